@@ -1,0 +1,69 @@
+//! Opens whatever bytes as a ZGY file, counts its bricks and decodes some of them.
+//!
+//! `cargo fuzz run zgy_open -- -max_len=65536`; tests/data/zgy is a good corpus to begin with.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use volfs::format::zgy::Zgy;
+use volfs::format::{Array, Format, FormatError};
+use volfs::source::{IndexCache, Source, SourceError, Wait};
+use volfs::volume::{Brick, Dims};
+
+/// Larger bricks are not decoded: they may be in order, and are slow.
+const DECODED: usize = 1 << 20;
+/// Bricks of an array that are read at most.
+const BRICKS: u64 = 32;
+
+struct Memory(Vec<u8>);
+
+impl Source for Memory {
+    fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
+        Ok(Some(self.0.len() as u64))
+    }
+
+    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+        let (length, size) = (out.len() as u64, self.0.len() as u64);
+        let bytes = usize::try_from(offset).ok().and_then(|from| self.0.get(from..)?.get(..out.len()));
+        out.copy_from_slice(bytes.ok_or(SourceError::TooShort { offset, length, size })?);
+        Ok(true)
+    }
+
+    fn unchanged(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+fuzz_target!(|file: &[u8]| {
+    let source = Arc::new(Memory(file.to_vec()));
+    let Ok(dataset) = Zgy.open(source, IndexCache::new(1 << 20)) else { return };
+    for array in &dataset.layers()[0].levels {
+        assert!(array.census().is_ok());
+        let grid = &array.info().grid;
+        for number in (0..grid.total()).step_by((grid.total() / BRICKS).max(1) as usize) {
+            let at = grid.count().index_of(number);
+            if let Err(FormatError::Source(error)) = read_brick(&**array, &at, file) {
+                panic!("brick {at:?}: {error}");
+            }
+        }
+    }
+});
+
+fn read_brick(array: &dyn Array, at: &Dims, file: &[u8]) -> Result<(), FormatError> {
+    match array.brick(at, Wait::Yes)? {
+        Brick::Constant(_) => {}
+        Brick::Plain(plain) => {
+            let end = plain.layout.end(array.info().dtype.size()).and_then(|end| end.checked_add(plain.offset));
+            assert!(end.is_some_and(|end| end <= file.len() as u64));
+        }
+        Brick::Coded(coded) if coded.decoded <= DECODED => {
+            let from = coded.offset as usize;
+            let mut stored = file[from..from + coded.length as usize].to_vec();
+            stored.resize(stored.len() + coded.padding, 0);
+            array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
+        }
+        Brick::Coded(_) => {}
+    }
+    Ok(())
+}

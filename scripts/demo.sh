@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Builds volfs, mounts the bundled survey and reads it with ordinary tools. Installs what is missing (Debian 12 and 13).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-demo.XXXXXX")
+mounted=no
+tidy_up() {
+    local status=$?
+    if [ $mounted = yes ]; then
+        volfs umount --lazy "$work/mnt" || true
+    fi
+    cd / && rm -rf --one-file-system "$work"
+    exit $status
+}
+trap tidy_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+step "Building volfs"
+need_packages
+need_rust
+show "cd $repo"
+show "cargo build --release"
+PATH=$(target_dir)/release:$PATH
+
+why=$(why_no_fuse)
+if [ -n "$why" ]; then
+    step "What the bundled survey is"
+    show "volfs info tests/data/demo/north.zgy"
+    die "this machine cannot mount: $why"
+fi
+if [ -z "$(numpy_python)" ]; then
+    apt_install python3-numpy || warn "python3-numpy cannot be installed; going on without it"
+fi
+
+step "Mounting the folder with the bundled survey, a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes"
+mkdir "$work/mnt"
+mnt=$work/mnt
+survey=$mnt/north.zgy
+show "volfs mount tests/data/demo $mnt"
+mounted=yes
+
+step "What is in the mount: size and name of every file"
+show "find $mnt -type f -printf '%10s  %P\n' | sort -k 2"
+
+step "What the survey is"
+show "volfs info tests/data/demo/north.zgy"
+
+step "One inline, cut out with dd"
+read -r inlines crosslines samples <<<"$(json_value "$survey/data/lod0.json" shape)"
+read -r inline_bytes _ <<<"$(json_value "$survey/data/lod0.json" strides)"
+size=$(json_value "$survey/data/lod0.json" size)
+say "lod0.json says: $inlines inlines x $crosslines crosslines x $samples samples of type $(json_value "$survey/data/lod0.json" dtype);"
+say "from one inline to the next there are $inline_bytes bytes."
+say
+show "dd if=$survey/data/lod0.raw of=$work/inline20.raw bs=$inline_bytes skip=20 count=1 status=none"
+show "stat -c '%s bytes  %n' $work/inline20.raw $survey/data/lod0.raw"
+[ "$(stat -c %s "$work/inline20.raw")" = "$inline_bytes" ] || die "the inline has not the size that lod0.json says"
+[ "$(stat -c %s "$survey/data/lod0.raw")" = "$size" ] || die "lod0.raw has not the size that lod0.json says"
+show "od -A d -t f4 -w16 -j 400 -N 64 $work/inline20.raw"
+
+python=$(numpy_python)
+if [ -n "$python" ]; then
+    step "One crossline, read with NumPy"
+    cat >"$work/crossline.py" <<'PYTHON'
+import sys
+import numpy as np
+
+cube = np.load(sys.argv[1] + "/data/lod0.npy", mmap_mode="r")
+print("cube      ", cube.shape, cube.dtype)
+crossline = cube[:, 48, :]
+print("crossline ", crossline.shape, "from %.1f to %.1f, RMS %.1f" % (
+    crossline.min(), crossline.max(), np.sqrt(np.mean(np.square(crossline, dtype=np.float64)))))
+inline = np.fromfile(sys.argv[2], dtype=cube.dtype).reshape(cube.shape[1:])
+print("inline 20  is the one that dd has cut out:", np.array_equal(cube[20], inline))
+PYTHON
+    show "cat $work/crossline.py"
+    say
+    show "$python $work/crossline.py $survey $work/inline20.raw"
+fi
+
+if command -v getfattr >/dev/null; then
+    step "The array's description, as extended attributes"
+    show "getfattr --absolute-names -d $survey/data/lod0.raw"
+fi
+
+step "Unmounting"
+show "volfs umount $mnt"
+mounted=no
+
+step "Your own data"
+cat <<END
+Any folder with ZGY files in it, or one file, can be mounted; nothing in it is changed:
+
+    mkdir -p ~/volumes
+    $(command -v volfs) mount FOLDER ~/volumes
+    ls ~/volumes
+    $(command -v volfs) umount ~/volumes
+
+README.md and docs/ say more.
+END

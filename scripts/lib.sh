@@ -1,0 +1,141 @@
+# Shared by demo.sh and test.sh: finds what they need and installs what is missing. Source it, do not run it.
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*"; }
+warn() { printf '%s\n' "$*" >&2; }
+die() { warn "$(basename "$0"): $*"; exit 1; }
+
+# A headline for the next step.
+step() { printf '\n== %s\n\n' "$*"; }
+
+# Shows a command line as it would be typed, then runs it.
+show() {
+    printf '$ %s\n' "$1"
+    eval "$1"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        return 1
+    fi
+}
+
+apt_is_fresh=no
+
+# Whether Debian has a package; the lists are brought up to date first, once.
+apt_offers() {
+    command -v apt-get >/dev/null || return 1
+    if [ $apt_is_fresh = no ]; then
+        as_root apt-get update -q >/dev/null || return 1
+        apt_is_fresh=yes
+    fi
+    apt-cache policy "$1" | grep -q 'Candidate: [^(]'
+}
+
+# Installs Debian packages; fails if that cannot be done.
+apt_install() {
+    apt_offers "$1" || return 1
+    say "installing: $*"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+}
+
+has_libclang() {
+    [ -n "${LIBCLANG_PATH:-}" ] || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null \
+        || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null
+}
+
+# The compiler and what the build and the mount need beside it.
+need_packages() {
+    local missing=()
+    command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null || missing+=(build-essential)
+    command -v cmake >/dev/null || missing+=(cmake)
+    has_libclang || missing+=(libclang-dev)
+    command -v fusermount3 >/dev/null || missing+=(fuse3)
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+    if [ ${#missing[@]} -gt 0 ]; then
+        apt_install "${missing[@]}" || die "cannot install ${missing[*]}; install them as root and start again:
+    apt-get update && apt-get install ${missing[*]}"
+    fi
+}
+
+# at_least WANTED VERSION
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+rust_is_new_enough() {
+    local have
+    have=$(cd "$repo" && cargo --version 2>/dev/null | sed 's/^cargo \([0-9.]*\).*/\1/') || return 1
+    [ -n "$have" ] && at_least "$rust_wanted" "$have"
+}
+
+# Rust, not older than Cargo.toml asks for; with "clippy" and "rustfmt" as arguments those as well.
+need_rust() {
+    local tool
+    rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/Cargo.toml")
+    if ! command -v cargo >/dev/null && [ -x "$HOME/.cargo/bin/cargo" ]; then
+        PATH=$HOME/.cargo/bin:$PATH
+    fi
+    if ! rust_is_new_enough; then
+        command -v rustup >/dev/null || apt_install rustup || die "Rust $rust_wanted or newer is needed, and this system has no package of rustup.
+Get it from https://rustup.rs (one command, no root needed), then start again."
+        say "installing: the Rust toolchain"
+        rustup -q toolchain install stable --profile minimal >/dev/null || die "rustup cannot install the stable toolchain"
+        export RUSTUP_TOOLCHAIN=stable
+        rust_is_new_enough || die "Rust $rust_wanted or newer is needed; cargo says: $(cargo --version 2>&1 | head -n 1)"
+    fi
+    for tool in "$@"; do
+        if ! (cd "$repo" && cargo "${tool/rustfmt/fmt}" --version) >/dev/null 2>&1; then
+            command -v rustup >/dev/null || die "cargo ${tool/rustfmt/fmt} is missing; install $tool for your Rust"
+            say "installing: $tool"
+            (cd "$repo" && rustup -q component add "$tool") >/dev/null || die "rustup cannot install $tool"
+        fi
+    done
+}
+
+# Where cargo puts what it builds.
+target_dir() {
+    (cd "$repo" && cargo metadata --no-deps --format-version 1) | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
+}
+
+# Says why this machine cannot mount; says nothing if it can.
+why_no_fuse() {
+    if [ ! -e /dev/fuse ]; then
+        say "/dev/fuse does not exist (load the module: modprobe fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+    elif ! { true <>/dev/fuse; } 2>/dev/null; then
+        say "/dev/fuse cannot be opened by this user (in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
+    elif [ "$(id -u)" = 0 ]; then
+        local capabilities
+        capabilities=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
+        (( 16#$capabilities >> 21 & 1 )) || say "root lacks the right to mount here (in a container: --cap-add SYS_ADMIN)"
+    elif ! command -v fusermount3 >/dev/null; then
+        say "fusermount3 is missing (package fuse3)"
+    fi
+}
+
+# A Python that has NumPy; prints nothing where there is none.
+numpy_python() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        if command -v "$python" >/dev/null && "$python" -c 'import numpy' 2>/dev/null; then
+            say "$python"
+            return
+        fi
+    done
+}
+
+# json_value FILE KEY: a value out of one of the mount's JSON files: a number, a text, or the items of a list of numbers.
+json_value() {
+    if command -v python3 >/dev/null; then
+        python3 -c '
+import json, sys
+v = json.load(open(sys.argv[1]))[sys.argv[2]]
+print(*(v if isinstance(v, list) else [v]))' "$1" "$2"
+    else
+        tr -d ' \n' <"$1" | sed -n "s/.*\"$2\":\(\[[^]]*\]\|\"[^\"]*\"\|[^,}]*\).*/\1/p" | tr -d '[]"' | tr ',' ' '
+        echo
+    fi
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Checks formatting and lints and runs all tests. Installs what is missing (Debian 12 and 13).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+current="setting up"
+trap 'status=$?; [ $status = 0 ] || warn "test.sh: FAILED: $current"' EXIT
+
+check() {
+    current=$*
+    step "$current"
+    "$@"
+}
+
+need_packages
+need_rust clippy rustfmt
+cd "$repo"
+
+check cargo fmt --check
+check cargo clippy --all-targets -- -D warnings
+check cargo test
+
+why=$(why_no_fuse)
+step "Summary"
+say "cargo fmt      passed"
+say "cargo clippy   passed"
+say "cargo test     passed"
+if [ -n "$why" ]; then
+    say "mount tests    SKIPPED: $why"
+else
+    say "mount tests    ran on real mounts"
+fi
+if [ -z "$(numpy_python)" ]; then
+    say "NumPy tests    SKIPPED: no Python with NumPy"
+elif [ -n "$why" ]; then
+    say "NumPy tests    SKIPPED: they need a mount"
+else
+    say "NumPy tests    ran"
+fi

@@ -1,0 +1,238 @@
+//! The samples of one brick, whichever kind it is, copied to where they belong.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::gather::Loops;
+use super::reader::Reader;
+use crate::cache::DecodedBrick;
+use crate::format::{Array, FormatError};
+use crate::source::{SourceError, Wait};
+use crate::volume::{Brick, Coded, Dims, Element, Layout, Plain, Region};
+
+/// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
+const GAP: usize = 4 << 10;
+/// At most so many bytes of a plain brick are read at once.
+const AT_ONCE: usize = 256 << 10;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Where the samples of a read go: a part of a C-ordered array.
+pub struct Target<'a> {
+    /// The bytes from `first` on.
+    pub bytes: &'a mut [u8],
+    /// The number of the first sample.
+    pub first: u64,
+}
+
+/// Part of a brick that a read asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// The brick's place in the grid.
+    pub brick: Dims,
+    /// The samples, all owned by the brick.
+    pub region: Region,
+}
+
+/// How a piece was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Had {
+    /// From memory, or no memory was needed.
+    Memory,
+    /// Straight from the source: valid only if the source is unchanged.
+    Source,
+}
+
+impl Piece {
+    /// Byte strides of the array, and the place of the piece in `target`.
+    fn place(&self, array: &dyn Array, target: &Target<'_>) -> (Dims, usize) {
+        let (shape, size) = (array.info().shape(), array.info().dtype.size());
+        let first = shape.linear_of(&self.region.start) - target.first;
+        (shape.strides(size as u64), first as usize * size)
+    }
+
+    fn loops(&self, array: &dyn Array, layout: &Layout, to: &Dims) -> Result<Loops, FormatError> {
+        if !layout.held.contains(&self.region) {
+            return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
+        }
+        Ok(Loops::new(&self.region.shape, &layout.strides, to, array.info().dtype.size()))
+    }
+
+    /// Copies the piece to `target` if that takes no waiting.
+    ///
+    /// # Errors
+    /// [`SourceError::WouldBlock`] if it does, and those of the format.
+    pub fn try_copy(&self, reader: &Reader, array: &dyn Array, target: &mut Target<'_>) -> Result<Had, FormatError> {
+        match array.brick(&self.brick, Wait::No)? {
+            Brick::Coded(_) => match reader.cached(array, &self.brick) {
+                Some(brick) => self.copy_decoded(array, &brick, target),
+                None => Err(SourceError::WouldBlock.into()),
+            },
+            Brick::Constant(value) => self.fill(array, &value, target),
+            Brick::Plain(plain) => {
+                let (to, at) = self.place(array, target);
+                self.read_plain(array, &plain, &to, &mut target.bytes[at..], Wait::No)?;
+                Ok(Had::Source)
+            }
+        }
+    }
+
+    /// All that takes time and needs no target: decodes a coded brick, reads the piece of a plain one.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn load(&self, reader: &Reader, array: &dyn Array) -> Result<Loaded, FormatError> {
+        let info = array.info();
+        match array.brick(&self.brick, Wait::Yes)? {
+            Brick::Constant(value) => Ok(Loaded::Constant(value)),
+            Brick::Coded(coded) => Ok(Loaded::Brick(reader.decoded(array, &self.brick, &coded)?, Had::Memory)),
+            Brick::Plain(plain) => {
+                let strides = self.region.shape.strides(info.dtype.size() as u64);
+                let layout = Layout { held: self.region, first: 0, strides };
+                let mut bytes = reader.buffers().take(self.region.samples() as usize * info.dtype.size());
+                self.read_plain(array, &plain, &layout.strides, &mut bytes, Wait::Yes)?;
+                Ok(Loaded::Brick(Arc::new(DecodedBrick { bytes, layout }), Had::Source))
+            }
+        }
+    }
+
+    /// Copies what [`Piece::load`] gave to `target`.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the brick does not hold the samples.
+    pub fn copy(&self, array: &dyn Array, loaded: &Loaded, target: &mut Target<'_>) -> Result<Had, FormatError> {
+        match loaded {
+            Loaded::Constant(value) => self.fill(array, value, target),
+            Loaded::Brick(brick, had) => self.copy_decoded(array, brick, target).map(|_| *had),
+        }
+    }
+
+    fn fill(&self, array: &dyn Array, value: &Element, target: &mut Target<'_>) -> Result<Had, FormatError> {
+        let (to, at) = self.place(array, target);
+        let loops = Loops::new(&self.region.shape, &to, &to, array.info().dtype.size());
+        loops.fill(value, &mut target.bytes[at..]);
+        Ok(Had::Memory)
+    }
+
+    fn copy_decoded(
+        &self,
+        array: &dyn Array,
+        brick: &DecodedBrick,
+        target: &mut Target<'_>,
+    ) -> Result<Had, FormatError> {
+        let (to, at) = self.place(array, target);
+        let loops = self.loops(array, &brick.layout, &to)?;
+        let from = brick.layout.offset_of(&self.region.start) as usize;
+        loops.copy(&brick.bytes[from..], &mut target.bytes[at..]);
+        Ok(Had::Memory)
+    }
+
+    /// Reads only what is asked for, in as few calls as make sense, straight to `out` where the bytes are contiguous. `out`
+    /// begins at the piece's first sample and has neighbours `to` bytes apart.
+    fn read_plain(
+        &self,
+        array: &dyn Array,
+        plain: &Plain,
+        to: &Dims,
+        out: &mut [u8],
+        wait: Wait,
+    ) -> Result<(), FormatError> {
+        let loops = self.loops(array, &plain.layout, to)?;
+        let from = plain.offset + plain.layout.offset_of(&self.region.start);
+        let outer = outer_loops(&loops);
+        let inner = loops.inner(outer);
+        let contiguous = inner.steps().iter().all(|s| s.from == s.to) && inner.span() == inner.useful();
+        let span = inner.span();
+        let source = array.source();
+        SCRATCH.with_borrow_mut(|scratch| {
+            if !contiguous && scratch.len() < span {
+                scratch.resize(span, 0);
+            }
+            loops.each(outer, |piece_from, piece_to| {
+                let out = &mut out[piece_to..];
+                let bytes = if contiguous { &mut out[..span] } else { &mut scratch[..span] };
+                if !source.read_at(&plain.object, from + piece_from as u64, bytes, wait)? {
+                    return Err(absent());
+                }
+                if !contiguous {
+                    inner.copy(&scratch[..span], out);
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+/// What [`Piece::load`] gives.
+pub enum Loaded {
+    /// Every sample has this value.
+    Constant(Element),
+    /// A brick in memory, or as much of it as is asked for, and how it was had.
+    Brick(Arc<DecodedBrick>, Had),
+}
+
+fn absent() -> FormatError {
+    FormatError::Damaged("the object that holds the brick is not there".into())
+}
+
+/// How many of the outer loops of a plain brick get a read call for each of their positions; the rest is read at once.
+fn outer_loops(loops: &Loops) -> usize {
+    let steps = loops.steps();
+    let mut outer = steps.len();
+    while let Some(next) = outer.checked_sub(1) {
+        let within = loops.inner(outer).span();
+        let gap = steps[next].from.saturating_sub(within);
+        if gap > GAP || loops.inner(next).span() > AT_ONCE {
+            break;
+        }
+        outer = next;
+    }
+    outer
+}
+
+/// Reads the stored bytes of a coded brick and decodes them.
+///
+/// # Errors
+/// Those of the format and the source.
+pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<DecodedBrick, FormatError> {
+    let length = usize::try_from(coded.length)
+        .map_err(|_| FormatError::Damaged(format!("the brick claims {} bytes", coded.length)))?;
+    let mut stored = reader.buffers().take(length.saturating_add(coded.padding));
+    if !array.source().read_at(&coded.object, coded.offset, &mut stored[..length], Wait::Yes)? {
+        return Err(absent());
+    }
+    array.source().unchanged()?;
+    stored[length..].fill(0);
+    let needed = stored.weight().saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let bytes = reader.gate().pass(needed, || {
+        let mut bytes = reader.buffers().take(coded.decoded);
+        array.decode(coded, &stored, &mut bytes).map(|()| bytes)
+    })?;
+    if coded.layout.end(array.info().dtype.size()).is_none_or(|end| end > bytes.len() as u64) {
+        return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
+    }
+    reader.counters().bricks_decoded.add(1);
+    reader.counters().bytes_decoded.add(bytes.len() as u64);
+    Ok(DecodedBrick { bytes, layout: coded.layout })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_gaps_are_read_along_and_large_ones_are_not() {
+        // one inline of a 64x64x64 float32 brick: one call for 16 KiB
+        let brick = Dims::from([64, 64, 64]).strides(4);
+        let array = Dims::from([512, 512, 512]).strides(4);
+        assert_eq!(outer_loops(&Loops::new(&[1, 64, 64].into(), &brick, &array, 4)), 0);
+        // one crossline: a call for each inline, since 16 KiB lie between
+        assert_eq!(outer_loops(&Loops::new(&[64, 1, 64].into(), &brick, &array, 4)), 1);
+        // a whole brick: four calls of 256 KiB would do, so the inlines are walked
+        assert_eq!(outer_loops(&Loops::new(&[64, 64, 64].into(), &brick, &array, 4)), 1);
+        // a depth slice: 256 bytes between samples are read along
+        assert_eq!(outer_loops(&Loops::new(&[1, 64, 1].into(), &brick, &array, 4)), 0);
+    }
+}

@@ -1,0 +1,27 @@
+//! N-dimensional reading: a range of samples becomes boxes, boxes become bricks, and their rows are copied out.
+
+mod fetch;
+mod gate;
+mod gather;
+#[cfg(test)]
+mod model_tests;
+mod reader;
+mod spans;
+
+use thiserror::Error;
+
+pub use gate::Gate;
+pub use reader::{Reader, Request};
+
+use crate::format::FormatError;
+use crate::volume::Dims;
+
+/// A read that failed: which brick, and why.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("brick {brick:?}: {cause}")]
+pub struct ReadError {
+    /// The brick's place in the grid.
+    pub brick: Dims,
+    /// What is wrong with it.
+    pub cause: FormatError,
+}

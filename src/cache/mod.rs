@@ -1,0 +1,201 @@
+//! Decoded bricks: held within a bound of bytes, each decoded once however many wait for it.
+//!
+//! Constant and plain bricks never come here. A reader holds the brick that it copies from, so that it survives being
+//! dropped from the cache meanwhile. What failed is not kept: the next reader tries again.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::counters::Counters;
+use crate::format::FormatError;
+use crate::memory::{Buffer, Weighted};
+use crate::volume::{ArrayId, Layout};
+
+/// The samples of one brick, decoded.
+pub struct DecodedBrick {
+    /// The bytes.
+    pub bytes: Buffer,
+    /// Where the samples stand in them.
+    pub layout: Layout,
+}
+
+/// Which brick of which array.
+pub type BrickKey = (ArrayId, u64);
+
+type Outcome = Result<Arc<DecodedBrick>, FormatError>;
+
+/// The decoded bricks of all datasets.
+pub struct BrickCache {
+    state: Mutex<State>,
+    counters: Arc<Counters>,
+}
+
+struct State {
+    held: Weighted<BrickKey, Arc<DecodedBrick>>,
+    flights: HashMap<BrickKey, Arc<Flight>>,
+}
+
+/// A brick that somebody decodes, and others wait for.
+#[derive(Default)]
+struct Flight {
+    outcome: Mutex<Option<Outcome>>,
+    landed: Condvar,
+}
+
+impl BrickCache {
+    /// A cache of at most `bound` bytes.
+    #[must_use]
+    pub fn new(bound: usize, counters: Arc<Counters>) -> Self {
+        let state = State { held: Weighted::new(bound), flights: HashMap::new() };
+        Self { state: Mutex::new(state), counters }
+    }
+
+    /// The brick, if it is held. Never waits for a decoder.
+    #[must_use]
+    pub fn get(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
+        let brick = self.lock().held.get(&key)?;
+        self.counters.cache_hits.add(1);
+        Some(brick)
+    }
+
+    /// The brick: held, awaited from another thread that decodes it, or decoded here by `decode`, which runs without any
+    /// lock.
+    ///
+    /// # Errors
+    /// That of `decode`, whoever ran it.
+    pub fn get_or_decode(&self, key: BrickKey, decode: impl FnOnce() -> Result<DecodedBrick, FormatError>) -> Outcome {
+        let mut state = self.lock();
+        if let Some(brick) = state.held.get(&key) {
+            drop(state);
+            self.counters.cache_hits.add(1);
+            return Ok(brick);
+        }
+        self.counters.cache_misses.add(1);
+        if let Some(flight) = state.flights.get(&key).cloned() {
+            drop(state);
+            return flight.wait();
+        }
+        let flight = Arc::new(Flight::default());
+        state.flights.insert(key, Arc::clone(&flight));
+        drop(state);
+        let mut landing = Landing { cache: self, key, flight, outcome: None };
+        let outcome = decode().map(Arc::new);
+        landing.outcome = Some(outcome.clone());
+        outcome
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lock().held.weight()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flight {
+    fn wait(&self) -> Outcome {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match &*outcome {
+                Some(known) => return known.clone(),
+                None => outcome = self.landed.wait(outcome).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+/// Ends a flight when it goes out of scope, also when the decoder panics: nobody waits for ever.
+struct Landing<'a> {
+    cache: &'a BrickCache,
+    key: BrickKey,
+    flight: Arc<Flight>,
+    outcome: Option<Outcome>,
+}
+
+impl Drop for Landing<'_> {
+    fn drop(&mut self) {
+        let outcome =
+            self.outcome.take().unwrap_or_else(|| Err(FormatError::Damaged("the decoder gave up on it".into())));
+        let mut state = self.cache.lock();
+        state.flights.remove(&self.key);
+        let dropped = match &outcome {
+            Ok(brick) => state.held.put(self.key, Arc::clone(brick), brick.bytes.weight()),
+            Err(_) => Vec::new(),
+        };
+        drop(state);
+        drop(dropped);
+        *self.flight.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.flight.landed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::memory::Buffers;
+
+    fn brick(bytes: usize) -> Result<DecodedBrick, FormatError> {
+        let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
+        Ok(DecodedBrick { bytes: Buffers::new(0).take(bytes), layout })
+    }
+
+    fn cache(bound: usize) -> BrickCache {
+        BrickCache::new(bound, Arc::default())
+    }
+
+    #[test]
+    fn a_brick_is_decoded_once_however_many_wait() {
+        let cache = cache(1 << 20);
+        let (decoded, start, key) = (AtomicUsize::new(0), Barrier::new(8), (ArrayId::next(), 5));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    let got = cache.get_or_decode(key, || {
+                        decoded.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(50));
+                        brick(1000)
+                    });
+                    assert_eq!(got.unwrap().bytes.len(), 1000);
+                });
+            }
+        });
+        assert_eq!(decoded.into_inner(), 1);
+        assert_eq!(cache.counters.cache_hits.get() + cache.counters.cache_misses.get(), 8);
+        assert!(cache.get(key).is_some());
+    }
+
+    #[test]
+    fn a_failure_reaches_everybody_and_is_not_kept() {
+        let cache = cache(1 << 20);
+        let key = (ArrayId::next(), 0);
+        let bad = || Err(FormatError::Damaged("bad".into()));
+        assert_eq!(cache.get_or_decode(key, bad).err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, || brick(10)).is_ok());
+        let panicked = catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), || panic!("on purpose"))));
+        assert!(panicked.is_err());
+        assert!(cache.get_or_decode((key.0, 1), || brick(10)).is_ok());
+    }
+
+    #[test]
+    fn the_bound_holds_and_a_brick_beyond_it_is_served() {
+        let cache = cache(10_000);
+        let array = ArrayId::next();
+        for n in 0..50 {
+            assert!(cache.get_or_decode((array, n), || brick(3000)).is_ok());
+            assert!(cache.bytes() <= 10_000);
+        }
+        assert!(cache.get_or_decode((array, 99), || brick(20_000)).is_ok());
+        assert!(cache.get((array, 99)).is_none());
+        assert!(cache.get((array, 49)).is_some());
+    }
+}

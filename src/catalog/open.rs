@@ -1,0 +1,112 @@
+//! Opening a dataset: which format, which source, and what is wrong with it if it does not open.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::probe::format_of;
+use crate::counters::Counters;
+use crate::format::{Dataset, FormatError, registry};
+use crate::source::{FileStamp, IndexCache, LocalFile, Source, SourceError};
+
+/// Memory for the tables of datasets that are opened without a mount.
+const INDEX_ALONE: usize = 32 << 20;
+
+/// A dataset with its headers read.
+pub struct OpenDataset {
+    /// The name of its file or folder.
+    pub name: String,
+    /// Its path relative to SOURCE.
+    pub path: String,
+    /// The version of the source that was opened.
+    pub stamp: FileStamp,
+    /// The name of its format.
+    pub format: &'static str,
+    /// What the format makes of it.
+    pub dataset: Box<dyn Dataset>,
+}
+
+impl OpenDataset {
+    /// Bytes of all arrays, every layer and level.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
+        levels.fold(0, |sum, level| sum.saturating_add(level.info().bytes()))
+    }
+}
+
+/// Why a dataset does not open; its text is what error.txt says.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum OpenError {
+    /// No format knows it.
+    #[error("not a dataset of a format that this version reads ({0})")]
+    Unknown(String),
+    /// Its format cannot read it.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The operating system's fault, or the disk's.
+    #[error("cannot read it: {message}")]
+    Io {
+        /// The system's words.
+        message: String,
+        /// The kind of failure.
+        kind: io::ErrorKind,
+    },
+}
+
+impl OpenError {
+    /// Whether it may open later although nothing about the file changes.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Io { .. } | Self::Format(FormatError::Source(SourceError::Io { .. } | SourceError::Changed))
+        )
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self::Io { message: error.to_string(), kind: error.kind() }
+    }
+}
+
+/// Opens the dataset at `path`, which is to be the version `stamp`; `below` is its path relative to SOURCE.
+///
+/// # Errors
+/// [`OpenError`]: why it does not open.
+pub fn open(
+    path: &Path,
+    below: &Path,
+    stamp: FileStamp,
+    index: &Arc<IndexCache>,
+    counters: &Arc<Counters>,
+) -> Result<OpenDataset, OpenError> {
+    let Some(format) = format_of(path)? else {
+        let known: Vec<String> = registry().iter().map(|f| f.name().to_uppercase()).collect();
+        return Err(OpenError::Unknown(known.join(", ")));
+    };
+    let file = LocalFile::open(path, Arc::clone(counters)).map_err(FormatError::from)?;
+    if file.stamp() != stamp {
+        return Err(FormatError::from(SourceError::Changed).into());
+    }
+    let source: Arc<dyn Source> = Arc::new(file);
+    let dataset = format.open(Arc::clone(&source), Arc::clone(index));
+    // headers of two versions make no sense together, and then neither does what was said of them
+    source.unchanged().map_err(FormatError::from)?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let path = below.to_string_lossy().into_owned();
+    Ok(OpenDataset { name, path, stamp, format: format.name(), dataset: dataset? })
+}
+
+/// Opens one dataset by its path, without a mount.
+///
+/// # Errors
+/// [`OpenError`]: why it does not open.
+pub fn open_dataset(path: &Path) -> Result<OpenDataset, OpenError> {
+    let stamp = FileStamp::of(&path.metadata()?);
+    let below = path.file_name().map_or(path, Path::new);
+    open(path, below, stamp, &IndexCache::new(INDEX_ALONE), &Arc::default())
+}

@@ -1,0 +1,152 @@
+//! What a path of the source is: a folder, a dataset, or nothing that is shown.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::node::{Kind, Node};
+use rustix::io::Errno;
+
+use crate::format::{Format, registry};
+use crate::source::FileStamp;
+
+/// Bytes of a file that may be read to find out what it is.
+const HEAD: usize = 16;
+
+/// Extensions that promise a dataset: such a file is shown even if it is none, with the reason.
+const PROMISES: [&str; 2] = ["zgy", "vds"];
+
+/// What was found at a path.
+pub struct Found {
+    pub kind: Kind,
+    pub stamp: FileStamp,
+}
+
+/// Looks at paths below one folder.
+pub struct Prober {
+    base: PathBuf,
+    follow_links: bool,
+}
+
+impl Prober {
+    pub fn new(base: PathBuf, follow_links: bool) -> Self {
+        Self { base, follow_links }
+    }
+
+    /// The folder below which links may lead.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    pub fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
+        path.metadata().map(|m| FileStamp::of(&m))
+    }
+
+    /// What `path`, an entry of `folder`, is; `None` if it is not shown.
+    ///
+    /// # Errors
+    /// Those of the system; that nothing is there is an answer.
+    pub fn look(&self, folder: &Node, path: &Path) -> io::Result<Option<Found>> {
+        let Some(link) = there(path.symlink_metadata())? else { return Ok(None) };
+        let metadata = if link.is_symlink() {
+            let Some(target) = self.follow(folder, path)? else { return Ok(None) };
+            target
+        } else {
+            link
+        };
+        let stamp = FileStamp::of(&metadata);
+        let kind = if metadata.is_dir() {
+            if is_dataset_folder(path) { Kind::Dataset } else { Kind::Folder }
+        } else if metadata.is_file() && (is_promised(path) || recognise(&head(path)?).is_some()) {
+            Kind::Dataset
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Found { kind, stamp }))
+    }
+
+    /// Where a link leads, unless that is outside of the source or back to a folder that the path came through.
+    fn follow(&self, folder: &Node, path: &Path) -> io::Result<Option<Metadata>> {
+        let Some(metadata) = there(path.metadata())? else { return Ok(None) };
+        if metadata.is_dir() && leads_back(folder, &metadata) {
+            return Ok(None);
+        }
+        if self.follow_links {
+            return Ok(Some(metadata));
+        }
+        let Some(target) = there(path.canonicalize())? else { return Ok(None) };
+        Ok(target.starts_with(&self.base).then_some(metadata))
+    }
+}
+
+/// Whether a folder is one that `folder` lies in.
+fn leads_back(folder: &Node, target: &Metadata) -> bool {
+    let mut at = Some(folder);
+    while let Some(node) = at {
+        if node.stamp().inode == (target.dev(), target.ino()) {
+            return true;
+        }
+        at = node.parent.as_deref();
+    }
+    false
+}
+
+/// That something is not there, cannot be reached by links, or is hidden from us, is an answer.
+fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) => match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
+            _ => Err(e),
+        },
+    }
+}
+
+/// The first bytes of a file; none if it cannot be read: then it is nothing that could be shown.
+fn head(path: &Path) -> io::Result<Vec<u8>> {
+    let Some(file) = there(File::open(path)).or_else(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => Ok(None),
+        _ => Err(e),
+    })?
+    else {
+        return Ok(Vec::new());
+    };
+    let mut head = Vec::with_capacity(HEAD);
+    file.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn extension(path: &Path) -> Option<String> {
+    path.extension()?.to_str().map(str::to_ascii_lowercase)
+}
+
+fn is_promised(path: &Path) -> bool {
+    extension(path).is_some_and(|e| PROMISES.contains(&e.as_str()))
+}
+
+fn recognise(head: &[u8]) -> Option<&'static dyn Format> {
+    registry().iter().copied().find(|format| format.is_file(head))
+}
+
+/// Whether a folder is a dataset of any format.
+pub fn is_dataset_folder(folder: &Path) -> bool {
+    registry().iter().any(|format| format.is_folder(folder))
+}
+
+/// The format of a dataset: by its content, or else by what its name promises.
+///
+/// # Errors
+/// Those of the system.
+pub fn format_of(path: &Path) -> io::Result<Option<&'static dyn Format>> {
+    if path.metadata()?.is_dir() {
+        return Ok(registry().iter().copied().find(|format| format.is_folder(path)));
+    }
+    let mut head = Vec::with_capacity(HEAD);
+    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    let promised = extension(path);
+    Ok(recognise(&head).or_else(|| {
+        registry().iter().copied().find(|format| format.extension().is_some_and(|e| promised.as_deref() == Some(e)))
+    }))
+}

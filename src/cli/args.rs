@@ -1,0 +1,276 @@
+//! What was typed. The help texts are the manual of the command line.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+
+use super::mount_options::{MountOption, threads};
+use super::size::{Size, cache_size};
+
+/// Shows seismic volumes (ZGY) as plain array files.
+///
+/// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes them, in
+/// every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded when
+/// a program reads them.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 110, after_help = CLI_EXAMPLE)]
+pub struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const CLI_EXAMPLE: &str = "\
+Example:
+  volfs mount ~/surveys /mnt/vol
+  python3 -c 'import numpy as np; print(np.load(\"/mnt/vol/a.zgy/data/lod0.npy\", \"r\"))'
+  volfs umount /mnt/vol
+
+`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a line such as
+  /data/surveys  /mnt/vol  fuse.volfs  allow_other,cache_size=2GiB,nofail  0  0
+
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show volumes as arrays below a folder
+    ///
+    /// Returns once the mount answers and prints what is mounted; a daemon goes on in the background until the mount is taken
+    /// away with `volfs umount`. A mount whose daemon died is cleared first.
+    Mount(MountArgs),
+    /// Take a mount away
+    ///
+    /// Waits until the mount is gone and its daemon has ended. If a program uses the mount it stays, and you are told which.
+    /// Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves alone what volfs did not mount.
+    Umount(UmountArgs),
+    /// Tell all that is known of one volume
+    ///
+    /// Axes, corners, statistics, layers and levels of detail, read from the volume's headers: no mount is needed and no brick is
+    /// decoded.
+    Info(InfoArgs),
+}
+
+/// What `volfs mount` takes.
+#[derive(Debug, Args)]
+#[command(after_help = MOUNT_EXAMPLE)]
+pub struct MountArgs {
+    /// A folder of volumes, searched in depth, or one volume
+    pub source: PathBuf,
+
+    /// An empty folder, outside SOURCE, that will show them
+    pub mountpoint: PathBuf,
+
+    /// Stay in front and log to the terminal
+    ///
+    /// Ctrl-C (SIGINT) or SIGTERM unmounts.
+    #[arg(short, long)]
+    pub foreground: bool,
+
+    /// Memory for decoded bricks, as 512MiB or 2GiB
+    ///
+    /// Takes KiB, MiB and GiB; K, M and G mean the same, a plain number means bytes. [default: a quarter of the memory
+    /// allowed to this process, control groups included, at most 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
+    pub cache_size: Option<Size>,
+
+    /// Threads that decode
+    ///
+    /// [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+
+    /// Bypass the kernel's page cache
+    ///
+    /// Faster for programs that stream a volume once with reads of 256 KiB and more; slower for all that read again or in
+    /// small pieces.
+    #[arg(long)]
+    pub direct_io: bool,
+
+    /// Let other users read the mount
+    ///
+    /// Unless you are root, /etc/fuse.conf must have the line `user_allow_other`.
+    #[arg(long)]
+    pub allow_other: bool,
+
+    /// Log to the end of this file
+    ///
+    /// [default: the system's log; with --foreground the terminal]. The environment variable RUST_LOG says how much:
+    /// error, warn, info (the default), debug or trace.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+
+    /// Follow symbolic links that lead out of SOURCE
+    ///
+    /// Links that stay below SOURCE are always followed, others are not shown.
+    #[arg(long)]
+    pub follow_links: bool,
+
+    /// Options as /etc/fstab has them, with commas between
+    ///
+    /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without one, since the
+    /// mount is read-only and other programs look after them: ro, rw, dev, nodev, suid, nosuid, exec, noexec, noauto, user,
+    /// nofail, _netdev, x-*. Where an option is also given by its own name, that counts.
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',', value_parser = MountOption::read)]
+    pub options: Vec<MountOption>,
+}
+
+const MOUNT_EXAMPLE: &str = "\
+Example:
+  mkdir -p ~/vol
+  volfs mount --cache-size 2GiB ~/surveys ~/vol
+  ls ~/vol/north.zgy/data";
+
+/// What `volfs umount` takes.
+#[derive(Debug, Args)]
+#[command(after_help = UMOUNT_EXAMPLE)]
+pub struct UmountArgs {
+    /// Where the mount is
+    pub mountpoint: PathBuf,
+
+    /// Take the mount away even if it is in use
+    ///
+    /// It is gone for all programs at once; those that have a file of it open may read on until they close it.
+    #[arg(long)]
+    pub lazy: bool,
+}
+
+const UMOUNT_EXAMPLE: &str = "\
+Example:
+  volfs umount ~/vol";
+
+/// What `volfs info` takes.
+#[derive(Debug, Args)]
+#[command(after_help = INFO_EXAMPLE)]
+pub struct InfoArgs {
+    /// The volume: a file, or the folder that is the volume
+    pub path: PathBuf,
+
+    /// Print JSON for programs
+    ///
+    /// The object that a mount has as dataset.json, and under `levels`, for each layer, the objects of lod0.json, lod1.json
+    /// and so on.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const INFO_EXAMPLE: &str = "\
+Example:
+  volfs info ~/surveys/north.zgy
+  volfs info --json ~/surveys/north.zgy | jq .levels.data[0].shape";
+
+impl Cli {
+    /// Reads the arguments, the first of which is the name of the program.
+    ///
+    /// # Errors
+    /// What clap has to say, which may also be the help that was asked for.
+    pub fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(with_command_word(args))
+    }
+}
+
+/// Puts the word `mount` where mount(8) leaves it out: before two or more plain arguments the first of which is no command.
+fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
+    let cli = Cli::command();
+    let plain = plain_arguments(&cli, args.get(1..).unwrap_or_default());
+    let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
+    if plain.len() >= 2 && !command(plain[0]) {
+        args.insert(1, "mount".into());
+    }
+    args
+}
+
+/// The arguments that are neither options of `mount` nor their values.
+fn plain_arguments<'a>(cli: &clap::Command, args: &'a [OsString]) -> Vec<&'a OsStr> {
+    let options: Vec<&clap::Arg> = cli.find_subcommand("mount").map(|c| c.get_opts().collect()).unwrap_or_default();
+    let takes_next = |arg: &str| match arg.strip_prefix("--") {
+        Some(name) => options.iter().any(|o| o.get_long() == Some(name)),
+        // `-o` and `-fo`, but not `-oro`, which has its value with it
+        None => options.iter().filter_map(|o| o.get_short()).any(|c| arg.find(c) == Some(arg.len() - 1)),
+    };
+    let mut plain = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            Some("--") => plain.extend(args.by_ref().map(OsString::as_os_str)),
+            Some(option) if option.len() > 1 && option.starts_with('-') => {
+                if takes_next(option) {
+                    args.next();
+                }
+            }
+            _ => plain.push(arg.as_os_str()),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, clap::Error> {
+        let words = std::iter::once("volfs").chain(line.split_whitespace());
+        Cli::read(words.map(OsString::from).collect()).map(|cli| cli.command)
+    }
+
+    fn mount(line: &str) -> MountArgs {
+        match read(line) {
+            Ok(Command::Mount(args)) => args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        let mut cli = Cli::command();
+        assert!(cli.render_long_help().to_string().contains("Example:"));
+        for command in cli.get_subcommands_mut().filter(|c| c.get_name() != "help") {
+            assert!(command.render_long_help().to_string().contains("Example:"), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn mount_needs_no_command_word() {
+        for line in [
+            "mount S M -o rw,cache_size=1MiB",
+            "S M -o rw,cache_size=1MiB",
+            "-o rw,cache_size=1MiB S M",
+            "S M -orw,cache_size=1MiB",
+            "S -o rw M -o cache_size=1MiB",
+            "--cache-size 1MiB S M",
+            "--cache-size=1MiB -- S M",
+            "-fo cache_size=1MiB S M",
+        ] {
+            let args = mount(line);
+            assert_eq!((args.source, args.mountpoint), ("S".into(), "M".into()), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_commands_are_not_taken_for_a_mount() {
+        assert!(matches!(read("umount --lazy M"), Ok(Command::Umount(UmountArgs { lazy: true, .. }))));
+        assert!(matches!(read("info --json P"), Ok(Command::Info(InfoArgs { json: true, .. }))));
+        for (line, status) in [
+            ("help mount", 0),
+            ("--version", 0),
+            ("mount --help", 0),
+            ("", 2),
+            ("nothing", 2),
+            ("mount S", 2),
+            ("S M -o bs=4", 2),
+            ("S M -o threads=0", 2),
+            ("S M --threads many", 2),
+            ("S M --cache-size 1QiB", 2),
+            ("S M extra", 2),
+            ("umount", 2),
+        ] {
+            assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
+        }
+    }
+}

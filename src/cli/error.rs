@@ -1,0 +1,189 @@
+//! What a command ends with when it fails: one line that says what, where and what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::printable::{path, text};
+use crate::catalog::OpenError;
+use crate::fs::daemon::DaemonError;
+use crate::fs::fuse::MountError;
+use crate::fs::unmount::UnmountError;
+use crate::logging::LoggingError;
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug, Error)]
+pub enum CliError {
+    /// The arguments make no sense, or ask for help.
+    #[error(transparent)]
+    Usage(#[from] clap::Error),
+    /// SOURCE cannot be looked at.
+    #[error("cannot find the source {}: {error}; give a folder of volumes or one volume (commands: volfs --help)", path(.typed))]
+    Source {
+        /// SOURCE as it was typed.
+        typed: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// SOURCE is neither a file nor a folder.
+    #[error("{} is neither a file nor a folder; give a folder of volumes or one volume", path(.0))]
+    OddSource(PathBuf),
+    /// SOURCE is a file of another kind.
+    #[error("{} is not a volume of a format that this version reads; give a folder of volumes or one volume", path(.0))]
+    NotAVolume(PathBuf),
+    /// MOUNTPOINT cannot be looked at.
+    #[error("cannot use the mount point {place}: {1}; {hint}", place = path(.0), hint = mountpoint_hint(.0, .1))]
+    Mountpoint(PathBuf, io::Error),
+    /// MOUNTPOINT is a file.
+    #[error("the mount point {} is not a folder; give an empty folder", path(.0))]
+    NotAFolder(PathBuf),
+    /// MOUNTPOINT has files.
+    #[error("the mount point {} is not empty; give an empty folder", path(.0))]
+    NotEmpty(PathBuf),
+    /// MOUNTPOINT lies in SOURCE, or SOURCE in MOUNTPOINT.
+    #[error("{} lies inside {}; give a mount point outside the source", path(.inner), path(.outer))]
+    Inside {
+        /// The one that is inside.
+        inner: PathBuf,
+        /// The one it is inside of.
+        outer: PathBuf,
+    },
+    /// There is a volfs mount at MOUNTPOINT.
+    #[error("{mountpoint} shows {source_path} already; to mount anew type: volfs umount {mountpoint}", mountpoint = path(.0), source_path = path(.1))]
+    AlreadyMounted(PathBuf, PathBuf),
+    /// There is another mount at MOUNTPOINT.
+    #[error("{place} is the mount point of {name} already; give another folder", place = path(.0), name = text(.1))]
+    ForeignMount(PathBuf, String),
+    /// The machine does not let this user mount.
+    #[error("{0}")]
+    Machine(String),
+    /// The system does not say what is mounted.
+    #[error("cannot read what is mounted: {0}; is /proc there?")]
+    Mounts(io::Error),
+    /// The daemon could not start.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// Logging could not start.
+    #[error(transparent)]
+    Logging(#[from] LoggingError),
+    /// The mount failed.
+    #[error("{0}; to see more type: RUST_LOG=debug volfs mount --foreground ...")]
+    Mount(MountError),
+    /// The mount is there but does not answer.
+    #[error("the mount at {place} does not answer: {1}; --foreground shows more", place = path(.0))]
+    NoAnswer(PathBuf, String),
+    /// The session of a mount ended badly.
+    #[error("the mount at {} ended: {error}", path(.mountpoint))]
+    Ended {
+        /// MOUNTPOINT.
+        mountpoint: PathBuf,
+        /// Why.
+        error: MountError,
+    },
+    /// The folder to unmount cannot be looked at.
+    #[error("cannot find {place}: {1}; {hint}", place = path(.0), hint = mounted_hint(None))]
+    NoFolder(PathBuf, io::Error),
+    /// There is nothing to unmount.
+    #[error("nothing is mounted at {place}; {hint}", place = path(.0), hint = mounted_hint(.1.as_deref()))]
+    NotMounted(PathBuf, Option<PathBuf>),
+    /// What is mounted is not ours.
+    #[error("{place} is a mount of {name}, not of volfs; to unmount it type: umount {place}", place = path(.0), name = text(.1))]
+    NotOurs(PathBuf, String),
+    /// Somebody uses the mount.
+    #[error("{mountpoint} is in use{by}; end that, or type: volfs umount --lazy {mountpoint}", mountpoint = path(.0), by = by(.1))]
+    Busy(PathBuf, Vec<String>),
+    /// The mount to take away hangs.
+    #[error("the mount at {place} does not answer; to take it away all the same type: volfs umount --lazy {place}", place = path(.0))]
+    Silent(PathBuf),
+    /// The mount stays.
+    #[error("cannot unmount {}: {error}", path(.mountpoint))]
+    Unmount {
+        /// MOUNTPOINT.
+        mountpoint: PathBuf,
+        /// Why.
+        error: UnmountError,
+    },
+    /// The mount is gone, its daemon is not.
+    #[error("{place} is unmounted, but its daemon (process {1}) has not ended within {s} s; it may wait for its source", place = path(.0), s = .2.as_secs())]
+    DaemonStays(PathBuf, u32, Duration),
+    /// A mount is still listed.
+    #[error("{place} is still mounted after {s} s; see /proc/self/mountinfo", place = path(.0), s = .1.as_secs())]
+    StillMounted(PathBuf, Duration),
+    /// A dataset cannot be opened.
+    #[error("cannot open {}: {error}", path(.dataset))]
+    Dataset {
+        /// PATH.
+        dataset: PathBuf,
+        /// Why.
+        error: OpenError,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Output(io::Error),
+}
+
+impl CliError {
+    /// The status that the process ends with.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
+            _ => 1,
+        }
+    }
+
+    /// Prints the error on standard error; help that was asked for goes to standard output.
+    pub fn print(&self) {
+        // where to complain if this fails?
+        match self {
+            Self::Usage(error) => drop(error.print()),
+            other => {
+                drop(io::Write::write_fmt(&mut io::stderr(), format_args!("volfs: {}\n", text(&other.to_string()))))
+            }
+        }
+    }
+}
+
+fn mountpoint_hint(mountpoint: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("make it with: mkdir -p {}", path(mountpoint)),
+        _ => "give an empty folder that you may read".to_owned(),
+    }
+}
+
+fn mounted_hint(around: Option<&Path>) -> String {
+    around
+        .map_or_else(|| "see all mounts with: findmnt".to_owned(), |m| format!("the mount around it is at {}", path(m)))
+}
+
+fn by(holders: &[String]) -> String {
+    if holders.is_empty() {
+        return " by a process that this user cannot see".to_owned();
+    }
+    format!(" by {}", holders.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_line_without_escapes() {
+        let odd = PathBuf::from("/a\nb\x1b[2J");
+        let errors = [
+            CliError::Source { typed: odd.clone(), error: io::Error::from_raw_os_error(2) },
+            CliError::Mountpoint(odd.clone(), io::Error::from_raw_os_error(2)),
+            CliError::AlreadyMounted(odd.clone(), odd.clone()),
+            CliError::Busy(odd.clone(), vec!["cat (process 7)".into()]),
+            CliError::NotMounted(odd.clone(), Some(odd.clone())),
+            CliError::NotOurs(odd, "tmp\nfs".into()),
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert!(!text.contains(['\n', '\x1b']), "{text:?}");
+            assert_eq!(error.exit_status(), 1);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! A page for people: headings, lines of a label and a value, tables. Text from data loses its control characters here.
+
+use std::fmt::Write as _;
+
+use super::printable;
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const WARNING: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Columns that labels take.
+const LABEL: usize = 17;
+
+/// A page that grows downwards.
+#[derive(Debug, Default)]
+pub struct Page {
+    text: String,
+    coloured: bool,
+}
+
+impl Page {
+    /// An empty page.
+    #[must_use]
+    pub fn new(coloured: bool) -> Self {
+        Self { text: String::new(), coloured }
+    }
+
+    /// All that was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A heading, with an empty line before it unless it is the first.
+    pub fn heading(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.painted(BOLD, text);
+    }
+
+    /// A label and its value, if there is one.
+    pub fn row(&mut self, label: &str, value: Option<String>) {
+        let Some(value) = value else { return };
+        let label = printable::text(label);
+        let gap = LABEL.saturating_sub(label.chars().count()).max(1);
+        let (on, off) = self.paint(DIM);
+        let value = printable::text(&value);
+        // writing to a String cannot fail, here and below
+        let _ = writeln!(self.text, "  {on}{label}{off}{:gap$}{value}", "");
+    }
+
+    /// Something to be careful about.
+    pub fn warning(&mut self, text: &str) {
+        self.text.push_str("  ");
+        self.painted(WARNING, text);
+    }
+
+    /// Lines as they are, indented: of our own making, not from data.
+    pub fn block(&mut self, lines: &str) {
+        for line in lines.lines() {
+            let _ = writeln!(self.text, "  {}", line.trim_end());
+        }
+    }
+
+    /// A table; columns of numbers are set to the right, and columns that are empty in every row are left out.
+    pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
+        let cell =
+            |row: &[String], i: usize| row.get(i).map_or_else(String::new, |text| printable::text(text).into_owned());
+        let columns: Vec<(usize, usize, bool)> = (0..head.len())
+            .filter(|&i| rows.iter().any(|row| !cell(row, i).is_empty()))
+            .map(|i| {
+                let cells = rows.iter().map(|row| cell(row, i));
+                let width = cells.clone().map(|c| c.chars().count()).chain([head[i].chars().count()]).max();
+                let number = |c: String| c.is_empty() || c.parse::<f64>().is_ok();
+                (i, width.unwrap_or(0), cells.clone().all(number))
+            })
+            .collect();
+        let line = |cells: &dyn Fn(usize) -> String| {
+            let mut line = String::new();
+            for &(i, width, right) in &columns {
+                let text = cells(i);
+                let gap = width - text.chars().count();
+                let _ = if right { write!(line, "  {:gap$}{text}", "") } else { write!(line, "  {text}{:gap$}", "") };
+            }
+            line.trim_end().to_owned()
+        };
+        let title = line(&|i| head[i].to_owned());
+        self.painted(DIM, &title);
+        for row in rows {
+            let _ = writeln!(self.text, "{}", line(&|i| cell(row, i)));
+        }
+    }
+
+    fn painted(&mut self, colour: &str, text: &str) {
+        let (on, off) = self.paint(colour);
+        let _ = writeln!(self.text, "{on}{}{off}", printable::text(text));
+    }
+
+    fn paint<'a>(&self, colour: &'a str) -> (&'a str, &'a str) {
+        if self.coloured { (colour, PLAIN) } else { ("", "") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_aligned() {
+        let mut page = Page::new(false);
+        page.heading("A");
+        page.row("format", Some("zgy\x1b[1m".into()));
+        page.row("none", None);
+        page.heading("B");
+        let row = |a: &str, b: &str| vec![a.to_owned(), b.to_owned(), String::new()];
+        page.table(&["name", "count", "void"], &[row("inline", "5"), row("x", "1000")]);
+        assert_eq!(
+            page.text(),
+            "A\n  format           zgy\\u{1b}[1m\n\nB\n  name    count\n  inline      5\n  x        1000\n"
+        );
+    }
+
+    #[test]
+    fn colours_are_for_terminals() {
+        let mut page = Page::new(true);
+        page.heading("A");
+        page.warning("w\x07");
+        assert_eq!(page.text(), "\x1b[1mA\x1b[0m\n  \x1b[33mw\\u{7}\x1b[0m\n");
+    }
+}

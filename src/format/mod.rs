@@ -1,0 +1,147 @@
+//! The formats: one folder for each, and the traits that they implement.
+//!
+//! A format says which arrays a dataset has and where each of their bricks is to be had; it never caches samples and knows
+//! nothing of who reads them. A new format is a folder here and a line of [`registry`].
+
+pub mod zgy;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::source::{IndexCache, Source, SourceError, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, Own};
+
+/// Every format, in the order in which they are asked whether a file is theirs.
+#[must_use]
+pub fn registry() -> &'static [&'static dyn Format] {
+    &[&zgy::Zgy]
+}
+
+/// One format.
+pub trait Format: Send + Sync {
+    /// The format's name as JSON has it: `zgy`.
+    fn name(&self) -> &'static str;
+
+    /// The extension, lower case and without the dot, that says that a file is meant to be of this format.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a file that begins with `head` (16 bytes, or all that there are) is of this format.
+    fn is_file(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// Whether a folder is a dataset of this format.
+    fn is_folder(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Reads and checks the headers of a dataset.
+    ///
+    /// # Errors
+    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
+    fn open(&self, source: Arc<dyn Source>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError>;
+}
+
+/// An open dataset.
+pub trait Dataset: Send + Sync {
+    /// What is known of the dataset as a whole.
+    fn info(&self) -> &DatasetInfo;
+
+    /// The layers that can be read, in the dataset's own order.
+    fn layers(&self) -> &[Layer];
+
+    /// The layers that cannot be shown, and why.
+    fn hidden(&self) -> &[HiddenLayer] {
+        &[]
+    }
+}
+
+/// One layer: an array at several levels of detail.
+pub struct Layer {
+    /// The layer's name as the dataset has it.
+    pub name: String,
+    /// The levels, the finest first; the index is the LOD. Never empty.
+    pub levels: Vec<Arc<dyn Array>>,
+}
+
+/// A layer that cannot be shown.
+pub struct HiddenLayer {
+    /// The layer's name as the dataset has it.
+    pub name: String,
+    /// The type of its samples, if known.
+    pub dtype: Option<Dtype>,
+    /// Its shape at LOD 0, if known.
+    pub shape: Option<Dims>,
+    /// Why it cannot be shown.
+    pub reason: String,
+}
+
+/// One layer at one LOD, brick by brick. Many threads read one array at a time.
+pub trait Array: Send + Sync {
+    /// What is known of it.
+    fn info(&self) -> &ArrayInfo;
+
+    /// The source that its bricks name objects of.
+    fn source(&self) -> &dyn Source;
+
+    /// Where the samples of the brick at `at` (its place in the grid) are to be had. The layout holds all samples that
+    /// the brick owns.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the dataset's tables make no sense for this brick, and those of the source;
+    /// [`SourceError::WouldBlock`] if a table has to be read and `wait` is [`Wait::No`].
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError>;
+
+    /// Decodes the stored bytes of a brick. `stored` has `coded.length` bytes and then `coded.padding` zeros; `out` has
+    /// `coded.decoded` bytes of arbitrary content.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the bytes do not decode to exactly the brick.
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError>;
+
+    /// How many bricks of each kind there are, and how they are coded; `None` where finding out is not cheap.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn census(&self) -> Result<Option<Census>, FormatError>;
+}
+
+/// The bricks of an array, counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Census {
+    /// How many of each kind.
+    pub counts: BrickCounts,
+    /// How the stored ones are coded: `raw`, `zfp`, ..., or `mixed`.
+    pub codec: &'static str,
+    /// The format's own keys of lodN.json.
+    pub own: Own,
+}
+
+/// Why a dataset, or a part of one, cannot be read.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum FormatError {
+    /// The file is something else.
+    #[error("{0}")]
+    NotThisFormat(String),
+    /// The file is in order but needs what we do not have.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The file is at fault; the text says where.
+    #[error("{0}")]
+    Damaged(String),
+    /// The bytes could not be had.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+impl FormatError {
+    /// Whether the only fault is that the answer is not at hand.
+    #[must_use]
+    pub fn would_block(&self) -> bool {
+        *self == Self::Source(SourceError::WouldBlock)
+    }
+}

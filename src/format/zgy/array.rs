@@ -1,0 +1,175 @@
+//! One level as an array: where each of its bricks is, and how to decode it.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::levels::Level;
+use super::sample_type::element;
+use super::subtile::untile;
+use super::table::{Entry, Table};
+use crate::codec::zfp;
+use crate::format::{Array, Census, FormatError};
+use crate::source::{Source, SourceError, WHOLE, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, Own, Plain};
+
+/// How bytes of a brick become samples.
+const ZFP: u64 = 1;
+const SUBTILED: u64 = 2;
+
+/// Bricks are counted where a level's part of the table is not larger.
+const COUNTED: u64 = 8 << 20;
+
+/// What all levels of a file have in common.
+pub(super) struct Bricks {
+    pub source: Arc<dyn Source>,
+    pub table: Table,
+    /// Samples of a brick.
+    pub shape: [u64; 3],
+    /// Bytes of its samples.
+    pub bytes: usize,
+    pub dtype: Dtype,
+    /// What a brick reads as that was never written.
+    pub default: i64,
+    /// Stored bricks have the order of samples of version 1.
+    pub subtiled: bool,
+}
+
+impl Bricks {
+    /// What is wrong with an entry, if anything: all that can be said without reading the brick.
+    fn fault(&self, entry: u64) -> Option<String> {
+        let file = self.table.file;
+        match Entry::of(entry) {
+            Entry::Unknown => Some(format!("brick entry {entry:#x} has an unknown kind")),
+            Entry::Compressed(_) if self.dtype != Dtype::Float32 => {
+                Some(format!("brick entry {entry:#x} is compressed, in a file of {}", self.dtype))
+            }
+            Entry::Stored(at) | Entry::Compressed(at) if at >= file => {
+                Some(format!("brick at byte {at} begins beyond the end of the file ({file} bytes)"))
+            }
+            Entry::Stored(at) if at.checked_add(self.bytes as u64).is_none_or(|end| end > file) => {
+                Some(format!("brick at byte {at} ends beyond the end of the file ({file} bytes)"))
+            }
+            _ => None,
+        }
+    }
+
+    /// A brick of `length` bytes at `offset` that has to be decoded.
+    fn coded(&self, offset: u64, length: u64, padding: usize, codec: u64, layout: Layout) -> Brick {
+        let decoded = self.bytes;
+        Brick::Coded(Coded { object: WHOLE.into(), offset, length, padding, decoded, scratch: 0, layout, codec })
+    }
+
+    fn compressed(&self, offset: u64, layout: Layout, wait: Wait) -> Result<Brick, FormatError> {
+        let length = self.table.limit(offset, self.bytes as u64, wait)?.saturating_sub(offset);
+        // every brick has a least number of bytes: without it there is no reason to make room for the samples
+        if length < zfp::shortest(self.shape) {
+            let text = format!("compressed brick at byte {offset} has only {length} bytes");
+            return Err(FormatError::Damaged(text));
+        }
+        Ok(self.coded(offset, length, zfp::padding(self.shape, length), ZFP, layout))
+    }
+
+    fn stored(&self, offset: u64, layout: Layout) -> Brick {
+        match self.subtiled {
+            true => self.coded(offset, self.bytes as u64, 0, SUBTILED, layout),
+            false => Brick::Plain(Plain { object: WHOLE.into(), offset, layout }),
+        }
+    }
+}
+
+/// One level.
+pub(super) struct ZgyArray {
+    info: ArrayInfo,
+    level: Level,
+    bricks: Arc<Bricks>,
+    census: OnceLock<Option<Census>>,
+}
+
+impl ZgyArray {
+    pub(super) fn new(info: ArrayInfo, level: Level, bricks: Arc<Bricks>) -> Self {
+        Self { info, level, bricks, census: OnceLock::new() }
+    }
+
+    fn layout(&self, at: [u64; 3]) -> Layout {
+        let start = Dims::from_fn(3, |axis| at[axis] * self.bricks.shape[axis]);
+        Layout::c_order(start, self.bricks.shape.into(), self.info.shape(), self.info.dtype.size())
+    }
+
+    fn count(&self) -> Result<Option<Census>, SourceError> {
+        if self.level.count > COUNTED / 8 {
+            return Ok(None);
+        }
+        let mut counts = BrickCounts { total: self.level.count, ..BrickCounts::default() };
+        let (mut compressed, mut damaged) = (0u64, 0u64);
+        self.bricks.table.scan(&self.level, |entry| {
+            match Entry::of(entry) {
+                _ if self.bricks.fault(entry).is_some() => damaged += 1,
+                Entry::Missing => counts.missing += 1,
+                Entry::Constant(_) => counts.constant += 1,
+                Entry::Compressed(_) => (counts.stored, compressed) = (counts.stored + 1, compressed + 1),
+                Entry::Stored(_) | Entry::Unknown => counts.stored += 1,
+            }
+            true
+        })?;
+        let codec = match compressed {
+            0 => "raw",
+            all if all == counts.stored => "zfp",
+            _ => "mixed",
+        };
+        let own = [("compressed", compressed), ("damaged", damaged)];
+        let own = Own::from_iter(own.map(|(key, n)| (key.to_owned(), Value::from(n))));
+        Ok(Some(Census { counts, codec, own }))
+    }
+}
+
+impl Array for ZgyArray {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        &*self.bricks.source
+    }
+
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+        let place = <[u64; 3]>::try_from(&at[..]).ok().and_then(|at| Some((at, self.level.entry(at)?)));
+        let Some((at, number)) = place else {
+            return Err(FormatError::Damaged(format!("there is no brick {at:?}")));
+        };
+        let bricks = &*self.bricks;
+        let entry = bricks.table.entry(number, wait)?;
+        if let Some(fault) = bricks.fault(entry) {
+            return Err(FormatError::Damaged(fault));
+        }
+        match Entry::of(entry) {
+            Entry::Constant(value) => Ok(Brick::Constant(low_bytes(value, bricks.dtype))),
+            Entry::Stored(offset) => Ok(bricks.stored(offset, self.layout(at))),
+            Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), wait),
+            Entry::Missing | Entry::Unknown => Ok(Brick::Constant(element(bricks.dtype, bricks.default))),
+        }
+    }
+
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let damaged = |why: &str| FormatError::Damaged(format!("brick at byte {}: {why}", coded.offset));
+        let length = stored.len().saturating_sub(coded.padding);
+        if coded.codec == ZFP {
+            return zfp::decode(self.bricks.shape, stored, length, out).map_err(|e| damaged(&e.to_string()));
+        }
+        let stored = stored.get(..length).unwrap_or_default();
+        untile(stored, out, self.info.dtype.size()).then_some(()).ok_or_else(|| damaged("it is not whole"))
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        if let Some(known) = self.census.get() {
+            return Ok(known.clone());
+        }
+        let counted = self.count()?;
+        Ok(self.census.get_or_init(|| counted).clone())
+    }
+}
+
+/// A constant's sample: the low bytes of its entry, whatever is above.
+fn low_bytes(entry: u64, dtype: Dtype) -> Element {
+    Element::new(entry.to_le_bytes().get(..dtype.size()).unwrap_or_default())
+}

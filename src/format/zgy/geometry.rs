@@ -1,0 +1,126 @@
+//! From places in the survey to coordinates in the world (section 10).
+
+use crate::volume::Corner;
+
+/// A point of which annotation and world position are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ControlPoint {
+    /// Inline number, crossline number.
+    pub annotation: [f64; 2],
+    /// X and Y.
+    pub world: [f64; 2],
+}
+
+/// Below this the control points lie on a line.
+const FLAT: f64 = 1e-6;
+
+/// The corners of a survey: first inline and crossline, last and first, first and last, last and last. `orig` and `inc`
+/// are the first inline and crossline number and their steps, `size` counts inlines and crosslines.
+pub(super) fn corners(orig: [f64; 2], inc: [f64; 2], size: [u64; 2], points: &[ControlPoint; 4]) -> [Corner; 4] {
+    let last = size.map(|n| n.saturating_sub(1));
+    let indexes = [[0, 0], [last[0], 0], [0, last[1]], last];
+    let map = Map::new(points);
+    let mut corners = [Corner::default(); 4];
+    for (number, (corner, index)) in corners.iter_mut().zip(indexes).enumerate() {
+        let annotation = [0, 1].map(|axis: usize| orig[axis] + inc[axis] * index[axis] as f64);
+        let world = map.world(annotation, points[number].world);
+        *corner = Corner { index, annotation, world: world.filter(|place| place.iter().all(|x| x.is_finite())) };
+    }
+    corners
+}
+
+/// How annotation becomes world.
+enum Map {
+    Affine {
+        p0: [f64; 2],
+        q0: [f64; 2],
+        u: [f64; 2],
+        v: [f64; 2],
+        qu: [f64; 2],
+        qv: [f64; 2],
+        det: f64,
+    },
+    /// The writer left the annotation out: the world positions are the corners.
+    Corners,
+    Unknown,
+}
+
+impl Map {
+    /// The map that three of the points define; the fourth is not trusted.
+    fn new([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
+        let u = minus(one.annotation, zero.annotation);
+        let v = minus(two.annotation, zero.annotation);
+        let det = cross(u, v);
+        if det.abs() >= FLAT {
+            let (qu, qv) = (minus(one.world, zero.world), minus(two.world, zero.world));
+            return Self::Affine { p0: zero.annotation, q0: zero.world, u, v, qu, qv, det };
+        }
+        let left_out = one.annotation == zero.annotation && one.world != zero.world;
+        if left_out { Self::Corners } else { Self::Unknown }
+    }
+
+    /// The place of a corner with this annotation; `stored` is that of the control point of the same number.
+    fn world(&self, annotation: [f64; 2], stored: [f64; 2]) -> Option<[f64; 2]> {
+        match *self {
+            Self::Affine { p0, q0, u, v, qu, qv, det } => {
+                let d = minus(annotation, p0);
+                let (s, t) = (cross(d, v) / det, cross(u, d) / det);
+                Some([0, 1].map(|axis: usize| q0[axis] + s * qu[axis] + t * qv[axis]))
+            }
+            Self::Corners => Some(stored),
+            Self::Unknown => None,
+        }
+    }
+}
+
+fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+fn cross(a: [f64; 2], b: [f64; 2]) -> f64 {
+    a[0] * b[1] - b[0] * a[1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(annotation: [[f64; 2]; 4], world: [[f64; 2]; 4]) -> [ControlPoint; 4] {
+        [0, 1, 2, 3].map(|n: usize| ControlPoint { annotation: annotation[n], world: world[n] })
+    }
+
+    fn worlds(points: &[ControlPoint; 4]) -> [Option<[f64; 2]>; 4] {
+        corners([1234.0, 5678.0], [5.0, 2.0], [112, 64], points).map(|corner| corner.world)
+    }
+
+    #[test]
+    fn control_points_need_not_be_corners() {
+        // inline + 5 is X + 25, crossline + 2 is Y + 30; the fourth point is nonsense
+        let annotation = [[1244.0, 5678.0], [1234.0, 5682.0], [1239.0, 5678.0], [-9e9, 7.0]];
+        let world = [[1050.0, 1000.0], [1000.0, 1060.0], [1025.0, 1000.0], [0.0, 0.0]];
+        let found = corners([1234.0, 5678.0], [5.0, 2.0], [112, 64], &points(annotation, world));
+        assert_eq!(found[3].index, [111, 63]);
+        assert_eq!(found[3].annotation, [1789.0, 5804.0]);
+        let expected = [[1000.0, 1000.0], [3775.0, 1000.0], [1000.0, 2890.0], [3775.0, 2890.0]];
+        for (corner, expected) in found.iter().zip(expected) {
+            let place = corner.world.unwrap();
+            assert!((0..2).all(|axis| (place[axis] - expected[axis]).abs() < 1e-6), "{place:?}");
+        }
+    }
+
+    #[test]
+    fn annotation_left_out_means_that_the_corners_are_stored() {
+        let world = [[1.0, 5.0], [2.0, 5.0], [1.0, 9.0], [2.0, 9.0]];
+        assert_eq!(worlds(&points([[0.0; 2]; 4], world)), world.map(Some));
+        assert_eq!(worlds(&points([[0.0; 2]; 4], [[0.0; 2]; 4])), [None; 4]);
+    }
+
+    #[test]
+    fn points_on_a_line_or_nowhere_tell_nothing() {
+        let line = [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 0.0]];
+        assert_eq!(worlds(&points(line, line)), [None; 4]);
+        let square = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];
+        assert_eq!(worlds(&points(square, [[f64::NAN; 2]; 4])), [None; 4]);
+        assert_eq!(worlds(&points([[f64::NAN; 2]; 4], square)), [None; 4]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The levels of detail and their places in the tables (section 5).
+
+/// One level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    /// Samples along each axis.
+    pub shape: [u64; 3],
+    /// Bricks along each axis.
+    pub bricks: [u64; 3],
+    /// Number of bricks.
+    pub count: u64,
+    /// The level's first entry in the brick table.
+    pub start: u64,
+}
+
+impl Level {
+    /// The entry of the brick at `at` in the brick table, or `None` if there is no such brick. Inlines run fastest there.
+    pub(super) fn entry(&self, at: [u64; 3]) -> Option<u64> {
+        let [i, j, k] = at;
+        let [ni, nj, nk] = self.bricks;
+        (i < ni && j < nj && k < nk).then(|| self.start + i + ni * (j + nj * k))
+    }
+}
+
+/// All levels that the header speaks of, the finest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Levels {
+    /// At least one.
+    pub all: Vec<Level>,
+    /// Entries of the brick table.
+    pub entries: u64,
+    /// Entries of the alpha table.
+    pub alpha_entries: u64,
+}
+
+impl Levels {
+    /// The levels of a survey of `size` samples in bricks of `brick` samples, none of them 0; `None` where a table would
+    /// have more entries than can be counted.
+    pub(super) fn new(size: [u64; 3], brick: [u64; 3]) -> Option<Self> {
+        let mut all = Vec::new();
+        let (mut shape, mut bricks) = (size, [0, 1, 2].map(|axis: usize| size[axis].div_ceil(brick[axis])));
+        let mut alpha_entries = 0u64;
+        loop {
+            let [ni, nj, nk] = bricks;
+            let tiles = ni.checked_mul(nj)?;
+            alpha_entries = alpha_entries.checked_add(tiles)?;
+            all.push(Level { shape, bricks, count: tiles.checked_mul(nk)?, start: 0 });
+            if bricks == [1; 3] {
+                break;
+            }
+            bricks = bricks.map(|n| n.div_ceil(2));
+            shape = shape.map(|n| n.div_ceil(2));
+        }
+        let mut entries = 0u64;
+        for level in all.iter_mut().rev() {
+            level.start = entries;
+            entries = entries.checked_add(level.count)?;
+        }
+        // so that the place of an entry in the file can be computed, too
+        entries.max(alpha_entries).checked_mul(8)?;
+        Some(Self { all, entries, alpha_entries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_format() {
+        let levels = Levels::new([112, 64, 176], [64; 3]).unwrap();
+        assert_eq!((levels.entries, levels.alpha_entries), (9, 4));
+        let facts: Vec<_> = levels.all.iter().map(|l| (l.shape, l.bricks, l.start)).collect();
+        assert_eq!(facts, [([112, 64, 176], [2, 1, 3], 3), ([56, 32, 88], [1, 1, 2], 1), ([28, 16, 44], [1, 1, 1], 0)]);
+        assert_eq!(levels.all[0].entry([1, 0, 0]), Some(4));
+        assert_eq!(levels.all[0].entry([1, 0, 2]), Some(8));
+        assert_eq!(levels.all[0].entry([0, 1, 0]), None);
+    }
+
+    #[test]
+    fn one_brick_is_one_level() {
+        assert_eq!(Levels::new([1, 64, 3], [64; 3]).unwrap().all.len(), 1);
+    }
+
+    #[test]
+    fn tables_that_cannot_be_counted_are_none() {
+        assert_eq!(Levels::new([(1 << 31) - 1; 3], [4; 3]), None);
+        assert!(Levels::new([(1 << 31) - 1; 3], [1 << 12; 3]).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn every_entry_belongs_to_one_brick(
+            size in [1u64..90, 1u64..90, 1u64..90], log in [2u32..5, 2u32..5, 2u32..5]
+        ) {
+            let brick = log.map(|n| 1 << n);
+            let levels = Levels::new(size, brick).unwrap();
+            let mut seen = vec![0; levels.entries as usize];
+            for (lod, level) in levels.all.iter().enumerate() {
+                for axis in 0..3 {
+                    prop_assert_eq!(level.shape[axis], (size[axis] + (1 << lod) - 1) >> lod);
+                    prop_assert_eq!(level.bricks[axis], level.shape[axis].div_ceil(brick[axis]));
+                }
+                let [ni, nj, nk] = level.bricks;
+                for n in 0..level.count {
+                    let at = [n / (nj * nk), n / nk % nj, n % nk];
+                    prop_assert!(at[0] < ni);
+                    seen[level.entry(at).unwrap() as usize] += 1;
+                }
+            }
+            prop_assert!(seen.iter().all(|n| *n == 1));
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The order of samples in a version 1 brick (section 6).
+
+/// Columns of the brick's face, and of a tile's, along either axis.
+const SIDE: usize = 64;
+const TILE: usize = 8;
+/// Samples of a trace.
+const TRACE: usize = 64;
+/// Samples of a brick.
+const BRICK: usize = SIDE * SIDE * TRACE;
+
+/// Copies a brick of 8 x 8 columns into C order, `size` bytes a sample; `false` if one of the slices is not a brick.
+pub(super) fn untile(stored: &[u8], out: &mut [u8], size: usize) -> bool {
+    let run = TILE * TRACE * size;
+    if stored.len() != BRICK * size || out.len() != stored.len() || run == 0 {
+        return false;
+    }
+    // eight neighbouring traces stay together: a run is at (I, J, p) in the file and belongs to (I, p, J)
+    let per = SIDE / TILE;
+    for (number, to) in out.chunks_exact_mut(run).enumerate() {
+        let (tiles, p, j) = (number / (per * TILE), number / per % TILE, number % per);
+        let from = (tiles * per + j) * TILE + p;
+        if let Some(run) = stored.chunks_exact(run).nth(from) {
+            to.copy_from_slice(run);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_move_to_where_the_format_says() {
+        let stored: Vec<u8> = (0..BRICK as u32 * 2).map(|n| (n ^ n >> 7 ^ n >> 13) as u8).collect();
+        let mut out = vec![0; stored.len()];
+        assert!(untile(&stored, &mut out, 2));
+        for (i, j, k) in [(0, 0, 0), (0, 0, 63), (0, 8, 2), (1, 0, 5), (17, 42, 3), (63, 63, 63), (8, 7, 0)] {
+            let from = (((i / 8 * 8 + j / 8) * 8 + i % 8) * 8 + j % 8) * 64 + k;
+            let to = (i * 64 + j) * 64 + k;
+            assert_eq!(out[2 * to..2 * to + 2], stored[2 * from..2 * from + 2], "{i} {j} {k}");
+        }
+        let mut again = vec![0; stored.len()];
+        assert!(untile(&out, &mut again, 2));
+        assert!(again == stored);
+    }
+
+    #[test]
+    fn other_lengths_are_refused() {
+        assert!(!untile(&[0; 64], &mut [0; 64], 1));
+        assert!(!untile(&[], &mut [], 0));
+    }
+}

@@ -1,0 +1,339 @@
+//! The kernel's side: a request of FUSE becomes a call of [`Volfs`], its answer a reply. Nothing else knows of fuser.
+//!
+//! The threads here never wait: what is not answered from memory goes to the pool, which replies from there.
+
+use std::ffi::OsStr;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
+    KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session, SessionACL,
+};
+use rustix::process::{getegid, geteuid};
+use thiserror::Error;
+
+use super::{Attributes, FsError, Ino, Opened, Options, Volfs};
+use crate::catalog::CatalogError;
+use crate::logging::Recent;
+use crate::source::Wait;
+
+/// The kernel remembers names and attributes for so long, and asks again then. With the time for which the catalog believes
+/// itself the sum stays below a second.
+const REMEMBERED: Duration = Duration::from_millis(750);
+/// The size of a read that clients are told to prefer.
+const PREFERRED_READ: u32 = 1 << 20;
+/// The unit of statfs.
+const BLOCK: u32 = 4096;
+/// Reads ahead that the kernel may have under way.
+const BACKGROUND: u16 = 64;
+
+/// Why a mount cannot be made or ends badly.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// The source cannot be shown.
+    #[error(transparent)]
+    Source(#[from] CatalogError),
+    /// The kernel or fusermount3 refuses.
+    #[error("cannot mount at {}: {error}", mountpoint.display())]
+    Refused {
+        /// Where the mount was to be.
+        mountpoint: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// The connection to the kernel broke.
+    #[error("the connection to the kernel ended: {0}")]
+    Broken(io::Error),
+}
+
+/// A mount that answers.
+pub struct Mounted {
+    session: JoinHandle<io::Result<()>>,
+}
+
+/// Mounts a file system; from here on its requests are answered by threads of this process.
+///
+/// # Errors
+/// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not let us.
+pub fn mount(options: &Options, mountpoint: &Path, log: Arc<Recent>) -> Result<Mounted, MountError> {
+    let fs = Arc::new(Volfs::new(options.clone(), log)?);
+    let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
+    let session = Session::new(Adapter { fs }, mountpoint, &config(options)).map_err(refused)?;
+    let session = thread::Builder::new().name("volfs-session".into()).spawn(move || session.run());
+    Ok(Mounted { session: session.map_err(refused)? })
+}
+
+impl Mounted {
+    /// Returns when somebody has unmounted it.
+    ///
+    /// # Errors
+    /// [`MountError::Broken`] if the connection to the kernel failed before that.
+    pub fn wait(self) -> Result<(), MountError> {
+        match self.session.join() {
+            Ok(ended) => ended.map_err(MountError::Broken),
+            Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
+        }
+    }
+}
+
+fn config(options: &Options) -> Config {
+    let mut name = format!("volfs:{}", options.source.to_string_lossy());
+    if !geteuid().is_root() {
+        // fusermount3 takes a comma for the end of the option
+        name = name.replace('\\', "\\\\").replace(',', "\\,");
+    }
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(name),
+        MountOption::Subtype("volfs".into()),
+        MountOption::RO,
+        MountOption::NoAtime,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::DefaultPermissions,
+    ];
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
+    config.clone_fd = true;
+    config
+}
+
+struct Adapter {
+    fs: Arc<Volfs>,
+}
+
+impl Adapter {
+    /// Answers from memory, or else from a thread that may wait.
+    fn answer<T: 'static>(
+        &self,
+        lane: u64,
+        ask: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
+        reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
+    ) {
+        // a fault of ours costs one request and not the thread that talks to the kernel
+        match catch_unwind(AssertUnwindSafe(|| ask(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
+            Err(FsError::WouldBlock) => {
+                let fs = Arc::clone(&self.fs);
+                self.fs.pool().submit(lane, move || reply(ask(&fs, Wait::Yes)));
+            }
+            answer => reply(answer),
+        }
+    }
+}
+
+fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+fn remembered(attributes: &Attributes) -> Duration {
+    if attributes.volatile { Duration::ZERO } else { REMEMBERED }
+}
+
+fn file_attr(a: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(a.ino.0),
+        size: a.size,
+        blocks: a.size.div_ceil(512),
+        atime: a.modified,
+        mtime: a.modified,
+        ctime: a.modified,
+        crtime: a.modified,
+        kind: kind(a.folder),
+        perm: if a.folder { 0o555 } else { 0o444 },
+        nlink: if a.folder { 2 } else { 1 },
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        rdev: 0,
+        blksize: PREFERRED_READ,
+        flags: 0,
+    }
+}
+
+fn kind(folder: bool) -> FileType {
+    if folder { FileType::Directory } else { FileType::RegularFile }
+}
+
+/// What the kernel is told of a name that does not exist, so that it remembers that too.
+fn nothing() -> FileAttr {
+    let nothing = Attributes { ino: Ino(0), size: 0, folder: false, modified: std::time::UNIX_EPOCH, volatile: false };
+    file_attr(&nothing)
+}
+
+fn reply_opened(reply: ReplyOpen, opened: Result<Opened, FsError>, folder: bool) {
+    match opened {
+        Ok(opened) => {
+            let flags = match (folder, opened.uncached) {
+                (true, _) => FopenFlags::empty(),
+                (false, true) => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+                (false, false) => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+            };
+            reply.opened(FileHandle(opened.handle), flags);
+        }
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
+    match value {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // both are better to have; without them everything works all the same
+        let _ = config.set_max_background(BACKGROUND);
+        if self.fs.options().direct_io {
+            let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let (parent, name) = (ino(parent), name.to_owned());
+        self.answer(
+            Volfs::lane(parent),
+            move |fs, wait| fs.lookup(parent, &name, wait),
+            |found| match found {
+                Ok(a) => reply.entry(&remembered(&a), &file_attr(&a), Generation(0)),
+                Err(FsError::NotFound) => reply.entry(&REMEMBERED, &nothing(), Generation(0)),
+                Err(e) => reply.error(errno(&e)),
+            },
+        );
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        let (number, handle) = (ino(number), handle.map(|h| h.0));
+        self.answer(
+            Volfs::lane(number),
+            move |fs, wait| fs.getattr(number, handle, wait),
+            |found| match found {
+                Ok(a) => reply.attr(&remembered(&a), &file_attr(&a)),
+                Err(e) => reply.error(errno(&e)),
+            },
+        );
+    }
+
+    fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            return reply.error(errno(&FsError::ReadOnly));
+        }
+        let number = ino(number);
+        self.answer(
+            Volfs::lane(number),
+            move |fs, wait| fs.open(number, wait),
+            |opened| reply_opened(reply, opened, false),
+        );
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        // a reply that is dropped in a fault of ours answers with EIO
+        let read = AssertUnwindSafe(|| {
+            self.fs.read(handle.0, offset, size, |bytes| match bytes {
+                Ok(bytes) => reply.data(bytes),
+                Err(e) => reply.error(errno(&e)),
+            });
+        });
+        if catch_unwind(read).is_err() {
+            log::error!("internal error: a read stopped half way");
+        }
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.fs.release(handle.0);
+        reply.ok();
+    }
+
+    fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let number = ino(number);
+        self.answer(
+            Volfs::lane(number),
+            move |fs, wait| fs.opendir(number, wait),
+            |opened| reply_opened(reply, opened, true),
+        );
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.fs.readdir(handle.0, offset, |entry, next| {
+            !reply.add(INodeNo(entry.ino.0), next, kind(entry.folder), &entry.name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.fs.release(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let blocks = self.fs.known_bytes().div_ceil(u64::from(BLOCK));
+        reply.statfs(blocks, 0, 0, 0, 0, BLOCK, 255, BLOCK);
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let (number, name) = (ino(number), name.to_owned());
+        self.answer(
+            Volfs::lane(number),
+            move |fs, wait| fs.getxattr(number, &name, wait),
+            move |value| reply_xattr(reply, size, value),
+        );
+    }
+
+    fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let number = ino(number);
+        self.answer(
+            Volfs::lane(number),
+            move |fs, wait| fs.listxattr(number, wait),
+            move |value| reply_xattr(reply, size, value),
+        );
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+}

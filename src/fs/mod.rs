@@ -1,0 +1,344 @@
+//! The file system as plain methods, without a kernel: so that it can be driven and tested without a mount.
+//!
+//! Every method takes a [`Wait`]: with [`Wait::No`] it answers from memory or says [`FsError::WouldBlock`], and the adapter
+//! to the kernel then calls it again with [`Wait::Yes`] on a thread that may wait.
+
+pub mod daemon;
+mod error;
+pub mod fuse;
+mod handles;
+mod ino;
+pub mod mountinfo;
+mod names;
+mod spot;
+mod status;
+mod tree;
+pub mod unmount;
+mod xattr;
+
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use lru::LruCache;
+
+pub use error::FsError;
+pub use handles::FolderEntry;
+pub use ino::Ino;
+
+use crate::array::{Gate, ReadError, Reader, Request};
+use crate::cache::BrickCache;
+use crate::catalog::{Catalog, CatalogError, NodeId};
+use crate::counters::Counters;
+use crate::logging::Recent;
+use crate::memory::{Buffer, Buffers};
+use crate::pool::Pool;
+use crate::source::{IndexCache, Wait};
+use crate::view::{ArrayFile, Content};
+use crate::volume::ArrayId;
+use handles::{Handle, Handles, OpenFile};
+use tree::Tree;
+
+/// Memory for tables of where bricks lie, all datasets together.
+const INDEX_BYTES: usize = 32 << 20;
+/// Buffers that wait to be used again.
+const IDLE_BUFFERS: usize = 8 << 20;
+/// Memory that decoders may need at a time.
+const DECODE_BYTES: usize = 256 << 20;
+/// Datasets whose file numbers are remembered.
+const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+/// Damaged bricks that are remembered, so that each is reported once.
+const REPORTED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+
+/// How a mount behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is shown: a folder or one dataset, by absolute path without links.
+    pub source: PathBuf,
+    /// Bytes of decoded bricks held in memory.
+    pub cache_size: u64,
+    /// Decoding threads.
+    pub threads: usize,
+    /// Bypass the kernel's page cache.
+    pub direct_io: bool,
+    /// Follow links that lead out of the source.
+    pub follow_links: bool,
+    /// Users other than the one that mounts may read.
+    pub allow_other: bool,
+    /// The options as status.json shows them: name and value.
+    pub shown: Vec<(String, String)>,
+}
+
+/// What the kernel wants to know of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Inode number.
+    pub ino: Ino,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it is a folder.
+    pub folder: bool,
+    /// Time of the source's last change.
+    pub modified: SystemTime,
+    /// Whether the answer is good for this moment only.
+    pub volatile: bool,
+}
+
+/// A handle, and how its file is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The handle.
+    pub handle: u64,
+    /// Whether the kernel must not keep what is read.
+    pub uncached: bool,
+}
+
+/// The file system.
+pub struct Volfs {
+    options: Options,
+    catalog: Catalog,
+    reader: Arc<Reader>,
+    pool: Arc<Pool>,
+    counters: Arc<Counters>,
+    handles: Handles,
+    trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
+    reported: Mutex<LruCache<(ArrayId, u64), ()>>,
+    log: Arc<Recent>,
+    started: Instant,
+    started_at: SystemTime,
+}
+
+impl Volfs {
+    /// A file system that shows a source. Nothing of it is read yet.
+    ///
+    /// # Errors
+    /// [`CatalogError::Io`] if the source is not there.
+    pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
+        let counters: Arc<Counters> = Arc::default();
+        let index = IndexCache::new(INDEX_BYTES);
+        let catalog = Catalog::new(&options.source, options.follow_links, index, Arc::clone(&counters))?;
+        let bound = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
+        let cache = BrickCache::new(bound, Arc::clone(&counters));
+        let pool = Pool::new();
+        let gate = Gate::new(options.threads, DECODE_BYTES);
+        let buffers = Buffers::new(IDLE_BUFFERS);
+        let reader = Reader::new(cache, gate, Arc::clone(&pool), buffers, Arc::clone(&counters));
+        Ok(Self {
+            options,
+            catalog,
+            reader,
+            pool,
+            counters,
+            handles: Handles::default(),
+            trees: Mutex::new(LruCache::new(TREES)),
+            reported: Mutex::new(LruCache::new(REPORTED)),
+            log,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+        })
+    }
+
+    /// The threads for whatever takes time.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// How the mount behaves.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Bytes of all files that are known so far.
+    #[must_use]
+    pub fn known_bytes(&self) -> u64 {
+        self.catalog.known_bytes()
+    }
+
+    /// The file or folder called `name` in a folder.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`] if there is none, [`FsError::Stale`] if the folder is of a changed source.
+    pub fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
+        let spot = self.spot(parent, wait)?;
+        self.fresh(&spot, wait)?;
+        let child = self.child(&spot, name, wait)?.ok_or(FsError::NotFound)?;
+        self.attributes(&child, wait)
+    }
+
+    /// What is known of a file or folder.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if it is of a changed source and no longer known.
+    pub fn getattr(&self, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
+        let mut attributes = self.attributes(&self.spot(ino, wait)?, wait)?;
+        // an open file has the size of what it shows, also where that is computed anew each time
+        if let Some(Handle::File(file)) = handle.and_then(|h| self.handles.get(h)).as_deref() {
+            attributes.size = file.content.len();
+        }
+        Ok(attributes)
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if its source changed, [`FsError::Io`] if its content cannot be computed.
+    pub fn open(&self, ino: Ino, wait: Wait) -> Result<Opened, FsError> {
+        let spot = self.spot(ino, wait)?;
+        self.look_again(&spot, wait)?;
+        let content = self.content(&spot, wait)?;
+        let uncached = spot.is_volatile() || self.options.direct_io;
+        let file = OpenFile { content, of: spot.belongs(), node: ino.node() };
+        Ok(Opened { handle: self.handles.add(Handle::File(file)), uncached })
+    }
+
+    /// Opens a folder: its entries are those of this moment.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if its source changed, [`FsError::NotAFolder`] if it is a file.
+    pub fn opendir(&self, ino: Ino, wait: Wait) -> Result<Opened, FsError> {
+        let spot = self.spot(ino, wait)?;
+        self.look_again(&spot, wait)?;
+        let entries = self.entries(ino, &spot, wait)?;
+        Ok(Opened { handle: self.handles.add(Handle::Folder(entries)), uncached: true })
+    }
+
+    /// Hands the entries of an open folder from number `from` on to `add`, with the number of the next, until it says
+    /// `false`.
+    ///
+    /// # Errors
+    /// [`FsError::BadHandle`].
+    pub fn readdir(
+        &self,
+        handle: u64,
+        from: u64,
+        mut add: impl FnMut(&FolderEntry, u64) -> bool,
+    ) -> Result<(), FsError> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::Folder(entries)) => {
+                let from = usize::try_from(from).unwrap_or(usize::MAX);
+                for (n, entry) in entries.iter().enumerate().skip(from) {
+                    if !add(entry, n as u64 + 1) {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            _ => Err(FsError::BadHandle),
+        }
+    }
+
+    /// Reads from an open file. `done` gets the bytes, fewer at the end of the file: from within this call if nothing has
+    /// to be waited for, else from a thread of the pool.
+    pub fn read(
+        self: &Arc<Self>,
+        handle: u64,
+        offset: u64,
+        size: u32,
+        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
+    ) {
+        self.counters.reads.add(1);
+        let Some(handle) = self.handles.get(handle) else { return done(Err(FsError::BadHandle)) };
+        let Handle::File(file) = &*handle else { return done(Err(FsError::IsAFolder)) };
+        match &file.content {
+            Content::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let end = start.saturating_add(size as usize).min(bytes.len());
+                self.counters.bytes_read.add((end - start) as u64);
+                done(Ok(&bytes[start..end]));
+            }
+            Content::Array(array) => {
+                let (fs, array) = (Arc::clone(self), array.clone());
+                fs.read_array(file.node, &array, offset, size, {
+                    let fs = Arc::clone(self);
+                    let handle = Arc::clone(&handle);
+                    move |read| {
+                        let read = read.map_err(|e| fs.report(&handle, &e));
+                        match &read {
+                            Ok(bytes) => fs.counters.bytes_read.add(bytes.len() as u64),
+                            Err(_) => fs.counters.errors.add(1),
+                        }
+                        done(read.as_deref().map_err(Clone::clone));
+                    }
+                });
+            }
+        }
+    }
+
+    fn read_array(
+        &self,
+        node: NodeId,
+        file: &ArrayFile,
+        offset: u64,
+        size: u32,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
+        let part = file.part(offset, size);
+        let request = Request { array: Arc::clone(file.array()), samples: part.samples.clone(), lane: node.into() };
+        let (file, buffers) = (file.clone(), Arc::clone(self.reader.buffers()));
+        self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
+    }
+
+    /// One line in the log for each brick that cannot be read, and the error that the client gets.
+    fn report(&self, handle: &Handle, error: &ReadError) -> FsError {
+        let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle else {
+            return FsError::Io;
+        };
+        let info = file.array().info();
+        let brick = (info.id, info.grid.count().linear_of(&error.brick));
+        let known = self.reported.lock().unwrap_or_else(PoisonError::into_inner).put(brick, ());
+        if known.is_none() {
+            let layer = of.open.dataset.layers().get(of.layer).map_or("", |layer| &layer.name);
+            log::warn!("{}: layer {layer}, lod {}, {error}", of.open.path, info.lod);
+        }
+        FsError::Io
+    }
+
+    /// Closes a file or folder.
+    pub fn release(&self, handle: u64) {
+        self.handles.remove(handle);
+    }
+
+    /// An extended attribute of a file.
+    ///
+    /// # Errors
+    /// [`FsError::NoAttribute`] if it has none of that name.
+    pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
+        // what others ask for all the time (security labels, access lists) is answered without a look
+        let name = xattr::known(name).ok_or(FsError::NoAttribute)?;
+        let (info, format) = self.spot(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
+        Ok(xattr::value(&info, format, name))
+    }
+
+    /// The names of a file's extended attributes, each with a zero byte behind it.
+    ///
+    /// # Errors
+    /// Those of finding the file.
+    pub fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
+        Ok(self.spot(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
+    }
+
+    /// The lane of the pool for work on a file or folder.
+    #[must_use]
+    pub fn lane(ino: Ino) -> u64 {
+        ino.node().into()
+    }
+
+    /// The text of status.json at this moment.
+    fn status(&self) -> String {
+        status::status(&self.options, self.started, &self.counters, self.reader.cache().bytes())
+    }
+
+    fn tree(&self, node: NodeId, open: &crate::catalog::OpenDataset) -> Arc<Tree> {
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::of(open))))
+    }
+
+    /// Time of change of a folder or dataset.
+    fn modified(&self, node: NodeId) -> SystemTime {
+        self.catalog.node(node).map_or(self.started_at, |node| node.modified())
+    }
+}

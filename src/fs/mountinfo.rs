@@ -1,0 +1,162 @@
+//! What is mounted where: `/proc/self/mountinfo`. Reading it never touches a mounted file system, so that it answers also
+//! where one of them hangs.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What the name of each of our mounts begins with.
+pub const NAME_PREFIX: &str = "volfs:";
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Number of the mount.
+    pub id: u64,
+    /// Number of the mount that it lies on.
+    pub parent: u64,
+    /// Major and minor device number: another one for each FUSE mount.
+    pub device: (u32, u32),
+    /// The folder of the file system that the mount shows.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub mountpoint: PathBuf,
+    /// Type of the file system.
+    pub kind: String,
+    /// The mount's name: a device, or what the file system calls itself.
+    pub name: OsString,
+    /// Options of the file system, with commas between.
+    pub options: String,
+}
+
+impl Mount {
+    /// Whether it is one of ours.
+    #[must_use]
+    pub fn is_volfs(&self) -> bool {
+        (self.kind == "fuse" || self.kind.starts_with("fuse."))
+            && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
+    }
+}
+
+/// Every mount that this process sees.
+///
+/// # Errors
+/// Those of reading `/proc`.
+pub fn read() -> io::Result<Vec<Mount>> {
+    Ok(parse(&fs::read("/proc/self/mountinfo")?))
+}
+
+/// The mount that is to be seen at `mountpoint`: of several there, the one that no other lies on.
+#[must_use]
+pub fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
+    let here = || mounts.iter().filter(|m| m.mountpoint == mountpoint);
+    here().rfind(|m| !here().any(|other| other.parent == m.id && other.id != m.id))
+}
+
+fn parse(text: &[u8]) -> Vec<Mount> {
+    text.split(|&b| b == b'\n').filter_map(parse_line).collect()
+}
+
+/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue`; the fields between the options and the
+/// dash are any number.
+fn parse_line(line: &[u8]) -> Option<Mount> {
+    let mut fields = line.split(|&b| b == b' ');
+    let id = number(fields.next()?)?;
+    let parent = number(fields.next()?)?;
+    let (major, minor) = std::str::from_utf8(fields.next()?).ok()?.split_once(':')?;
+    let root = PathBuf::from(unescape(fields.next()?));
+    let mountpoint = PathBuf::from(unescape(fields.next()?));
+    let mut rest = fields.skip_while(|f| *f != b"-").skip(1);
+    Some(Mount {
+        id,
+        parent,
+        device: (major.parse().ok()?, minor.parse().ok()?),
+        root,
+        mountpoint,
+        kind: String::from_utf8_lossy(rest.next()?).into_owned(),
+        name: unescape(rest.next()?),
+        options: String::from_utf8_lossy(rest.next().unwrap_or_default()).into_owned(),
+    })
+}
+
+fn number(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// The kernel writes space, tab, newline and backslash as a backslash and three octal digits.
+fn unescape(field: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        rest = match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                after
+            }
+            _ => {
+                bytes.push(*first);
+                tail
+            }
+        };
+    }
+    OsString::from_vec(bytes)
+}
+
+/// The source that a mount of ours shows, by its name.
+#[must_use]
+pub fn source_of(mount: &Mount) -> &Path {
+    let name = mount.name.as_bytes();
+    Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"\
+        23 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n\
+        40 23 0:51 / /mnt/with\\040space rw,nosuid shared:3 master:1 - fuse volfs:/data/a\\134b ro,user_id=0\n\
+        41 40 0:52 / /mnt/with\\040space rw - fuse.volfs volfs:/data ro\n\
+        42 23 0:53 / /mnt/other rw - fuse sshfs#x: rw\n\
+        nonsense\n";
+
+    #[test]
+    fn lines_are_taken_apart() {
+        let mounts = parse(TEXT);
+        assert_eq!(mounts.len(), 4);
+        let mount = &mounts[1];
+        assert_eq!((mount.id, mount.parent, mount.device), (40, 23, (0, 51)));
+        assert_eq!(mount.mountpoint, Path::new("/mnt/with space"));
+        assert_eq!(mount.kind, "fuse");
+        assert_eq!(source_of(mount), Path::new("/data/a\\b"));
+        assert_eq!(mount.options, "ro,user_id=0");
+        assert_eq!(mounts.iter().map(Mount::is_volfs).collect::<Vec<_>>(), [false, true, true, false]);
+    }
+
+    #[test]
+    fn what_lies_on_top_is_seen() {
+        let mut mounts = parse(TEXT);
+        let place = Path::new("/mnt/with space");
+        assert_eq!(topmost(&mounts, place).map(|m| m.id), Some(41));
+        mounts.reverse();
+        assert_eq!(topmost(&mounts, place).map(|m| m.id), Some(41));
+        assert_eq!(topmost(&mounts, Path::new("/mnt")), None);
+        // the root lies on itself
+        let root = parse(b"1 1 0:2 / / rw - rootfs rootfs rw\n");
+        assert_eq!(topmost(&root, Path::new("/")).map(|m| m.id), Some(1));
+    }
+
+    #[test]
+    fn octal_escapes_are_undone() {
+        assert_eq!(unescape(b"a\\040b\\011c\\012d\\134e"), OsStr::new("a b\tc\nd\\e"));
+        assert_eq!(unescape(b"\\377"), OsStr::from_bytes(&[0xff]));
+        assert_eq!(unescape(b"\\9\\04"), OsStr::new("\\9\\04"));
+    }
+
+    #[test]
+    fn the_mounts_of_this_process_can_be_read() {
+        assert!(topmost(&read().unwrap(), Path::new("/proc")).is_some());
+    }
+}

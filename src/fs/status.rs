@@ -1,0 +1,28 @@
+//! `.volfs/status.json`: what the mount is and has done so far.
+
+use std::process;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::Options;
+use crate::counters::Counters;
+use crate::view::pretty::text;
+
+/// The state of the mount as JSON. Counters only ever grow, but for `cache_bytes`.
+#[must_use]
+pub fn status(options: &Options, started: Instant, counters: &Counters, cache_bytes: usize) -> String {
+    let shown: Map<String, Value> =
+        options.shown.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+    let mut counted: Map<String, Value> =
+        counters.list().into_iter().map(|(name, n)| (name.into(), n.into())).collect();
+    counted.insert("cache_bytes".into(), cache_bytes.into());
+    text(&json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": process::id(),
+        "source": options.source.to_string_lossy(),
+        "options": shown,
+        "uptime": started.elapsed().as_secs_f64(),
+        "counters": counted,
+    }))
+}

@@ -1,0 +1,170 @@
+//! The files of one dataset: numbers for all of them, names by number and numbers by name.
+
+use std::collections::HashSet;
+
+use super::names::{file_name, unique};
+use crate::catalog::OpenDataset;
+use crate::view::{Entry, Place, View, registry};
+
+/// The description of the dataset.
+pub const DATASET_JSON: &str = "dataset.json";
+/// Why the dataset does not open.
+pub const ERROR_TXT: &str = "error.txt";
+
+/// A file or folder of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// The dataset's folder.
+    Dataset,
+    /// `dataset.json`.
+    Description,
+    /// `error.txt`.
+    Error,
+    /// The folder of a layer.
+    Layer(usize),
+    /// A node of a view.
+    View {
+        /// The layer.
+        layer: usize,
+        /// Which of the registry's views.
+        view: usize,
+        /// The view's number for it.
+        node: u64,
+    },
+}
+
+const DESCRIPTION: u64 = 1;
+/// The number of `error.txt`.
+pub const ERROR: u64 = 2;
+const FIRST_LAYER: u64 = 3;
+
+/// Which numbers the files of a dataset have: some for the dataset itself, then for each layer its folder and the nodes of
+/// its views.
+pub struct Tree {
+    layers: Vec<Span>,
+}
+
+/// The numbers of one layer.
+struct Span {
+    name: String,
+    /// The layer's folder.
+    first: u64,
+    /// The first number of each of the registry's views, and one past the last number of the layer.
+    views: Vec<u64>,
+}
+
+impl Tree {
+    /// The tree of a dataset.
+    #[must_use]
+    pub fn of(open: &OpenDataset) -> Self {
+        let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
+        let mut next = FIRST_LAYER;
+        let layers = open.dataset.layers().iter().enumerate().map(|(layer, about)| {
+            let first = next;
+            next += 1;
+            let mut views = vec![next];
+            for view in registry() {
+                next = next.saturating_add(view.nodes(Place { open, layer }));
+                views.push(next);
+            }
+            Span { name: unique(file_name(&about.name), &mut taken), first, views }
+        });
+        Self { layers: layers.collect() }
+    }
+
+    /// The file or folder with a number.
+    #[must_use]
+    pub fn item(&self, index: u64) -> Option<Item> {
+        match index {
+            0 => return Some(Item::Dataset),
+            DESCRIPTION => return Some(Item::Description),
+            ERROR => return Some(Item::Error),
+            _ => {}
+        }
+        let layer = self.layers.partition_point(|span| span.first <= index).checked_sub(1)?;
+        let span = self.layers.get(layer)?;
+        if index == span.first {
+            return Some(Item::Layer(layer));
+        }
+        let view = span.views.partition_point(|first| *first <= index).checked_sub(1)?;
+        (view < registry().len()).then(|| Item::View { layer, view, node: index - span.views[view] })
+    }
+
+    /// The number of a file or folder of this tree.
+    #[must_use]
+    pub fn index(&self, item: Item) -> u64 {
+        match item {
+            Item::Dataset => 0,
+            Item::Description => DESCRIPTION,
+            Item::Error => ERROR,
+            Item::Layer(layer) => self.layers.get(layer).map_or(u64::MAX, |span| span.first),
+            Item::View { layer, view, node } => {
+                self.layers.get(layer).and_then(|span| span.views.get(view)).map_or(u64::MAX, |first| first + node)
+            }
+        }
+    }
+
+    /// Whether it is a folder.
+    #[must_use]
+    pub fn is_folder(open: &OpenDataset, item: Item) -> bool {
+        match item {
+            Item::Dataset | Item::Layer(_) => true,
+            Item::Description | Item::Error => false,
+            Item::View { layer, view, node } => registry()[view].is_folder(Place { open, layer }, node),
+        }
+    }
+
+    /// The folder that an item stands in.
+    #[must_use]
+    pub fn parent(open: &OpenDataset, item: Item) -> Item {
+        match item {
+            Item::View { layer, view, node } => match registry()[view].parent(Place { open, layer }, node) {
+                Some(node) => Item::View { layer, view, node },
+                None => Item::Layer(layer),
+            },
+            _ => Item::Dataset,
+        }
+    }
+
+    /// The item called `name` in the folder `folder`.
+    #[must_use]
+    pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
+        match folder {
+            Item::Dataset if name == DATASET_JSON => Some(Item::Description),
+            Item::Dataset => self.layers.iter().position(|span| span.name == name).map(Item::Layer),
+            Item::Layer(layer) => registry().iter().enumerate().find_map(|(view, about)| {
+                let entry = about.find(Place { open, layer }, None, name)?;
+                Some(Item::View { layer, view, node: entry.node })
+            }),
+            Item::View { layer, view, node } => {
+                let entry = registry()[view].find(Place { open, layer }, Some(node), name)?;
+                Some(Item::View { layer, view, node: entry.node })
+            }
+            Item::Description | Item::Error => None,
+        }
+    }
+
+    /// Everything in the folder `folder`, in order: item, name, whether it is a folder.
+    pub fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
+        let from_view = |layer, view: usize, about: &dyn View, node, add: &mut dyn FnMut(Item, String, bool)| {
+            about.list(Place { open, layer }, node, &mut |Entry { node, name, folder }| {
+                add(Item::View { layer, view, node }, name, folder);
+            });
+        };
+        match folder {
+            Item::Dataset => {
+                add(Item::Description, DATASET_JSON.to_owned(), false);
+                for (layer, span) in self.layers.iter().enumerate() {
+                    add(Item::Layer(layer), span.name.clone(), true);
+                }
+            }
+            Item::Layer(layer) => {
+                for (view, about) in registry().iter().enumerate() {
+                    from_view(layer, view, *about, None, add);
+                }
+            }
+            Item::View { layer, view, node } => from_view(layer, view, registry()[view], Some(node), add),
+            Item::Description | Item::Error => {}
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Takes a mount away: by the system call where that is allowed, else with the help of `fusermount3`.
+
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+use thiserror::Error;
+
+/// The program that mounts and unmounts for ordinary users.
+pub const HELPER: &str = "fusermount3";
+
+/// Why a mount is still there.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum UnmountError {
+    /// A process uses it.
+    #[error("it is busy")]
+    Busy,
+    /// There is no mount.
+    #[error("nothing is mounted there")]
+    NotMounted,
+    /// Ordinary users need a program that is not here.
+    #[error("{HELPER} was not found; install fuse3, or unmount as root")]
+    NoHelper,
+    /// All other reasons, in the words of the system or of the helper.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Unmounts what is mounted at `mountpoint`. With `lazy` it goes at once from the sight of all, and ends with its last user.
+///
+/// # Errors
+/// [`UnmountError`]; [`UnmountError::Busy`] only without `lazy`.
+pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+    let mut flags = MntFlags::UMOUNT_NOFOLLOW;
+    flags.set(MntFlags::MNT_DETACH, lazy);
+    match umount2(mountpoint, flags) {
+        Ok(()) => Ok(()),
+        Err(Errno::EPERM) => unmount_with_help(mountpoint, lazy),
+        Err(Errno::EBUSY) => Err(UnmountError::Busy),
+        Err(Errno::EINVAL | Errno::ENOENT) => Err(UnmountError::NotMounted),
+        Err(errno) => Err(UnmountError::Refused(errno.desc().to_owned())),
+    }
+}
+
+/// Where the helper is: in `PATH`, or where systems have it, since a daemon's `PATH` may be bare.
+#[must_use]
+pub fn find_helper() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(usual).map(|folder| folder.join(HELPER)).find(|program| program.is_file())
+}
+
+fn unmount_with_help(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+    let helper = find_helper().ok_or(UnmountError::NoHelper)?;
+    let mut command = Command::new(helper);
+    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(mountpoint).env("LC_ALL", "C");
+    let output = command.output().map_err(|e: io::Error| UnmountError::Refused(format!("{HELPER}: {e}")))?;
+    if output.status.success() { Ok(()) } else { Err(from_words(&String::from_utf8_lossy(&output.stderr))) }
+}
+
+/// The helper's exit status says no more than "failed".
+fn from_words(words: &str) -> UnmountError {
+    let line = words.lines().next().unwrap_or("it gives no reason").trim_end();
+    if line.contains("busy") {
+        return UnmountError::Busy;
+    }
+    let known = line.starts_with(HELPER);
+    UnmountError::Refused(if known { line.to_owned() } else { format!("{HELPER}: {line}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_helpers_words_are_understood() {
+        assert_eq!(from_words("fusermount3: failed to unmount /mnt: Device or resource busy\n"), UnmountError::Busy);
+        let denied = "fusermount3: entry for /mnt not found in /etc/mtab";
+        assert_eq!(from_words(denied), UnmountError::Refused(denied.into()));
+        assert_eq!(from_words(""), UnmountError::Refused("fusermount3: it gives no reason".into()));
+    }
+
+    #[test]
+    fn a_plain_folder_is_no_mount() {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = unmount(folder.path(), false);
+        // not root: the helper says it in its own words, or is not there
+        assert!(outcome.is_err_and(|e| e != UnmountError::Busy));
+    }
+}

@@ -1,0 +1,46 @@
+//! The extended attributes of files that show an array.
+
+use std::ffi::OsStr;
+
+use crate::volume::ArrayInfo;
+
+/// Their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// Samples along each axis, slowest first: `512,512,1024`.
+    Shape,
+    /// NumPy's name of the sample type.
+    Dtype,
+    /// Always `C`.
+    Order,
+    /// The dataset's format.
+    Format,
+}
+
+const ALL: [(&str, Name); 4] = [
+    ("user.volfs.shape", Name::Shape),
+    ("user.volfs.dtype", Name::Dtype),
+    ("user.volfs.order", Name::Order),
+    ("user.volfs.format", Name::Format),
+];
+
+/// The attribute of a name.
+pub fn known(name: &OsStr) -> Option<Name> {
+    ALL.iter().find(|(text, _)| name == *text).map(|(_, name)| *name)
+}
+
+/// All names, each with a zero byte behind it.
+pub fn names() -> Vec<u8> {
+    ALL.iter().flat_map(|(text, _)| text.bytes().chain([0])).collect()
+}
+
+/// The value of an attribute for an array of a format.
+pub fn value(info: &ArrayInfo, format: &str, name: Name) -> Vec<u8> {
+    match name {
+        Name::Shape => info.shape().iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+        Name::Dtype => info.dtype.name().to_owned(),
+        Name::Order => "C".to_owned(),
+        Name::Format => format.to_owned(),
+    }
+    .into_bytes()
+}

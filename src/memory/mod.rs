@@ -1,0 +1,7 @@
+//! Memory with a bound: buffers that are used again, and a store that forgets by weight.
+
+mod buffer;
+mod weighted;
+
+pub use buffer::{Buffer, Buffers};
+pub use weighted::Weighted;

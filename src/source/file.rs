@@ -1,0 +1,171 @@
+//! A dataset that is one local file.
+
+use std::fs::{File, Metadata};
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::io::{Errno, ReadWriteFlags};
+
+use super::{Source, SourceError, Wait};
+use crate::counters::Counters;
+
+/// What tells one version of a file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileStamp {
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last change, seconds and nanoseconds since 1970.
+    pub mtime: (i64, i64),
+    /// Device and inode number.
+    pub inode: (u64, u64),
+}
+
+impl FileStamp {
+    /// The stamp in what the system says of a file.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.size(),
+            mtime: (metadata.mtime(), metadata.mtime_nsec()),
+            inode: (metadata.dev(), metadata.ino()),
+        }
+    }
+
+    /// The time of the last change.
+    #[must_use]
+    pub fn modified(&self) -> SystemTime {
+        let (seconds, nanoseconds) = self.mtime;
+        let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
+        let whole = Duration::from_secs(seconds.unsigned_abs());
+        let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+        base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
+    }
+}
+
+/// One local file, read with `pread`: a file that is cut short under us is then an error, not a fault.
+pub struct LocalFile {
+    path: PathBuf,
+    file: File,
+    stamp: FileStamp,
+    counters: Arc<Counters>,
+}
+
+impl LocalFile {
+    /// Opens the file; what it holds now is the version that is read from here on.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
+    pub fn open(path: &Path, counters: Arc<Counters>) -> Result<Self, SourceError> {
+        let failed = |e: &io::Error| SourceError::io(format!("cannot open {}", path.display()), e);
+        let file = File::open(path).map_err(|e| failed(&e))?;
+        let metadata = file.metadata().map_err(|e| failed(&e))?;
+        if !metadata.is_file() {
+            return Err(failed(&io::Error::other("not a regular file")));
+        }
+        Ok(Self { path: path.to_owned(), file, stamp: FileStamp::of(&metadata), counters })
+    }
+
+    /// The version of the file that this source reads.
+    #[must_use]
+    pub fn stamp(&self) -> FileStamp {
+        self.stamp
+    }
+
+    fn failed(&self, error: &io::Error) -> SourceError {
+        SourceError::io(format!("cannot read {}", self.path.display()), error)
+    }
+
+    fn read_waiting(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        match self.file.read_exact_at(out, offset) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                let size = self.file.metadata().map_or(0, |m| m.size());
+                Err(SourceError::TooShort { offset, length: out.len() as u64, size })
+            }
+            Err(e) => Err(self.failed(&e)),
+        }
+    }
+
+    /// Reads what the kernel holds in its page cache. Anything less than all is not at hand: also a file system that
+    /// cannot say.
+    fn read_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        let wanted = out.len();
+        match rustix::io::preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT) {
+            Ok(read) if read == wanted => Ok(()),
+            Ok(_) | Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => {
+                Err(SourceError::WouldBlock)
+            }
+            Err(e) => Err(self.failed(&e.into())),
+        }
+    }
+}
+
+impl Source for LocalFile {
+    fn len(&self, _object: &str) -> Result<Option<u64>, SourceError> {
+        Ok(Some(self.stamp.size))
+    }
+
+    fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
+        let length = out.len() as u64;
+        if offset.checked_add(length).is_none_or(|end| end > self.stamp.size) {
+            return Err(SourceError::TooShort { offset, length, size: self.stamp.size });
+        }
+        match wait {
+            Wait::No => self.read_at_once(offset, out)?,
+            Wait::Yes => self.read_waiting(offset, out)?,
+        }
+        self.counters.source_bytes.add(length);
+        Ok(true)
+    }
+
+    fn unchanged(&self) -> Result<(), SourceError> {
+        let now = self.file.metadata().map_err(|e| self.failed(&e))?;
+        // a file that has no name any more was replaced or removed
+        if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {
+            return Err(SourceError::Changed);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn sample(bytes: &[u8]) -> (tempfile::TempDir, PathBuf, LocalFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, bytes).unwrap();
+        let file = LocalFile::open(&path, Arc::default()).unwrap();
+        (folder, path, file)
+    }
+
+    #[test]
+    fn ranges_are_read_whole_or_not_at_all() {
+        let (_folder, _, file) = sample(b"0123456789");
+        let mut out = [0; 4];
+        assert_eq!(file.read_at("", 3, &mut out, Wait::Yes), Ok(true));
+        assert_eq!(&out, b"3456");
+        assert!(matches!(file.read_at("", 8, &mut out, Wait::Yes), Err(SourceError::TooShort { size: 10, .. })));
+        assert!(matches!(file.read_at("", u64::MAX, &mut out, Wait::Yes), Err(SourceError::TooShort { .. })));
+        assert!(matches!(file.read_at("", 3, &mut out, Wait::No), Ok(true) | Err(SourceError::WouldBlock)));
+    }
+
+    #[test]
+    fn a_change_is_noticed() {
+        let (_folder, path, file) = sample(b"0123456789");
+        assert_eq!(file.unchanged(), Ok(()));
+        fs::File::options().write(true).open(&path).unwrap().set_len(5).unwrap();
+        assert_eq!(file.unchanged(), Err(SourceError::Changed));
+        assert!(matches!(file.read_at("", 3, &mut [0; 4], Wait::Yes), Err(SourceError::TooShort { size: 5, .. })));
+
+        let (_folder, path, file) = sample(b"0123456789");
+        fs::remove_file(path).unwrap();
+        assert_eq!(file.unchanged(), Err(SourceError::Changed));
+    }
+}

@@ -1,0 +1,187 @@
+//! Tables that say where bricks lie: read in pages, when needed, and kept within a bound for all datasets together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Source, SourceError, Wait};
+use crate::memory::Weighted;
+
+/// Bytes read at once of a table: 2,048 entries of 8 bytes.
+const PAGE: u64 = 16 << 10;
+
+type Key = (u64, u64);
+
+/// The pages of all tables, bounded in bytes.
+pub struct IndexCache {
+    pages: Mutex<Weighted<Key, Arc<Vec<u8>>>>,
+    sorted: Mutex<Weighted<u64, Arc<Vec<u64>>>>,
+}
+
+impl IndexCache {
+    /// Keeps at most `bound` bytes: half of them pages, half of them offsets in order.
+    #[must_use]
+    pub fn new(bound: usize) -> Arc<Self> {
+        Arc::new(Self { pages: Mutex::new(Weighted::new(bound / 2)), sorted: Mutex::new(Weighted::new(bound / 2)) })
+    }
+}
+
+/// A table in one object of a source, from byte `start` on, `length` bytes long.
+pub struct Index {
+    id: u64,
+    source: Arc<dyn Source>,
+    object: Box<str>,
+    start: u64,
+    length: u64,
+    cache: Arc<IndexCache>,
+}
+
+impl Index {
+    /// The table at `start .. start + length` of `object`, which must lie within the object.
+    #[must_use]
+    pub fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, source, object: object.into(), start, length, cache }
+    }
+
+    /// Bytes of the table.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The little-endian 64-bit number at byte `at` of the table.
+    ///
+    /// # Errors
+    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
+    pub fn u64_at(&self, at: u64, wait: Wait) -> Result<u64, SourceError> {
+        let mut bytes = [0; 8];
+        self.read(at, &mut bytes, wait)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Fills `out` with the table's bytes from `at` on.
+    ///
+    /// # Errors
+    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
+    pub fn read(&self, at: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
+        let length = out.len() as u64;
+        if at.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(SourceError::TooShort { offset: at, length, size: self.length });
+        }
+        let (mut at, mut out) = (at, out);
+        while !out.is_empty() {
+            let page = self.page(at / PAGE, wait)?;
+            let within = (at % PAGE) as usize;
+            let n = out.len().min(page.len() - within);
+            let (head, rest) = out.split_at_mut(n);
+            head.copy_from_slice(&page[within..within + n]);
+            out = rest;
+            at += n as u64;
+        }
+        Ok(())
+    }
+
+    fn page(&self, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, SourceError> {
+        let pages = || self.cache.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages().get(&(self.id, number)) {
+            return Ok(page);
+        }
+        let page = Arc::new(self.fetch(number * PAGE, PAGE, wait)?);
+        pages().put((self.id, number), Arc::clone(&page), page.capacity());
+        Ok(page)
+    }
+
+    fn fetch(&self, at: u64, length: u64, wait: Wait) -> Result<Vec<u8>, SourceError> {
+        let mut bytes = vec![0; length.min(self.length.saturating_sub(at)) as usize];
+        self.source.read_at(&self.object, self.start + at, &mut bytes, wait)?;
+        self.source.unchanged()?;
+        Ok(bytes)
+    }
+
+    /// Hands the 64-bit numbers of `count` entries from entry `first` on to `visit`, in order, with little memory and
+    /// without a trace in the cache; stops when `visit` says `false`.
+    ///
+    /// # Errors
+    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
+    pub fn scan(&self, first: u64, count: u64, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
+        let (mut at, end) = (first.saturating_mul(8), first.saturating_add(count).saturating_mul(8));
+        if end > self.length {
+            return Err(SourceError::TooShort { offset: at, length: end - at, size: self.length });
+        }
+        while at < end {
+            let bytes = self.fetch(at, (end - at).min(16 * PAGE), Wait::Yes)?;
+            at += bytes.len() as u64;
+            let mut entries = bytes.chunks_exact(8).filter_map(|b| b.try_into().ok().map(u64::from_le_bytes));
+            if !entries.all(&mut visit) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers in ascending order that belong to this table, made once by `make` and kept while there is room.
+    ///
+    /// # Errors
+    /// Those of `make`, and [`SourceError::WouldBlock`] if they have to be made and `wait` is [`Wait::No`].
+    pub fn sorted(
+        &self,
+        wait: Wait,
+        make: impl FnOnce() -> Result<Vec<u64>, SourceError>,
+    ) -> Result<Arc<Vec<u64>>, SourceError> {
+        let sorted = || self.cache.sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(numbers) = sorted().get(&self.id) {
+            return Ok(numbers);
+        }
+        if wait == Wait::No {
+            return Err(SourceError::WouldBlock);
+        }
+        let mut numbers = make()?;
+        numbers.shrink_to_fit();
+        let numbers = Arc::new(numbers);
+        sorted().put(self.id, Arc::clone(&numbers), 8 * numbers.len());
+        Ok(numbers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Numbers(u64);
+
+    impl Source for Numbers {
+        fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
+            Ok(Some(self.0 * 8))
+        }
+
+        fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+            for (to, at) in out.iter_mut().zip(offset..) {
+                *to = (at / 8).to_le_bytes()[(at % 8) as usize];
+            }
+            Ok(true)
+        }
+
+        fn unchanged(&self) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn entries_come_from_pages_and_scans_alike() {
+        let index = Index::new(Arc::new(Numbers(10_000)), "", 80, 8 * 9_000, IndexCache::new(1 << 20));
+        for n in [0, 1, 2047, 2048, 4096, 8999] {
+            assert_eq!(index.u64_at(8 * n, Wait::Yes), Ok(n + 10));
+        }
+        assert!(matches!(index.u64_at(8 * 9_000, Wait::Yes), Err(SourceError::TooShort { .. })));
+        let mut seen = Vec::new();
+        index
+            .scan(5, 8_000, |n| {
+                seen.push(n);
+                true
+            })
+            .unwrap();
+        assert!(seen.iter().copied().eq(15..8_015));
+        assert!(index.scan(1, 9_000, |_| true).is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! Files that are an array with something before it: from a range of bytes to a range of samples, and back.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::format::Array;
+use crate::memory::{Buffer, Buffers};
+use crate::volume::{Dtype, Scaling};
+
+/// A header, and then the samples of an array in C order, little-endian.
+#[derive(Clone)]
+pub struct ArrayFile {
+    header: Arc<[u8]>,
+    array: Arc<dyn Array>,
+    /// The samples are shown as float32 values.
+    float: Option<Scaling>,
+}
+
+/// The part of an [`ArrayFile`] that a read asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Bytes of the header.
+    pub header: Range<usize>,
+    /// Samples of the array, by number in C order: those that any byte is asked of.
+    pub samples: Range<u64>,
+    /// Which bytes of these samples, as they are shown.
+    pub bytes: Range<usize>,
+}
+
+impl ArrayFile {
+    /// The stored samples behind `header`.
+    #[must_use]
+    pub fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
+        Self { header: header.into(), array, float: None }
+    }
+
+    /// The values of the samples as float32 behind `header`.
+    #[must_use]
+    pub fn as_float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
+        Self { header: header.into(), array, float: Some(scaling) }
+    }
+
+    /// The array.
+    #[must_use]
+    pub fn array(&self) -> &Arc<dyn Array> {
+        &self.array
+    }
+
+    /// Bytes of the file.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let samples = self.array.info().shape().product().unwrap_or(u64::MAX);
+        samples.saturating_mul(self.shown() as u64).saturating_add(self.header.len() as u64)
+    }
+
+    /// Whether the file has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of a sample as it is shown.
+    fn shown(&self) -> usize {
+        if self.float.is_some() { size_of::<f32>() } else { self.array.info().dtype.size() }
+    }
+
+    /// What the bytes from `offset` on are; fewer than `length` at the end of the file.
+    #[must_use]
+    pub fn part(&self, offset: u64, length: u32) -> Part {
+        let shown = self.shown() as u64;
+        let start = offset.min(self.len());
+        let end = start.saturating_add(length.into()).min(self.len());
+        let header = self.header.len() as u64;
+        let body = start.max(header) - header..end.max(header) - header;
+        let samples = body.start / shown..body.end.div_ceil(shown);
+        let first = samples.start * shown;
+        Part {
+            header: start.min(header) as usize..end.min(header) as usize,
+            bytes: if body.is_empty() { 0..0 } else { (body.start - first) as usize..(body.end - first) as usize },
+            samples: if body.is_empty() { 0..0 } else { samples },
+        }
+    }
+
+    /// The bytes of a part, from its stored samples. Where these are the bytes already nothing is copied.
+    #[must_use]
+    pub fn assemble(&self, part: &Part, stored: Buffer, buffers: &Arc<Buffers>) -> Buffer {
+        let mut shown = match &self.float {
+            Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers),
+            None => stored,
+        };
+        if part.header.is_empty() && part.bytes.start == 0 {
+            shown.truncate(part.bytes.end);
+            return shown;
+        }
+        let mut out = buffers.take(part.header.len() + part.bytes.len());
+        let (header, body) = out.split_at_mut(part.header.len());
+        header.copy_from_slice(&self.header[part.header.clone()]);
+        body.copy_from_slice(&shown[part.bytes.clone()]);
+        out
+    }
+}
+
+/// Values of stored samples.
+fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffers>) -> Buffer {
+    let mut out = buffers.take(stored.len() / dtype.size() * size_of::<f32>());
+    match dtype {
+        Dtype::Int8 => convert(stored, &mut out, scaling, |b: [u8; 1]| i8::from_le_bytes(b).into()),
+        Dtype::UInt8 => convert(stored, &mut out, scaling, |b: [u8; 1]| b[0].into()),
+        Dtype::Int16 => convert(stored, &mut out, scaling, |b| i16::from_le_bytes(b).into()),
+        Dtype::UInt16 => convert(stored, &mut out, scaling, |b| u16::from_le_bytes(b).into()),
+        Dtype::Int32 => convert(stored, &mut out, scaling, |b| i32::from_le_bytes(b).into()),
+        Dtype::UInt32 => convert(stored, &mut out, scaling, |b| u32::from_le_bytes(b).into()),
+        Dtype::Int64 => convert(stored, &mut out, scaling, |b| i64::from_le_bytes(b) as f64),
+        Dtype::UInt64 => convert(stored, &mut out, scaling, |b| u64::from_le_bytes(b) as f64),
+        Dtype::Float32 => convert(stored, &mut out, scaling, |b| f32::from_le_bytes(b).into()),
+        Dtype::Float64 => convert(stored, &mut out, scaling, f64::from_le_bytes),
+    }
+    out
+}
+
+/// The arithmetic is in float64, each operation rounded on its own, and one rounding to float32 at the end.
+fn convert<const N: usize>(stored: &[u8], out: &mut [u8], scaling: Scaling, widen: impl Fn([u8; N]) -> f64) {
+    let (from, _) = stored.as_chunks::<N>();
+    let (to, _) = out.as_chunks_mut::<4>();
+    for (from, to) in from.iter().zip(to) {
+        *to = ((widen(*from) * scaling.scale + scaling.offset) as f32).to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::{Census, FormatError};
+    use crate::source::{Source, Wait};
+    use crate::volume::{ArrayId, ArrayInfo, Axis, Brick, BrickGrid, Coded, Dims, Element};
+
+    /// An array of zeros without a source.
+    pub struct Zeros(pub ArrayInfo);
+
+    impl Array for Zeros {
+        fn info(&self) -> &ArrayInfo {
+            &self.0
+        }
+        fn source(&self) -> &dyn Source {
+            unreachable!()
+        }
+        fn brick(&self, _: &Dims, _: Wait) -> Result<Brick, FormatError> {
+            Ok(Brick::Constant(Element::zero(self.0.dtype.size())))
+        }
+        fn decode(&self, _: &Coded, _: &[u8], _: &mut [u8]) -> Result<(), FormatError> {
+            unreachable!()
+        }
+        fn census(&self) -> Result<Option<Census>, FormatError> {
+            Ok(None)
+        }
+    }
+
+    /// An array of that shape with axes of steps 2, 3, 4, ... from 10 on.
+    pub fn zeros(shape: &[u64], dtype: Dtype) -> Arc<dyn Array> {
+        let shape = Dims::from_slice(shape).unwrap();
+        let axes = (0..shape.len()).map(|a| Axis {
+            name: ["inline", "crossline", "sample"].get(a).unwrap_or(&"more").to_string(),
+            unit: None,
+            first: 10.0,
+            step: 2.0 + a as f64,
+            count: shape[a],
+            spatial: true,
+        });
+        Arc::new(Zeros(ArrayInfo {
+            id: ArrayId::next(),
+            lod: 0,
+            dtype,
+            grid: BrickGrid::aligned(shape, Dims::filled(shape.len(), 64)),
+            brick_shape: Dims::filled(shape.len(), 64),
+            axes: axes.collect(),
+            value_range: None,
+            no_value: None,
+            scaling: None,
+            warnings: Vec::new(),
+        }))
+    }
+
+    #[test]
+    fn values_are_scaled_in_float64() {
+        let buffers = Buffers::new(0);
+        let scaling = Scaling { scale: 0.1, offset: -0.3 };
+        let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers);
+        let expected: Vec<u8> =
+            [(3.0f64 * 0.1 - 0.3) as f32, (-0.1f64 - 0.3) as f32].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(&*got, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_of_a_file_is_the_slice_of_the_whole(
+            offset in 0u64..700, length in 0u32..700, header in 0usize..200, float in any::<bool>(),
+        ) {
+            let array = zeros(&[5, 6, 7], Dtype::Int16);
+            let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
+            let stored: Vec<u8> = (0..420).map(|n| (n % 251) as u8).collect();
+            let scaling = Scaling { scale: 1.0, offset: 0.0 };
+            let buffers = Buffers::new(0);
+            let take = |bytes: &[u8]| {
+                let mut buffer = buffers.take(bytes.len());
+                buffer.copy_from_slice(bytes);
+                buffer
+            };
+            let file = match float {
+                true => ArrayFile::as_float32(header.clone(), array, scaling),
+                false => ArrayFile::stored(header.clone(), array),
+            };
+            let body = if float { to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec() } else { stored.clone() };
+            let whole = [header, body].concat();
+            prop_assert_eq!(file.len(), whole.len() as u64);
+            let part = file.part(offset, length);
+            let samples = &stored[2 * part.samples.start as usize..2 * part.samples.end as usize];
+            let got = file.assemble(&part, take(samples), &buffers);
+            let start = (offset as usize).min(whole.len());
+            let end = (start + length as usize).min(whole.len());
+            prop_assert_eq!(&*got, &whole[start..end]);
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `lodN.float32.npy`: the values of a scaled integer layer as float32, behind a NumPy header.
+
+use std::sync::Arc;
+
+use super::{ArrayFile, Content, LevelFile, Place, npy};
+use crate::format::FormatError;
+use crate::volume::{ArrayInfo, Dtype};
+
+/// The view.
+pub struct Float32Npy;
+
+impl LevelFile for Float32Npy {
+    fn suffix(&self) -> &'static str {
+        ".float32.npy"
+    }
+
+    fn applies(&self, info: &ArrayInfo) -> bool {
+        info.dtype.is_integer() && info.scaling.is_some()
+    }
+
+    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {
+        let array = Arc::clone(&place.layer().levels[lod]);
+        let header = npy::header(Dtype::Float32, &array.info().shape());
+        Ok(Content::Array(match array.info().scaling {
+            Some(scaling) => ArrayFile::as_float32(header, array, scaling),
+            None => ArrayFile::stored(header, array),
+        }))
+    }
+}

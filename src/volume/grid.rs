@@ -1,0 +1,148 @@
+//! How an array is cut into bricks.
+
+use super::{Dims, MAX_AXES, Region};
+
+/// The bricks of an array: which brick owns which samples.
+///
+/// Along each axis brick `k` owns the samples `x` with `clamp(floor((x - origin) / step), 0, count - 1) = k`. An origin
+/// that is not 0 serves arrays that begin inside a brick (negative origin) and bricks with margins, of which the first and
+/// the last own more than a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrickGrid {
+    shape: Dims,
+    origin: [i64; MAX_AXES],
+    step: Dims,
+    count: Dims,
+}
+
+impl BrickGrid {
+    /// Bricks of shape `step` from the array's first sample on.
+    #[must_use]
+    pub fn aligned(shape: Dims, step: Dims) -> Self {
+        Self::new(shape, [0; MAX_AXES], step)
+    }
+
+    /// Bricks of shape `step` such that one of them begins at `origin`; as many as it takes to reach the array's end.
+    #[must_use]
+    pub fn new(shape: Dims, origin: [i64; MAX_AXES], step: Dims) -> Self {
+        let count = Dims::from_fn(shape.len(), |a| {
+            let reach = i128::from(shape[a]) - i128::from(origin[a]);
+            let step = i128::from(step[a].max(1));
+            u64::try_from((reach + step - 1) / step).unwrap_or(1).max(1)
+        });
+        Self::with_count(shape, origin, step, count)
+    }
+
+    /// As [`BrickGrid::new`], with `count` bricks along each axis whatever the extent: the last one owns the rest.
+    #[must_use]
+    pub fn with_count(shape: Dims, origin: [i64; MAX_AXES], step: Dims, count: Dims) -> Self {
+        let step = Dims::from_fn(step.len(), |a| step[a].max(1));
+        Self { shape, origin, step, count }
+    }
+
+    /// The array's shape.
+    #[must_use]
+    pub fn shape(&self) -> Dims {
+        self.shape
+    }
+
+    /// Samples from one brick to the next along each axis.
+    #[must_use]
+    pub fn step(&self) -> Dims {
+        self.step
+    }
+
+    /// Bricks along each axis.
+    #[must_use]
+    pub fn count(&self) -> Dims {
+        self.count
+    }
+
+    /// Bricks in all.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.count.product().unwrap_or(u64::MAX)
+    }
+
+    /// The brick that owns sample `x` of `axis`.
+    #[must_use]
+    pub fn brick_of(&self, axis: usize, x: u64) -> u64 {
+        let from_origin = i128::from(x) - i128::from(self.origin[axis]);
+        let brick = from_origin.div_euclid(i128::from(self.step[axis]));
+        u64::try_from(brick).unwrap_or(0).min(self.count[axis].saturating_sub(1))
+    }
+
+    /// The samples that brick `k` owns along `axis`: first, and one past the last.
+    #[must_use]
+    pub fn owned(&self, axis: usize, k: u64) -> (u64, u64) {
+        let edge = |k: u64| {
+            let at = i128::from(self.origin[axis]) + i128::from(k) * i128::from(self.step[axis]);
+            u64::try_from(at.clamp(0, i128::from(self.shape[axis]))).unwrap_or(0)
+        };
+        let lo = if k == 0 { 0 } else { edge(k) };
+        let hi = if k + 1 >= self.count[axis] { self.shape[axis] } else { edge(k + 1) };
+        (lo, hi)
+    }
+
+    /// The samples that the brick at `brick` (its place in the grid) owns.
+    #[must_use]
+    pub fn region(&self, brick: &Dims) -> Region {
+        let mut region = Region::whole(self.shape);
+        for axis in 0..self.shape.len() {
+            let (lo, hi) = self.owned(axis, brick[axis]);
+            region.start[axis] = lo;
+            region.shape[axis] = hi.saturating_sub(lo);
+        }
+        region
+    }
+
+    /// The bricks that own any sample of `region`, as a box in the grid.
+    #[must_use]
+    pub fn touched(&self, region: &Region) -> Region {
+        let start = Dims::from_fn(region.axes(), |a| self.brick_of(a, region.start[a]));
+        let shape = Dims::from_fn(region.axes(), |a| {
+            if region.shape[a] == 0 { 0 } else { self.brick_of(a, region.end(a) - 1) - start[a] + 1 }
+        });
+        Region { start, shape }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_last_brick_owns_what_is_left() {
+        let grid = BrickGrid::aligned([112, 64, 176].into(), [64, 64, 64].into());
+        assert_eq!(grid.count(), Dims::from([2, 1, 3]));
+        assert_eq!(grid.region(&[1, 0, 2].into()), Region { start: [64, 0, 128].into(), shape: [48, 64, 48].into() });
+    }
+
+    #[test]
+    fn bricks_with_margins_own_a_longer_first_and_last_range() {
+        // 70 samples in bricks of 32 with margins 4 and 4: step 24, the first brick owns 28
+        let grid = BrickGrid::with_count([70].into(), [4; MAX_AXES], [24].into(), [3].into());
+        assert_eq!(grid.owned(0, 0), (0, 28));
+        assert_eq!(grid.owned(0, 1), (28, 52));
+        assert_eq!(grid.owned(0, 2), (52, 70));
+        assert_eq!(grid.brick_of(0, 2), 0);
+        assert_eq!(grid.brick_of(0, 69), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn owned_ranges_tile_every_axis(n in 1u64..500, origin in -100i64..100, step in 1u64..80) {
+            let grid = BrickGrid::new([n].into(), [origin; MAX_AXES], [step].into());
+            let mut next = 0;
+            for k in 0..grid.total() {
+                let (lo, hi) = grid.owned(0, k);
+                prop_assert_eq!(lo, next);
+                prop_assert!((lo..hi).all(|x| grid.brick_of(0, x) == k));
+                next = hi;
+            }
+            prop_assert_eq!(next, n);
+        }
+    }
+}

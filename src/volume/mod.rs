@@ -1,0 +1,21 @@
+//! The vocabulary: what an array, a brick and a survey are. Knows nothing of files.
+//!
+//! Shapes, indexes and strides are slowest axis first everywhere; LOD 0 is the finest.
+
+mod array;
+mod brick;
+mod dims;
+mod dtype;
+mod grid;
+mod layout;
+mod region;
+mod survey;
+
+pub use array::{ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
+pub use brick::{Brick, Coded, Element, Plain};
+pub use dims::{Dims, MAX_AXES};
+pub use dtype::Dtype;
+pub use grid::BrickGrid;
+pub use layout::Layout;
+pub use region::Region;
+pub use survey::{Corner, DatasetInfo, Geometry, Histogram, Statistics};

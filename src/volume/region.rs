@@ -1,0 +1,54 @@
+//! A box of samples.
+
+use super::Dims;
+
+/// A box in an array: `start[axis] .. start[axis] + shape[axis]`, slowest axis first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// The first sample along each axis.
+    pub start: Dims,
+    /// Samples along each axis.
+    pub shape: Dims,
+}
+
+impl Region {
+    /// The whole of an array of this shape.
+    #[must_use]
+    pub fn whole(shape: Dims) -> Self {
+        Self { start: Dims::filled(shape.len(), 0), shape }
+    }
+
+    /// Number of axes.
+    #[must_use]
+    pub fn axes(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// One past the last sample along `axis`.
+    #[must_use]
+    pub fn end(&self, axis: usize) -> u64 {
+        self.start[axis] + self.shape[axis]
+    }
+
+    /// Number of samples; the product of the shape must fit 64 bits, as it does inside an array.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Whether every sample of `other` lies in here.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        self.axes() == other.axes()
+            && (0..self.axes()).all(|a| self.start[a] <= other.start[a] && other.end(a) <= self.end(a))
+    }
+
+    /// The samples common to both, or `None` if there are none.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let axes = self.axes().min(other.axes());
+        let start = Dims::from_fn(axes, |a| self.start[a].max(other.start[a]));
+        let shape = Dims::from_fn(axes, |a| self.end(a).min(other.end(a)).saturating_sub(start[a]));
+        (!shape.contains(&0)).then_some(Self { start, shape })
+    }
+}
