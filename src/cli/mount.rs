@@ -156,9 +156,10 @@ struct Session {
 }
 
 impl Session {
-    /// Waits until the mount is gone. Unless it is wanted (`Ok(true)`) it is taken away first.
+    /// Waits until the mount is gone. Unless it is wanted (`Ok(true)`) it is taken away first. A signal that came before the
+    /// mount could be announced is the reason why it was not, and no failure.
     fn wait_unless(self, wanted: Result<bool, CliError>, plan: Plan) -> Result<(), CliError> {
-        if !matches!(wanted, Ok(true)) {
+        if !matches!(wanted, Ok(true)) && !self.stop.told() {
             self.stop.unmount_now(&plan.mountpoint);
             return wanted.map(|_| ());
         }
