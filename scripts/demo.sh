@@ -8,7 +8,7 @@ mounted=no
 tidy_up() {
     local status=$?
     if [ $mounted = yes ]; then
-        volfs umount --lazy "$work/mnt" || true
+        volfs umount --lazy "$work/mnt" 2>/dev/null || true
     fi
     cd / && rm -rf --one-file-system "$work"
     exit $status
@@ -38,8 +38,8 @@ step "Mounting the folder with the bundled survey, a ZGY file of $(stat -c %s te
 mkdir "$work/mnt"
 mnt=$work/mnt
 survey=$mnt/north.zgy
-show "volfs mount tests/data/demo $mnt"
 mounted=yes
+show "volfs mount tests/data/demo $mnt"
 
 step "What is in the mount: size and name of every file"
 show "find $mnt -type f -printf '%10s  %P\n' | sort -k 2"

@@ -149,9 +149,8 @@ fn a_lazy_umount_waits_for_nobody() {
 fn a_mount_whose_daemon_died_is_cleared_by_umount() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     signal(mount.pid(), Signal::SIGKILL).unwrap();
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
-    let dead = fs::read_dir(mount.point()).err().and_then(|error| error.raw_os_error());
-    assert_eq!(dead, Some(Errno::ENOTCONN as i32));
+    let is_dead = || fs::read_dir(mount.point()).is_err_and(|e| e.raw_os_error() == Some(Errno::ENOTCONN as i32));
+    wait_until("the mount is dead", is_dead);
     let output = mount.umount(&[]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(!mount.is_mounted());

@@ -30,7 +30,12 @@ pub enum Answer {
 #[must_use]
 pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     let file = mountpoint.join(STATUS);
-    match within(limit, move || fs::read(file)) {
+    let read = move || match fs::read(&file) {
+        // what is under way when a daemon dies ends so; the next request gets the mount's own answer
+        Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => fs::read(&file),
+        answer => answer,
+    };
+    match within(limit, read) {
         None => Answer::Silent,
         Some(Ok(bytes)) => Answer::Alive(pid(&bytes)),
         Some(Err(error)) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Answer::Dead,
