@@ -34,7 +34,7 @@ apt_offers() {
         as_root apt-get update -q >/dev/null || return 1
         apt_is_fresh=yes
     fi
-    apt-cache policy "$1" | grep -q 'Candidate: [^(]'
+    [[ $(apt-cache policy "$1") == *'Candidate: '[!\(]* ]]
 }
 
 # Installs Debian packages; fails if that cannot be done.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use volfs::format::zgy::Zgy;
 use volfs::format::{Array, Dataset, Format, FormatError};
-use volfs::source::{IndexCache, LocalFile, Source, SourceError, WHOLE, Wait};
-use volfs::volume::{Brick, DatasetInfo, Dims};
+use volfs::source::{IndexCache, LocalFile, Wait};
+use volfs::volume::{DatasetInfo, Dims};
 
 #[test]
 fn every_file_reads_as_the_other_reader_says() {
@@ -346,42 +346,4 @@ fn numbers(array: &dyn Array, samples: &[u8]) -> Vec<i64> {
         i64::from_le_bytes(wide)
     };
     samples.chunks_exact(info.dtype.size()).map(number).collect()
-}
-
-/// The same file, all of it in memory that has to be waited for.
-struct Slow(LocalFile);
-
-impl Source for Slow {
-    fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        self.0.len(object)
-    }
-
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        if wait == Wait::No { Err(SourceError::WouldBlock) } else { self.0.read_at(object, offset, out, wait) }
-    }
-
-    fn unchanged(&self) -> Result<(), SourceError> {
-        self.0.unchanged()
-    }
-}
-
-#[test]
-fn nothing_waits_that_must_not() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/zgy/v4_mixed.zgy");
-    let source = Arc::new(Slow(LocalFile::open(&path, Arc::default()).unwrap()));
-    let dataset = Zgy.open(Arc::clone(&source) as Arc<dyn Source>, IndexCache::new(64 << 20)).unwrap();
-    let array = &dataset.layers()[0].levels[0];
-    let all = |wait| {
-        let grid = &array.info().grid;
-        (0..grid.total()).map(|n| array.brick(&grid.count().index_of(n), wait)).collect::<Vec<_>>()
-    };
-    // the table's only page was read on opening, the order of its offsets was not made
-    let first = all(Wait::No);
-    assert!(first.iter().any(|brick| brick.as_ref().is_err_and(FormatError::would_block)));
-    let waited = all(Wait::Yes);
-    assert!(waited.iter().any(|brick| matches!(brick, Ok(Brick::Coded(coded)) if coded.object.as_ref() == WHOLE)));
-    for (first, waited) in first.iter().zip(&waited) {
-        assert!(first == waited || matches!(waited, Ok(Brick::Coded(_))));
-    }
-    assert_eq!(all(Wait::No), waited);
 }

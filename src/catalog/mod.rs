@@ -4,6 +4,7 @@
 //! when its dataset is entered. What was found keeps its number (and with it its inode numbers) while it is unchanged; a
 //! changed dataset is a new one with a new number.
 
+pub mod listing;
 mod node;
 mod open;
 mod probe;
@@ -11,6 +12,7 @@ mod survey;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::ReadDir;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -62,6 +64,7 @@ pub struct Catalog {
     only: Option<OsString>,
     nodes: RwLock<Vec<Arc<Node>>>,
     children: Mutex<HashMap<(NodeId, OsString), Arc<Node>>>,
+    looks: listing::Looks,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     index: Arc<IndexCache>,
     counters: Arc<Counters>,
@@ -81,13 +84,14 @@ impl Catalog {
     ) -> Result<Self, CatalogError> {
         let (base, only) = base_of(source)?;
         let prober = Prober::new(base.clone(), follow_links);
-        let stamp = prober.stamp(&base).map_err(|e| CatalogError::io(&base, &e))?;
-        let root = Arc::new(Node::root(base, stamp));
+        let found = prober.look_at_base().map_err(|e| CatalogError::io(&base, &e))?;
+        let root = Arc::new(Node::root(base, found));
         Ok(Self {
             prober,
             only,
             nodes: RwLock::new(vec![root]),
             children: Mutex::default(),
+            looks: Mutex::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
             index,
             counters,
@@ -112,7 +116,7 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Io`] where the system fails; that nothing is there is an answer.
     pub fn find(&self, folder: &Arc<Node>, name: &OsStr) -> Result<Option<Arc<Node>>, CatalogError> {
-        if folder.id == ROOT && self.only.as_deref().is_some_and(|only| only != name) {
+        if self.only_of(folder).is_some_and(|only| only != name) {
             return Ok(None);
         }
         let path = folder.path().join(name);
@@ -120,25 +124,30 @@ impl Catalog {
         Ok(self.settle(folder, name, found))
     }
 
-    /// All that `folder` shows, by name. Looks at the disk.
+    /// The one name that a folder shows, if SOURCE is one dataset.
+    fn only_of(&self, folder: &Node) -> Option<&OsString> {
+        self.only.as_ref().filter(|_| folder.id == ROOT)
+    }
+
+    fn read_folder(&self, folder: &Node) -> Result<ReadDir, CatalogError> {
+        let path = folder.path();
+        path.read_dir().map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => CatalogError::Stale(path.display().to_string()),
+            _ => CatalogError::io(&path, &e),
+        })
+    }
+
+    /// All that `folder` shows, by name. Looks at the disk, and waits for whatever takes long: see [`listing::list`].
     ///
     /// # Errors
     /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
     pub fn list(&self, folder: &Arc<Node>) -> Result<Vec<Arc<Node>>, CatalogError> {
-        let path = folder.path();
-        if let (ROOT, Some(only)) = (folder.id, &self.only) {
+        if let Some(only) = self.only_of(folder) {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
-        let entries = match path.read_dir() {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(CatalogError::Stale(path.display().to_string()));
-            }
-            Err(e) => return Err(CatalogError::io(&path, &e)),
-        };
         let mut nodes = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(|e| CatalogError::io(&path, &e))?.file_name();
+        for entry in self.read_folder(folder)? {
+            let name = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?.file_name();
             // what cannot be looked at does not hide the others
             if let Ok(Some(node)) = self.find(folder, &name) {
                 nodes.push(node);

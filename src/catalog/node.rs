@@ -54,12 +54,13 @@ pub struct Node {
 
 struct Seen {
     stamp: FileStamp,
+    changed: SystemTime,
     at: Instant,
 }
 
 impl Node {
-    pub(super) fn root(path: PathBuf, stamp: FileStamp) -> Self {
-        Self::with(ROOT, None, path.into(), Found { kind: Kind::Folder, stamp })
+    pub(super) fn root(path: PathBuf, found: Found) -> Self {
+        Self::with(ROOT, None, path.into(), found)
     }
 
     pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, found: Found) -> Self {
@@ -72,7 +73,7 @@ impl Node {
             parent,
             name,
             kind: found.kind,
-            seen: Mutex::new(Seen { stamp: found.stamp, at: Instant::now() }),
+            seen: Mutex::new(Seen { stamp: found.stamp, changed: found.changed, at: Instant::now() }),
             opened: Mutex::default(),
             opening: Mutex::default(),
             counted: AtomicBool::new(false),
@@ -94,10 +95,11 @@ impl Node {
         self.seen().stamp
     }
 
-    /// When it was last changed.
+    /// When it was last written to, and when anything about it last changed.
     #[must_use]
-    pub fn modified(&self) -> SystemTime {
-        self.stamp().modified()
+    pub fn times(&self) -> (SystemTime, SystemTime) {
+        let seen = self.seen();
+        (seen.stamp.modified(), seen.changed)
     }
 
     /// Whether what was found now is this node. A folder may change and is still itself.
@@ -106,7 +108,7 @@ impl Node {
         if self.kind != found.kind || (self.kind == Kind::Dataset && seen.stamp != found.stamp) {
             return false;
         }
-        *seen = Seen { stamp: found.stamp, at: Instant::now() };
+        *seen = Seen { stamp: found.stamp, changed: found.changed, at: Instant::now() };
         true
     }
 

@@ -12,7 +12,7 @@ use crate::format::{Dataset, FormatError, registry};
 use crate::source::{FileStamp, IndexCache, LocalFile, Source, SourceError};
 
 /// Memory for the tables of datasets that are opened without a mount.
-const INDEX_ALONE: usize = 32 << 20;
+const INDEX_ALONE: usize = 41 << 20;
 
 /// A dataset with its headers read.
 pub struct OpenDataset {

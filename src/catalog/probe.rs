@@ -4,12 +4,13 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::node::{Kind, Node};
 use rustix::io::Errno;
 
 use crate::format::{Format, registry};
-use crate::source::FileStamp;
+use crate::source::{FileStamp, time};
 
 /// Bytes of a file that may be read to find out what it is.
 const HEAD: usize = 16;
@@ -21,6 +22,14 @@ const PROMISES: [&str; 2] = ["zgy", "vds"];
 pub struct Found {
     pub kind: Kind,
     pub stamp: FileStamp,
+    /// When anything about it last changed.
+    pub changed: SystemTime,
+}
+
+impl Found {
+    fn new(kind: Kind, metadata: &Metadata) -> Self {
+        Self { kind, stamp: FileStamp::of(metadata), changed: time(metadata.ctime(), metadata.ctime_nsec()) }
+    }
 }
 
 /// Looks at paths below one folder.
@@ -39,8 +48,9 @@ impl Prober {
         &self.base
     }
 
-    pub fn stamp(&self, path: &Path) -> io::Result<FileStamp> {
-        path.metadata().map(|m| FileStamp::of(&m))
+    /// The base itself.
+    pub fn look_at_base(&self) -> io::Result<Found> {
+        Ok(Found::new(Kind::Folder, &self.base.metadata()?))
     }
 
     /// What `path`, an entry of `folder`, is; `None` if it is not shown.
@@ -55,7 +65,6 @@ impl Prober {
         } else {
             link
         };
-        let stamp = FileStamp::of(&metadata);
         let kind = if metadata.is_dir() {
             if is_dataset_folder(path) { Kind::Dataset } else { Kind::Folder }
         } else if metadata.is_file() && (is_promised(path) || recognise(&head(path)?).is_some()) {
@@ -63,7 +72,7 @@ impl Prober {
         } else {
             return Ok(None);
         };
-        Ok(Some(Found { kind, stamp }))
+        Ok(Some(Found::new(kind, &metadata)))
     }
 
     /// Where a link leads, unless that is outside of the source or back to a folder that the path came through.
@@ -122,7 +131,8 @@ fn extension(path: &Path) -> Option<String> {
     path.extension()?.to_str().map(str::to_ascii_lowercase)
 }
 
-fn is_promised(path: &Path) -> bool {
+/// Whether a file's extension promises a dataset.
+pub fn is_promised(path: &Path) -> bool {
     extension(path).is_some_and(|e| PROMISES.contains(&e.as_str()))
 }
 

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
@@ -146,7 +146,7 @@ fn file_attr(a: &Attributes) -> FileAttr {
         blocks: a.size.div_ceil(512),
         atime: a.modified,
         mtime: a.modified,
-        ctime: a.modified,
+        ctime: a.changed,
         crtime: a.modified,
         kind: kind(a.folder),
         perm: if a.folder { 0o555 } else { 0o444 },
@@ -165,7 +165,8 @@ fn kind(folder: bool) -> FileType {
 
 /// What the kernel is told of a name that does not exist, so that it remembers that too.
 fn nothing() -> FileAttr {
-    let nothing = Attributes { ino: Ino(0), size: 0, folder: false, modified: std::time::UNIX_EPOCH, volatile: false };
+    let never = UNIX_EPOCH;
+    let nothing = Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false };
     file_attr(&nothing)
 }
 
@@ -194,8 +195,10 @@ fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // both are better to have; without them everything works all the same
+        // these are better to have; without them everything works all the same
         let _ = config.set_max_background(BACKGROUND);
+        // names of one folder are looked up side by side: one that hangs does not hold up the others
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         if self.fs.options().direct_io {
             let _ = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
         }
@@ -205,7 +208,7 @@ impl Filesystem for Adapter {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (parent, name) = (ino(parent), name.to_owned());
         self.answer(
-            Volfs::lane(parent),
+            self.fs.lane_of_name(parent, &name),
             move |fs, wait| fs.lookup(parent, &name, wait),
             |found| match found {
                 Ok(a) => reply.entry(&remembered(&a), &file_attr(&a), Generation(0)),

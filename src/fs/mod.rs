@@ -30,7 +30,7 @@ pub use ino::Ino;
 
 use crate::array::{Gate, ReadError, Reader, Request};
 use crate::cache::BrickCache;
-use crate::catalog::{Catalog, CatalogError, NodeId};
+use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::logging::Recent;
 use crate::memory::{Buffer, Buffers};
@@ -41,8 +41,8 @@ use crate::volume::ArrayId;
 use handles::{Handle, Handles, OpenFile};
 use tree::Tree;
 
-/// Memory for tables of where bricks lie, all datasets together.
-const INDEX_BYTES: usize = 32 << 20;
+/// Memory for tables of where bricks lie, all datasets together: room for one of 32 MiB in order.
+const INDEX_BYTES: usize = 41 << 20;
 /// Buffers that wait to be used again.
 const IDLE_BUFFERS: usize = 8 << 20;
 /// Memory that decoders may need at a time.
@@ -80,8 +80,10 @@ pub struct Attributes {
     pub size: u64,
     /// Whether it is a folder.
     pub folder: bool,
-    /// Time of the source's last change.
+    /// When the source was last written to.
     pub modified: SystemTime,
+    /// When anything about the source last changed.
+    pub changed: SystemTime,
     /// Whether the answer is good for this moment only.
     pub volatile: bool,
 }
@@ -98,7 +100,7 @@ pub struct Opened {
 /// The file system.
 pub struct Volfs {
     options: Options,
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     reader: Arc<Reader>,
     pool: Arc<Pool>,
     counters: Arc<Counters>,
@@ -127,7 +129,7 @@ impl Volfs {
         let reader = Reader::new(cache, gate, Arc::clone(&pool), buffers, Arc::clone(&counters));
         Ok(Self {
             options,
-            catalog,
+            catalog: Arc::new(catalog),
             reader,
             pool,
             counters,
@@ -309,8 +311,8 @@ impl Volfs {
     pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
         // what others ask for all the time (security labels, access lists) is answered without a look
         let name = xattr::known(name).ok_or(FsError::NoAttribute)?;
-        let (info, format) = self.spot(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
-        Ok(xattr::value(&info, format, name))
+        let (shown, format) = self.spot(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
+        Ok(xattr::value(&shown, format, name))
     }
 
     /// The names of a file's extended attributes, each with a zero byte behind it.
@@ -319,6 +321,15 @@ impl Volfs {
     /// Those of finding the file.
     pub fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
         Ok(self.spot(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
+    }
+
+    /// The lane of the pool for looking up a name.
+    #[must_use]
+    pub fn lane_of_name(&self, parent: Ino, name: &OsStr) -> u64 {
+        match self.catalog.node(parent.node()) {
+            Some(folder) if folder.kind == Kind::Folder => listing::lane(folder.id, name),
+            _ => Self::lane(parent),
+        }
     }
 
     /// The lane of the pool for work on a file or folder.
@@ -337,8 +348,8 @@ impl Volfs {
         Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::of(open))))
     }
 
-    /// Time of change of a folder or dataset.
-    fn modified(&self, node: NodeId) -> SystemTime {
-        self.catalog.node(node).map_or(self.started_at, |node| node.modified())
+    /// When a folder or dataset was last written to, and when anything about it last changed.
+    fn times(&self, node: NodeId) -> (SystemTime, SystemTime) {
+        self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.times())
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::handles::{Belongs, FolderEntry};
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::{Attributes, FsError, Ino, Volfs};
+use crate::catalog::listing::{self, Listed};
 use crate::catalog::{Kind, Node, OpenDataset, OpenError, ROOT};
 use crate::source::Wait;
-use crate::view::{Content, Place, json, pretty, registry};
-use crate::volume::ArrayInfo;
+use crate::view::{Content, Place, Shown, json, pretty, registry};
 
 /// The folder about the mount itself, and its files.
 const ABOUT: &str = ".volfs";
@@ -53,11 +53,10 @@ impl Spot {
     }
 
     /// The array that a file shows, and its format.
-    pub fn array(&self) -> Option<(ArrayInfo, &'static str)> {
+    pub fn array(&self) -> Option<(Shown, &'static str)> {
         let Self::Inside(_, open, _, Item::View { layer, view, node }) = self else { return None };
-        let place = Place { open, layer: *layer };
-        let lod = registry()[*view].array_of(place, *node)?;
-        Some((place.info(lod).clone(), open.format))
+        let shown = registry()[*view].shows(Place { open, layer: *layer }, *node)?;
+        Some((shown, open.format))
     }
 
     fn node(&self) -> Option<&Arc<Node>> {
@@ -187,12 +186,9 @@ impl Volfs {
     }
 
     pub(super) fn attributes(&self, spot: &Spot, wait: Wait) -> Result<Attributes, FsError> {
-        let of = |ino: Ino, folder: bool, size: u64| Attributes {
-            ino,
-            size,
-            folder,
-            modified: self.modified(ino.node()),
-            volatile: spot.is_volatile(),
+        let of = |ino: Ino, folder: bool, size: u64| {
+            let (modified, changed) = self.times(ino.node());
+            Attributes { ino, size, folder, modified, changed, volatile: spot.is_volatile() }
         };
         match spot {
             Spot::Folder(node) | Spot::Dataset(node) => Ok(of(Ino::new(node.id, 0), true, 0)),
@@ -230,10 +226,15 @@ impl Volfs {
                 if top {
                     add(Ino::new(ROOT, 1), ABOUT.into(), true);
                 }
-                for child in self.catalog.list(node)? {
-                    let hides = top && child.name == ABOUT;
-                    let name = if hides { ABOUT_OF_SOURCE.into() } else { child.name.clone() };
-                    add(Ino::new(child.id, 0), name, true);
+                for child in listing::list(&self.catalog, node, self.pool())? {
+                    let hides = top && child.name() == ABOUT;
+                    let name = if hides { ABOUT_OF_SOURCE.into() } else { child.name().clone() };
+                    let ino = match child {
+                        Listed::Found(child) => Ino::new(child.id, 0),
+                        // its number is known when it answers; any other will do for a list of names
+                        Listed::Unseen(_) => Ino(u64::MAX),
+                    };
+                    add(ino, name, true);
                 }
             }
             Spot::About => {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::volume::ArrayInfo;
+use crate::view::Shown;
 
 /// Their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,10 @@ pub fn names() -> Vec<u8> {
 }
 
 /// The value of an attribute for an array of a format.
-pub fn value(info: &ArrayInfo, format: &str, name: Name) -> Vec<u8> {
+pub fn value(shown: &Shown, format: &str, name: Name) -> Vec<u8> {
     match name {
-        Name::Shape => info.shape().iter().map(u64::to_string).collect::<Vec<_>>().join(","),
-        Name::Dtype => info.dtype.name().to_owned(),
+        Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+        Name::Dtype => shown.dtype.name().to_owned(),
         Name::Order => "C".to_owned(),
         Name::Format => format.to_owned(),
     }

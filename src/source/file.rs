@@ -37,12 +37,17 @@ impl FileStamp {
     /// The time of the last change.
     #[must_use]
     pub fn modified(&self) -> SystemTime {
-        let (seconds, nanoseconds) = self.mtime;
-        let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
-        let whole = Duration::from_secs(seconds.unsigned_abs());
-        let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
-        base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
+        time(self.mtime.0, self.mtime.1)
     }
+}
+
+/// A time that the system gives as seconds and nanoseconds since 1970.
+#[must_use]
+pub fn time(seconds: i64, nanoseconds: i64) -> SystemTime {
+    let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
 }
 
 /// One local file, read with `pread`: a file that is cut short under us is then an error, not a fault.

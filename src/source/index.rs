@@ -18,10 +18,12 @@ pub struct IndexCache {
 }
 
 impl IndexCache {
-    /// Keeps at most `bound` bytes: half of them pages, half of them offsets in order.
+    /// Keeps at most `bound` bytes: a fifth of them pages, the rest offsets in order. A table whose offsets do not fit has them
+    /// put in order again whenever they are needed.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
-        Arc::new(Self { pages: Mutex::new(Weighted::new(bound / 2)), sorted: Mutex::new(Weighted::new(bound / 2)) })
+        let pages = bound / 5;
+        Arc::new(Self { pages: Mutex::new(Weighted::new(pages)), sorted: Mutex::new(Weighted::new(bound - pages)) })
     }
 }
 
@@ -112,8 +114,8 @@ impl Index {
         while at < end {
             let bytes = self.fetch(at, (end - at).min(16 * PAGE), Wait::Yes)?;
             at += bytes.len() as u64;
-            let mut entries = bytes.chunks_exact(8).filter_map(|b| b.try_into().ok().map(u64::from_le_bytes));
-            if !entries.all(&mut visit) {
+            let (entries, _) = bytes.as_chunks::<8>();
+            if !entries.iter().copied().map(u64::from_le_bytes).all(&mut visit) {
                 break;
             }
         }
@@ -139,7 +141,8 @@ impl Index {
         let mut numbers = make()?;
         numbers.shrink_to_fit();
         let numbers = Arc::new(numbers);
-        sorted().put(self.id, Arc::clone(&numbers), 8 * numbers.len());
+        let dropped = sorted().put(self.id, Arc::clone(&numbers), 8 * numbers.len());
+        drop(dropped);
         Ok(numbers)
     }
 }

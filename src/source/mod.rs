@@ -10,7 +10,7 @@ use std::io;
 
 use thiserror::Error;
 
-pub use file::{FileStamp, LocalFile};
+pub use file::{FileStamp, LocalFile, time};
 pub use index::{Index, IndexCache};
 
 /// The name of the one object of a dataset that is a single file.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LevelFile, Place, npy};
+use super::{ArrayFile, Content, LevelFile, Place, Shown, npy};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
@@ -16,6 +16,10 @@ impl LevelFile for Float32Npy {
 
     fn applies(&self, info: &ArrayInfo) -> bool {
         info.dtype.is_integer() && info.scaling.is_some()
+    }
+
+    fn shows(&self, info: &ArrayInfo) -> Option<Shown> {
+        Some(Shown { shape: info.shape(), dtype: Dtype::Float32 })
     }
 
     fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::catalog::OpenDataset;
 use crate::format::{FormatError, Layer};
-use crate::volume::ArrayInfo;
+use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// Every view, in the order of their nodes.
 #[must_use]
@@ -83,6 +83,23 @@ impl From<String> for Content {
     }
 }
 
+/// An array as a file shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Samples along each axis of the file's array, slowest first.
+    pub shape: Dims,
+    /// The type of its samples.
+    pub dtype: Dtype,
+}
+
+impl Shown {
+    /// The array as it is stored.
+    #[must_use]
+    pub fn stored(info: &ArrayInfo) -> Self {
+        Self { shape: info.shape(), dtype: info.dtype }
+    }
+}
+
 /// A file or folder that a view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -123,8 +140,8 @@ pub trait View: Send + Sync {
         false
     }
 
-    /// The LOD whose array a file shows, if it shows one as a whole: such files have the array's extended attributes.
-    fn array_of(&self, _place: Place<'_>, _node: u64) -> Option<usize> {
+    /// The array that a file shows, if it shows one: such files have extended attributes that say so.
+    fn shows(&self, _place: Place<'_>, _node: u64) -> Option<Shown> {
         None
     }
 
@@ -155,9 +172,9 @@ pub trait LevelFile: Send + Sync {
         false
     }
 
-    /// Whether the file's samples are the array's.
-    fn shows_array(&self) -> bool {
-        false
+    /// See [`View::shows`].
+    fn shows(&self, _info: &ArrayInfo) -> Option<Shown> {
+        None
     }
 
     /// What the file consists of.
@@ -188,8 +205,9 @@ impl<T: LevelFile> View for T {
         there.then(|| Entry { node, name: name.to_owned(), folder: false })
     }
 
-    fn array_of(&self, _place: Place<'_>, node: u64) -> Option<usize> {
-        if self.shows_array() { usize::try_from(node).ok() } else { None }
+    fn shows(&self, place: Place<'_>, node: u64) -> Option<Shown> {
+        let level = place.layer().levels.get(usize::try_from(node).ok()?)?;
+        LevelFile::shows(self, level.info())
     }
 
     fn may_wait(&self) -> bool {

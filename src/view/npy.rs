@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LevelFile, Place};
+use super::{ArrayFile, Content, LevelFile, Place, Shown};
 use crate::format::FormatError;
-use crate::volume::{Dims, Dtype};
+use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// The samples begin at a multiple of this, so that a map of the file has them aligned.
 const ALIGNMENT: usize = 64;
@@ -17,8 +17,8 @@ impl LevelFile for Npy {
         ".npy"
     }
 
-    fn shows_array(&self) -> bool {
-        true
+    fn shows(&self, info: &ArrayInfo) -> Option<Shown> {
+        Some(Shown::stored(info))
     }
 
     fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LevelFile, Place};
+use super::{ArrayFile, Content, LevelFile, Place, Shown};
 use crate::format::FormatError;
+use crate::volume::ArrayInfo;
 
 /// The view.
 pub struct Raw;
@@ -13,8 +14,8 @@ impl LevelFile for Raw {
         ".raw"
     }
 
-    fn shows_array(&self) -> bool {
-        true
+    fn shows(&self, info: &ArrayInfo) -> Option<Shown> {
+        Some(Shown::stored(info))
     }
 
     fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {

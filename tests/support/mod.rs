@@ -27,7 +27,8 @@ pub fn fuse_or_skip() -> bool {
     let why = why_no_fuse();
     if let Some(why) = why {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let _ = writeln!(io::stderr(), "SKIPPED {test}: {why}");
+        // in one piece, so that threads do not mix their lines
+        let _ = io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes());
         return false;
     }
     true

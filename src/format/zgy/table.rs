@@ -110,8 +110,10 @@ impl Table {
 
     /// All places where bricks begin, in ascending order.
     fn offsets(&self) -> Result<Vec<u64>, SourceError> {
-        let mut offsets = Vec::new();
-        self.index.scan(0, self.index.length() / 8, |raw| {
+        let entries = self.index.length() / 8;
+        // grown step by step it would take twice as much; what is not used of this is never touched
+        let mut offsets = Vec::with_capacity(usize::try_from(entries).unwrap_or(0));
+        self.index.scan(0, entries, |raw| {
             offsets.extend(Entry::of(self.meant(raw)).offset());
             true
         })?;
