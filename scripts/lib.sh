@@ -72,6 +72,15 @@ rust_is_new_enough() {
     [ -n "$have" ] && at_least "$rust_wanted" "$have"
 }
 
+# Where Debian has no package of rustup (before 13): rustup's own installer, into the home folder.
+install_rustup() {
+    command -v curl >/dev/null || apt_install curl || return 1
+    say "installing: rustup, with the installer of https://rustup.rs"
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs \
+        | sh -s -- -y -q --no-modify-path --profile minimal >/dev/null || return 1
+    PATH=$HOME/.cargo/bin:$PATH
+}
+
 # Rust, not older than Cargo.toml asks for; with "clippy" and "rustfmt" as arguments those as well.
 need_rust() {
     local tool
@@ -80,7 +89,7 @@ need_rust() {
         PATH=$HOME/.cargo/bin:$PATH
     fi
     if ! rust_is_new_enough; then
-        command -v rustup >/dev/null || apt_install rustup || die "Rust $rust_wanted or newer is needed, and this system has no package of rustup.
+        command -v rustup >/dev/null || apt_install rustup || install_rustup || die "Rust $rust_wanted or newer is needed.
 Get it from https://rustup.rs (one command, no root needed), then start again."
         say "installing: the Rust toolchain"
         rustup -q toolchain install stable --profile minimal >/dev/null || die "rustup cannot install the stable toolchain"
