@@ -10,12 +10,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Tells lanes apart.
-pub type Lane = u64;
+/// What work belongs to: lanes are told apart by a number, and a lane has so many threads at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    number: u64,
+    width: usize,
+}
+
+impl Lane {
+    /// The lane of this number, for work that somebody waits for.
+    #[must_use]
+    pub fn new(number: u64) -> Self {
+        Self { number, width: LANE_THREADS }
+    }
+
+    /// The lane beside this one for work that nobody waits for yet, `width` jobs at a time: it takes no thread from the work
+    /// that somebody does wait for.
+    #[must_use]
+    pub fn ahead(self, width: usize) -> Self {
+        Self { number: self.number, width: width.clamp(1, LANE_THREADS - 1) }
+    }
+}
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads of one lane at a time.
+/// Threads of a lane at a time.
 const LANE_THREADS: usize = 16;
 /// Threads in all.
 const ALL_THREADS: usize = 160;
@@ -55,7 +74,7 @@ impl Pool {
     pub fn submit(self: &Arc<Self>, lane: Lane, job: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         let of_lane = state.lanes.entry(lane).or_default();
-        if of_lane.admitted >= LANE_THREADS {
+        if of_lane.admitted >= lane.width {
             of_lane.waiting.push_back(Box::new(job));
             return;
         }
@@ -137,12 +156,12 @@ mod tests {
         let hold = Arc::new(Mutex::new(hold));
         for _ in 0..3 * LANE_THREADS {
             let hold = Arc::clone(&hold);
-            pool.submit(1, move || {
+            pool.submit(Lane::new(1), move || {
                 let _ = hold.lock().unwrap().recv();
             });
         }
         let (done, answer) = mpsc::channel();
-        pool.submit(2, move || done.send(7).unwrap());
+        pool.submit(Lane::new(2), move || done.send(7).unwrap());
         assert_eq!(answer.recv_timeout(Duration::from_secs(30)), Ok(7));
         assert!(pool.lock().threads <= LANE_THREADS + 1);
         drop(release);
@@ -151,11 +170,11 @@ mod tests {
     #[test]
     fn a_panic_costs_one_job() {
         let pool = Pool::new();
-        pool.submit(1, || panic!("on purpose"));
+        pool.submit(Lane::new(1), || panic!("on purpose"));
         let (done, answer) = mpsc::channel();
         for n in 0..100 {
             let done = done.clone();
-            pool.submit(1, move || done.send(n).unwrap());
+            pool.submit(Lane::new(1), move || done.send(n).unwrap());
         }
         let mut all: Vec<i32> = (0..100).map(|_| answer.recv_timeout(Duration::from_secs(30)).unwrap()).collect();
         all.sort_unstable();

@@ -368,3 +368,20 @@ fn read_everything(folder: &Path) {
         }
     }
 }
+
+#[test]
+fn a_mount_that_follows_at_once_on_another_stays() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    for _ in 0..10 {
+        // as umount(8) does it: the daemon of the mount that goes may still be about to end
+        let gone = match nix::unistd::geteuid().is_root() {
+            true => std::process::Command::new("umount").arg(mount.point()).status(),
+            false => std::process::Command::new("fusermount3").arg("-u").arg(mount.point()).status(),
+        };
+        assert!(gone.unwrap().success());
+        let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
+        assert!(again.status.success(), "{}", text(&again.stderr));
+        assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
+    }
+    assert!(mount.umount(&[]).status.success());
+}

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::access::Access;
 use super::gather::Loops;
 use super::reader::Reader;
 use crate::cache::DecodedBrick;
@@ -39,8 +40,10 @@ pub struct Piece {
 /// How a piece was had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Had {
-    /// From memory, or no memory was needed.
-    Memory,
+    /// It is a constant.
+    Constant,
+    /// From a decoded brick.
+    Decoded,
     /// Straight from the source: valid only if the source is unchanged.
     Source,
 }
@@ -64,9 +67,10 @@ impl Piece {
     ///
     /// # Errors
     /// [`SourceError::WouldBlock`] if it does, and those of the format.
-    pub fn try_copy(&self, reader: &Reader, array: &dyn Array, target: &mut Target<'_>) -> Result<Had, FormatError> {
+    pub fn try_copy(&self, access: &Access, target: &mut Target<'_>) -> Result<Had, FormatError> {
+        let array = &*access.array;
         match array.brick(&self.brick, Wait::No)? {
-            Brick::Coded(_) => match reader.cached(array, &self.brick) {
+            Brick::Coded(_) => match access.held(&self.brick, &self.region) {
                 Some(brick) => self.copy_decoded(array, &brick, target),
                 None => Err(SourceError::WouldBlock.into()),
             },
@@ -83,15 +87,16 @@ impl Piece {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn load(&self, reader: &Reader, array: &dyn Array) -> Result<Loaded, FormatError> {
+    pub fn load(&self, access: &Access) -> Result<Loaded, FormatError> {
+        let array = &*access.array;
         let info = array.info();
         match array.brick(&self.brick, Wait::Yes)? {
             Brick::Constant(value) => Ok(Loaded::Constant(value)),
-            Brick::Coded(coded) => Ok(Loaded::Brick(reader.decoded(array, &self.brick, &coded)?, Had::Memory)),
+            Brick::Coded(coded) => Ok(Loaded::Brick(access.decoded(&self.brick, &coded, &self.region)?, Had::Decoded)),
             Brick::Plain(plain) => {
                 let strides = self.region.shape.strides(info.dtype.size() as u64);
                 let layout = Layout { held: self.region, first: 0, strides };
-                let mut bytes = reader.buffers().take(self.region.samples() as usize * info.dtype.size());
+                let mut bytes = access.reader.buffers().take(self.region.samples() as usize * info.dtype.size());
                 self.read_plain(array, &plain, &layout.strides, &mut bytes, Wait::Yes)?;
                 Ok(Loaded::Brick(Arc::new(DecodedBrick { bytes, layout }), Had::Source))
             }
@@ -113,7 +118,7 @@ impl Piece {
         let (to, at) = self.place(array, target);
         let loops = Loops::new(&self.region.shape, &to, &to, array.info().dtype.size());
         loops.fill(value, &mut target.bytes[at..]);
-        Ok(Had::Memory)
+        Ok(Had::Constant)
     }
 
     fn copy_decoded(
@@ -126,7 +131,7 @@ impl Piece {
         let loops = self.loops(array, &brick.layout, &to)?;
         let from = brick.layout.offset_of(&self.region.start) as usize;
         loops.copy(&brick.bytes[from..], &mut target.bytes[at..]);
-        Ok(Had::Memory)
+        Ok(Had::Decoded)
     }
 
     /// Reads only what is asked for, in as few calls as make sense, straight to `out` where the bytes are contiguous. `out`
@@ -204,9 +209,10 @@ pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<Decod
         return Err(absent());
     }
     array.source().unchanged()?;
-    stored[length..].fill(0);
     let needed = stored.weight().saturating_add(coded.decoded).saturating_add(coded.scratch);
     let bytes = reader.gate().pass(needed, || {
+        // only now: what waits here takes no more memory than it has read
+        stored[length..].fill(0);
         let mut bytes = reader.buffers().take(coded.decoded);
         array.decode(coded, &stored, &mut bytes).map(|()| bytes)
     })?;

@@ -1,17 +1,25 @@
 //! N-dimensional reading: a range of samples becomes boxes, boxes become bricks, and their rows are copied out.
 
+mod access;
+mod board;
 mod fetch;
 mod gate;
 mod gather;
 #[cfg(test)]
 mod model_tests;
 mod reader;
+mod scan;
+#[cfg(test)]
+mod scan_tests;
+mod segments;
 mod spans;
+mod work;
 
 use thiserror::Error;
 
 pub use gate::Gate;
 pub use reader::{Reader, Request};
+pub use scan::Scans;
 
 use crate::format::FormatError;
 use crate::volume::Dims;

@@ -1,24 +1,28 @@
 //! The data path against a plain model: an array of mixed bricks over memory, read in random ranges.
 
+use std::ops::Range;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use proptest::prelude::*;
 
-use super::{Gate, ReadError, Reader, Request};
+use super::{Gate, ReadError, Reader, Request, Scans};
 use crate::cache::BrickCache;
+use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
 use crate::memory::{Buffer, Buffers};
-use crate::pool::Pool;
+use crate::pool::{Lane, Pool};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{
     ArrayId, ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
 };
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
-struct Mixed {
+pub struct Mixed {
     info: ArrayInfo,
+    /// Every brick is coded.
+    all_coded: bool,
     object: Vec<u8>,
     margin: u64,
     broken: Option<u64>,
@@ -48,10 +52,20 @@ impl Mixed {
         let grid = &self.info.grid;
         let brick = Dims::from_fn(index.len(), |a| grid.brick_of(a, index[a]));
         let k = grid.count().linear_of(&brick);
-        if k.is_multiple_of(3) { k as u16 } else { (self.info.shape().linear_of(index) as u16).wrapping_mul(40503) }
+        if !self.all_coded && k.is_multiple_of(3) {
+            k as u16
+        } else {
+            (self.info.shape().linear_of(index) as u16).wrapping_mul(40503)
+        }
     }
 
-    fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
+    pub fn all_coded(mut self) -> Self {
+        self.all_coded = true;
+        self.store();
+        self
+    }
+
+    pub fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
         let (shape, step) = (Dims::from_slice(shape).unwrap(), Dims::from_slice(step).unwrap());
         let info = ArrayInfo {
             id: ArrayId::next(),
@@ -65,26 +79,39 @@ impl Mixed {
             scaling: None,
             warnings: Vec::new(),
         };
-        let mut mixed =
-            Self { info, object: Vec::new(), margin, broken: None, slow: false, changed: Mutex::new(false) };
-        let room = mixed.room();
-        for k in 0..mixed.info.grid.total() {
-            let held = mixed.held(&mixed.info.grid.count().index_of(k));
+        let mut mixed = Self {
+            info,
+            all_coded: false,
+            object: Vec::new(),
+            margin,
+            broken: None,
+            slow: false,
+            changed: Mutex::new(false),
+        };
+        mixed.store();
+        mixed
+    }
+
+    /// Writes all bricks anew.
+    fn store(&mut self) {
+        let room = self.room();
+        self.object.clear();
+        for k in 0..self.info.grid.total() {
+            let held = self.held(&self.info.grid.count().index_of(k));
             let mut brick: Vec<u8> = (0..held.samples())
                 .flat_map(|n| {
                     let within = held.shape.index_of(n);
                     let index = Dims::from_fn(within.len(), |a| held.start[a] + within[a]);
-                    let bytes = mixed.sample(&index).to_le_bytes();
-                    if k % 3 == 2 { bytes.map(|b| !b) } else { bytes }
+                    let bytes = self.sample(&index).to_le_bytes();
+                    if self.all_coded || k % 3 == 2 { bytes.map(|b| !b) } else { bytes }
                 })
                 .collect();
             brick.resize(room, 0);
-            mixed.object.extend(brick);
+            self.object.extend(brick);
         }
-        mixed
     }
 
-    fn whole(&self) -> Vec<u8> {
+    pub fn whole(&self) -> Vec<u8> {
         let shape = self.info.shape();
         (0..shape.product().unwrap()).flat_map(|n| self.sample(&shape.index_of(n)).to_le_bytes()).collect()
     }
@@ -108,7 +135,7 @@ impl Array for Mixed {
         let layout = Layout { held, first: 0, strides: held.shape.strides(SIZE as u64) };
         let (object, room) = ("object".into(), self.room());
         let offset = k * room as u64;
-        Ok(match k % 3 {
+        Ok(match if self.all_coded { 2 } else { k % 3 } {
             0 => Brick::Constant(Element::new(&(k as u16).to_le_bytes())),
             1 => Brick::Plain(Plain { object, offset, layout }),
             _ => Brick::Coded(Coded {
@@ -156,16 +183,32 @@ impl Source for Mixed {
 }
 
 fn reader(cache: usize) -> Arc<Reader> {
-    let cache = BrickCache::new(cache, Arc::default());
-    Reader::new(cache, Gate::new(2, 1 << 20), Pool::new(), Buffers::new(1 << 20), Arc::default())
+    reader_with(cache, &Arc::default())
 }
 
-fn read(reader: &Arc<Reader>, array: &Arc<Mixed>, samples: std::ops::Range<u64>) -> Result<Vec<u8>, ReadError> {
+pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
+    let cache = BrickCache::new(cache, Arc::clone(counters));
+    Reader::new(cache, Gate::new(2, 1 << 20), Pool::new(), Buffers::new(1 << 20), Arc::clone(counters))
+}
+
+fn read(reader: &Arc<Reader>, array: &Arc<Mixed>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
+    read_with(reader, array, samples, None)
+}
+
+pub fn read_with(
+    reader: &Arc<Reader>,
+    array: &Arc<Mixed>,
+    samples: Range<u64>,
+    scans: Option<&Arc<Scans>>,
+) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
-    reader.read(Request { array, samples, lane: 0 }, move |read: Result<Buffer, ReadError>| {
-        done.send(read.map(|bytes| bytes.to_vec())).unwrap();
-    });
+    reader.read(
+        Request { array, samples, lane: Lane::new(0), scans: scans.cloned() },
+        move |read: Result<Buffer, ReadError>| {
+            done.send(read.map(|bytes| bytes.to_vec())).unwrap();
+        },
+    );
     answer.recv().unwrap()
 }
 

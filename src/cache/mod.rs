@@ -22,11 +22,13 @@ pub struct DecodedBrick {
 /// Which brick of which array.
 pub type BrickKey = (ArrayId, u64);
 
-type Outcome = Result<Arc<DecodedBrick>, FormatError>;
+/// A brick, or why there is none: the same for all who wait for it.
+pub type Outcome = Result<Arc<DecodedBrick>, FormatError>;
 
 /// The decoded bricks of all datasets.
 pub struct BrickCache {
     state: Mutex<State>,
+    bound: usize,
     counters: Arc<Counters>,
 }
 
@@ -47,7 +49,7 @@ impl BrickCache {
     #[must_use]
     pub fn new(bound: usize, counters: Arc<Counters>) -> Self {
         let state = State { held: Weighted::new(bound), flights: HashMap::new() };
-        Self { state: Mutex::new(state), counters }
+        Self { state: Mutex::new(state), bound, counters }
     }
 
     /// The brick, if it is held. Never waits for a decoder.
@@ -59,11 +61,11 @@ impl BrickCache {
     }
 
     /// The brick: held, awaited from another thread that decodes it, or decoded here by `decode`, which runs without any
-    /// lock.
+    /// lock. What is decoded here is kept if `keep` says so.
     ///
     /// # Errors
     /// That of `decode`, whoever ran it.
-    pub fn get_or_decode(&self, key: BrickKey, decode: impl FnOnce() -> Result<DecodedBrick, FormatError>) -> Outcome {
+    pub fn get_or_decode(&self, key: BrickKey, keep: bool, decode: impl FnOnce() -> Outcome) -> Outcome {
         let mut state = self.lock();
         if let Some(brick) = state.held.get(&key) {
             drop(state);
@@ -78,10 +80,30 @@ impl BrickCache {
         let flight = Arc::new(Flight::default());
         state.flights.insert(key, Arc::clone(&flight));
         drop(state);
-        let mut landing = Landing { cache: self, key, flight, outcome: None };
-        let outcome = decode().map(Arc::new);
+        let mut landing = Landing { cache: self, key, keep, flight, outcome: None };
+        let outcome = decode();
         landing.outcome = Some(outcome.clone());
         outcome
+    }
+
+    /// Makes those of the bricks that are held the most recently used ones.
+    pub fn touch(&self, keys: impl Iterator<Item = BrickKey>) {
+        let mut state = self.lock();
+        for key in keys {
+            state.held.get(&key);
+        }
+    }
+
+    /// Bytes that may be held, lent ones included.
+    #[must_use]
+    pub fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// Lends bytes of the bound to somebody else, all in all so many.
+    pub fn lend(&self, bytes: usize) {
+        let dropped = self.lock().held.set_bound(self.bound.saturating_sub(bytes));
+        drop(dropped);
     }
 
     /// Bytes held.
@@ -111,6 +133,7 @@ impl Flight {
 struct Landing<'a> {
     cache: &'a BrickCache,
     key: BrickKey,
+    keep: bool,
     flight: Arc<Flight>,
     outcome: Option<Outcome>,
 }
@@ -122,8 +145,8 @@ impl Drop for Landing<'_> {
         let mut state = self.cache.lock();
         state.flights.remove(&self.key);
         let dropped = match &outcome {
-            Ok(brick) => state.held.put(self.key, Arc::clone(brick), brick.bytes.weight()),
-            Err(_) => Vec::new(),
+            Ok(brick) if self.keep => state.held.put(self.key, Arc::clone(brick), brick.bytes.weight()),
+            _ => Vec::new(),
         };
         drop(state);
         drop(dropped);
@@ -143,9 +166,9 @@ mod tests {
     use super::*;
     use crate::memory::Buffers;
 
-    fn brick(bytes: usize) -> Result<DecodedBrick, FormatError> {
+    fn brick(bytes: usize) -> Outcome {
         let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
-        Ok(DecodedBrick { bytes: Buffers::new(0).take(bytes), layout })
+        Ok(Arc::new(DecodedBrick { bytes: Buffers::new(0).take(bytes), layout }))
     }
 
     fn cache(bound: usize) -> BrickCache {
@@ -160,7 +183,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     start.wait();
-                    let got = cache.get_or_decode(key, || {
+                    let got = cache.get_or_decode(key, true, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
                         thread::sleep(Duration::from_millis(50));
                         brick(1000)
@@ -179,11 +202,12 @@ mod tests {
         let cache = cache(1 << 20);
         let key = (ArrayId::next(), 0);
         let bad = || Err(FormatError::Damaged("bad".into()));
-        assert_eq!(cache.get_or_decode(key, bad).err(), Some(FormatError::Damaged("bad".into())));
-        assert!(cache.get_or_decode(key, || brick(10)).is_ok());
-        let panicked = catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), || panic!("on purpose"))));
+        assert_eq!(cache.get_or_decode(key, true, bad).err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, true, || brick(10)).is_ok());
+        let panicked =
+            catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), true, || panic!("on purpose"))));
         assert!(panicked.is_err());
-        assert!(cache.get_or_decode((key.0, 1), || brick(10)).is_ok());
+        assert!(cache.get_or_decode((key.0, 1), true, || brick(10)).is_ok());
     }
 
     #[test]
@@ -191,10 +215,15 @@ mod tests {
         let cache = cache(10_000);
         let array = ArrayId::next();
         for n in 0..50 {
-            assert!(cache.get_or_decode((array, n), || brick(3000)).is_ok());
+            assert!(cache.get_or_decode((array, n), true, || brick(3000)).is_ok());
             assert!(cache.bytes() <= 10_000);
         }
-        assert!(cache.get_or_decode((array, 99), || brick(20_000)).is_ok());
+        assert!(cache.get_or_decode((array, 98), false, || brick(10)).is_ok());
+        assert!(cache.get((array, 98)).is_none(), "it was not to be kept");
+        cache.lend(5000);
+        assert!(cache.bytes() <= 5000);
+        cache.lend(0);
+        assert!(cache.get_or_decode((array, 99), true, || brick(20_000)).is_ok());
         assert!(cache.get((array, 99)).is_none());
         assert!(cache.get((array, 49)).is_some());
     }

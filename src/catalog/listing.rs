@@ -48,7 +48,7 @@ pub fn lane(folder: NodeId, name: &std::ffi::OsStr) -> Lane {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
     // the lanes of datasets are their numbers, which are small
-    hasher.finish() | 1 << 63
+    Lane::new(hasher.finish() | 1 << 63)
 }
 
 /// Names that some thread is looking at for a listing, and since when.

@@ -166,6 +166,7 @@ impl Session {
         match self.mounted.wait() {
             Err(error) if !self.stop.told() => {
                 log::error!("the mount ended: {error}");
+                self.stop.unmount_now(&plan.mountpoint);
                 Err(CliError::Ended { mountpoint: plan.mountpoint, error })
             }
             _ => {

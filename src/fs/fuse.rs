@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use thiserror::Error;
 use super::{Attributes, FsError, Ino, Opened, Options, Volfs};
 use crate::catalog::CatalogError;
 use crate::logging::Recent;
+use crate::pool::Lane;
 use crate::source::Wait;
 
 /// The kernel remembers names and attributes for so long, and asks again then. With the time for which the catalog believes
@@ -65,8 +67,11 @@ pub fn mount(options: &Options, mountpoint: &Path, log: Arc<Recent>) -> Result<M
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
     let session = Session::new(Adapter { fs }, mountpoint, &config(options)).map_err(refused)?;
-    let session = thread::Builder::new().name("volfs-session".into()).spawn(move || session.run());
-    Ok(Mounted { session: session.map_err(refused)? })
+    // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also what somebody has mounted there
+    // since ours was taken away. So the handle is never dropped, and whoever wants to end the mount unmounts it.
+    let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
+    let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
+    Ok(Mounted { session: ended })
 }
 
 impl Mounted {
@@ -112,7 +117,7 @@ impl Adapter {
     /// Answers from memory, or else from a thread that may wait.
     fn answer<T: 'static>(
         &self,
-        lane: u64,
+        lane: Lane,
         ask: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {

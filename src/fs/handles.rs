@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Ino;
+use crate::array::Scans;
 use crate::catalog::{NodeId, OpenDataset};
 use crate::view::Content;
 
@@ -25,6 +26,8 @@ pub struct OpenFile {
     pub of: Option<Belongs>,
     /// The dataset's number: the lane of its work.
     pub node: NodeId,
+    /// Who reads it, and whether in order.
+    pub scans: Arc<Scans>,
 }
 
 /// The dataset and layer of a file. Keeps the dataset open while the file is.

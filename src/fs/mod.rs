@@ -34,7 +34,7 @@ use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::logging::Recent;
 use crate::memory::{Buffer, Buffers};
-use crate::pool::Pool;
+use crate::pool::{Lane, Pool};
 use crate::source::{IndexCache, Wait};
 use crate::view::{ArrayFile, Content};
 use crate::volume::ArrayId;
@@ -193,7 +193,7 @@ impl Volfs {
         self.look_again(&spot, wait)?;
         let content = self.content(&spot, wait)?;
         let uncached = spot.is_volatile() || self.options.direct_io;
-        let file = OpenFile { content, of: spot.belongs(), node: ino.node() };
+        let file = OpenFile { content, of: spot.belongs(), node: ino.node(), scans: Arc::default() };
         Ok(Opened { handle: self.handles.add(Handle::File(file)), uncached })
     }
 
@@ -254,7 +254,7 @@ impl Volfs {
             }
             Content::Array(array) => {
                 let (fs, array) = (Arc::clone(self), array.clone());
-                fs.read_array(file.node, &array, offset, size, {
+                fs.read_array(file, &array, offset, size, {
                     let fs = Arc::clone(self);
                     let handle = Arc::clone(&handle);
                     move |read| {
@@ -272,14 +272,17 @@ impl Volfs {
 
     fn read_array(
         &self,
-        node: NodeId,
+        open: &OpenFile,
         file: &ArrayFile,
         offset: u64,
         size: u32,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
+        let (node, scans) = (open.node, Arc::clone(&open.scans));
         let part = file.part(offset, size);
-        let request = Request { array: Arc::clone(file.array()), samples: part.samples.clone(), lane: node.into() };
+        let samples = part.samples.clone();
+        let request =
+            Request { array: Arc::clone(file.array()), samples, lane: Lane::new(node.into()), scans: Some(scans) };
         let (file, buffers) = (file.clone(), Arc::clone(self.reader.buffers()));
         self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
     }
@@ -325,7 +328,7 @@ impl Volfs {
 
     /// The lane of the pool for looking up a name.
     #[must_use]
-    pub fn lane_of_name(&self, parent: Ino, name: &OsStr) -> u64 {
+    pub fn lane_of_name(&self, parent: Ino, name: &OsStr) -> Lane {
         match self.catalog.node(parent.node()) {
             Some(folder) if folder.kind == Kind::Folder => listing::lane(folder.id, name),
             _ => Self::lane(parent),
@@ -334,13 +337,13 @@ impl Volfs {
 
     /// The lane of the pool for work on a file or folder.
     #[must_use]
-    pub fn lane(ino: Ino) -> u64 {
-        ino.node().into()
+    pub fn lane(ino: Ino) -> Lane {
+        Lane::new(ino.node().into())
     }
 
     /// The text of status.json at this moment.
     fn status(&self) -> String {
-        status::status(&self.options, self.started, &self.counters, self.reader.cache().bytes())
+        status::status(&self.options, self.started, &self.counters, self.reader.bytes_held())
     }
 
     fn tree(&self, node: NodeId, open: &crate::catalog::OpenDataset) -> Arc<Tree> {

@@ -39,14 +39,26 @@ impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
             out.push(value);
             return out;
         }
+        self.make_room(cost, &mut out);
+        self.weight += cost;
+        self.entries.put(key, (value, cost));
+        out
+    }
+
+    /// Sets another bound, and gives back what no longer fits.
+    pub fn set_bound(&mut self, bound: usize) -> Vec<V> {
+        let mut out = Vec::new();
+        self.bound = bound;
+        self.make_room(0, &mut out);
+        out
+    }
+
+    fn make_room(&mut self, cost: usize, out: &mut Vec<V>) {
         while self.weight + cost > self.bound {
             let Some((_, (old, weight))) = self.entries.pop_lru() else { break };
             self.weight -= weight;
             out.push(old);
         }
-        self.weight += cost;
-        self.entries.put(key, (value, cost));
-        out
     }
 
     /// Bytes held.
@@ -71,6 +83,8 @@ mod tests {
         assert_eq!(store.get(&1), None);
         assert_eq!(store.get(&0), Some(0));
         assert_eq!(store.weight(), 3 * (100 + ENTRY));
+        assert_eq!(store.set_bound(2 * (100 + ENTRY)), [2]);
+        assert_eq!(store.get(&0), Some(0));
     }
 
     #[test]

@@ -1,0 +1,139 @@
+//! A decoded brick for one reader: held, kept by its scan, or decoded now.
+
+use std::sync::Arc;
+
+use super::board::Board;
+use super::fetch::decode;
+use super::reader::Reader;
+use super::scan::{Keep, Stream};
+use crate::cache::DecodedBrick;
+use crate::format::{Array, FormatError};
+use crate::pool::Lane;
+use crate::source::Wait;
+use crate::volume::{Brick, Coded, Dims, Region};
+
+/// One reader's access to the bricks of an array.
+#[derive(Clone)]
+pub struct Access {
+    /// What all readers share.
+    pub reader: Arc<Reader>,
+    /// The array.
+    pub array: Arc<dyn Array>,
+    /// The lane of the pool for work on it.
+    pub lane: Lane,
+    /// The scan that the reader is on, if it is on one.
+    pub scan: Option<Arc<Stream>>,
+}
+
+impl Access {
+    /// The number of a brick.
+    fn number(&self, at: &Dims) -> u64 {
+        self.array.info().grid.count().linear_of(at)
+    }
+
+    /// A brick that holds `region`, if there is one in memory.
+    pub fn held(&self, at: &Dims, region: &Region) -> Option<Arc<DecodedBrick>> {
+        let number = self.number(at);
+        if let Some(brick) = self.reader.cache().get((self.array.info().id, number)) {
+            return Some(brick);
+        }
+        let scan = self.scan.as_ref()?;
+        let chunk = scan.segments.get(number, region)?;
+        self.reader.counters().cache_hits.add(1);
+        let (_, end) = self.array.info().grid.owned(0, at[0]);
+        if chunk.last && region.end(0) < end {
+            self.renew(scan, *at, region.end(0));
+        }
+        Some(chunk.brick)
+    }
+
+    /// A brick that holds `region`, decoded now if need be.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn decoded(&self, at: &Dims, coded: &Coded, region: &Region) -> Result<Arc<DecodedBrick>, FormatError> {
+        loop {
+            let brick = match self.scan.as_ref().map(|scan| (scan, scan.keep())) {
+                Some((scan, Keep::Planes(planes))) => self.decoded_for(scan, planes, at, coded, region)?,
+                _ => {
+                    let key = (self.array.info().id, self.number(at));
+                    let whole = || decode(&self.reader, &*self.array, coded).map(Arc::new);
+                    self.reader.cache().get_or_decode(key, true, whole)?
+                }
+            };
+            // who has waited for another thread may have been given planes that are not the right ones
+            if brick.layout.held.contains(region) || !coded.layout.held.contains(region) {
+                return Ok(brick);
+            }
+        }
+    }
+
+    /// A brick of which a scan keeps the next planes, or just these planes.
+    fn decoded_for(
+        &self,
+        scan: &Stream,
+        planes: u64,
+        at: &Dims,
+        coded: &Coded,
+        region: &Region,
+    ) -> Result<Arc<DecodedBrick>, FormatError> {
+        let (number, array) = (self.number(at), &*self.array);
+        self.reader.cache().get_or_decode((array.info().id, number), false, || {
+            // another thread may have been here since this one looked
+            if let Some(held) = self.held(at, region) {
+                return Ok(held);
+            }
+            let brick = decode(&self.reader, array, coded)?;
+            let (from, size) = (region.start[0], array.info().dtype.size());
+            let planes = self.segment(at, from, planes);
+            scan.segments.put(number, &brick, from, planes, size, self.reader.buffers());
+            Ok(Arc::new(brick))
+        })
+    }
+
+    /// How many planes to keep of a brick from plane `from` on. The first segments of a layer's bricks have all lengths up to
+    /// `planes`, so that they do not all end at once.
+    fn segment(&self, at: &Dims, from: u64, planes: u64) -> u64 {
+        let grid = &self.array.info().grid;
+        let (first, _) = grid.owned(0, at[0]);
+        if from > first {
+            return planes;
+        }
+        let layer = Board::layer_bricks(self.array.info());
+        let within = u128::from(self.number(at) % layer);
+        1 + (within * u128::from(planes) / u128::from(layer)) as u64
+    }
+
+    /// The lane for work that nobody waits for yet.
+    pub fn lane_ahead(&self) -> Lane {
+        self.lane.ahead(self.reader.gate().decoders())
+    }
+
+    /// Decodes the continuation of a segment before it is asked for.
+    fn renew(&self, scan: &Arc<Stream>, at: Dims, plane: u64) {
+        let (access, pool) = (self.clone(), self.reader.pool());
+        scan.begin_ahead();
+        pool.submit(self.lane_ahead(), move || {
+            access.decode_ahead(&at, plane);
+            if let Some(scan) = &access.scan {
+                scan.end_ahead();
+            }
+        });
+    }
+
+    /// Decodes a brick that will be asked for from `plane` on. What is wrong with it is the matter of who asks for it.
+    pub fn decode_ahead(&self, at: &Dims, plane: u64) {
+        let grid = &self.array.info().grid;
+        let mut region = grid.region(at);
+        let end = region.end(0);
+        region.start[0] = region.start[0].max(plane);
+        region.shape[0] = end.saturating_sub(region.start[0]).min(1);
+        if region.shape[0] == 0 {
+            return;
+        }
+        let Ok(Brick::Coded(coded)) = self.array.brick(at, Wait::Yes) else { return };
+        if self.held(at, &region).is_none() && self.decoded(at, &coded, &region).is_ok() {
+            self.reader.counters().prefetched.add(1);
+        }
+    }
+}
