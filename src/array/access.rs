@@ -80,28 +80,41 @@ impl Access {
         let (number, array) = (self.number(at), &*self.array);
         self.reader.cache().get_or_decode((array.info().id, number), false, || {
             // another thread may have been here since this one looked
-            if let Some(held) = self.held(at, region) {
-                return Ok(held);
+            if scan.segments.holds(number, region)
+                && let Some(chunk) = scan.segments.get(number, region)
+            {
+                return Ok(chunk.brick);
             }
             let brick = decode(&self.reader, array, coded)?;
             let (from, size) = (region.start[0], array.info().dtype.size());
-            let planes = self.segment(at, from, planes);
+            let planes = self.segment(scan, number, planes);
+            let planes = self.reader.board().room(scan, array.info(), planes);
             scan.segments.put(number, &brick, from, planes, size, self.reader.buffers());
             Ok(Arc::new(brick))
         })
     }
 
-    /// How many planes to keep of a brick from plane `from` on. The first segments of a layer's bricks have all lengths up to
-    /// `planes`, so that they do not all end at once.
-    fn segment(&self, at: &Dims, from: u64, planes: u64) -> u64 {
-        let grid = &self.array.info().grid;
-        let (first, _) = grid.owned(0, at[0]);
-        if from > first {
+    /// Gives a scan that keeps planes what the cache still holds of the layer's bricks, from `plane` on.
+    pub fn adopt(&self, layer: u64, plane: u64) {
+        let Some((scan, Keep::Planes(planes))) = self.scan.as_ref().map(|scan| (scan, scan.keep())) else { return };
+        let info = self.array.info();
+        let bricks = Board::layer_bricks(info);
+        for number in layer * bricks..(layer + 1) * bricks {
+            if let Some(brick) = self.reader.cache().peek((info.id, number)) {
+                let planes = self.segment(scan, number, planes);
+                scan.segments.put(number, &brick, plane, planes, info.dtype.size(), self.reader.buffers());
+            }
+        }
+    }
+
+    /// How many planes to keep of a brick. The first segments of a layer's bricks have all lengths up to `planes`, so that they
+    /// do not all end at once.
+    fn segment(&self, scan: &Stream, number: u64, planes: u64) -> u64 {
+        if scan.segments.knows(number) {
             return planes;
         }
         let layer = Board::layer_bricks(self.array.info());
-        let within = u128::from(self.number(at) % layer);
-        1 + (within * u128::from(planes) / u128::from(layer)) as u64
+        1 + (u128::from(number % layer) * u128::from(planes) / u128::from(layer)) as u64
     }
 
     /// The lane for work that nobody waits for yet.
@@ -132,7 +145,10 @@ impl Access {
             return;
         }
         let Ok(Brick::Coded(coded)) = self.array.brick(at, Wait::Yes) else { return };
-        if self.held(at, &region).is_none() && self.decoded(at, &coded, &region).is_ok() {
+        let number = self.number(at);
+        let there = self.reader.cache().peek((self.array.info().id, number)).is_some()
+            || self.scan.as_ref().is_some_and(|scan| scan.segments.holds(number, &region));
+        if !there && self.decoded(at, &coded, &region).is_ok() {
             self.reader.counters().prefetched.add(1);
         }
     }

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::access::Access;
 use super::scan::{Keep, Stream};
+use super::segments::CHUNKS;
 use crate::cache::BrickCache;
 use crate::volume::{ArrayInfo, Dims};
 
-/// Scans may use so much of the cache together, in tenths; the rest is for other readers.
-const SHARE: usize = 9;
+/// Scans may use so much of the cache together, in hundredths; the rest is for other readers.
+const SHARE: usize = 95;
 
 /// All scans under way.
 #[derive(Default)]
@@ -35,6 +36,17 @@ impl Board {
         self.alive().iter().map(|scan| scan.segments.bytes()).sum()
     }
 
+    /// Planes of a brick that a scan may keep now, at most `planes`: its part of what is lent, less what it keeps already. Where
+    /// that is little it is a few all the same: to keep nothing would mean to decode the brick again for the next plane, and a
+    /// few of each brick are less than what was reckoned with.
+    pub fn room(&self, scan: &Stream, info: &ArrayInfo, planes: u64) -> u64 {
+        let segmented = self.alive().iter().filter(|other| other.keep() != Keep::Whole).count();
+        let part = self.lent.load(Ordering::Relaxed) / segmented.max(1);
+        let plane = Self::brick_bytes(info) as u64 / info.grid.step()[0].max(1);
+        let room = part.saturating_sub(scan.segments.bytes()) as u64 / plane.max(1);
+        planes.min(room.max(planes.div_ceil(4)))
+    }
+
     /// Takes back what scans that stopped have been lent.
     pub fn settle(&self, cache: &BrickCache) {
         if self.lent.load(Ordering::Relaxed) > 0 {
@@ -45,17 +57,16 @@ impl Board {
     /// What a scan should keep of the bricks of the layer that it comes to.
     fn decide(&self, scan: &Arc<Stream>, info: &ArrayInfo, cache: &BrickCache) {
         self.join(scan);
-        let share = cache.bound() / 10 * SHARE / self.alive().len().max(1);
+        let share = cache.bound() / 100 * SHARE / self.alive().len().max(1);
         let (bricks, brick) = (Self::layer_bricks(info), Self::brick_bytes(info));
         let deep = info.grid.step()[0];
         let layer = usize::try_from(bricks).unwrap_or(usize::MAX).saturating_mul(brick);
         scan.set_keep(if deep <= 1 || layer <= share {
             Keep::Whole
         } else {
-            let plane = (layer as u64 / deep).max(1);
-            Keep::Planes((2 * share as u64 / plane).clamp(1, deep))
+            let longest = longest_segment(share, (layer as u64 / deep).max(1));
+            Keep::Planes(longest.clamp(1, deep))
         });
-        self.balance(cache);
     }
 
     fn join(&self, scan: &Arc<Stream>) {
@@ -81,7 +92,7 @@ impl Board {
     fn balance(&self, cache: &BrickCache) {
         let alive = self.alive();
         let segmented = alive.iter().filter(|scan| scan.keep() != Keep::Whole).count();
-        let lent = cache.bound() / 10 * SHARE / alive.len().max(1) * segmented;
+        let lent = cache.bound() / 100 * SHARE / alive.len().max(1) * segmented;
         if self.lent.swap(lent, Ordering::Relaxed) != lent {
             cache.lend(lent);
         }
@@ -102,8 +113,13 @@ impl Board {
             // what was decoded ahead is wanted sooner than what the scan has just passed
             cache.touch((layer * bricks..(layer + 1) * bricks).map(|number| (info.id, number)));
             self.decide(scan, info, cache);
+            access.adopt(layer, position[0]);
+            self.balance(cache);
         }
-        let share = cache.bound() / 10 * SHARE / self.alive().len().max(1);
+        if !scan.in_order() {
+            return;
+        }
+        let share = cache.bound() / 100 * SHARE / self.alive().len().max(1);
         let room = (share / Self::brick_bytes(info)) as u64;
         let decoders = access.reader.gate().decoders() as u64;
         let (first, end) = grid.owned(0, layer);
@@ -128,6 +144,12 @@ impl Board {
             access.reader.pool().clone().submit(access.lane_ahead(), move || go_on(&access, number, target));
         }
     }
+}
+
+/// How many planes a segment has if there are `share` bytes, and one plane of all bricks of a layer takes `plane`. On average a
+/// segment holds half of its length, and half a chunk that is passed in part; an eleventh is for the times when it is more.
+fn longest_segment(share: usize, plane: u64) -> u64 {
+    (share as u64 / 11 * 10).saturating_mul(2 * CHUNKS) / (CHUNKS + 1) / plane
 }
 
 /// Decodes one brick ahead after the other.

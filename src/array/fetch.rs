@@ -9,7 +9,7 @@ use super::reader::Reader;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::source::{SourceError, Wait};
-use crate::volume::{Brick, Coded, Dims, Element, Layout, Plain, Region};
+use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, Plain, Region};
 
 /// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
 const GAP: usize = 4 << 10;
@@ -20,12 +20,44 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where the samples of a read go: a part of a C-ordered array.
+/// Where the samples of a read go.
 pub struct Target<'a> {
-    /// The bytes from `first` on.
+    /// The bytes of all samples of the read.
     pub bytes: &'a mut [u8],
-    /// The number of the first sample.
-    pub first: u64,
+    /// Where each of them stands.
+    pub frame: Frame,
+}
+
+/// Where the samples of a read stand in its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Bytes between neighbours along each axis.
+    strides: Dims,
+    /// Where the read's first sample would stand if the array's first stood at 0.
+    origin: u64,
+}
+
+impl Frame {
+    /// A range of a C-ordered array, from sample number `first` on.
+    pub fn of_range(info: &ArrayInfo, first: u64) -> Self {
+        let size = info.dtype.size() as u64;
+        Self { strides: info.shape().strides(size), origin: first * size }
+    }
+
+    /// A box of an array, C-ordered in itself.
+    pub fn of_box(info: &ArrayInfo, region: &Region) -> Self {
+        let strides = region.shape.strides(info.dtype.size() as u64);
+        Self { strides, origin: dot(&region.start, &strides) }
+    }
+
+    /// Byte offset of the sample at `index`, which the read has.
+    fn offset_of(&self, index: &Dims) -> usize {
+        (dot(index, &self.strides) - self.origin) as usize
+    }
+}
+
+fn dot(index: &Dims, strides: &Dims) -> u64 {
+    index.iter().zip(strides.iter()).map(|(at, stride)| at * stride).sum()
 }
 
 /// Part of a brick that a read asks for.
@@ -49,11 +81,9 @@ pub enum Had {
 }
 
 impl Piece {
-    /// Byte strides of the array, and the place of the piece in `target`.
-    fn place(&self, array: &dyn Array, target: &Target<'_>) -> (Dims, usize) {
-        let (shape, size) = (array.info().shape(), array.info().dtype.size());
-        let first = shape.linear_of(&self.region.start) - target.first;
-        (shape.strides(size as u64), first as usize * size)
+    /// Byte strides of `target`, and the place of the piece in it.
+    fn place(&self, target: &Target<'_>) -> (Dims, usize) {
+        (target.frame.strides, target.frame.offset_of(&self.region.start))
     }
 
     fn loops(&self, array: &dyn Array, layout: &Layout, to: &Dims) -> Result<Loops, FormatError> {
@@ -76,7 +106,7 @@ impl Piece {
             },
             Brick::Constant(value) => self.fill(array, &value, target),
             Brick::Plain(plain) => {
-                let (to, at) = self.place(array, target);
+                let (to, at) = self.place(target);
                 self.read_plain(array, &plain, &to, &mut target.bytes[at..], Wait::No)?;
                 Ok(Had::Source)
             }
@@ -115,7 +145,7 @@ impl Piece {
     }
 
     fn fill(&self, array: &dyn Array, value: &Element, target: &mut Target<'_>) -> Result<Had, FormatError> {
-        let (to, at) = self.place(array, target);
+        let (to, at) = self.place(target);
         let loops = Loops::new(&self.region.shape, &to, &to, array.info().dtype.size());
         loops.fill(value, &mut target.bytes[at..]);
         Ok(Had::Constant)
@@ -127,7 +157,7 @@ impl Piece {
         brick: &DecodedBrick,
         target: &mut Target<'_>,
     ) -> Result<Had, FormatError> {
-        let (to, at) = self.place(array, target);
+        let (to, at) = self.place(target);
         let loops = self.loops(array, &brick.layout, &to)?;
         let from = brick.layout.offset_of(&self.region.start) as usize;
         loops.copy(&brick.bytes[from..], &mut target.bytes[at..]);

@@ -2,6 +2,7 @@
 
 mod access;
 mod board;
+mod boxed;
 mod fetch;
 mod gate;
 mod gather;
@@ -12,14 +13,17 @@ mod scan;
 #[cfg(test)]
 mod scan_tests;
 mod segments;
+mod setup;
 mod spans;
 mod work;
 
 use thiserror::Error;
 
+pub use boxed::BoxRequest;
 pub use gate::Gate;
 pub use reader::{Reader, Request};
 pub use scan::Scans;
+pub use setup::Means;
 
 use crate::format::FormatError;
 use crate::volume::Dims;

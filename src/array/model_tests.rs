@@ -7,7 +7,7 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::{Gate, ReadError, Reader, Request, Scans};
+use super::{BoxRequest, Gate, ReadError, Reader, Request, Scans};
 use crate::cache::BrickCache;
 use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
@@ -77,7 +77,9 @@ impl Mixed {
             value_range: None,
             no_value: None,
             scaling: None,
+            codec: None,
             warnings: Vec::new(),
+            own: Default::default(),
         };
         let mut mixed = Self {
             info,
@@ -232,6 +234,38 @@ proptest! {
             let expected = &whole[range.start as usize * SIZE..range.end as usize * SIZE];
             prop_assert_eq!(read(&reader, &array, range).unwrap(), expected);
         }
+    }
+}
+
+fn read_box(reader: &Arc<Reader>, array: &Arc<Mixed>, region: Region) -> Result<Vec<u8>, ReadError> {
+    let (done, answer) = mpsc::channel();
+    let array: Arc<dyn Array> = Arc::clone(array) as _;
+    reader.read_box(BoxRequest { array, region, lane: Lane::new(0) }, move |read: Result<Buffer, ReadError>| {
+        done.send(read.map(|bytes| bytes.to_vec())).unwrap();
+    });
+    answer.recv().unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn every_box_equals_the_model(
+        dims in prop::collection::vec((1u64..14, 1u64..7, 0.0f64..1.0, 0.0f64..1.0), 1..5), origin in -5i64..6,
+        margin in 0u64..3, cache in prop::sample::select(vec![0usize, 700]),
+    ) {
+        let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
+        let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
+        let array = Mixed::new(&shape, origin, &step, margin);
+        let edge = |a: usize, part: f64| (shape[a] as f64 * part) as u64;
+        let start = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.min(dims[a].3)));
+        let extent = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.max(dims[a].3)) - start[a]);
+        let region = Region { start, shape: extent };
+        let expected: Vec<u8> = (0..region.samples())
+            .map(|n| extent.index_of(n))
+            .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |a| start[a] + at[a])).to_le_bytes())
+            .collect();
+        prop_assert_eq!(read_box(&reader(cache), &Arc::new(array), region).unwrap(), expected);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::ReadError;
 use super::access::Access;
 use super::board::Board;
-use super::fetch::{Piece, Target};
+use super::fetch::{Frame, Piece, Target};
 use super::gate::Gate;
 use super::scan::Scans;
 use super::spans::boxes;
@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
-use crate::volume::Dims;
+use crate::volume::{Dims, Region};
 
 /// What every read shares.
 pub struct Reader {
@@ -63,7 +63,8 @@ impl Reader {
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();
         let mut out = self.buffers.take(bytes);
-        let mut target = Target { bytes: &mut out, first: samples.start };
+        let frame = Frame::of_range(array.info(), samples.start);
+        let mut target = Target { bytes: &mut out, frame };
         let mut at_hand = true;
         let mut pending = Vec::new();
         let mut tally = Tally::default();
@@ -83,7 +84,7 @@ impl Reader {
         if pending.is_empty() {
             done(tally.check(array, pieces(array, samples).next()).map(|()| out));
         } else {
-            Work::start(access, samples.start, pending, out, tally, Box::new(done));
+            Work::start(access, frame, pending, out, tally, Box::new(done));
         }
         // what is wanted now goes first
         if let Some(access) = ahead {
@@ -113,6 +114,10 @@ impl Reader {
         self.cache.bytes() + self.board.bytes()
     }
 
+    pub(super) fn board(&self) -> &Board {
+        &self.board
+    }
+
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -128,13 +133,16 @@ fn would_block() -> FormatError {
 
 /// The parts of bricks that make up the samples `range`, box by box, bricks in C order.
 fn pieces(array: &dyn Array, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
+    boxes(&array.info().shape(), range).into_iter().flat_map(move |part| pieces_of_box(array, part))
+}
+
+/// The parts of bricks that make up a box, bricks in C order.
+pub(super) fn pieces_of_box(array: &dyn Array, part: Region) -> impl Iterator<Item = Piece> + '_ {
     let grid = &array.info().grid;
-    boxes(&grid.shape(), range).into_iter().flat_map(move |part| {
-        let touched = grid.touched(&part);
-        (0..touched.samples()).filter_map(move |n| {
-            let within = touched.shape.index_of(n);
-            let brick = Dims::from_fn(within.len(), |a| touched.start[a] + within[a]);
-            Some(Piece { brick, region: grid.region(&brick).intersection(&part)? })
-        })
+    let touched = grid.touched(&part);
+    (0..touched.samples()).filter_map(move |n| {
+        let within = touched.shape.index_of(n);
+        let brick = Dims::from_fn(within.len(), |a| touched.start[a] + within[a]);
+        Some(Piece { brick, region: grid.region(&brick).intersection(&part)? })
     })
 }

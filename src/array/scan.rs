@@ -12,8 +12,9 @@ use crate::volume::ArrayInfo;
 const STREAMS: usize = 4;
 /// The kernel's windows come out of order by no more than so many bytes.
 const OUT_OF_ORDER: u64 = 1 << 20;
-/// So many requests that follow on others make a scan.
-const SURE: u32 = 2;
+/// A reader that has gone so many bytes in order is on a scan; in an array of smaller planes a quarter of one will do. Whoever
+/// reads a box goes less far before the next plane of the box.
+const SURE: u64 = 1 << 20;
 /// A scan that asked for nothing for so long has stopped.
 const STOPPED: Duration = Duration::from_secs(2);
 
@@ -26,18 +27,21 @@ pub struct Scans {
 impl Scans {
     /// Takes note of a request; gives the scan that it belongs to, if it does.
     pub fn note(&self, info: &ArrayInfo, samples: &Range<u64>) -> Option<Arc<Stream>> {
-        let reach = OUT_OF_ORDER / info.dtype.size() as u64;
+        let (size, plane) = (info.dtype.size() as u64, info.shape().strides(1)[0]);
+        // the rows of a box in the next plane belong to the same reader
+        let (back, on) = (OUT_OF_ORDER / size, (OUT_OF_ORDER / size).max(2 * plane));
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = streams.iter().position(|stream| stream.is_near(samples, reach)) {
+        if let Some(at) = streams.iter().position(|stream| stream.is_near(samples, back, on)) {
             let stream = streams.remove(at);
             streams.push(Arc::clone(&stream));
             drop(streams);
-            return stream.advance(samples.end).then_some(stream);
+            let sure = (SURE / size).min(plane / 4);
+            return stream.advance(samples, sure).then_some(stream);
         }
         if streams.len() >= STREAMS {
             streams.remove(0);
         }
-        streams.push(Arc::new(Stream::new(samples.end)));
+        streams.push(Arc::new(Stream::new(samples)));
         None
     }
 }
@@ -54,9 +58,15 @@ pub struct Stream {
 }
 
 struct Way {
+    /// The first sample asked for.
+    first: u64,
     /// One past the last sample asked for.
     next: u64,
-    in_order: u32,
+    /// Samples asked for between these two.
+    covered: u64,
+    /// It has gone far enough, and left out little, at this moment; and at any time.
+    in_order: bool,
+    sure: bool,
     last: Instant,
     keep: Keep,
     /// The layer of bricks that it is in, once that is known.
@@ -73,29 +83,48 @@ pub enum Keep {
 }
 
 impl Stream {
-    fn new(next: u64) -> Self {
+    fn new(samples: &Range<u64>) -> Self {
+        let (first, next) = (samples.start, samples.end);
         Self {
-            way: Mutex::new(Way { next, in_order: 0, last: Instant::now(), keep: Keep::Whole, layer: None }),
+            way: Mutex::new(Way {
+                first,
+                next,
+                covered: next - first,
+                in_order: false,
+                sure: false,
+                last: Instant::now(),
+                keep: Keep::Whole,
+                layer: None,
+            }),
             asked: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
             segments: Segments::default(),
         }
     }
 
-    fn is_near(&self, samples: &Range<u64>, reach: u64) -> bool {
+    fn is_near(&self, samples: &Range<u64>, back: u64, on: u64) -> bool {
         let next = self.way().next;
-        samples.start.abs_diff(next) <= reach
+        (next.saturating_sub(back)..=next.saturating_add(on)).contains(&samples.start)
     }
 
-    /// Whether this is a scan by now.
-    fn advance(&self, end: u64) -> bool {
+    /// Whether it has ever gone `sure` samples and left out few of them: the rows of a box leave out most.
+    fn advance(&self, samples: &Range<u64>, sure: u64) -> bool {
         let mut way = self.way();
         way.last = Instant::now();
-        if end > way.next {
-            way.next = end;
-            way.in_order = way.in_order.saturating_add(1);
+        way.next = way.next.max(samples.end);
+        way.covered = way.covered.saturating_add(samples.end - samples.start);
+        let gone = way.next - way.first;
+        way.in_order = gone >= sure && way.covered >= gone / 4 * 3;
+        if gone >= sure && !way.in_order {
+            (way.first, way.covered) = (way.next, 0);
         }
-        way.in_order >= SURE
+        way.sure |= way.in_order;
+        way.sure
+    }
+
+    /// Whether it leaves out little at this moment.
+    pub(super) fn in_order(&self) -> bool {
+        self.way().in_order
     }
 
     /// One past the last sample asked for.
@@ -179,14 +208,17 @@ mod tests {
             value_range: None,
             no_value: None,
             scaling: None,
+            codec: None,
             warnings: Vec::new(),
+            own: Default::default(),
         }
     }
 
     #[test]
     fn requests_in_order_make_a_scan_and_others_do_not() {
+        // a plane has 256 KiB, so that 64 KiB in order are enough
         let (info, scans) = (&cube(), Scans::default());
-        let window = |n: u64| n << 17..(n + 1) << 17;
+        let window = |n: u64| n << 14..(n + 1) << 14;
         // out of order by one window, as the kernel's threads deliver them
         for n in [0, 2, 1] {
             assert!(scans.note(info, &window(n)).is_none());
@@ -194,22 +226,33 @@ mod tests {
         for n in [3, 5, 4, 6, 7] {
             assert!(scans.note(info, &window(n)).is_some());
         }
-        assert_eq!(scans.note(info, &window(8)).unwrap().next(), 9 << 17);
+        assert_eq!(scans.note(info, &window(8)).unwrap().next(), 9 << 14);
         // a second reader far away is another scan, and does not disturb the first
-        for n in 500..502 {
+        for n in 5000..5003 {
             assert!(scans.note(info, &window(n)).is_none());
         }
-        assert!(scans.note(info, &window(503)).is_some());
-        assert_eq!(scans.note(info, &window(9)).unwrap().next(), 10 << 17);
-        for n in 0..1000u64 {
+        assert!(scans.note(info, &window(5003)).is_some());
+        assert_eq!(scans.note(info, &window(9)).unwrap().next(), 10 << 14);
+        for n in 1..1000u64 {
             let at = (n * 7_919_777) % (1 << 27);
-            assert!(scans.note(info, &(at..at + 4096)).is_none());
+            assert!(scans.note(info, &(at..at + 4096)).is_none(), "{n}");
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_box_are_no_scan() {
+        let (info, scans) = (&cube(), Scans::default());
+        for plane in 0..100u64 {
+            for row in 0..100 {
+                let at = (plane << 18) + (row << 9);
+                assert!(scans.note(info, &(at..at + 100)).is_none(), "plane {plane}, row {row}");
+            }
         }
     }
 
     #[test]
     fn bricks_are_claimed_once_each_and_a_few_at_a_time() {
-        let stream = Stream::new(0);
+        let stream = Stream::new(&(0..0));
         assert_eq!((stream.claim(2, 4), stream.claim(2, 4), stream.claim(2, 4)), (Some(0), Some(1), None));
         assert_eq!((stream.claim(9, 3), stream.claim(9, 3)), (Some(2), None));
     }

@@ -15,7 +15,7 @@ use crate::memory::Buffers;
 use crate::volume::{Dims, Layout, Region};
 
 /// A segment is cut into so many chunks.
-const CHUNKS: u64 = 8;
+pub const CHUNKS: u64 = 16;
 
 /// The segments of one scan by brick number.
 #[derive(Default)]
@@ -41,12 +41,11 @@ pub struct Chunk {
 }
 
 impl Segments {
-    /// The chunk of a brick that holds `region`, if there is one. Planes well before it are dropped.
+    /// The chunk of a brick that holds `region`, if there is one. Planes before it are dropped.
     pub fn get(&self, brick: u64, region: &Region) -> Option<Chunk> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&brick)?;
-        // windows that come out of order may still want the plane before
-        while segment.chunks.front().is_some_and(|chunk| chunk.layout.held.end(0) + 1 < region.start[0]) {
+        while segment.chunks.front().is_some_and(|chunk| chunk.layout.held.end(0) <= region.start[0]) {
             if let Some(passed) = segment.chunks.pop_front() {
                 self.bytes.fetch_sub(passed.bytes.weight(), Ordering::Relaxed);
             }
@@ -57,6 +56,18 @@ impl Segments {
         let last = end <= region.end(0) && !segment.renewing;
         segment.renewing |= last;
         Some(Chunk { brick, last })
+    }
+
+    /// Whether `region` of a brick is there. Nothing is dropped: the scan has not come to it yet.
+    pub fn holds(&self, brick: u64, region: &Region) -> bool {
+        let segments = self.lock();
+        let holds = |segment: &Segment| segment.chunks.iter().any(|chunk| chunk.layout.held.contains(region));
+        segments.get(&brick).is_some_and(holds)
+    }
+
+    /// Whether anything was kept of a brick before.
+    pub fn knows(&self, brick: u64) -> bool {
+        self.lock().contains_key(&brick)
     }
 
     /// Keeps the planes `from .. from + planes` of a brick, as far as it holds them, samples of `size` bytes.
@@ -76,7 +87,7 @@ impl Segments {
         let mut segments = self.lock();
         let segment = segments.entry(brick).or_default();
         segment.renewing = false;
-        // what is left of the old one may still be asked for by a window that is late
+        // what is left of the old one is still being read
         while segment.chunks.back().is_some_and(|old| old.layout.held.end(0) > from) {
             if let Some(double) = segment.chunks.pop_back() {
                 self.bytes.fetch_sub(double.bytes.weight(), Ordering::Relaxed);
@@ -152,12 +163,13 @@ mod tests {
             let start = chunk.brick.layout.offset_of(&plane(at).start) as usize;
             assert_eq!(chunk.brick.bytes[start..start + 5], [(at - 64) as u8; 5]);
         }
-        assert!(segments.bytes() <= 40, "what is passed is dropped");
+        assert_eq!(segments.bytes(), 20, "what is passed is dropped");
         assert!(segments.get(7, &plane(85)).unwrap().last);
         assert!(!segments.get(7, &plane(85)).unwrap().last, "only once");
         assert!(segments.get(7, &plane(86)).is_none());
         segments.put(7, &whole, 86, 64, 1, &buffers);
-        assert!(segments.get(7, &plane(85)).is_some(), "a late window finds the plane before");
+        assert!(segments.get(7, &plane(86)).is_some());
+        assert!(segments.get(7, &plane(84)).is_none());
         assert!(segments.get(7, &plane(119)).is_some());
         assert!(segments.get(7, &plane(120)).is_none(), "the array ends there");
         segments.drop_before(8);

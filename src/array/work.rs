@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ReadError;
 use super::access::Access;
-use super::fetch::{Had, Piece, Target};
+use super::fetch::{Frame, Had, Piece, Target};
 use crate::format::{Array, FormatError};
 use crate::memory::Buffer;
 use crate::volume::Dims;
@@ -42,8 +42,8 @@ impl Tally {
 /// A read that takes time, shared by the threads that work on it.
 pub struct Work {
     access: Access,
-    /// The number of the first sample of the read.
-    first: u64,
+    /// Where the samples stand in the bytes of the read.
+    frame: Frame,
     pieces: Vec<Piece>,
     /// The next piece that nobody works on.
     next: AtomicUsize,
@@ -61,13 +61,13 @@ struct Progress {
 }
 
 impl Work {
-    /// Begins to work on the pieces of the read from sample `first` on into `out`, of which some may be there already.
-    pub fn start(access: Access, first: u64, pieces: Vec<Piece>, out: Buffer, tally: Tally, done: Done) {
+    /// Begins to work on the pieces of a read into `out`, of which some may be there already.
+    pub fn start(access: Access, frame: Frame, pieces: Vec<Piece>, out: Buffer, tally: Tally, done: Done) {
         let helpers = pieces.len().min(access.reader.gate().decoders());
         let (lane, pool) = (access.lane, Arc::clone(access.reader.pool()));
         let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         let progress = Mutex::new(Progress { out, tally, failure: None, done: Some(done) });
-        let work = Arc::new(Self { access, first, pieces, next, left, progress });
+        let work = Arc::new(Self { access, frame, pieces, next, left, progress });
         for _ in 0..helpers {
             let work = Arc::clone(&work);
             pool.submit(lane, move || work.help());
@@ -90,7 +90,7 @@ impl Work {
         let loaded = piece.load(&self.access).map_err(failed)?;
         let mut progress = self.progress();
         let Progress { out, tally, .. } = &mut *progress;
-        let mut target = Target { bytes: out, first: self.first };
+        let mut target = Target { bytes: out, frame: self.frame };
         tally.add(piece.copy(&*self.access.array, &loaded, &mut target).map_err(failed)?);
         Ok(())
     }

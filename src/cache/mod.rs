@@ -86,6 +86,12 @@ impl BrickCache {
         outcome
     }
 
+    /// The brick, if it is held; this is not a use that counts.
+    #[must_use]
+    pub fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
+        self.lock().held.peek(&key)
+    }
+
     /// Makes those of the bricks that are held the most recently used ones.
     pub fn touch(&self, keys: impl Iterator<Item = BrickKey>) {
         let mut state = self.lock();

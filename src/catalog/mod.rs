@@ -27,7 +27,8 @@ pub use open::{OpenDataset, OpenError, open_dataset};
 pub use survey::{Survey, survey};
 
 use crate::counters::Counters;
-use crate::source::IndexCache;
+use crate::source::{Folders, IndexCache, Links};
+use open::Shared;
 use probe::{Found, Prober};
 
 /// Datasets that stay open although nobody reads them: each may hold a file.
@@ -66,8 +67,7 @@ pub struct Catalog {
     children: Mutex<HashMap<(NodeId, OsString), Arc<Node>>>,
     looks: listing::Looks,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
-    index: Arc<IndexCache>,
-    counters: Arc<Counters>,
+    shared: Shared,
     known_bytes: AtomicU64,
 }
 
@@ -83,7 +83,8 @@ impl Catalog {
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let (base, only) = base_of(source)?;
-        let prober = Prober::new(base.clone(), follow_links);
+        let links = Arc::new(Links::below(source, follow_links));
+        let prober = Prober::new(base.clone(), Arc::clone(&links));
         let found = prober.look_at_base().map_err(|e| CatalogError::io(&base, &e))?;
         let root = Arc::new(Node::root(base, found));
         Ok(Self {
@@ -93,8 +94,7 @@ impl Catalog {
             children: Mutex::default(),
             looks: Mutex::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
-            index,
-            counters,
+            shared: Shared { index, folders: Folders::new(links, Arc::clone(&counters)), counters },
             known_bytes: AtomicU64::new(0),
         })
     }
@@ -121,7 +121,17 @@ impl Catalog {
         }
         let path = folder.path().join(name);
         let found = self.prober.look(folder, &path).map_err(|e| CatalogError::io(&path, &e))?;
+        // a dataset that is open may know better than a look at its name; it may take time to say so
+        if let Some(known) = self.known(folder, name) {
+            known.note_change();
+        }
         Ok(self.settle(folder, name, found))
+    }
+
+    /// What `folder` had under `name` when it was looked at last.
+    fn known(&self, folder: &Node, name: &OsStr) -> Option<Arc<Node>> {
+        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        children.get(&(folder.id, name.to_owned())).cloned()
     }
 
     /// The one name that a folder shows, if SOURCE is one dataset.
@@ -201,7 +211,7 @@ impl Catalog {
             if let Ok(below) = name.strip_prefix(self.prober.base()) {
                 name = below.to_owned();
             }
-            open::open(&node.path(), &name, node.stamp(), &self.index, &self.counters)
+            open::open(&node.path(), &name, node.stamp(), &self.shared)
         });
         if let Ok(open) = &opened
             && node.count_once()

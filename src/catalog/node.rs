@@ -50,6 +50,8 @@ pub struct Node {
     /// Held while the headers are read, so that they are read once.
     opening: Mutex<()>,
     counted: AtomicBool,
+    /// Whether the dataset was found to be not what it was although its stamp is the same.
+    changed: AtomicBool,
 }
 
 struct Seen {
@@ -77,6 +79,7 @@ impl Node {
             opened: Mutex::default(),
             opening: Mutex::default(),
             counted: AtomicBool::new(false),
+            changed: AtomicBool::new(false),
         }
     }
 
@@ -105,11 +108,20 @@ impl Node {
     /// Whether what was found now is this node. A folder may change and is still itself.
     pub(super) fn is_still(&self, found: &Found) -> bool {
         let mut seen = self.seen();
-        if self.kind != found.kind || (self.kind == Kind::Dataset && seen.stamp != found.stamp) {
+        let changed = self.changed.load(Ordering::Relaxed) || seen.stamp != found.stamp;
+        if self.kind != found.kind || (self.kind == Kind::Dataset && changed) {
             return false;
         }
         *seen = Seen { stamp: found.stamp, changed: found.changed, at: Instant::now() };
         true
+    }
+
+    /// Asks the dataset, if it is open, whether it is still what was opened. What is not is never this node again.
+    pub(super) fn note_change(&self) {
+        let opened = self.lock_opened().as_ref().and_then(|(opened, _)| opened.clone().ok());
+        if opened.is_some_and(|open| open.dataset.is_changed()) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn checked_lately(&self) -> bool {

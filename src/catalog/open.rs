@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::probe::format_of;
+use super::probe::{format_of, stamp_of};
 use crate::counters::Counters;
-use crate::format::{Dataset, FormatError, registry};
-use crate::source::{FileStamp, IndexCache, LocalFile, Source, SourceError};
+use crate::format::{Dataset, Format, FormatError, registry};
+use crate::source::{FileStamp, Folder, Folders, IndexCache, Links, LocalFile, NoFolder, Source, SourceError};
 
 /// Memory for the tables of datasets that are opened without a mount.
 const INDEX_ALONE: usize = 41 << 20;
@@ -73,40 +73,75 @@ impl From<io::Error> for OpenError {
     }
 }
 
+/// What the datasets of a source share.
+pub struct Shared {
+    pub index: Arc<IndexCache>,
+    pub folders: Arc<Folders>,
+    pub counters: Arc<Counters>,
+}
+
 /// Opens the dataset at `path`, which is to be the version `stamp`; `below` is its path relative to SOURCE.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(
-    path: &Path,
-    below: &Path,
-    stamp: FileStamp,
-    index: &Arc<IndexCache>,
-    counters: &Arc<Counters>,
-) -> Result<OpenDataset, OpenError> {
+pub fn open(path: &Path, below: &Path, stamp: FileStamp, shared: &Shared) -> Result<OpenDataset, OpenError> {
     let Some(format) = format_of(path)? else {
         let known: Vec<String> = registry().iter().map(|f| f.name().to_uppercase()).collect();
         return Err(OpenError::Unknown(known.join(", ")));
     };
-    let file = LocalFile::open(path, Arc::clone(counters)).map_err(FormatError::from)?;
-    if file.stamp() != stamp {
-        return Err(FormatError::from(SourceError::Changed).into());
-    }
-    let source: Arc<dyn Source> = Arc::new(file);
-    let dataset = format.open(Arc::clone(&source), Arc::clone(index));
-    // headers of two versions make no sense together, and then neither does what was said of them
-    source.unchanged().map_err(FormatError::from)?;
+    let dataset = match path.metadata()?.is_dir() {
+        true => open_folder(format, path, stamp, shared),
+        false => open_file(format, path, stamp, shared),
+    };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
     Ok(OpenDataset { name, path, stamp, format: format.name(), dataset: dataset? })
 }
 
-/// Opens one dataset by its path, without a mount.
+fn open_file(
+    format: &dyn Format,
+    path: &Path,
+    stamp: FileStamp,
+    shared: &Shared,
+) -> Result<Box<dyn Dataset>, FormatError> {
+    let file = LocalFile::open(path, Arc::clone(&shared.counters))?;
+    if file.stamp() != stamp {
+        return Err(SourceError::Changed.into());
+    }
+    let source: Arc<dyn Source> = Arc::new(file);
+    let dataset = format.open(Arc::clone(&source), Arc::clone(&shared.index));
+    // headers of two versions make no sense together, and then neither does what was said of them
+    source.unchanged()?;
+    dataset
+}
+
+fn open_folder(
+    format: &dyn Format,
+    path: &Path,
+    stamp: FileStamp,
+    shared: &Shared,
+) -> Result<Box<dyn Dataset>, FormatError> {
+    let cannot = |why: NoFolder| match why {
+        NoFolder::Source(error) => error.into(),
+        why => FormatError::NotThisFormat(why.to_string()),
+    };
+    let folder = shared.folders.open(path).map_err(cannot)?;
+    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, Arc::clone(&shared.index));
+    let now = stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
+    if now != stamp || folder.is_changed() {
+        return Err(SourceError::Changed.into());
+    }
+    dataset
+}
+
+/// Opens one dataset by its path, without a mount. Of a folder, links are followed that stay in it.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
 pub fn open_dataset(path: &Path) -> Result<OpenDataset, OpenError> {
-    let stamp = FileStamp::of(&path.metadata()?);
+    let stamp = stamp_of(path)?;
     let below = path.file_name().map_or(path, Path::new);
-    open(path, below, stamp, &IndexCache::new(INDEX_ALONE), &Arc::default())
+    let (links, counters) = (Arc::new(Links::below(path, false)), Arc::<Counters>::default());
+    let folders = Folders::new(links, Arc::clone(&counters));
+    open(path, below, stamp, &Shared { index: IndexCache::new(INDEX_ALONE), folders, counters })
 }

@@ -4,13 +4,14 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::node::{Kind, Node};
 use rustix::io::Errno;
 
 use crate::format::{Format, registry};
-use crate::source::{FileStamp, time};
+use crate::source::{FileStamp, Links, time};
 
 /// Bytes of a file that may be read to find out what it is.
 const HEAD: usize = 16;
@@ -35,15 +36,15 @@ impl Found {
 /// Looks at paths below one folder.
 pub struct Prober {
     base: PathBuf,
-    follow_links: bool,
+    links: Arc<Links>,
 }
 
 impl Prober {
-    pub fn new(base: PathBuf, follow_links: bool) -> Self {
-        Self { base, follow_links }
+    pub fn new(base: PathBuf, links: Arc<Links>) -> Self {
+        Self { base, links }
     }
 
-    /// The folder below which links may lead.
+    /// The folder that everything is below of.
     pub fn base(&self) -> &Path {
         &self.base
     }
@@ -66,7 +67,10 @@ impl Prober {
             link
         };
         let kind = if metadata.is_dir() {
-            if is_dataset_folder(path) { Kind::Dataset } else { Kind::Folder }
+            if let Some(found) = dataset_folder(path, &metadata) {
+                return Ok(Some(found));
+            }
+            Kind::Folder
         } else if metadata.is_file() && (is_promised(path) || recognise(&head(path)?).is_some()) {
             Kind::Dataset
         } else {
@@ -81,11 +85,8 @@ impl Prober {
         if metadata.is_dir() && leads_back(folder, &metadata) {
             return Ok(None);
         }
-        if self.follow_links {
-            return Ok(Some(metadata));
-        }
-        let Some(target) = there(path.canonicalize())? else { return Ok(None) };
-        Ok(target.starts_with(&self.base).then_some(metadata))
+        let Some(real) = there(self.links.real(path))? else { return Ok(None) };
+        Ok(real.map(|_| metadata))
     }
 }
 
@@ -140,9 +141,30 @@ fn recognise(head: &[u8]) -> Option<&'static dyn Format> {
     registry().iter().copied().find(|format| format.is_file(head))
 }
 
+fn format_of_folder(folder: &Path) -> Option<&'static dyn Format> {
+    registry().iter().copied().find(|format| format.is_folder(folder))
+}
+
 /// Whether a folder is a dataset of any format.
 pub fn is_dataset_folder(folder: &Path) -> bool {
-    registry().iter().any(|format| format.is_folder(folder))
+    format_of_folder(folder).is_some()
+}
+
+/// A folder that is a dataset. Its version is that of the file that describes it.
+fn dataset_folder(folder: &Path, metadata: &Metadata) -> Option<Found> {
+    let file = format_of_folder(folder)?.folder_file();
+    let described = file.and_then(|file| folder.join(file).metadata().ok());
+    Some(Found::new(Kind::Dataset, described.as_ref().unwrap_or(metadata)))
+}
+
+/// The version of the dataset at a path.
+///
+/// # Errors
+/// Those of the system.
+pub fn stamp_of(path: &Path) -> io::Result<FileStamp> {
+    let metadata = path.metadata()?;
+    let folder = if metadata.is_dir() { dataset_folder(path, &metadata) } else { None };
+    Ok(folder.map_or_else(|| FileStamp::of(&metadata), |found| found.stamp))
 }
 
 /// The format of a dataset: by its content, or else by what its name promises.
@@ -151,7 +173,7 @@ pub fn is_dataset_folder(folder: &Path) -> bool {
 /// Those of the system.
 pub fn format_of(path: &Path) -> io::Result<Option<&'static dyn Format>> {
     if path.metadata()?.is_dir() {
-        return Ok(registry().iter().copied().find(|format| format.is_folder(path)));
+        return Ok(format_of_folder(path));
     }
     let mut head = Vec::with_capacity(HEAD);
     File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::mount_options::{MountOption, threads};
+use super::read_args::{CatArgs, DoctorArgs, LsArgs, StatsArgs};
 use super::size::{Size, cache_size};
 
 /// Shows seismic volumes (ZGY) as plain array files.
@@ -45,11 +46,30 @@ pub enum Command {
     /// Waits until the mount is gone and its daemon has ended. If a program uses the mount it stays, and you are told which.
     /// Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves alone what volfs did not mount.
     Umount(UmountArgs),
+    /// List the volumes and layers below a folder
+    ///
+    /// A line for each layer: where its volume is, its name, shape, sample type, codec and number of levels of detail. A volume
+    /// that does not open has a line with the reason. Nothing but headers is read, and lines are printed as they are found.
+    Ls(LsArgs),
     /// Tell all that is known of one volume
     ///
     /// Axes, corners, statistics, layers and levels of detail, read from the volume's headers: no mount is needed and no brick is
     /// decoded.
     Info(InfoArgs),
+    /// Print the samples of a volume, or of a box of it
+    ///
+    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a file. No
+    /// mount is needed. Bricks are decoded on all cores, those of the next part while one is written.
+    Cat(CatArgs),
+    /// Show what a mount has done so far
+    ///
+    /// Reads, bytes delivered, use of the cache, bricks decoded, errors: since it was mounted, at this moment.
+    Stats(StatsArgs),
+    /// Find out whether this machine can mount, and what to type if not
+    ///
+    /// Looks at the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and at the
+    /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
+    Doctor(DoctorArgs),
 }
 
 /// What `volfs mount` takes.
@@ -256,6 +276,10 @@ mod tests {
     fn other_commands_are_not_taken_for_a_mount() {
         assert!(matches!(read("umount --lazy M"), Ok(Command::Umount(UmountArgs { lazy: true, .. }))));
         assert!(matches!(read("info --json P"), Ok(Command::Info(InfoArgs { json: true, .. }))));
+        assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
+        assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
+        assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
+        assert!(matches!(read("doctor"), Ok(Command::Doctor(DoctorArgs { json: false }))));
         for (line, status) in [
             ("help mount", 0),
             ("--version", 0),
@@ -269,6 +293,11 @@ mod tests {
             ("S M --cache-size 1QiB", 2),
             ("S M extra", 2),
             ("umount", 2),
+            ("ls", 2),
+            ("cat P --region 1;2", 2),
+            ("cat P --at inline", 2),
+            ("cat P --format png", 2),
+            ("doctor P", 2),
         ] {
             assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::printable::{path, text};
-use crate::catalog::OpenError;
+use crate::array::ReadError;
+use crate::catalog::{CatalogError, OpenError};
 use crate::fs::daemon::DaemonError;
 use crate::fs::fuse::MountError;
 use crate::fs::unmount::UnmountError;
@@ -112,13 +113,59 @@ pub enum CliError {
     #[error("{place} is still mounted after {s} s; see /proc/self/mountinfo", place = path(.0), s = .1.as_secs())]
     StillMounted(PathBuf, Duration),
     /// A dataset cannot be opened.
-    #[error("cannot open {}: {error}", path(.dataset))]
+    #[error("cannot open {place}: {error}{hint}", place = path(.dataset), hint = dataset_hint(.dataset, .error))]
     Dataset {
         /// PATH.
         dataset: PathBuf,
         /// Why.
         error: OpenError,
     },
+    /// SOURCE cannot be listed.
+    #[error("cannot list {}: {error}", path(.source_path))]
+    Look {
+        /// SOURCE.
+        source_path: PathBuf,
+        /// Why.
+        error: CatalogError,
+    },
+    /// An argument does not fit the dataset.
+    #[error("{0}")]
+    Argument(String),
+    /// Samples would go to a terminal.
+    #[error("samples are not for a terminal; send them to a file or a program (... > FILE), or insist with --force")]
+    Terminal,
+    /// A brick cannot be read.
+    #[error("{}, layer {}, lod {lod}, {error}; the brick has --region {held}, read around it", path(.dataset), text(.layer))]
+    Brick {
+        /// PATH.
+        dataset: PathBuf,
+        /// The layer's name.
+        layer: String,
+        /// The level of detail.
+        lod: usize,
+        /// The samples that the brick has, as slices.
+        held: String,
+        /// Which brick, and why.
+        error: Box<ReadError>,
+    },
+    /// There is no volfs mount to ask.
+    #[error("{place} is a mount of {name}, not of volfs; see those of volfs with: findmnt | grep volfs:", place = path(.0), name = text(.1))]
+    NotVolfs(PathBuf, String),
+    /// The mount to ask has no daemon.
+    #[error("the daemon of the mount at {place} died; to clear it type: volfs umount {place}", place = path(.0))]
+    DeadMount(PathBuf),
+    /// The mount to ask does not answer.
+    #[error("the mount at {place} did not answer within {s} s; try again, or see what it waits for in its log", place = path(.0), s = .1.as_secs())]
+    SilentMount(PathBuf, Duration),
+    /// The mount to ask belongs to somebody else.
+    #[error("the mount at {} is another user's; ask as that user, or mount with --allow-other", path(.0))]
+    Closed(PathBuf),
+    /// The mount to ask gives an odd answer.
+    #[error("the mount at {place} does not say what it did: {1}; is it of this version?", place = path(.0))]
+    NoStatus(PathBuf, String),
+    /// The machine cannot mount.
+    #[error("this machine cannot mount yet; mend what is marked \"problem\" and run volfs doctor again")]
+    Doctor,
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -130,6 +177,7 @@ impl CliError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
+            Self::Argument(_) | Self::Terminal => 2,
             _ => 1,
         }
     }
@@ -156,6 +204,15 @@ fn mountpoint_hint(mountpoint: &Path, error: &io::Error) -> String {
 fn mounted_hint(around: Option<&Path>) -> String {
     around
         .map_or_else(|| "see all mounts with: findmnt".to_owned(), |m| format!("the mount around it is at {}", path(m)))
+}
+
+fn dataset_hint(dataset: &Path, error: &OpenError) -> String {
+    match error {
+        OpenError::Unknown(_) if dataset.is_dir() => {
+            format!("; to see the volumes in it type: volfs ls {}", path(dataset))
+        }
+        _ => String::new(),
+    }
 }
 
 fn by(holders: &[String]) -> String {

@@ -31,7 +31,8 @@ pub fn memory_of_machine() -> Option<u64> {
 }
 
 /// Bytes that this process may use: the least of the machine's memory and the limits of all its control groups.
-fn allowed_memory() -> u64 {
+#[must_use]
+pub fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = mountinfo::read().unwrap_or_default();

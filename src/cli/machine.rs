@@ -1,65 +1,138 @@
-//! Whether this machine lets this user mount.
+//! Whether this machine lets this user mount, and what to do if not.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 
 use nix::unistd::getuid;
 
 use super::error::CliError;
 use crate::fs::unmount::{HELPER, find_helper};
 
-const DEVICE: &str = "/dev/fuse";
-const FUSE_CONF: &str = "/etc/fuse.conf";
+/// Through which the kernel talks to a mount's daemon.
+pub const DEVICE: &str = "/dev/fuse";
+/// What the helper permits.
+pub const FUSE_CONF: &str = "/etc/fuse.conf";
 
 /// Bit of CAP_SYS_ADMIN, without which only the helper can mount.
 const SYS_ADMIN: u32 = 21;
+
+/// Something that stands in the way of a mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// What is wrong.
+    pub what: String,
+    /// How it is mended.
+    pub remedy: String,
+}
+
+impl Obstacle {
+    /// An obstacle.
+    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { what: what.into(), remedy: remedy.into() }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.what, self.remedy)
+    }
+}
 
 /// Makes sure that a mount is possible at all.
 ///
 /// # Errors
 /// [`CliError::Machine`]: what stands in the way, and what to type.
 pub fn check(allow_other: bool) -> Result<(), CliError> {
-    check_device()?;
-    if !may_mount() && find_helper().is_none() {
-        return Err(CliError::Machine(format!(
-            "{HELPER} was not found, which mounts for ordinary users; install it (apt install fuse3, dnf install fuse3) or mount as root"
-        )));
-    }
-    let conf = || fs::read_to_string(FUSE_CONF).unwrap_or_default();
-    if allow_other && !getuid().is_root() && !permits_allow_other(&conf()) {
-        return Err(CliError::Machine(format!(
-            "allow_other is not permitted to ordinary users here; put the line user_allow_other into {FUSE_CONF}, or mount without it"
-        )));
-    }
-    Ok(())
+    let obstacle = match open_device(Path::new(DEVICE)) {
+        Err(error) => Some(closed_device(DEVICE, &error)),
+        Ok(()) if !Rights::of_process().admin && find_helper().is_none() => Some(no_helper()),
+        Ok(()) if allow_other && !getuid().is_root() && !permits_allow_other(&conf(Path::new(FUSE_CONF))) => {
+            Some(allow_other_is_forbidden())
+        }
+        Ok(()) => None,
+    };
+    obstacle.map_or(Ok(()), |obstacle| Err(CliError::Machine(obstacle.to_string())))
 }
 
-fn check_device() -> Result<(), CliError> {
-    let Err(error) = File::options().read(true).write(true).open(DEVICE) else { return Ok(()) };
-    Err(CliError::Machine(match error.kind() {
-        io::ErrorKind::NotFound => format!(
-            "{DEVICE} is missing; load it with `sudo modprobe fuse`, in a container start with --device {DEVICE} --cap-add SYS_ADMIN"
+/// Opens the device as a mount would.
+///
+/// # Errors
+/// The system's.
+pub fn open_device(device: &Path) -> io::Result<()> {
+    File::options().read(true).write(true).open(device).map(|_| ())
+}
+
+/// Why the device is of no use.
+pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
+    match error.kind() {
+        io::ErrorKind::NotFound => Obstacle::new(
+            format!("{device} is missing"),
+            format!(
+                "load it with `sudo modprobe fuse`, in a container start with --device {device} --cap-add SYS_ADMIN"
+            ),
         ),
-        io::ErrorKind::PermissionDenied => format!(
-            "{DEVICE} may not be opened by this user; mount as root, or permit it with `sudo chmod 666 {DEVICE}`"
+        io::ErrorKind::PermissionDenied => Obstacle::new(
+            format!("{device} may not be opened by this user"),
+            format!("mount as root, or permit it with `sudo chmod 666 {device}`"),
         ),
-        _ => format!("{DEVICE} cannot be opened: {error}; is FUSE in the kernel? try `sudo modprobe fuse`"),
-    }))
+        _ => Obstacle::new(
+            format!("{device} cannot be opened: {error}"),
+            "is FUSE in the kernel? try `sudo modprobe fuse`",
+        ),
+    }
 }
 
-/// Whether this process may call mount(2) itself.
-fn may_mount() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    capabilities(&status).map_or(getuid().is_root(), |bits| bits >> SYS_ADMIN & 1 == 1)
+/// Ordinary users cannot mount without the helper.
+pub fn no_helper() -> Obstacle {
+    Obstacle::new(
+        format!("{HELPER} was not found, which mounts for ordinary users"),
+        "install it (apt install fuse3, dnf install fuse3) or mount as root",
+    )
 }
 
-fn capabilities(status: &str) -> Option<u64> {
-    let field = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-    u64::from_str_radix(field.trim(), 16).ok()
+/// Ordinary users may not share their mounts.
+pub fn allow_other_is_forbidden() -> Obstacle {
+    Obstacle::new(
+        "allow_other is not permitted to ordinary users here",
+        format!("put the line user_allow_other into {FUSE_CONF}, or mount without it"),
+    )
 }
 
-fn permits_allow_other(conf: &str) -> bool {
+/// The text of fuse.conf; one that is not there permits nothing.
+pub fn conf(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+/// Whether fuse.conf lets ordinary users share their mounts.
+pub fn permits_allow_other(conf: &str) -> bool {
     conf.lines().any(|line| line.trim() == "user_allow_other")
+}
+
+/// What a process may do, and what the programs may that it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rights {
+    /// It may call mount(2) itself.
+    pub admin: bool,
+    /// A program that belongs to root and has the setuid bit may.
+    pub helper: bool,
+}
+
+impl Rights {
+    /// Those of this process.
+    pub fn of_process() -> Self {
+        Self::read(&fs::read_to_string("/proc/self/status").unwrap_or_default(), getuid().is_root())
+    }
+
+    /// Those in the text of /proc/self/status; where it does not say, root may.
+    pub fn read(status: &str, root: bool) -> Self {
+        let field =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let admin = |name| u64::from_str_radix(field(name)?, 16).ok().map(|bits| bits >> SYS_ADMIN & 1 == 1);
+        let gains = field("NoNewPrivs").is_none_or(|flag| flag == "0");
+        Self { admin: admin("CapEff").unwrap_or(root), helper: gains && admin("CapBnd").unwrap_or(true) }
+    }
 }
 
 #[cfg(test)]
@@ -72,11 +145,35 @@ mod tests {
         assert!(permits_allow_other("mount_max = 10\n  user_allow_other  "));
         assert!(!permits_allow_other("#user_allow_other\n"));
         assert!(!permits_allow_other(""));
+        assert_eq!(conf(Path::new("/nowhere/fuse.conf")), "");
     }
 
     #[test]
     fn capabilities_are_hexadecimal() {
-        assert_eq!(capabilities("Name:\tx\nCapEff:\t0000000000200000\n"), Some(1 << SYS_ADMIN));
-        assert_eq!(capabilities("Name:\tx\n"), None);
+        let rights = |status: &str, root| {
+            let rights = Rights::read(status, root);
+            (rights.admin, rights.helper)
+        };
+        assert_eq!(rights("Name:\tx\nCapEff:\t0000000000200000\nCapBnd:\t0000000000200000\n", false), (true, true));
+        assert_eq!(
+            rights("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t0\n", true),
+            (false, true)
+        );
+        assert_eq!(
+            rights("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t1\n", false),
+            (false, false)
+        );
+        assert_eq!(rights("CapEff:\t0000000000000000\nCapBnd:\t00000000a80425fb\n", false), (false, false));
+        assert_eq!(rights("Name:\tx\n", true), (true, true));
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = open_device(&folder.path().join("fuse")).unwrap_err();
+        assert!(closed_device(DEVICE, &missing).to_string().starts_with("/dev/fuse is missing; load it with"));
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        assert!(closed_device(DEVICE, &denied).remedy.contains("chmod 666 /dev/fuse"));
+        assert!(closed_device(DEVICE, &io::Error::other("odd")).what.contains("odd"));
     }
 }

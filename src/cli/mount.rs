@@ -18,6 +18,7 @@ use crate::format::{Format, registry};
 use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
 use crate::fs::{Options, fuse};
 use crate::logging::{self, Recent, Target};
+use crate::memory::be_modest;
 
 /// How long a mount may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,6 +32,7 @@ const HEAD: u64 = 16;
 /// [`CliError`]: what stands in the way.
 pub fn run(args: MountArgs) -> Result<(), CliError> {
     let plan = Plan::make(args)?;
+    be_modest();
     if plan.foreground {
         return plan.serve(None);
     }
@@ -178,7 +180,10 @@ impl Session {
 }
 
 /// SOURCE as an absolute path without links: the daemon has another working directory.
-fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
+///
+/// # Errors
+/// [`CliError`]: it is not there, or nothing that could be shown.
+pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
     let failed = |error| CliError::Source { typed: typed.to_owned(), error };
     let source = fs::canonicalize(typed).map_err(failed)?;
     let metadata = fs::metadata(&source).map_err(failed)?;

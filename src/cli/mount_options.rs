@@ -7,6 +7,54 @@ use super::size::{Size, cache_size};
 /// More threads than any machine has cores for.
 const MOST_THREADS: usize = 1024;
 
+/// What mount(8) knows for every file system. Of no effect on one that is read-only, has no devices, programs or access times,
+/// and that the caller mounts and unmounts; `default_permissions` is always on.
+const WITHOUT_EFFECT: [&str; 39] = [
+    "",
+    "_netdev",
+    "async",
+    "atime",
+    "auto",
+    "default_permissions",
+    "defaults",
+    "dev",
+    "diratime",
+    "dirsync",
+    "exec",
+    "group",
+    "iversion",
+    "lazytime",
+    "loud",
+    "mand",
+    "noatime",
+    "noauto",
+    "nodev",
+    "nodiratime",
+    "noexec",
+    "nofail",
+    "noiversion",
+    "nolazytime",
+    "nomand",
+    "norelatime",
+    "nostrictatime",
+    "nosuid",
+    "nouser",
+    "owner",
+    "relatime",
+    "ro",
+    "rw",
+    "silent",
+    "strictatime",
+    "suid",
+    "sync",
+    "user",
+    "users",
+];
+
+/// What a refusal ends with.
+const THERE_ARE: &str = "there are allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE, and those that every mount \
+     has (ro, nofail, noauto, ...)";
+
 /// One of the options of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountOption {
@@ -36,7 +84,7 @@ impl MountOption {
             Some(("log_file", "")) => Err("log_file= needs the name of a file".to_owned()),
             Some(("log_file", file)) => Ok(Self::LogFile(file.into())),
             Some((name, _)) if name.starts_with("x-") => Ok(Self::NoEffect),
-            Some(_) => Err("no such option with a value".to_owned()),
+            Some(_) => Err(format!("no such option with a value; {THERE_ARE}")),
             None => Self::read_word(text),
         }
     }
@@ -45,11 +93,9 @@ impl MountOption {
         match word {
             "allow_other" => Ok(Self::AllowOther),
             "direct_io" => Ok(Self::DirectIo),
-            "ro" | "rw" | "dev" | "nodev" | "suid" | "nosuid" | "exec" | "noexec" | "noauto" | "user" | "nofail"
-            | "_netdev" | "" => Ok(Self::NoEffect),
-            _ if word.starts_with("x-") => Ok(Self::NoEffect),
+            _ if WITHOUT_EFFECT.contains(&word) || word.starts_with("x-") => Ok(Self::NoEffect),
             "cache_size" | "threads" | "log_file" => Err(format!("{word} needs a value: {word}=...")),
-            _ => Err("no such option".to_owned()),
+            _ => Err(format!("no such option; {THERE_ARE}")),
         }
     }
 }
@@ -71,7 +117,8 @@ mod tests {
 
     #[test]
     fn what_mount_and_systemd_add_is_accepted() {
-        for word in ["ro", "rw", "nodev", "suid", "noexec", "user", "nofail", "_netdev", "x-systemd.automount", ""] {
+        let usual = "ro,rw,nodev,suid,noexec,user,users,nofail,_netdev,x-systemd.automount,,noatime,relatime,defaults";
+        for word in usual.split(',') {
             assert_eq!(MountOption::read(word), Ok(MountOption::NoEffect), "{word}");
         }
         assert_eq!(MountOption::read("x-gvfs-name=Volumes"), Ok(MountOption::NoEffect));
@@ -93,6 +140,7 @@ mod tests {
         for text in [
             "uid=0",
             "allow_root",
+            "remount",
             "cache_size",
             "threads=0",
             "threads=-1",

@@ -17,11 +17,26 @@ pub fn line(text: &str) -> Result<(), CliError> {
 /// # Errors
 /// [`CliError::Output`]: a full disk, say.
 pub fn whole(text: &str) -> Result<(), CliError> {
+    part(text.as_bytes()).map(|_| ())
+}
+
+/// Writes a part of what will be more; `false` if nobody reads on, so that the rest can be saved.
+///
+/// # Errors
+/// [`CliError::Output`]: a full disk, say.
+pub fn part(bytes: &[u8]) -> Result<bool, CliError> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Output(error)),
-        _ => Ok(()),
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(CliError::Output(error)),
     }
+}
+
+/// Says something beside the output, where nobody takes it for a part of that.
+pub fn note(text: &str) {
+    // where to complain if this fails?
+    drop(writeln!(io::stderr(), "volfs: {text}"));
 }
 
 /// Whether the output may have colours: a terminal reads it, and its user did not say no.

@@ -6,11 +6,27 @@ use super::printable;
 
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
+const GOOD: &str = "\x1b[32m";
 const WARNING: &str = "\x1b[33m";
+const BAD: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Columns that labels take.
 const LABEL: usize = 17;
+
+/// Columns that the label of an item takes.
+const ITEM: usize = 9;
+
+/// How an item is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// All is well.
+    Good,
+    /// Worth knowing.
+    Careful,
+    /// Something has to be done.
+    Bad,
+}
 
 /// A page that grows downwards.
 #[derive(Debug, Default)]
@@ -55,6 +71,20 @@ impl Page {
     pub fn warning(&mut self, text: &str) {
         self.text.push_str("  ");
         self.painted(WARNING, text);
+    }
+
+    /// A label, what there is to say, and below it what there is to do.
+    pub fn item(&mut self, tone: Tone, label: &str, text: &str, more: Option<&str>) {
+        let (on, off) = self.paint(match tone {
+            Tone::Good => GOOD,
+            Tone::Careful => WARNING,
+            Tone::Bad => BAD,
+        });
+        let gap = ITEM.saturating_sub(label.chars().count()).max(1);
+        let _ = writeln!(self.text, "{on}{label}{off}{:gap$}{}", "", printable::text(text));
+        if let Some(more) = more {
+            let _ = writeln!(self.text, "{:ITEM$}{}", "", printable::text(more));
+        }
     }
 
     /// Lines as they are, indented: of our own making, not from data.
@@ -120,6 +150,17 @@ mod tests {
             page.text(),
             "A\n  format           zgy\\u{1b}[1m\n\nB\n  name    count\n  inline      5\n  x        1000\n"
         );
+    }
+
+    #[test]
+    fn items_have_their_remedy_below() {
+        let mut page = Page::new(false);
+        page.item(Tone::Good, "ok", "a", None);
+        page.item(Tone::Bad, "problem", "b\x1b", Some("type: c"));
+        assert_eq!(page.text(), "ok       a\nproblem  b\\u{1b}\n         type: c\n");
+        let mut page = Page::new(true);
+        page.item(Tone::Careful, "note", "a", None);
+        assert_eq!(page.text(), "\x1b[33mnote\x1b[0m     a\n");
     }
 
     #[test]

@@ -29,6 +29,17 @@ pub enum Answer {
 /// Asks the mount at `mountpoint`.
 #[must_use]
 pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
+    match read(mountpoint, limit) {
+        Ok(status) => Answer::Alive(pid(&status)),
+        Err(answer) => answer,
+    }
+}
+
+/// What the mount at `mountpoint` says of itself: the text of its status.json.
+///
+/// # Errors
+/// Why there is none; [`Answer::Alive`] if it is not told to this user.
+pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
     let read = move || match fs::read(&file) {
         // what is under way when a daemon dies ends so; the next request gets the mount's own answer
@@ -36,12 +47,12 @@ pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
         answer => answer,
     };
     match within(limit, read) {
-        None => Answer::Silent,
-        Some(Ok(bytes)) => Answer::Alive(pid(&bytes)),
-        Some(Err(error)) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Answer::Dead,
+        None => Err(Answer::Silent),
+        Some(Ok(status)) => Ok(status),
+        Some(Err(error)) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Err(Answer::Dead),
         // another user's mount: it says no, but it says something
-        Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Answer::Alive(None),
-        Some(Err(error)) => Answer::Error(error.to_string()),
+        Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(Answer::Alive(None)),
+        Some(Err(error)) => Err(Answer::Error(error.to_string())),
     }
 }
 

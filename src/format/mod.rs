@@ -3,6 +3,7 @@
 //! A format says which arrays a dataset has and where each of their bricks is to be had; it never caches samples and knows
 //! nothing of who reads them. A new format is a folder here and a line of [`registry`].
 
+pub mod wkw;
 pub mod zgy;
 
 use std::path::Path;
@@ -10,13 +11,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::source::{IndexCache, Source, SourceError, Wait};
+use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, Own};
 
 /// Every format, in the order in which they are asked whether a file is theirs.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn Format] {
-    &[&zgy::Zgy]
+    &[&zgy::Zgy, &wkw::Wkw]
 }
 
 /// One format.
@@ -39,11 +40,26 @@ pub trait Format: Send + Sync {
         false
     }
 
-    /// Reads and checks the headers of a dataset.
+    /// The file in a dataset's folder whose version is the dataset's; where there is none, the folder's own version counts.
+    fn folder_file(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Reads and checks the headers of a dataset that is a file.
     ///
     /// # Errors
     /// [`FormatError`]: what is wrong with it, or why it cannot be read.
-    fn open(&self, source: Arc<dyn Source>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError>;
+    fn open(&self, _source: Arc<dyn Source>, _index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
+        Err(FormatError::NotThisFormat(format!("{} is not a format of files", self.name())))
+    }
+
+    /// Reads and checks the headers of a dataset that is a folder.
+    ///
+    /// # Errors
+    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
+    fn open_folder(&self, _folder: Arc<dyn Folder>, _index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
+        Err(FormatError::NotThisFormat(format!("{} is not a format of folders", self.name())))
+    }
 }
 
 /// An open dataset.
@@ -58,6 +74,12 @@ pub trait Dataset: Send + Sync {
     fn hidden(&self) -> &[HiddenLayer] {
         &[]
     }
+
+    /// Whether the dataset is known to be not what it was when it was opened, so that it has to be opened anew. May look at
+    /// the source.
+    fn is_changed(&self) -> bool {
+        false
+    }
 }
 
 /// One layer: an array at several levels of detail.
@@ -66,6 +88,8 @@ pub struct Layer {
     pub name: String,
     /// The levels, the finest first; the index is the LOD. Never empty.
     pub levels: Vec<Arc<dyn Array>>,
+    /// What dataset.json says of the layer beside that.
+    pub own: Own,
 }
 
 /// A layer that cannot be shown.
@@ -78,6 +102,8 @@ pub struct HiddenLayer {
     pub shape: Option<Dims>,
     /// Why it cannot be shown.
     pub reason: String,
+    /// What dataset.json says of the layer beside that.
+    pub own: Own,
 }
 
 /// One layer at one LOD, brick by brick. Many threads read one array at a time.
@@ -133,6 +159,9 @@ pub enum FormatError {
     /// The file is at fault; the text says where.
     #[error("{0}")]
     Damaged(String),
+    /// An object that holds many bricks is at fault, and all of them with it; the text says which.
+    #[error("{0}")]
+    DamagedObject(String),
     /// The bytes could not be had.
     #[error(transparent)]
     Source(#[from] SourceError),

@@ -17,6 +17,7 @@ pub mod unmount;
 mod xattr;
 
 use std::ffi::OsStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +33,7 @@ use crate::array::{Gate, ReadError, Reader, Request};
 use crate::cache::BrickCache;
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
+use crate::format::FormatError;
 use crate::logging::Recent;
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
@@ -49,7 +51,7 @@ const IDLE_BUFFERS: usize = 8 << 20;
 const DECODE_BYTES: usize = 256 << 20;
 /// Datasets whose file numbers are remembered.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-/// Damaged bricks that are remembered, so that each is reported once.
+/// Damaged bricks and objects that are remembered, so that each is reported once.
 const REPORTED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 
 /// How a mount behaves.
@@ -287,14 +289,21 @@ impl Volfs {
         self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
     }
 
-    /// One line in the log for each brick that cannot be read, and the error that the client gets.
+    /// One line in the log for each brick that cannot be read, or for all that one object holds, and the error that the client gets.
     fn report(&self, handle: &Handle, error: &ReadError) -> FsError {
         let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle else {
             return FsError::Io;
         };
         let info = file.array().info();
-        let brick = (info.id, info.grid.count().linear_of(&error.brick));
-        let known = self.reported.lock().unwrap_or_else(PoisonError::into_inner).put(brick, ());
+        let what = match &error.cause {
+            FormatError::DamagedObject(_) | FormatError::Source(_) => {
+                let mut hasher = DefaultHasher::new();
+                error.cause.to_string().hash(&mut hasher);
+                hasher.finish()
+            }
+            _ => info.grid.count().linear_of(&error.brick),
+        };
+        let known = self.reported.lock().unwrap_or_else(PoisonError::into_inner).put((info.id, what), ());
         if known.is_none() {
             let layer = of.open.dataset.layers().get(of.layer).map_or("", |layer| &layer.name);
             log::warn!("{}: layer {layer}, lod {}, {error}", of.open.path, info.lod);

@@ -1,7 +1,9 @@
 //! Memory with a bound: buffers that are used again, and a store that forgets by weight.
 
+mod allocator;
 mod buffer;
 mod weighted;
 
+pub use allocator::be_modest;
 pub use buffer::{Buffer, Buffers};
 pub use weighted::Weighted;

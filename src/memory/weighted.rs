@@ -26,6 +26,12 @@ impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
 
+    /// The value of `key`, which is as recently used as before.
+    #[must_use]
+    pub fn peek(&self, key: &K) -> Option<V> {
+        self.entries.peek(key).map(|(value, _)| value.clone())
+    }
+
     /// Keeps `value`, which weighs `bytes`, and gives back what no longer fits, so that the caller can drop it when no
     /// lock is held. What is heavier than the whole bound comes back itself, and drives out nothing.
     pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<V> {

@@ -1,14 +1,14 @@
 //! A dataset that is one local file.
 
 use std::fs::{File, Metadata};
-use std::io::{self, IoSliceMut};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::io::{Errno, ReadWriteFlags};
-
+use super::pread::fill;
 use super::{Source, SourceError, Wait};
 use crate::counters::Counters;
 
@@ -32,6 +32,14 @@ impl FileStamp {
             mtime: (metadata.mtime(), metadata.mtime_nsec()),
             inode: (metadata.dev(), metadata.ino()),
         }
+    }
+
+    /// A number that two versions hardly ever have in common; never 0.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() | 1
     }
 
     /// The time of the last change.
@@ -82,30 +90,6 @@ impl LocalFile {
     fn failed(&self, error: &io::Error) -> SourceError {
         SourceError::io(format!("cannot read {}", self.path.display()), error)
     }
-
-    fn read_waiting(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
-        match self.file.read_exact_at(out, offset) {
-            Ok(()) => Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                let size = self.file.metadata().map_or(0, |m| m.size());
-                Err(SourceError::TooShort { offset, length: out.len() as u64, size })
-            }
-            Err(e) => Err(self.failed(&e)),
-        }
-    }
-
-    /// Reads what the kernel holds in its page cache. Anything less than all is not at hand: also a file system that
-    /// cannot say.
-    fn read_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), SourceError> {
-        let wanted = out.len();
-        match rustix::io::preadv2(&self.file, &mut [IoSliceMut::new(out)], offset, ReadWriteFlags::NOWAIT) {
-            Ok(read) if read == wanted => Ok(()),
-            Ok(_) | Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::INTR) => {
-                Err(SourceError::WouldBlock)
-            }
-            Err(e) => Err(self.failed(&e.into())),
-        }
-    }
 }
 
 impl Source for LocalFile {
@@ -118,12 +102,18 @@ impl Source for LocalFile {
         if offset.checked_add(length).is_none_or(|end| end > self.stamp.size) {
             return Err(SourceError::TooShort { offset, length, size: self.stamp.size });
         }
-        match wait {
-            Wait::No => self.read_at_once(offset, out)?,
-            Wait::Yes => self.read_waiting(offset, out)?,
+        match fill(&self.file, offset, out, wait) {
+            Ok(true) => {
+                self.counters.source_bytes.add(length);
+                Ok(true)
+            }
+            Ok(false) => Err(SourceError::WouldBlock),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                let size = self.file.metadata().map_or(0, |m| m.size());
+                Err(SourceError::TooShort { offset, length, size })
+            }
+            Err(e) => Err(self.failed(&e)),
         }
-        self.counters.source_bytes.add(length);
-        Ok(true)
     }
 
     fn unchanged(&self) -> Result<(), SourceError> {

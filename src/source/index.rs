@@ -1,7 +1,8 @@
 //! Tables that say where bricks lie: read in pages, when needed, and kept within a bound for all datasets together.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Source, SourceError, Wait};
 use crate::memory::Weighted;
@@ -9,21 +10,47 @@ use crate::memory::Weighted;
 /// Bytes read at once of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
 
-type Key = (u64, u64);
+/// Which part of which table: a number from [`IndexCache::id`], and two more of the table's own choice.
+pub type PartKey = (u64, u64, u64);
 
-/// The pages of all tables, bounded in bytes.
+type Part = Arc<dyn Any + Send + Sync>;
+
+/// The parts of all tables that were read, bounded in bytes.
 pub struct IndexCache {
-    pages: Mutex<Weighted<Key, Arc<Vec<u8>>>>,
+    parts: Mutex<Weighted<PartKey, Part>>,
     sorted: Mutex<Weighted<u64, Arc<Vec<u64>>>>,
 }
 
 impl IndexCache {
-    /// Keeps at most `bound` bytes: a fifth of them pages, the rest offsets in order. A table whose offsets do not fit has them
+    /// Keeps at most `bound` bytes: a fifth of them parts of tables, the rest offsets in order. A table whose offsets do not fit has them
     /// put in order again whenever they are needed.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
-        let pages = bound / 5;
-        Arc::new(Self { pages: Mutex::new(Weighted::new(pages)), sorted: Mutex::new(Weighted::new(bound - pages)) })
+        let parts = bound / 5;
+        Arc::new(Self { parts: Mutex::new(Weighted::new(parts)), sorted: Mutex::new(Weighted::new(bound - parts)) })
+    }
+
+    /// A number that no table had before.
+    #[must_use]
+    pub fn id() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A part of a table, if it is kept.
+    #[must_use]
+    pub fn part<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
+        self.parts().get(&key)?.downcast().ok()
+    }
+
+    /// Keeps a part of a table, which weighs `bytes`, while there is room.
+    pub fn keep<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
+        let dropped = self.parts().put(key, Arc::clone(part) as Part, bytes);
+        drop(dropped);
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Weighted<PartKey, Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -41,9 +68,7 @@ impl Index {
     /// The table at `start .. start + length` of `object`, which must lie within the object.
     #[must_use]
     pub fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, source, object: object.into(), start, length, cache }
+        Self { id: IndexCache::id(), source, object: object.into(), start, length, cache }
     }
 
     /// Bytes of the table.
@@ -85,12 +110,12 @@ impl Index {
     }
 
     fn page(&self, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, SourceError> {
-        let pages = || self.cache.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(page) = pages().get(&(self.id, number)) {
+        let key = (self.id, number, 0);
+        if let Some(page) = self.cache.part(key) {
             return Ok(page);
         }
         let page = Arc::new(self.fetch(number * PAGE, PAGE, wait)?);
-        pages().put((self.id, number), Arc::clone(&page), page.capacity());
+        self.cache.keep(key, &page, page.capacity());
         Ok(page)
     }
 

@@ -4,14 +4,20 @@
 //! an object is not there is an answer, not an error. What changes while it is read is an error, never a mixture.
 
 mod file;
+mod folder;
 mod index;
+mod links;
+mod open_files;
+mod pread;
 
 use std::io;
 
 use thiserror::Error;
 
 pub use file::{FileStamp, LocalFile, time};
-pub use index::{Index, IndexCache};
+pub use folder::{EntryKind, Folder, Folders, LocalFolder, NoFolder};
+pub use index::{Index, IndexCache, PartKey};
+pub use links::Links;
 
 /// The name of the one object of a dataset that is a single file.
 pub const WHOLE: &str = "";

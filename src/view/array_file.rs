@@ -178,7 +178,9 @@ pub(super) mod tests {
             value_range: None,
             no_value: None,
             scaling: None,
+            codec: None,
             warnings: Vec::new(),
+            own: Default::default(),
         }))
     }
 

@@ -9,7 +9,7 @@ use super::{Content, LevelFile, Place, pretty};
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
 use crate::source::FileStamp;
-use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, Statistics};
+use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, Own, Statistics};
 
 /// The view of one level.
 pub struct Json;
@@ -42,7 +42,8 @@ pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
         let c = c.counts;
         json!({"total": c.total, "stored": c.stored, "constant": c.constant, "missing": c.missing})
     });
-    let own = census.as_ref().map(|c| c.own.clone()).unwrap_or_default();
+    let mut own = info.own.clone();
+    own.extend(census.iter().flat_map(|c| c.own.clone()));
     let mut value = json!({
         "format": place.open.format,
         "dataset": place.open.name,
@@ -58,7 +59,7 @@ pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
         "brick_shape": list(&info.brick_shape),
         "brick_grid": list(&info.grid.count()),
         "bricks": bricks,
-        "codec": census.as_ref().map(|c| c.codec),
+        "codec": census.as_ref().map(|c| c.codec).or(info.codec),
         "value_range": info.value_range.map(|(lo, hi)| json!([lo, hi])),
         "no_value": info.no_value,
         "scale": info.scaling.map(|s| s.scale),
@@ -76,21 +77,23 @@ pub fn dataset(open: &OpenDataset) -> Value {
     let info = open.dataset.info();
     let shown = open.dataset.layers().iter().filter_map(|layer| {
         let finest = layer.levels.first()?.info();
-        Some(json!({
+        let entry = json!({
             "name": layer.name,
             "dtype": finest.dtype.name(),
             "shape": list(&finest.shape()),
             "lods": layer.levels.len(),
-        }))
+        });
+        Some(with(entry, &layer.own))
     });
     let hidden = open.dataset.hidden().iter().map(|layer| {
-        json!({
+        let entry = json!({
             "name": layer.name,
             "dtype": layer.dtype.map(|d| d.name()),
             "shape": layer.shape.map(|s| list(&s)),
             "lods": 0,
             "reason": layer.reason,
-        })
+        });
+        with(entry, &layer.own)
     });
     let mut value = json!({
         "format": open.format,
@@ -107,6 +110,14 @@ pub fn dataset(open: &OpenDataset) -> Value {
     value[open.format] = info.own.clone().into();
     with_text(&mut value);
     value
+}
+
+/// An object with further keys.
+fn with(mut object: Value, more: &Own) -> Value {
+    if let Some(object) = object.as_object_mut() {
+        object.extend(more.clone());
+    }
+    object
 }
 
 fn list(dims: &Dims) -> Value {

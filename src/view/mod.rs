@@ -8,7 +8,7 @@ mod array_file;
 mod float;
 pub mod json;
 mod metaimage;
-mod npy;
+pub mod npy;
 mod nrrd;
 mod placement;
 pub mod pretty;

@@ -29,6 +29,7 @@ impl LevelFile for Npy {
 }
 
 /// The header of a C-ordered, little-endian array.
+#[must_use]
 pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
     let descr = match dtype {
         Dtype::Int8 => "|i1",

@@ -32,7 +32,11 @@ fn text(info: &ArrayInfo, placement: &Placement, facts: &[(&str, &str)]) -> Stri
     let vector = |v: &[f64]| format!("({})", v.iter().copied().map(number).collect::<Vec<_>>().join(","));
     let backwards = |of: &dyn Fn(usize) -> String| (0..info.axes.len()).rev().map(of).collect::<Vec<_>>().join(" ");
     let directions = backwards(&|a| placement.directions[a].as_deref().map_or_else(|| "none".into(), vector));
-    let kinds = backwards(&|a| if info.axes[a].spatial { "domain".into() } else { "vector".into() });
+    let kinds = backwards(&|a| match (info.axes[a].spatial, info.dtype, info.shape()[a]) {
+        (true, ..) => "domain".into(),
+        (false, Dtype::UInt8, 3) => "RGB-color".into(),
+        (false, ..) => "vector".into(),
+    });
     let units: Vec<String> = placement.units.iter().map(|u| format!("\"{}\"", plain(u).replace('"', "'"))).collect();
     let mut text = String::from("NRRD0005\n# made by volfs\n");
     let mut line = |key: &str, value: String| {

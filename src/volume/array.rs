@@ -79,8 +79,12 @@ pub struct ArrayInfo {
     pub no_value: Option<f64>,
     /// How stored samples become values; `None` where they are values already.
     pub scaling: Option<Scaling>,
+    /// How stored bricks are coded, where that is known without counting them.
+    pub codec: Option<&'static str>,
     /// What a reader of the data should know.
     pub warnings: Vec<String>,
+    /// The format's own keys of lodN.json that are known without counting bricks.
+    pub own: Own,
 }
 
 impl ArrayInfo {

@@ -50,7 +50,9 @@ impl Facts<'_> {
             value_range: self.value_range(),
             no_value: None,
             scaling: self.range.map(|range| range.scaling()),
+            codec: None,
             warnings: self.range_warning().into_iter().collect(),
+            own: Own::new(),
         }
     }
 

@@ -1,0 +1,113 @@
+//! Writes the manual pages and the completions of shells: `cargo run --example generate -- FOLDER YYYY-MM-DD`.
+//!
+//! Both come from the definitions of the command line, and so say what `volfs --help` says. scripts/make_docs.sh calls this.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
+use volfs::cli::args::Cli;
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [folder, date] = arguments.as_slice() else {
+        return Err(io::Error::other("give the folder to write to, and the date of the pages"));
+    };
+    let completions = Path::new(folder).join("completions");
+    let pages = Path::new(folder).join("man");
+    fs::create_dir_all(&completions)?;
+    fs::create_dir_all(&pages)?;
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut Cli::command(), "volfs", &completions)?;
+    }
+    write_pages(&pages, date)
+}
+
+/// One page for the program and one for each command.
+fn write_pages(folder: &Path, date: &str) -> io::Result<()> {
+    // `volfs help` has no page of its own
+    let mut cli = Cli::command().disable_help_subcommand(true);
+    cli.build();
+    let version = cli.get_version().unwrap_or_default();
+    let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());
+    let all: Vec<&Command> = std::iter::once(&cli).chain(commands).collect();
+    for command in &all {
+        let name = page_name(command);
+        let others: Vec<String> =
+            all.iter().map(|c| page_name(c)).filter(|n| *n != name).map(|n| format!("{n}(1)")).collect();
+        let mut page = format!(".TH {} 1 \"{date}\" \"volfs {version}\" \"volfs\"\n", name.to_uppercase()).into_bytes();
+        let parts = Man::new((*command).clone());
+        parts.render_name_section(&mut page)?;
+        let usage = (*command).clone().render_usage().to_string();
+        let mut synopsis = Roff::new();
+        synopsis.control("SH", ["SYNOPSIS"]).text([roman(usage.trim_start_matches("Usage: "))]);
+        synopsis.to_writer(&mut page)?;
+        parts.render_description_section(&mut page)?;
+        parts.render_options_section(&mut page)?;
+        if command.has_subcommands() {
+            parts.render_subcommands_section(&mut page)?;
+        }
+        write_rest(command, &mut page)?;
+        let mut end = Roff::new();
+        end.control("SH", ["SEE ALSO"]).text([roman(others.join(", "))]);
+        end.to_writer(&mut page)?;
+        fs::write(folder.join(format!("{name}.1")), tidied(&String::from_utf8_lossy(&page)))?;
+    }
+    Ok(())
+}
+
+fn page_name(command: &Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+/// What stands behind the options in the help: examples with their line ends, the exit status, and the rest as paragraphs.
+fn write_rest(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+    let rest = command.get_after_long_help().or_else(|| command.get_after_help());
+    let rest = rest.map(ToString::to_string).unwrap_or_default();
+    let mut roff = Roff::new();
+    for paragraph in rest.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        let text = match paragraph.split_once(':') {
+            Some(("Example", text)) => {
+                roff.control("SH", ["EXAMPLES"]);
+                text
+            }
+            Some(("Exit status", text)) => {
+                roff.control("SH", ["EXIT STATUS"]);
+                text
+            }
+            _ => {
+                roff.control("PP", []);
+                paragraph
+            }
+        };
+        let mut verbatim = false;
+        for line in text.trim_matches(|c| c == '\n').lines() {
+            let indented = line.starts_with("  ");
+            if indented != verbatim {
+                roff.control(if indented { "EX" } else { "EE" }, []);
+                verbatim = indented;
+            }
+            roff.text([roman(if indented { line } else { line.trim() })]);
+        }
+        if verbatim {
+            roff.control("EE", []);
+        }
+    }
+    roff.to_writer(page)
+}
+
+/// The page with its preamble once, at the top, and with space for the empty lines in the help of an option.
+fn tidied(page: &str) -> String {
+    let (preamble, text): (Vec<&str>, Vec<&str>) =
+        page.lines().partition(|line| line.starts_with(".ie ") || line.starts_with(".el "));
+    let preamble = preamble.into_iter().take(2);
+    preamble
+        .chain(text.into_iter().map(|line| if line.is_empty() { ".sp" } else { line }))
+        .flat_map(|l| [l, "\n"])
+        .collect()
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Builds a Debian package of volfs for this machine's architecture: the program, manual pages, completions, documentation and
+# the example units. Written with dpkg-deb alone, which every Debian has: nothing has to be fetched.
+#
+#     ./scripts/make_deb.sh [FOLDER]      FOLDER/volfs_VERSION-REVISION_ARCHITECTURE.deb; FOLDER is target/debian if not given
+#
+# MAINTAINER="Name <address>" and REVISION (1 unless it is given) can be set in the environment.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+need_packages
+need_rust
+command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || die "dpkg-deb and dpkg-shlibdeps are needed (packages dpkg and dpkg-dev)"
+target=$(target_dir)
+folder=${1:-$target/debian}
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+cd "$repo"
+
+step "Building"
+cargo build --release --locked
+./scripts/make_docs.sh "$target/docs"
+
+step "Packing"
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)-${REVISION:-1}
+architecture=$(dpkg --print-architecture)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+maintainer=${MAINTAINER:-The authors of volfs <volfs@localhost>}
+work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-deb.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+umask 022
+root=$work/root
+
+# put MODE FILE PLACE
+put() { install -D -m "$1" "$2" "$root/$3"; }
+
+# compressed FILE PLACE
+compressed() {
+    mkdir -p "$root/$(dirname "$2")"
+    gzip -9n <"$1" >"$root/$2"
+}
+
+put 755 "$target/release/volfs" usr/bin/volfs
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root/usr/bin/volfs"
+for page in "$target"/docs/man/*.1; do
+    compressed "$page" "usr/share/man/man1/$(basename "$page").gz"
+done
+put 644 "$target/docs/completions/volfs.bash" usr/share/bash-completion/completions/volfs
+put 644 "$target/docs/completions/_volfs" usr/share/zsh/vendor-completions/_volfs
+put 644 "$target/docs/completions/volfs.fish" usr/share/fish/vendor_completions.d/volfs.fish
+put 644 docs/systemd/volfs@.service usr/lib/systemd/system/volfs@.service
+for unit in docs/systemd/*; do
+    put 644 "$unit" "usr/share/doc/volfs/docs/systemd/$(basename "$unit")"
+done
+put 644 README.md usr/share/doc/volfs/README.md
+for text in docs/*.md; do
+    put 644 "$text" "usr/share/doc/volfs/docs/$(basename "$text")"
+done
+compressed CHANGELOG.md usr/share/doc/volfs/changelog.gz
+
+cat >"$work/changelog" <<END
+volfs ($version) unstable; urgency=medium
+
+  * See changelog.gz.
+
+ -- $maintainer  $(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH" '+%a, %d %b %Y %T +0000')
+END
+compressed "$work/changelog" usr/share/doc/volfs/changelog.Debian.gz
+
+cat >"$root/usr/share/doc/volfs/copyright" <<END
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: volfs
+
+Files: *
+Copyright: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) The authors of volfs
+License: Apache-2.0
+ On Debian systems the text of the licence is in /usr/share/common-licenses/Apache-2.0.
+END
+
+mkdir -p "$work/debian"
+printf 'Source: volfs\n\nPackage: volfs\nArchitecture: any\nDepends: ${shlibs:Depends}\n' >"$work/debian/control"
+libraries=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$root/usr/bin/volfs" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+[ -n "$libraries" ] || die "dpkg-shlibdeps does not say which libraries the program needs"
+
+mkdir -p "$root/DEBIAN"
+cat >"$root/DEBIAN/control" <<END
+Package: volfs
+Version: $version
+Architecture: $architecture
+Maintainer: $maintainer
+Installed-Size: $(du -k -s --apparent-size --exclude=DEBIAN "$root" | cut -f 1)
+Depends: fuse3, $libraries
+Suggests: python3-numpy
+Section: science
+Priority: optional
+Description: mounts seismic volumes as plain array files
+ volfs shows ZGY surveys as a read-only tree of raw samples, NumPy files and
+ JSON, at every level of detail. Every program that can read a file can read an
+ inline, a crossline or a trace; bricks are decoded when they are read, and
+ nothing is converted or copied.
+END
+(cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
+find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"
+
+package=$folder/volfs_${version}_$architecture.deb
+dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >/dev/null
+say "$package"

@@ -1,0 +1,121 @@
+//! What the commands take that need no mount, or only look at one.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::selection::{At, Slices};
+
+/// What `volfs ls` takes.
+#[derive(Debug, Args)]
+#[command(after_help = LS_EXAMPLE)]
+pub struct LsArgs {
+    /// A folder of volumes, searched in depth, or one volume
+    pub source: PathBuf,
+
+    /// Print a JSON list with an object for each layer
+    ///
+    /// path, format, layer, shape, dtype, codec, lods (their number) and size (bytes at full detail); `mag` and `voxel_size`
+    /// where a dataset has them. `error` is null, or says why a dataset or a layer cannot be shown.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Follow symbolic links that lead out of SOURCE
+    ///
+    /// Links that stay below SOURCE are always followed, others are not shown: as in a mount.
+    #[arg(long)]
+    pub follow_links: bool,
+}
+
+const LS_EXAMPLE: &str = "\
+Example:
+  volfs ls ~/surveys
+  volfs ls --json ~/surveys | jq -r '.[] | select(.codec == \"zfp\") | .path'";
+
+/// What `volfs cat` takes.
+#[derive(Debug, Args)]
+#[command(after_help = CAT_EXAMPLE)]
+pub struct CatArgs {
+    /// The volume: a file, or the folder that is the volume
+    pub path: PathBuf,
+
+    /// The layer [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub layer: Option<String>,
+
+    /// The level of detail; 0 is the finest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub lod: usize,
+
+    /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
+    ///
+    /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single number is
+    /// one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a slice are whole.
+    /// Unlike in Python, an index beyond the axis is an error.
+    #[arg(long, value_name = "SLICES", value_parser = Slices::read, allow_hyphen_values = true)]
+    pub region: Option<Slices>,
+
+    /// The part to print along one axis, by what the survey calls it; may be repeated
+    ///
+    /// `inline=1234` is one line, `inline=1234:1300` all from the one to the other, both included; `inline=1234:` goes to
+    /// the last. `volfs info` shows the axes, their numbers and their steps.
+    #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
+    pub at: Vec<At>,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Raw)]
+    pub format: Format,
+
+    /// Print samples even to a terminal
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What `volfs cat` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Nothing but the samples
+    Raw,
+    /// The samples behind a NumPy header, which has their type and shape
+    Npy,
+}
+
+const CAT_EXAMPLE: &str = "\
+Example:
+  volfs cat ~/surveys/north.zgy --at inline=1234 > line.raw
+  volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
+  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum";
+
+/// What `volfs stats` takes.
+#[derive(Debug, Args)]
+#[command(after_help = STATS_EXAMPLE)]
+pub struct StatsArgs {
+    /// Where the mount is
+    pub mountpoint: PathBuf,
+
+    /// Print the mount's .volfs/status.json
+    #[arg(long)]
+    pub json: bool,
+}
+
+const STATS_EXAMPLE: &str = "\
+Example:
+  volfs stats /mnt/vol
+  watch -n 1 volfs stats /mnt/vol
+  volfs stats --json /mnt/vol | jq .counters.errors";
+
+/// What `volfs doctor` takes.
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXAMPLE)]
+pub struct DoctorArgs {
+    /// Print JSON for programs
+    ///
+    /// `can_mount`, and `findings`: a list of level (ok, note, problem), subject, text and remedy.
+    #[arg(long)]
+    pub json: bool,
+}
+
+const DOCTOR_EXAMPLE: &str = "\
+Example:
+  volfs doctor
+  volfs doctor --json | jq .can_mount";

@@ -1,0 +1,87 @@
+//! LZ4 blocks: no frame, no length, no dictionary.
+
+use lz4_flex::block::decompress_into;
+use thiserror::Error;
+
+/// Why a block cannot be decoded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Lz4Error {
+    /// It is no LZ4 block, or one of more bytes.
+    #[error("not a valid LZ4 block: {0}")]
+    Invalid(String),
+    /// It is in order, but of something shorter.
+    #[error("the LZ4 block decodes to {found} bytes, not {wanted}")]
+    Short {
+        /// Bytes that it has.
+        found: usize,
+        /// Bytes that it should have.
+        wanted: usize,
+    },
+}
+
+/// The most bytes that a block of `length` bytes may be of: no byte of LZ4 stands for more than 255.
+#[must_use]
+pub fn most(length: u64) -> u64 {
+    length.saturating_mul(255)
+}
+
+/// The most bytes that a block of `bytes` decoded ones has.
+#[must_use]
+pub fn longest(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 255).saturating_add(16)
+}
+
+/// Decodes a block of which all of `out` must come.
+///
+/// # Errors
+/// [`Lz4Error`]; `out` is then arbitrary.
+pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
+    match decompress_into(stored, out) {
+        Ok(found) if found == out.len() => Ok(()),
+        Ok(found) => Err(Lz4Error::Short { found, wanted: out.len() }),
+        Err(e) => Err(Lz4Error::Invalid(e.to_string())),
+    }
+}
+
+/// How compressors write `bytes` zeros: a literal, one long match, five literals. `None` where that is too short for a match.
+#[must_use]
+pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
+    // the match has all but a byte before and five behind; its length is coded less 4, and 15 of that stand in the token
+    let rest = usize::try_from(bytes.checked_sub(1 + 5 + 4 + 15)?).ok()?;
+    let mut block = vec![0x1f, 0, 1, 0];
+    block.resize(4 + rest / 255, 255);
+    block.push((rest % 255) as u8);
+    block.extend([0x50, 0, 0, 0, 0, 0]);
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_decodes_to_its_length_and_no_other() {
+        let block = [&[0x13, b'a', 1, 0, 0x50][..], b"bcdef"].concat();
+        let mut out = [0; 13];
+        assert_eq!(decode(&block, &mut out), Ok(()));
+        assert_eq!(&out, b"aaaaaaaabcdef");
+        assert_eq!(decode(&block, &mut [0; 14]), Err(Lz4Error::Short { found: 13, wanted: 14 }));
+        for wrong in [&block[..9], &block[..4], &[0x13, b'a', 2, 0, 0x50, 0, 0, 0, 0, 0], &[0xff; 40], &[]] {
+            assert!(decode(wrong, &mut [0; 13]).is_err(), "{wrong:?}");
+        }
+        assert!(matches!(decode(&block, &mut [0; 12]), Err(Lz4Error::Invalid(_))));
+    }
+
+    #[test]
+    fn zeros_are_as_compressors_write_them() {
+        for (bytes, length) in [(1, 139), (2, 267), (4, 524), (8, 1038)] {
+            assert_eq!(zeros(bytes << 15).map(|block| block.len()), Some(length));
+        }
+        for bytes in [25, 26, 279, 280, 281, 512, 4096, 100_000] {
+            let mut out = vec![1; bytes];
+            assert_eq!(decode(&zeros(bytes as u64).unwrap(), &mut out), Ok(()), "{bytes}");
+            assert!(out.iter().all(|b| *b == 0) && bytes as u64 <= most(zeros(bytes as u64).unwrap().len() as u64));
+        }
+        assert_eq!(zeros(24), None);
+    }
+}

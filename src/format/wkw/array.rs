@@ -1,0 +1,128 @@
+//! One mag of a layer as an array: which block of which cube a brick is.
+
+use std::sync::Arc;
+
+use super::cubes::{Block, Cube, Cubes};
+use super::mag::Extent;
+use super::morton::morton;
+use crate::codec::lz4;
+use crate::format::{Array, Census, FormatError};
+use crate::source::{Source, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region};
+
+/// One mag, of which a box is shown. Its axes are z, y, x, and the channel where there are several.
+pub(super) struct WkwArray {
+    info: ArrayInfo,
+    cubes: Arc<Cubes>,
+    /// The box in voxels of the mag, x, y, z.
+    extent: Extent,
+}
+
+/// Shape, brick grid and brick shape of the box `extent` of a mag; `None` where 63 bits do not hold its bytes, or it is empty.
+pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> {
+    let (header, [x, y, z]) = (&cubes.header, extent.size());
+    let (block, channels) = (header.block_len(), header.channels());
+    let axes = if channels > 1 { 4 } else { 3 };
+    let cut = |all: [u64; 4]| Dims::from_slice(&all[..axes]);
+    let (shape, brick) = (cut([z, y, x, channels])?, cut([block, block, block, channels])?);
+    let bytes = shape.product()?.checked_mul(header.dtype.size() as u64)?;
+    if bytes == 0 || bytes > i64::MAX as u64 {
+        return None;
+    }
+    // blocks begin at multiples of their side in the mag, not in the box
+    let mut origin = [0; MAX_AXES];
+    for (axis, at) in [2, 1, 0].into_iter().enumerate() {
+        origin[axis] = -i64::try_from(extent.low[at] % block).ok()?;
+    }
+    Some((BrickGrid::new(shape, origin, brick), brick))
+}
+
+impl WkwArray {
+    pub(super) fn new(info: ArrayInfo, cubes: Arc<Cubes>, extent: Extent) -> Self {
+        Self { info, cubes, extent }
+    }
+
+    /// The block of a brick: its x, y, z among all blocks of the mag.
+    fn block(&self, at: &Dims) -> Option<[u64; 3]> {
+        let count = self.info.grid.count();
+        if at.len() != count.len() || at.iter().zip(count.iter()).any(|(at, count)| at >= count) {
+            return None;
+        }
+        let first = self.extent.low.map(|low| low >> self.cubes.header.block_log);
+        Some([first[0] + at[2], first[1] + at[1], first[2] + at[0]])
+    }
+
+    /// The cube that a block is in, and the block's number in it.
+    fn cube(&self, block: [u64; 3]) -> (Cube, u64) {
+        let header = &self.cubes.header;
+        let at = block.map(|n| n >> header.file_log);
+        let within = block.map(|n| n & (header.file_len() - 1));
+        let first = self.extent.low.map(|low| low / header.cube_len());
+        let last = self.extent.high.map(|high| high.saturating_sub(1) / header.cube_len());
+        // no more cubes than bricks, and those can be counted
+        let number = [2, 1, 0]
+            .into_iter()
+            .fold(0u64, |number, a| number.wrapping_mul(last[a] - first[a] + 1).wrapping_add(at[a] - first[a]));
+        (Cube { at, number }, morton(within))
+    }
+
+    /// The part of a block that is shown, and where it stands in the block.
+    fn layout(&self, block: [u64; 3]) -> Layout {
+        let header = &self.cubes.header;
+        let (side, voxel, extent) = (header.block_len(), u64::from(header.voxel), &self.extent);
+        let axes = self.info.axes.len();
+        let (mut start, mut shape) = (Dims::filled(axes, 0), Dims::filled(axes, header.channels()));
+        let mut strides = Dims::filled(axes, header.dtype.size() as u64);
+        let (mut first, mut stride) = (0, voxel);
+        for (axis, a) in [(2, 0), (1, 1), (0, 2)] {
+            let begin = block[a] << header.block_log;
+            let low = begin.max(extent.low[a]);
+            start[axis] = low - extent.low[a];
+            shape[axis] = begin.saturating_add(side).min(extent.high[a]) - low;
+            strides[axis] = stride;
+            first += (low - begin) * stride;
+            stride *= side;
+        }
+        Layout { held: Region { start, shape }, first, strides }
+    }
+}
+
+impl Array for WkwArray {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        &*self.cubes.folder
+    }
+
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+        let block = self.block(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
+        let (cube, number) = self.cube(block);
+        let object = || cube.object().into();
+        Ok(match self.cubes.block(cube, number, wait)? {
+            Block::Zero => Brick::Constant(Element::zero(self.info.dtype.size())),
+            Block::Raw(offset) => Brick::Plain(Plain { object: object(), offset, layout: self.layout(block) }),
+            Block::Lz4(offset, length) => Brick::Coded(Coded {
+                object: object(),
+                offset,
+                length,
+                padding: 0,
+                decoded: self.cubes.header.block_bytes() as usize, // below 2^31
+                scratch: 0,
+                layout: self.layout(block),
+                codec: number,
+            }),
+        })
+    }
+
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let damaged = |e| FormatError::Damaged(format!("block {} of {}: {e}", coded.codec, coded.object));
+        lz4::decode(stored, out).map_err(damaged)
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        // to count the bricks all files would have to be opened
+        Ok(None)
+    }
+}

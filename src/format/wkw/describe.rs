@@ -1,0 +1,89 @@
+//! What is known of one mag, in the words that all formats share, and the keys that only this one has.
+
+use serde_json::{Value, json};
+
+use super::header::Header;
+use super::mag::{Extent, Mag};
+use super::properties::{Described, Scale};
+use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, Dims, Own};
+
+/// A mag of a layer.
+pub(super) struct Level<'a> {
+    pub described: &'a Described,
+    pub scale: Option<&'a Scale>,
+    pub mag: Mag,
+    pub path: &'a str,
+    pub header: &'a Header,
+    /// The box in voxels of mag 1.
+    pub extent: Extent,
+    /// The same in voxels of the mag, rounded outwards.
+    pub in_mag: Extent,
+}
+
+/// What is known of a mag.
+pub(super) fn of_level(
+    level: &Level<'_>,
+    lod: usize,
+    id: ArrayId,
+    grid: BrickGrid,
+    brick_shape: Dims,
+    warnings: Vec<String>,
+) -> ArrayInfo {
+    let spatial = [("z", 2), ("y", 1), ("x", 0)].map(|(name, a)| level.axis(name, a));
+    let channels = level.header.channels();
+    let channel = Axis { name: "channel".into(), unit: None, first: 0.0, step: 1.0, count: channels, spatial: false };
+    ArrayInfo {
+        id,
+        lod,
+        dtype: level.header.dtype,
+        grid,
+        brick_shape,
+        axes: spatial.into_iter().chain((channels > 1).then_some(channel)).collect(),
+        value_range: None,
+        no_value: None,
+        scaling: None,
+        codec: Some(level.header.blocks.codec()),
+        warnings,
+        own: level.own(),
+    }
+}
+
+impl Level<'_> {
+    /// Positions are those of the centres of voxels, counted from the centre of voxel 0 of mag 1 (section 6.5): so they are the
+    /// same in all mags, and what headers for other programs want.
+    fn axis(&self, name: &str, a: usize) -> Axis {
+        let (factor, scale) = (self.mag.0[a] as f64, self.scale.map_or(1.0, |scale| scale.factor[a]));
+        Axis {
+            name: name.into(),
+            unit: self.scale.map(|scale| scale.unit.clone()),
+            first: (self.in_mag.low[a] as f64 * factor + (factor - 1.0) / 2.0) * scale,
+            step: factor * scale,
+            count: self.in_mag.size()[a],
+            spatial: true,
+        }
+    }
+
+    fn own(&self) -> Own {
+        let (described, header, mag) = (self.described, self.header, self.mag.0);
+        let each = |of: &dyn Fn(&Scale, usize) -> f64| self.scale.map(|scale| [0, 1, 2].map(|a| of(scale, a)));
+        let [width, height, depth] = self.extent.size();
+        let own = [
+            ("mag", json!(mag)),
+            ("offset", json!(self.in_mag.low)),
+            ("voxel_size", json!(each(&|scale, a| scale.factor[a] * mag[a] as f64))),
+            ("unit", json!(self.scale.map(|scale| &scale.unit))),
+            // counted from the lower corner of voxel 0
+            ("lower_corner", json!(each(&|scale, a| self.in_mag.low[a] as f64 * mag[a] as f64 * scale.factor[a]))),
+            ("category", json!(described.category)),
+            ("box", json!({"topLeft": self.extent.low, "width": width, "height": height, "depth": depth})),
+            ("block_len", json!(header.block_len())),
+            ("file_len", json!(header.file_len())),
+            ("block_type", json!(header.blocks.name())),
+            ("channels", json!(header.channels())),
+            ("elementClass", json!(described.element_class)),
+            ("folder", json!(self.path)),
+            ("largestSegmentId", described.largest_segment_id.clone()),
+        ];
+        own.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
+    }
+}

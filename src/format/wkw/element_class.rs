@@ -1,0 +1,55 @@
+//! What a layer's description says of the type of its voxels (section 6.1). It is at times wrong; header.wkw has the truth.
+
+use super::header::Header;
+use crate::volume::Dtype;
+
+/// Kinds of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+/// Whether an element class, which names the bits of a whole voxel, is the one of these voxels.
+pub(super) fn is_of(class: &str, header: &Header) -> bool {
+    let kind = match header.dtype {
+        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => Kind::Unsigned,
+        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => Kind::Signed,
+        Dtype::Float32 | Dtype::Float64 => Kind::Float,
+    };
+    parse(class) == Some((kind, 8 * u32::from(header.voxel)))
+}
+
+fn parse(class: &str) -> Option<(Kind, u32)> {
+    let digits = class.find(|c: char| c.is_ascii_digit()).unwrap_or(class.len());
+    let (word, bits) = class.split_at(digits);
+    let (kind, usual) = match word {
+        "uint" => (Kind::Unsigned, None),
+        "int" => (Kind::Signed, None),
+        "float" => (Kind::Float, Some(32)),
+        "double" => (Kind::Float, Some(64)),
+        _ => return None,
+    };
+    let bits = if bits.is_empty() { usual? } else { bits.parse().ok()? };
+    Some((kind, bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::header::BlockType;
+    use super::*;
+
+    #[test]
+    fn a_class_names_the_bits_of_all_channels() {
+        let header =
+            |dtype, voxel| Header { block_log: 5, file_log: 5, blocks: BlockType::Raw, dtype, voxel, data_offset: 0 };
+        assert!(is_of("uint24", &header(Dtype::UInt8, 3)));
+        assert!(is_of("uint32", &header(Dtype::UInt16, 4)) && is_of("uint32", &header(Dtype::UInt32, 4)));
+        assert!(is_of("float", &header(Dtype::Float32, 4)) && is_of("float96", &header(Dtype::Float32, 12)));
+        assert!(is_of("double", &header(Dtype::Float64, 8)) && is_of("int64", &header(Dtype::Int64, 8)));
+        for wrong in ["uint16", "int8", "float", "", "uint", "uint8x", "uint99999999999"] {
+            assert!(!is_of(wrong, &header(Dtype::UInt8, 1)), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! The sixteen bytes that describe an array and each of its data files (section 2).
+
+use thiserror::Error;
+
+use crate::volume::Dtype;
+
+/// Bytes of a header.
+pub(super) const BYTES: usize = 16;
+/// The longest side of a data file in blocks.
+const FILE_LEN: u64 = 256;
+/// Bytes of the largest block.
+const BLOCK_BYTES: u64 = 0x7fff_ffff;
+
+/// How the blocks of a data file are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockType {
+    Raw,
+    Lz4,
+    Lz4Hc,
+}
+
+impl BlockType {
+    /// The name in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Raw => "RAW",
+            Self::Lz4 => "LZ4",
+            Self::Lz4Hc => "LZ4HC",
+        }
+    }
+
+    /// The name as a codec.
+    pub(super) fn codec(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Lz4 => "lz4",
+            Self::Lz4Hc => "lz4hc",
+        }
+    }
+}
+
+/// A valid header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub block_log: u32,
+    pub file_log: u32,
+    pub blocks: BlockType,
+    pub dtype: Dtype,
+    /// Bytes of a voxel, all channels together.
+    pub voxel: u8,
+    pub data_offset: u64,
+}
+
+/// What is wrong with a header.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(super) enum HeaderFault {
+    #[error("it does not begin with WKW")]
+    Magic,
+    #[error("version {0} is not known")]
+    Version(u8),
+    #[error("block type {0} is not known")]
+    BlockType(u8),
+    #[error("voxel type {0} is not known")]
+    VoxelType(u8),
+    #[error("a voxel of {size} bytes is no whole number of {dtype}")]
+    VoxelSize { size: u8, dtype: Dtype },
+    #[error("a block of {0} bytes is too large")]
+    Block(u64),
+    #[error("{0} blocks along each side of a file are too many")]
+    File(u64),
+}
+
+impl Header {
+    pub(super) fn parse(bytes: &[u8; BYTES]) -> Result<Self, HeaderFault> {
+        let [w, k, w2, version, logs, blocks, voxel_type, voxel, data_offset @ ..] = *bytes;
+        if [w, k, w2] != *b"WKW" {
+            return Err(HeaderFault::Magic);
+        }
+        if version != 1 {
+            return Err(HeaderFault::Version(version));
+        }
+        let blocks = match blocks {
+            1 => BlockType::Raw,
+            2 => BlockType::Lz4,
+            3 => BlockType::Lz4Hc,
+            other => return Err(HeaderFault::BlockType(other)),
+        };
+        let dtype = dtype_of(voxel_type).ok_or(HeaderFault::VoxelType(voxel_type))?;
+        if voxel == 0 || usize::from(voxel) % dtype.size() != 0 {
+            return Err(HeaderFault::VoxelSize { size: voxel, dtype });
+        }
+        let data_offset = u64::from_le_bytes(data_offset);
+        let (block_log, file_log) = (u32::from(logs & 15), u32::from(logs >> 4));
+        let header = Self { block_log, file_log, blocks, dtype, voxel, data_offset };
+        if header.block_bytes() > BLOCK_BYTES {
+            return Err(HeaderFault::Block(header.block_bytes()));
+        }
+        if header.file_len() > FILE_LEN {
+            return Err(HeaderFault::File(header.file_len()));
+        }
+        Ok(header)
+    }
+
+    /// Voxels along a side of a block.
+    pub(super) fn block_len(&self) -> u64 {
+        1 << self.block_log
+    }
+
+    /// Blocks along a side of a data file.
+    pub(super) fn file_len(&self) -> u64 {
+        1 << self.file_log
+    }
+
+    /// Voxels along a side of a data file.
+    pub(super) fn cube_len(&self) -> u64 {
+        1 << (self.block_log + self.file_log)
+    }
+
+    /// Blocks of a data file.
+    pub(super) fn blocks_of_file(&self) -> u64 {
+        1 << (3 * self.file_log)
+    }
+
+    /// Bytes of a block's voxels; no more than 2^53.
+    pub(super) fn block_bytes(&self) -> u64 {
+        u64::from(self.voxel) << (3 * self.block_log)
+    }
+
+    /// Values of a voxel.
+    pub(super) fn channels(&self) -> u64 {
+        u64::from(self.voxel) / self.dtype.size() as u64
+    }
+
+    /// Bytes from the beginning of a compressed data file to the end of its jump table.
+    pub(super) fn table_end(&self) -> u64 {
+        BYTES as u64 + 8 * self.blocks_of_file()
+    }
+
+    /// Whether a data file with this header belongs to an array with that one: all but how its blocks are stored (section 3).
+    pub(super) fn agrees_with(&self, array: &Self) -> bool {
+        let of = |header: &Self| (header.block_log, header.file_log, header.dtype, header.voxel);
+        of(self) == of(array)
+    }
+}
+
+/// Codes beyond 6 are not in the published text, but every implementation has them.
+fn dtype_of(code: u8) -> Option<Dtype> {
+    Some(match code {
+        1 => Dtype::UInt8,
+        2 => Dtype::UInt16,
+        3 => Dtype::UInt32,
+        4 => Dtype::UInt64,
+        5 => Dtype::Float32,
+        6 => Dtype::Float64,
+        7 => Dtype::Int8,
+        8 => Dtype::Int16,
+        9 => Dtype::Int32,
+        10 => Dtype::Int64,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(version: u8, logs: u8, blocks: u8, voxel_type: u8, voxel: u8) -> [u8; BYTES] {
+        [b'W', b'K', b'W', version, logs, blocks, voxel_type, voxel, 16, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    #[test]
+    fn a_header_says_what_its_bytes_say() {
+        let header = Header::parse(&bytes(1, 0x55, 2, 1, 3)).unwrap();
+        assert_eq!((header.block_len(), header.file_len(), header.cube_len()), (32, 32, 1024));
+        assert_eq!((header.dtype, header.channels(), header.block_bytes()), (Dtype::UInt8, 3, 98_304));
+        assert_eq!((header.blocks.name(), header.data_offset, header.table_end()), ("LZ4", 16, 262_160));
+        let sizes: Vec<_> = (1..=10).map(|code| dtype_of(code).unwrap().size()).collect();
+        assert_eq!(sizes, [1, 2, 4, 8, 4, 8, 1, 2, 4, 8]);
+    }
+
+    #[test]
+    fn what_no_reader_can_use_is_refused() {
+        let fault = |bytes| Header::parse(&bytes).unwrap_err();
+        assert_eq!(fault([0; BYTES]), HeaderFault::Magic);
+        assert_eq!(fault(bytes(0, 0x55, 1, 1, 1)), HeaderFault::Version(0));
+        assert_eq!(fault(bytes(2, 0x55, 1, 1, 1)), HeaderFault::Version(2));
+        assert_eq!(fault(bytes(1, 0x55, 0, 1, 1)), HeaderFault::BlockType(0));
+        assert_eq!(fault(bytes(1, 0x55, 4, 1, 1)), HeaderFault::BlockType(4));
+        assert_eq!(fault(bytes(1, 0x55, 1, 0, 1)), HeaderFault::VoxelType(0));
+        assert_eq!(fault(bytes(1, 0x55, 1, 11, 1)), HeaderFault::VoxelType(11));
+        assert_eq!(fault(bytes(1, 0x55, 1, 1, 0)), HeaderFault::VoxelSize { size: 0, dtype: Dtype::UInt8 });
+        assert_eq!(fault(bytes(1, 0x55, 1, 2, 3)), HeaderFault::VoxelSize { size: 3, dtype: Dtype::UInt16 });
+        assert_eq!(fault(bytes(1, 0xff, 1, 1, 1)), HeaderFault::Block(1 << 45));
+        assert_eq!(fault(bytes(1, 0x95, 1, 1, 1)), HeaderFault::File(512));
+        assert!(Header::parse(&bytes(1, 0x8a, 1, 1, 1)).is_ok());
+    }
+}

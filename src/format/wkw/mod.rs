@@ -1,0 +1,140 @@
+//! WKW (webKNOSSOS): microscopy volumes and segmentations in cubes of blocks, at several magnifications.
+//!
+//! A dataset is a folder. [`properties`] reads its description in all dialects, or [`disk`] finds out what can be known
+//! without one; [`layers`] looks for the mags of each layer and makes arrays of them. An [`array`] knows which block of which
+//! cube a brick is, [`cubes`] where the block lies in its file. Nothing is allocated by the word of a file alone, and no jump
+//! table is read as a whole.
+//!
+//! The sections that comments name are those of the description of the format.
+
+mod array;
+mod cubes;
+mod describe;
+mod disk;
+mod element_class;
+mod header;
+mod layers;
+mod mag;
+mod morton;
+mod properties;
+mod recognise;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Dataset, Format, FormatError, HiddenLayer, Layer};
+use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::volume::DatasetInfo;
+use layers::{Opening, Outcome};
+use properties::Properties;
+
+/// The format.
+pub struct Wkw;
+
+impl Format for Wkw {
+    fn name(&self) -> &'static str {
+        "wkw"
+    }
+
+    fn is_folder(&self, folder: &Path) -> bool {
+        recognise::is_dataset(folder)
+    }
+
+    fn folder_file(&self) -> Option<&'static str> {
+        Some(properties::FILE)
+    }
+
+    fn open_folder(&self, folder: Arc<dyn Folder>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
+        Ok(Box::new(Volume::open(folder, index)?))
+    }
+}
+
+/// An open dataset.
+struct Volume {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+    hidden: Vec<HiddenLayer>,
+    /// All folders that anything was read from.
+    folders: Vec<Arc<dyn Folder>>,
+}
+
+impl Volume {
+    fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+        let properties = properties_of(&*folder)?;
+        let mut opening = Opening {
+            folder: Arc::clone(&folder),
+            cache,
+            scale: properties.scale,
+            cubes: Vec::new(),
+            arrays: Vec::new(),
+            watched: vec![folder],
+            warnings: properties.warnings,
+        };
+        let (mut layers, mut hidden, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+        for described in &properties.layers {
+            if !names.insert(&described.name) {
+                opening.warnings.push(format!("there are two layers called {}", described.name));
+            }
+            match opening.layer(described) {
+                Outcome::Shown(layer) => layers.push(layer),
+                Outcome::Hidden(layer) => hidden.push(layer),
+            }
+        }
+        let Opening { cubes, watched: mut folders, warnings, .. } = opening;
+        folders.extend(cubes.iter().map(|cubes| Arc::clone(&cubes.folder)));
+        let info = DatasetInfo { version: "1".into(), warnings, own: properties.json, ..DatasetInfo::default() };
+        Ok(Self { info, layers, hidden, folders })
+    }
+}
+
+/// The description of a dataset, or what its folders say if there is none that can be read (section 6.8).
+fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
+    let read = match read_description(folder) {
+        Err(SourceError::Changed) => return Err(SourceError::Changed.into()),
+        read => read.map_err(|e| e.to_string()),
+    };
+    let described = read.and_then(|text| text.map(|text| Properties::parse(&text)).transpose());
+    let fault = match described {
+        Ok(Some(properties)) => return Ok(properties),
+        Ok(None) => None,
+        Err(why) => Some(format!("{} cannot be read ({why})", properties::FILE)),
+    };
+    let layers = disk::layers(folder)?;
+    match (fault, layers.is_empty()) {
+        (Some(why), true) => Err(FormatError::Damaged(format!("{why}, and no folder has mags"))),
+        (None, true) => Err(FormatError::NotThisFormat("no folder has mags with a header.wkw".into())),
+        (fault, false) => {
+            let warning = fault.map(|why| format!("{why}: what is shown is what the folders have"));
+            Ok(Properties { layers, warnings: warning.into_iter().collect(), ..Properties::default() })
+        }
+    }
+}
+
+/// The text of the description; cut where no text is that long, so that it is none.
+fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
+    let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
+    let mut text = vec![0; length.min(properties::LONGEST) as usize];
+    Ok(folder.read_at(properties::FILE, 0, &mut text, Wait::Yes)?.then_some(text))
+}
+
+impl Dataset for Volume {
+    fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    fn hidden(&self) -> &[HiddenLayer] {
+        &self.hidden
+    }
+
+    fn is_changed(&self) -> bool {
+        // all of them are asked: each then knows for itself
+        self.folders.iter().filter(|folder| folder.is_changed()).count() > 0
+    }
+}

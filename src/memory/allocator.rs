@@ -1,0 +1,21 @@
+//! The C library's allocator, told to give memory back.
+
+#![allow(unsafe_code)]
+
+/// Blocks from this size on are maps of their own, which go back to the system when they are freed. Left to itself the allocator
+/// raises this limit to the largest block that it has seen.
+const MAPPED: i32 = 128 << 10;
+
+/// Keeps the allocator from holding on to memory: it makes an arena for every other thread, and what one thread frees in the arena
+/// of another is used again by neither.
+///
+/// To be called before there are threads. Without effect where the C library is not glibc.
+pub fn be_modest() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: mallopt only sets parameters of the allocator, here to values within their ranges, and there is no other thread
+    // that could be allocating.
+    unsafe {
+        nix::libc::mallopt(nix::libc::M_ARENA_MAX, 2);
+        nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, MAPPED);
+    }
+}

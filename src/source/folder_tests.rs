@@ -1,0 +1,151 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use super::*;
+
+fn folder_of(root: &Path) -> Arc<LocalFolder> {
+    let links = Arc::new(Links::below(root, false));
+    Folders::new(links, Arc::default()).open(root).unwrap()
+}
+
+fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+    let Some(length) = folder.len(name)? else { return Ok(None) };
+    let mut out = vec![0; length as usize];
+    Ok(folder.read_at(name, 0, &mut out, Wait::Yes)?.then_some(out))
+}
+
+fn sample() -> (tempfile::TempDir, Arc<LocalFolder>) {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join("a")).unwrap();
+    fs::write(root.path().join("a/x"), b"0123").unwrap();
+    let folder = folder_of(root.path());
+    (root, folder)
+}
+
+#[test]
+fn only_what_is_not_there_is_missing() {
+    let (root, folder) = sample();
+    assert_eq!(read(&*folder, "a/x"), Ok(Some(b"0123".to_vec())));
+    assert_eq!(read(&*folder, "a/y"), Ok(None));
+    assert_eq!(read(&*folder, "b/x"), Ok(None));
+    for name in ["a", "a/x/y", "", "/etc/passwd", "../x", "a/../a/x", "a//x", "./a/x"] {
+        assert!(matches!(read(&*folder, name), Err(SourceError::Io { .. })), "{name}");
+    }
+    let mut out = [0; 3];
+    assert!(matches!(folder.read_at("a/x", 2, &mut out, Wait::Yes), Err(SourceError::TooShort { size: 4, .. })));
+    assert!(matches!(folder.read_at("a/x", u64::MAX, &mut out, Wait::Yes), Err(SourceError::TooShort { .. })));
+    let made = std::process::Command::new("mkfifo").arg(root.path().join("a/pipe")).status();
+    if made.is_ok_and(|status| status.success()) {
+        assert!(matches!(read(&*folder, "a/pipe"), Err(SourceError::Io { .. })), "a pipe keeps nobody waiting");
+    }
+}
+
+#[test]
+fn nothing_is_opened_where_nothing_may_wait() {
+    let (_root, folder) = sample();
+    let mut out = [0; 4];
+    assert_eq!(folder.read_at("a/x", 0, &mut out, Wait::No), Err(SourceError::WouldBlock));
+    assert_eq!(folder.read_at("a/y", 0, &mut out, Wait::No), Err(SourceError::WouldBlock));
+    assert_eq!((read(&*folder, "a/x").unwrap().unwrap().len(), read(&*folder, "a/y")), (4, Ok(None)));
+    assert!(matches!(folder.read_at("a/x", 0, &mut out, Wait::No), Ok(true) | Err(SourceError::WouldBlock)));
+    assert_eq!(folder.read_at("a/y", 0, &mut out, Wait::No), Ok(false));
+}
+
+#[test]
+fn links_are_followed_below_the_source_only() {
+    let (root, folder) = sample();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("x"), b"secret").unwrap();
+    symlink("x", root.path().join("a/in")).unwrap();
+    symlink(outside.path().join("x"), root.path().join("a/out")).unwrap();
+    symlink("nowhere", root.path().join("a/dangling")).unwrap();
+    symlink("a", root.path().join("b")).unwrap();
+    symlink(outside.path(), root.path().join("c")).unwrap();
+    symlink("nowhere", root.path().join("d")).unwrap();
+    assert_eq!(read(&*folder, "a/in"), Ok(Some(b"0123".to_vec())));
+    assert_eq!(read(&*folder, "b/x"), Ok(Some(b"0123".to_vec())));
+    assert_eq!(read(&*folder, "b/y"), Ok(None));
+    for name in ["a/out", "a/dangling", "c/x", "d/x"] {
+        assert!(matches!(read(&*folder, name), Err(SourceError::Io { .. })), "{name}");
+    }
+    assert_eq!(folder.folder("b").unwrap().identity(), folder.folder("a/").unwrap().identity());
+    let why = |path: &str| folder.folder(path).err();
+    symlink("loop", root.path().join("loop")).unwrap();
+    assert_eq!(why("c"), Some(NoFolder::Outside));
+    assert_eq!(why(".."), Some(NoFolder::Outside));
+    assert_eq!(why("/"), Some(NoFolder::Outside));
+    assert_eq!(why("d"), Some(NoFolder::Absent));
+    assert_eq!(why("loop"), Some(NoFolder::Loop));
+    assert_eq!(why("a/x"), Some(NoFolder::NotAFolder));
+}
+
+#[test]
+fn a_file_that_changes_makes_the_folder_changed() {
+    type Change = fn(&Path);
+    let changes: [Change; 3] = [
+        |x| fs::write(x, b"01234").unwrap(),
+        |x| fs::remove_file(x).unwrap(),
+        |x| {
+            fs::write(x.with_extension("new"), b"0123").unwrap();
+            fs::rename(x.with_extension("new"), x).unwrap();
+        },
+    ];
+    for change in changes {
+        let (root, folder) = sample();
+        let inner = folder.folder("a").unwrap();
+        assert!(read(&*folder, "a/x").is_ok() && read(&*inner, "x").is_ok() && !folder.is_changed());
+        change(&root.path().join("a/x"));
+        assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Wait::Yes), Err(SourceError::Changed));
+        assert_eq!(folder.unchanged(), Err(SourceError::Changed));
+        assert_eq!(read(&*folder, "a/other"), Err(SourceError::Changed));
+        assert!(inner.is_changed() && inner.unchanged().is_err(), "a look notices it, too");
+    }
+}
+
+#[test]
+fn a_file_that_was_closed_meanwhile_is_known_again() {
+    let (root, folder) = sample();
+    assert!(read(&*folder, "a/x").is_ok());
+    for n in 0..200 {
+        fs::write(root.path().join(format!("a/{n}")), b"x").unwrap();
+        assert!(read(&*folder, &format!("a/{n}")).is_ok());
+    }
+    let open = fs::read_dir("/proc/self/fd").unwrap().filter(|fd| {
+        let target = fs::read_link(fd.as_ref().unwrap().path());
+        target.is_ok_and(|target| target.starts_with(root.path()))
+    });
+    assert!(open.count() <= 128);
+    fs::write(root.path().join("a/x"), b"other").unwrap();
+    assert_eq!(read(&*folder, "a/x"), Err(SourceError::Changed));
+}
+
+#[test]
+fn a_hole_does_not_last() {
+    let (root, folder) = sample();
+    let looking = folder.folder("a").unwrap();
+    assert_eq!((read(&*folder, "a/y"), read(&*looking, "y")), (Ok(None), Ok(None)));
+    fs::write(root.path().join("a/y"), b"late").unwrap();
+    assert!(looking.is_changed());
+    std::thread::sleep(Duration::from_millis(1100));
+    assert_eq!(read(&*folder, "a/y"), Err(SourceError::Changed));
+    assert!(folder.is_changed());
+}
+
+#[test]
+fn entries_are_listed_by_kind() {
+    let (root, folder) = sample();
+    symlink("a", root.path().join("link")).unwrap();
+    fs::write(root.path().join("file"), b"").unwrap();
+    let mut all = Vec::new();
+    folder
+        .list("", &mut |name, kind| {
+            all.push((name.to_owned(), kind));
+            true
+        })
+        .unwrap();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [("a", EntryKind::Folder), ("file", EntryKind::File), ("link", EntryKind::Link)];
+    assert_eq!(all, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    assert_eq!(folder.list("nothing", &mut |_, _| panic!("an entry")), Ok(()));
+}
