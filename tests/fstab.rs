@@ -127,8 +127,11 @@ fn all_lines_are_mounted_but_those_with_noauto() {
     succeeded(&table.mount(&["-a"]));
     assert_eq!(mounted_name(&table.point()), None);
     table.write("ro");
-    succeeded(&table.mount(&["-a"]));
-    table.shows_its_source();
+    for _ in 0..2 {
+        // the second time there is nothing to do, which is no failure
+        succeeded(&table.mount(&["-a"]));
+        table.shows_its_source();
+    }
 }
 
 #[test]
@@ -137,10 +140,9 @@ fn options_that_every_mount_has_are_accepted() {
     for options in [
         "defaults",
         "rw,dev,suid,exec",
-        "ro,noatime,nodiratime",
-        "ro,relatime,nosuid,nodev,noexec",
+        "ro,nosuid,nodev,noexec",
         "user,noauto",
-        "users,async,nofail,comment=ours,X-mount.mkdir,x-systemd.requires=/",
+        "_netdev,nofail,comment=ours,X-mount.mkdir,x-systemd.requires=/",
     ] {
         table.write(options);
         succeeded(&table.mount(&[table.point().to_str().unwrap()]));
@@ -153,7 +155,9 @@ fn options_that_every_mount_has_are_accepted() {
 #[test]
 fn an_option_that_is_not_known_is_refused_by_name() {
     let Some(table) = Table::new() else { return };
-    for (options, named) in [("ro,unheard_of", "unheard_of"), ("ro,uid=1", "uid=1"), ("cache_size=much", "much")] {
+    for (options, named) in
+        [("ro,unheard_of", "unheard_of"), ("ro,uid=1", "uid=1"), ("ro,noatime", "noatime"), ("cache_size=much", "much")]
+    {
         table.write(options);
         let output = table.mount(&[table.point().to_str().unwrap()]);
         assert!(!output.status.success(), "{options}");

@@ -127,6 +127,10 @@ pub struct MountArgs {
     #[arg(long)]
     pub follow_links: bool,
 
+    /// mount(8) calls: a line of /etc/fstab that is mounted already is no failure
+    #[arg(long, hide = true)]
+    pub called_by_mount: bool,
+
     /// Options as /etc/fstab has them, with commas between
     ///
     /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without one, since the
@@ -190,13 +194,16 @@ impl Cli {
     }
 }
 
+/// What [`with_command_word`] adds, so that the command knows who calls.
+const BY_MOUNT: &str = "--called-by-mount";
+
 /// Puts the word `mount` where mount(8) leaves it out: before two or more plain arguments the first of which is no command.
 fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let plain = plain_arguments(&cli, args.get(1..).unwrap_or_default());
     let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
     if plain.len() >= 2 && !command(plain[0]) {
-        args.insert(1, "mount".into());
+        args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
     }
     args
 }

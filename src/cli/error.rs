@@ -52,8 +52,15 @@ pub enum CliError {
         outer: PathBuf,
     },
     /// There is a volfs mount at MOUNTPOINT.
-    #[error("{mountpoint} shows {source_path} already; to mount anew type: volfs umount {mountpoint}", mountpoint = path(.0), source_path = path(.1))]
-    AlreadyMounted(PathBuf, PathBuf),
+    #[error("{at} shows {what} already; to mount anew type: volfs umount {at}", at = path(.mountpoint), what = path(.shown))]
+    AlreadyMounted {
+        /// Where.
+        mountpoint: PathBuf,
+        /// What was to be shown there.
+        wanted: PathBuf,
+        /// What is shown there.
+        shown: PathBuf,
+    },
     /// There is another mount at MOUNTPOINT.
     #[error("{place} is the mount point of {name} already; give another folder", place = path(.0), name = text(.1))]
     ForeignMount(PathBuf, String),
@@ -232,7 +239,7 @@ mod tests {
         let errors = [
             CliError::Source { typed: odd.clone(), error: io::Error::from_raw_os_error(2) },
             CliError::Mountpoint(odd.clone(), io::Error::from_raw_os_error(2)),
-            CliError::AlreadyMounted(odd.clone(), odd.clone()),
+            CliError::AlreadyMounted { mountpoint: odd.clone(), wanted: odd.clone(), shown: odd.clone() },
             CliError::Busy(odd.clone(), vec!["cat (process 7)".into()]),
             CliError::NotMounted(odd.clone(), Some(odd.clone())),
             CliError::NotOurs(odd, "tmp\nfs".into()),

@@ -31,7 +31,12 @@ const HEAD: u64 = 16;
 /// # Errors
 /// [`CliError`]: what stands in the way.
 pub fn run(args: MountArgs) -> Result<(), CliError> {
-    let plan = Plan::make(args)?;
+    let by_mount = args.called_by_mount;
+    let plan = match Plan::make(args) {
+        // mount -a finds it hard to see that this is the source of its line
+        Err(CliError::AlreadyMounted { wanted, shown, .. }) if by_mount && wanted == shown => return Ok(()),
+        plan => plan?,
+    };
     be_modest();
     if plan.foreground {
         return plan.serve(None);

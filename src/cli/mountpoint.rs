@@ -37,7 +37,7 @@ pub fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
 /// [`CliError`]: what is wrong with the folder.
 pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     let refused = |error| CliError::Mountpoint(typed.to_owned(), error);
-    let place = clear(&locate(typed, &mounts()?).map_err(refused)?)?;
+    let place = clear(&locate(typed, &mounts()?).map_err(refused)?, source)?;
     let metadata = fs::metadata(&place).map_err(refused)?;
     if !metadata.is_dir() {
         return Err(CliError::NotAFolder(place));
@@ -64,7 +64,7 @@ pub fn mounts() -> Result<Vec<Mount>, CliError> {
 }
 
 /// The place, with nothing mounted on it. A mount there is taken away only if it is ours, and dead beyond doubt.
-fn clear(place: &Path) -> Result<PathBuf, CliError> {
+fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
     loop {
         let mounts = mounts()?;
         let Some(mount) = mountinfo::topmost(&mounts, place) else { return Ok(place.to_owned()) };
@@ -72,7 +72,11 @@ fn clear(place: &Path) -> Result<PathBuf, CliError> {
             return Err(CliError::ForeignMount(place.to_owned(), mount.name.to_string_lossy().into_owned()));
         }
         if status::ask(place, PATIENCE) != Answer::Dead {
-            return Err(CliError::AlreadyMounted(place.to_owned(), mountinfo::source_of(mount).to_owned()));
+            return Err(CliError::AlreadyMounted {
+                mountpoint: place.to_owned(),
+                wanted: source.to_owned(),
+                shown: mountinfo::source_of(mount).to_owned(),
+            });
         }
         clear_dead(place)?;
     }

@@ -42,7 +42,7 @@ pub enum MountError {
     #[error(transparent)]
     Source(#[from] CatalogError),
     /// The kernel or fusermount3 refuses.
-    #[error("cannot mount at {}: {error}", mountpoint.display())]
+    #[error("cannot mount at {}: {}", mountpoint.display(), error.to_string().trim_end())]
     Refused {
         /// Where the mount was to be.
         mountpoint: PathBuf,

@@ -21,6 +21,9 @@ pub enum UnmountError {
     /// There is no mount.
     #[error("nothing is mounted there")]
     NotMounted,
+    /// The helper knows of no mount that this user may take away.
+    #[error("another user has mounted it; unmount as that user or as root")]
+    NotOurs,
     /// Ordinary users need a program that is not here.
     #[error("{HELPER} was not found; install fuse3, or unmount as root")]
     NoHelper,
@@ -67,8 +70,12 @@ fn from_words(words: &str) -> UnmountError {
     if line.contains("busy") {
         return UnmountError::Busy;
     }
-    let known = line.starts_with(HELPER);
-    UnmountError::Refused(if known { line.to_owned() } else { format!("{HELPER}: {line}") })
+    if line.ends_with("not found in /etc/mtab") {
+        return UnmountError::NotOurs;
+    }
+    // it calls itself by its path
+    let reason = line.split_once(&format!("{HELPER}: ")).map_or(line, |(_, reason)| reason);
+    UnmountError::Refused(format!("{HELPER}: {reason}"))
 }
 
 #[cfg(test)]
@@ -78,8 +85,9 @@ mod tests {
     #[test]
     fn the_helpers_words_are_understood() {
         assert_eq!(from_words("fusermount3: failed to unmount /mnt: Device or resource busy\n"), UnmountError::Busy);
-        let denied = "fusermount3: entry for /mnt not found in /etc/mtab";
-        assert_eq!(from_words(denied), UnmountError::Refused(denied.into()));
+        assert_eq!(from_words("/usr/bin/fusermount3: entry for /mnt not found in /etc/mtab\n"), UnmountError::NotOurs);
+        let other = UnmountError::Refused("fusermount3: bad mount point /mnt".into());
+        assert_eq!(from_words("/usr/bin/fusermount3: bad mount point /mnt"), other);
         assert_eq!(from_words(""), UnmountError::Refused("fusermount3: it gives no reason".into()));
     }
 
