@@ -10,6 +10,7 @@ mod handles;
 mod ino;
 pub mod mountinfo;
 mod names;
+mod reports;
 mod spot;
 mod status;
 mod tree;
@@ -17,7 +18,6 @@ pub mod unmount;
 mod xattr;
 
 use std::ffi::OsStr;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,31 +29,24 @@ pub use error::FsError;
 pub use handles::FolderEntry;
 pub use ino::Ino;
 
-use crate::array::{Gate, ReadError, Reader, Request};
-use crate::cache::BrickCache;
+use crate::array::{Means, ReadError, Reader, Request};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
-use crate::format::FormatError;
 use crate::logging::Recent;
-use crate::memory::{Buffer, Buffers};
+use crate::memory::Buffer;
 use crate::pool::{Lane, Pool};
 use crate::source::{IndexCache, Wait};
 use crate::view::{ArrayFile, Content};
-use crate::volume::ArrayId;
 use handles::{Handle, Handles, OpenFile};
+use reports::Reports;
 use tree::Tree;
 
 /// Memory for tables of where bricks lie, all datasets together: room for one of 32 MiB in order.
 const INDEX_BYTES: usize = 41 << 20;
 /// Buffers that wait to be used again.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// Memory that decoders may need at a time.
-const DECODE_BYTES: usize = 256 << 20;
 /// Datasets whose file numbers are remembered.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-/// Damaged bricks and objects that are remembered, so that each is reported once.
-const REPORTED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-
 /// How a mount behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -108,7 +101,7 @@ pub struct Volfs {
     counters: Arc<Counters>,
     handles: Handles,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
-    reported: Mutex<LruCache<(ArrayId, u64), ()>>,
+    reports: Reports,
     log: Arc<Recent>,
     started: Instant,
     started_at: SystemTime,
@@ -123,12 +116,10 @@ impl Volfs {
         let counters: Arc<Counters> = Arc::default();
         let index = IndexCache::new(INDEX_BYTES);
         let catalog = Catalog::new(&options.source, options.follow_links, index, Arc::clone(&counters))?;
-        let bound = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let cache = BrickCache::new(bound, Arc::clone(&counters));
+        let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
+        let means = Means { cache, idle: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
-        let gate = Gate::new(options.threads, DECODE_BYTES);
-        let buffers = Buffers::new(IDLE_BUFFERS);
-        let reader = Reader::new(cache, gate, Arc::clone(&pool), buffers, Arc::clone(&counters));
+        let reader = means.reader(Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {
             options,
             catalog: Arc::new(catalog),
@@ -137,7 +128,7 @@ impl Volfs {
             counters,
             handles: Handles::default(),
             trees: Mutex::new(LruCache::new(TREES)),
-            reported: Mutex::new(LruCache::new(REPORTED)),
+            reports: Reports::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -289,24 +280,10 @@ impl Volfs {
         self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
     }
 
-    /// One line in the log for each brick that cannot be read, or for all that one object holds, and the error that the client gets.
+    /// A line in the log, and the error that the client gets.
     fn report(&self, handle: &Handle, error: &ReadError) -> FsError {
-        let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle else {
-            return FsError::Io;
-        };
-        let info = file.array().info();
-        let what = match &error.cause {
-            FormatError::DamagedObject(_) | FormatError::Source(_) => {
-                let mut hasher = DefaultHasher::new();
-                error.cause.to_string().hash(&mut hasher);
-                hasher.finish()
-            }
-            _ => info.grid.count().linear_of(&error.brick),
-        };
-        let known = self.reported.lock().unwrap_or_else(PoisonError::into_inner).put((info.id, what), ());
-        if known.is_none() {
-            let layer = of.open.dataset.layers().get(of.layer).map_or("", |layer| &layer.name);
-            log::warn!("{}: layer {layer}, lod {}, {error}", of.open.path, info.lod);
+        if let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle {
+            self.reports.add(of, file.array().info(), error);
         }
         FsError::Io
     }
