@@ -19,12 +19,14 @@ cd "$repo"
 check cargo fmt --check
 check cargo clippy --all-targets -- -D warnings
 check cargo test
+check ./scripts/make_docs.sh
 
 why=$(why_no_fuse)
 step "Summary"
 say "cargo fmt      passed"
 say "cargo clippy   passed"
 say "cargo test     passed"
+say "manual pages   made, and the completions"
 if [ -n "$why" ]; then
     say "mount tests    SKIPPED: $why"
 else
