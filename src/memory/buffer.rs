@@ -1,11 +1,12 @@
 //! Byte buffers that go back to where they came from.
 //!
 //! A brick is large, so that each would be mapped anew and cost a page fault for every 4 KiB; and an allocator that keeps
-//! such blocks for itself makes the daemon larger than its bound. So large buffers are anonymous maps of their own, and a few
-//! of them wait for the next use.
+//! such blocks for itself makes the daemon larger than its bound: it has a heap for every few threads, and bricks come and go on
+//! all of them. So large buffers are anonymous maps of their own, and a few of all but the smallest wait for the next use.
 
+use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
 
@@ -16,8 +17,60 @@ const PAGE: usize = 4096;
 /// A place where buffers wait to be used again.
 #[derive(Default)]
 pub struct Buffers {
-    idle: Mutex<Vec<MmapMut>>,
+    idle: Mutex<Idle>,
     bound: usize,
+}
+
+/// Memory that waits, by size.
+#[derive(Default)]
+struct Idle {
+    sizes: HashMap<usize, Waiting>,
+    bytes: usize,
+    clock: u64,
+}
+
+/// Memory of one size, never none, and when the last of it came.
+#[derive(Default)]
+struct Waiting {
+    since: u64,
+    memory: Vec<Memory>,
+}
+
+impl Idle {
+    fn take(&mut self, size: usize) -> Option<Memory> {
+        let waiting = self.sizes.get_mut(&size)?;
+        let memory = waiting.memory.pop();
+        if waiting.memory.is_empty() {
+            self.sizes.remove(&size);
+        }
+        self.bytes -= if memory.is_some() { size } else { 0 };
+        memory
+    }
+
+    /// Keeps `memory`, and gives back what there is no room for: first of sizes that are no longer asked for, and what has waited
+    /// longest.
+    fn put(&mut self, memory: Memory, bound: usize) -> Vec<Memory> {
+        let size = memory.size();
+        let mut dropped = Vec::new();
+        while self.bytes + size > bound {
+            let longest = |(other, waiting): &(&usize, &mut Waiting)| (**other == size, waiting.since);
+            let Some((&other, waiting)) = self.sizes.iter_mut().min_by_key(longest) else {
+                dropped.push(memory);
+                return dropped;
+            };
+            dropped.push(waiting.memory.remove(0));
+            if waiting.memory.is_empty() {
+                self.sizes.remove(&other);
+            }
+            self.bytes -= other;
+        }
+        self.clock += 1;
+        let waiting = self.sizes.entry(size).or_default();
+        waiting.since = self.clock;
+        waiting.memory.push(memory);
+        self.bytes += size;
+        dropped
+    }
 }
 
 impl Buffers {
@@ -30,46 +83,50 @@ impl Buffers {
     /// A buffer of `len` bytes. Its content is arbitrary (zeros, or what an earlier user left).
     #[must_use]
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
-        let memory = if len < MAPPED { Memory::heap(len) } else { self.mapped(len) };
+        let size = if len < PAGE { len } else { len.next_multiple_of(PAGE) };
+        let waiting = if len < PAGE { None } else { self.idle().take(size) };
+        let memory = waiting.unwrap_or_else(|| if size < MAPPED { Memory::heap(size) } else { Memory::mapped(size) });
         Buffer { memory, len, home: Arc::clone(self) }
     }
 
-    fn mapped(&self, len: usize) -> Memory {
-        let size = len.next_multiple_of(PAGE);
-        let waiting = {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            idle.iter().rposition(|map| map.len() == size).map(|at| idle.swap_remove(at))
-        };
-        match waiting.map_or_else(|| MmapMut::map_anon(size), Ok) {
-            Ok(map) => Memory::Map(Some(map)),
-            // the kernel has no more maps to give: the allocator knows what to do then
-            Err(_) => Memory::heap(len),
+    fn give_back(&self, memory: Memory) {
+        if memory.size() >= PAGE {
+            let dropped = self.idle().put(memory, self.bound);
+            drop(dropped); // unmapping takes its time: not under the lock
         }
     }
 
-    fn give_back(&self, map: MmapMut) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        // what waits longest goes first, so that sizes no longer asked for do not stay
-        let mut dropped = Vec::new();
-        while !idle.is_empty() && idle.iter().map(|m| m.len()).sum::<usize>() + map.len() > self.bound {
-            dropped.push(idle.remove(0));
-        }
-        if map.len() <= self.bound {
-            idle.push(map);
-        }
-        drop(idle); // unmapping takes its time: not under the lock
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 enum Memory {
     Heap(Box<[u8]>),
-    /// Always there, until the buffer is dropped.
-    Map(Option<MmapMut>),
+    Map(MmapMut),
 }
 
 impl Memory {
-    fn heap(len: usize) -> Self {
-        Self::Heap(vec![0; len].into_boxed_slice())
+    fn heap(size: usize) -> Self {
+        Self::Heap(vec![0; size].into_boxed_slice())
+    }
+
+    fn mapped(size: usize) -> Self {
+        // if the kernel has no more maps to give, the allocator knows what to do
+        MmapMut::map_anon(size).map_or_else(|_| Self::heap(size), Self::Map)
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Heap(bytes) => bytes.len(),
+            Self::Map(map) => map.len(),
+        }
+    }
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Heap(Box::default())
     }
 }
 
@@ -84,10 +141,7 @@ impl Buffer {
     /// Bytes of memory that the buffer takes.
     #[must_use]
     pub fn weight(&self) -> usize {
-        match &self.memory {
-            Memory::Heap(bytes) => bytes.len(),
-            Memory::Map(map) => map.as_ref().map_or(0, |map| map.len()),
-        }
+        self.memory.size()
     }
 
     /// Makes the buffer shorter; its memory stays.
@@ -102,7 +156,7 @@ impl Deref for Buffer {
     fn deref(&self) -> &[u8] {
         let bytes: &[u8] = match &self.memory {
             Memory::Heap(bytes) => bytes,
-            Memory::Map(map) => map.as_deref().unwrap_or_default(),
+            Memory::Map(map) => map,
         };
         &bytes[..self.len]
     }
@@ -112,7 +166,7 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         let bytes: &mut [u8] = match &mut self.memory {
             Memory::Heap(bytes) => bytes,
-            Memory::Map(map) => map.as_deref_mut().unwrap_or_default(),
+            Memory::Map(map) => map,
         };
         &mut bytes[..self.len]
     }
@@ -120,11 +174,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Memory::Map(map) = &mut self.memory
-            && let Some(map) = map.take()
-        {
-            self.home.give_back(map);
-        }
+        self.home.give_back(std::mem::take(&mut self.memory));
     }
 }
 
@@ -135,7 +185,7 @@ mod tests {
     #[test]
     fn large_buffers_are_used_again_within_the_bound() {
         let buffers = Buffers::new(1 << 20);
-        let idle = |b: &Arc<Buffers>| b.idle.lock().unwrap().iter().map(|m| m.len()).sum::<usize>();
+        let idle = |b: &Arc<Buffers>| b.idle().bytes;
         let (one, two) = (buffers.take(600 << 10), buffers.take(600 << 10));
         let at = one.as_ptr();
         drop(two);

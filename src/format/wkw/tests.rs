@@ -1,1 +1,268 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
+use serde_json::{Value, json};
+
+use super::*;
+use crate::source::{Folders, Links};
+use crate::volume::{Brick, Element};
+
+const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A mag with blocks of 8 x 8 x 8 bytes, 2 x 2 x 2 of them in a cube.
+fn mag(root: &Path, path: &str) {
+    fs::create_dir_all(root.join(path)).unwrap();
+    fs::write(root.join(path).join("header.wkw"), HEADER).unwrap();
+}
+
+/// A cube of a mag with these blocks, all LZ4.
+fn cube(root: &Path, mag: &str, at: [u64; 3], blocks: &[Vec<u8>; 8]) {
+    let mut head = HEADER.to_vec();
+    let mut end = 16 + 8 * 8u64;
+    head[8..].copy_from_slice(&end.to_le_bytes());
+    for block in blocks {
+        end += block.len() as u64;
+        head.extend(end.to_le_bytes());
+    }
+    let folder = root.join(mag).join(format!("z{}/y{}", at[2], at[1]));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("x{}.wkw", at[0])), [head, blocks.concat()].concat()).unwrap();
+}
+
+/// A block of one value.
+fn block(value: u8) -> Vec<u8> {
+    let mut block = crate::codec::lz4::zeros(512).unwrap();
+    block[1] = value;
+    let tail = block.len() - 5;
+    block[tail..].fill(value);
+    block
+}
+
+fn blocks(first: u8) -> [Vec<u8>; 8] {
+    [0, 1, 2, 3, 4, 5, 6, 7].map(|n| block(first + n))
+}
+
+fn layer(name: &str, mags: Value) -> Value {
+    json!({"name": name, "dataFormat": "wkw", "elementClass": "uint8", "category": "color", "mags": mags,
+        "boundingBox": {"topLeft": [0, 0, 0], "width": 16, "height": 16, "depth": 16}})
+}
+
+fn describe(root: &Path, layers: Value) {
+    fs::create_dir_all(root).unwrap();
+    let text = json!({"scale": [1, 1, 1], "dataLayers": layers}).to_string();
+    fs::write(root.join("datasource-properties.json"), text).unwrap();
+}
+
+fn open_below(source: &Path, path: &Path) -> Result<Volume, FormatError> {
+    let folders = Folders::new(Arc::new(Links::below(source, false)), Arc::default());
+    Volume::open(folders.open(path).unwrap(), IndexCache::new(1 << 20))
+}
+
+fn open(root: &Path) -> Volume {
+    open_below(root, root).unwrap()
+}
+
+fn first_brick(volume: &Volume, layer: usize) -> Result<Brick, FormatError> {
+    volume.layers[layer].levels[0].brick(&[0, 0, 0].into(), Wait::Yes)
+}
+
+fn names(volume: &Volume) -> Vec<&str> {
+    volume.layers.iter().map(|layer| &*layer.name).collect()
+}
+
+#[test]
+fn a_description_with_a_layer_makes_a_dataset() {
+    let root = tempfile::tempdir().unwrap();
+    let of = |name: &str, layers: Value| {
+        describe(&root.path().join(name), layers);
+        Wkw.is_folder(&root.path().join(name))
+    };
+    assert!(of("wkw", json!([layer("a", json!([]))])));
+    assert!(of("unsaid", json!([{"name": "a"}])));
+    assert!(of("beside", json!([{"name": "a", "dataFormat": "zarr"}, {"name": "b", "dataFormat": "wkw"}])));
+    assert!(of("none", json!([])));
+    assert!(!of("zarr", json!([{"name": "a", "dataFormat": "zarr"}])));
+    fs::create_dir(root.path().join("broken")).unwrap();
+    fs::write(root.path().join("broken/datasource-properties.json"), "{").unwrap();
+    assert!(Wkw.is_folder(&root.path().join("broken")));
+    fs::create_dir_all(root.path().join("odd/datasource-properties.json")).unwrap();
+    assert!(!Wkw.is_folder(&root.path().join("odd")));
+    assert!(!Wkw.is_folder(&root.path().join("nothing")));
+}
+
+#[test]
+fn folders_of_mags_and_of_layers_are_datasets() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    for path in ["annotation/1", "annotation/2-2-1", "bare/color/1", "bare/seg/4-4-1", "odd/one/01", "odd/two/1-1"] {
+        mag(root.path(), path);
+    }
+    fs::create_dir_all(at("bare/logs")).unwrap();
+    fs::create_dir_all(at("empty/1")).unwrap();
+    assert!(Wkw.is_folder(&at("annotation")) && Wkw.is_folder(&at("bare")));
+    // a layer is a folder of mags, too; a mag and what is above a dataset are none
+    assert!(Wkw.is_folder(&at("bare/color")));
+    for name in ["bare/color/1", "odd", "odd/one", "empty", ""] {
+        assert!(!Wkw.is_folder(&at(name)), "{name}");
+    }
+}
+
+#[test]
+fn a_folder_with_other_datasets_is_none_itself() {
+    let others: [fn(&Path); 5] = [
+        |root| describe(&root.join("other"), json!([layer("a", json!([]))])),
+        |root| mag(root, "other/color/1"),
+        |root| fs::write(root.join("north.ZGY"), b"").unwrap(),
+        |root| fs::write(root.join("south.vds"), b"").unwrap(),
+        |root| (0..300).for_each(|n| fs::create_dir(root.join(n.to_string() + "x")).unwrap()),
+    ];
+    for (n, add) in others.into_iter().enumerate() {
+        let root = tempfile::tempdir().unwrap();
+        mag(root.path(), "color/1");
+        add(root.path());
+        assert!(!Wkw.is_folder(root.path()), "{n}");
+    }
+}
+
+#[test]
+fn blocks_of_zeros_are_known_without_decoding() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "color/1");
+    // the same length, and another value
+    cube(root.path(), "color/1", [0, 0, 0], &blocks(0));
+    let volume = open(root.path());
+    let array = &volume.layers[0].levels[0];
+    assert_eq!(&array.info().shape()[..], [16, 16, 16]);
+    for wait in [Wait::Yes, Wait::No] {
+        assert_eq!(array.brick(&[0, 0, 0].into(), wait), Ok(Brick::Constant(Element::zero(1))));
+        let Ok(Brick::Coded(coded)) = array.brick(&[1, 1, 0].into(), wait) else { panic!("not coded") };
+        assert_eq!((coded.decoded, &*coded.object), (512, "z0/y0/x0.wkw"));
+    }
+    assert!(array.brick(&[2, 0, 0].into(), Wait::Yes).is_err() && array.brick(&[0, 0].into(), Wait::Yes).is_err());
+}
+
+#[test]
+fn layers_may_share_their_files() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    cube(root.path(), "a/1", [0, 0, 0], &blocks(1));
+    symlink("a", root.path().join("b")).unwrap();
+    let mut smaller = layer("smaller", json!([{"mag": 1, "path": "./a/1/"}]));
+    smaller["boundingBox"]["width"] = json!(9);
+    let one = json!([{"mag": [1, 1, 1]}]);
+    describe(root.path(), json!([layer("a", one.clone()), layer("b", one), smaller]));
+    let volume = open(root.path());
+    assert_eq!(names(&volume), ["a", "b", "smaller"]);
+    let id = |layer: usize| volume.layers[layer].levels[0].info().id;
+    assert!(id(0) == id(1) && id(0) != id(2));
+    assert!(volume.info.warnings.is_empty(), "{:?}", volume.info.warnings);
+}
+
+#[test]
+fn places_outside_of_the_source_are_not_shown() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "other/color/1");
+    let absolute = root.path().join("other/color/1");
+    let dataset = root.path().join("dataset");
+    let with = |path: &str| layer("a", json!([{"mag": 1, "path": path}]));
+    describe(&dataset, json!([with("../other/color/1"), with(absolute.to_str().unwrap())]));
+    symlink("../other/color", dataset.join("linked")).unwrap();
+    assert_eq!(open_below(root.path(), &dataset).unwrap().layers.len(), 2);
+    let volume = open(&dataset);
+    assert!(volume.layers.is_empty());
+    assert!(volume.hidden.iter().all(|layer| layer.reason.contains("outside of the source")));
+}
+
+#[test]
+fn equal_names_are_kept_and_noted() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    mag(root.path(), "a/8");
+    let a = layer("a", json!([{"mag": 1}]));
+    describe(root.path(), json!([a.clone(), a]));
+    let volume = open(root.path());
+    assert_eq!(names(&volume), ["a", "a"]);
+    let text = volume.info.warnings.join("\n");
+    assert!(text.contains("two layers called a") && text.contains("mags 8 are there but not listed"), "{text}");
+}
+
+#[test]
+fn a_box_is_that_of_the_cubes_if_nothing_says() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "ds/a/1");
+    mag(root.path(), "ds/a/2");
+    mag(root.path(), "ds/b/1");
+    for at in [[1, 0, 2], [3, 5, 2]] {
+        cube(root.path(), "ds/a/2", at, &blocks(1));
+    }
+    for stray in ["ds/a/2/z0", "ds/a/2/z07/y0", "ds/a/2/z9/y01"] {
+        fs::create_dir_all(root.path().join(stray)).unwrap();
+    }
+    fs::write(root.path().join("ds/a/2/z2/y0/x99.wkw_tmp"), b"").unwrap();
+    let volume = open(&root.path().join("ds"));
+    // mag 1 has no cubes, so that those of mag 2 count
+    let level = |lod: usize| volume.layers[0].levels[lod].info();
+    assert_eq!((level(0).own["offset"].clone(), &level(0).shape()[..]), (json!([32, 0, 64]), &[32, 192, 96][..]));
+    assert_eq!((level(1).own["offset"].clone(), &level(1).shape()[..]), (json!([16, 0, 32]), &[16, 96, 48][..]));
+    assert_eq!((volume.hidden[0].name.as_str(), volume.hidden[0].reason.as_str()), ("b", "it has no data files"));
+    assert_eq!(level(0).axes[0].unit, None);
+}
+
+#[test]
+fn numbers_that_lie_are_refused_before_anything_is_allocated() {
+    let root = tempfile::tempdir().unwrap();
+    mag(root.path(), "a/1");
+    let mut huge = layer("a", json!([{"mag": 1}]));
+    for (corner, size) in [(0, u64::MAX), (u64::MAX, 5), (1 << 62, 1 << 62), (0, 1 << 40)] {
+        huge["boundingBox"] = json!({"topLeft": [corner, 0, 0], "width": size, "height": size, "depth": size});
+        describe(root.path(), json!([huge]));
+        let volume = open(root.path());
+        assert!(volume.layers.is_empty() && volume.hidden.len() == 1, "{corner} {size}");
+    }
+    huge["boundingBox"] = json!({"topLeft": [(1u64 << 62) - 1, 3, 5], "width": 1u64 << 61, "height": 1, "depth": 1});
+    describe(root.path(), json!([huge]));
+    let volume = open(root.path());
+    assert_eq!(first_brick(&volume, 0), Ok(Brick::Constant(Element::zero(1))));
+    let last = volume.layers[0].levels[0].info().grid.count()[2] - 1;
+    assert!(volume.layers[0].levels[0].brick(&[0, 0, last].into(), Wait::Yes).is_ok());
+}
+
+#[test]
+fn a_change_is_noticed_wherever_it_is() {
+    let changes: [fn(&Path); 4] = [
+        |root| cube(root, "a/1", [0, 0, 0], &blocks(9)),
+        |root| cube(root, "a/1", [1, 0, 0], &blocks(9)),
+        |root| fs::write(root.join("a/1/header.wkw"), [&HEADER[..], b"more"].concat()).unwrap(),
+        |root| mag(root, "a/2"),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let root = tempfile::tempdir().unwrap();
+        mag(root.path(), "a/1");
+        cube(root.path(), "a/1", [0, 0, 0], &blocks(1));
+        let mut a = layer("a", json!([{"mag": 1}, {"mag": 2}]));
+        a["boundingBox"]["width"] = json!(32);
+        describe(root.path(), json!([a]));
+        let volume = open(root.path());
+        let brick = |x: u64| volume.layers[0].levels[0].brick(&[0, 0, x].into(), Wait::Yes);
+        assert!(matches!(brick(0), Ok(Brick::Coded(_))) && matches!(brick(2), Ok(Brick::Constant(_))));
+        assert!(!volume.is_changed(), "{n}");
+        change(root.path());
+        assert!(volume.is_changed(), "{n}");
+    }
+}
+
+#[test]
+fn a_broken_description_is_reported_and_replaced() {
+    let root = tempfile::tempdir().unwrap();
+    let broken = |text: &str| fs::write(root.path().join("datasource-properties.json"), text).unwrap();
+    broken("{\"dataLayers\": [");
+    let Err(error) = open_below(root.path(), root.path()) else { panic!("opened") };
+    assert!(matches!(&error, FormatError::Damaged(why) if why.contains("cannot be read")), "{error}");
+    mag(root.path(), "a/1");
+    cube(root.path(), "a/1", [0, 0, 0], &blocks(1));
+    let volume = open(root.path());
+    assert_eq!(names(&volume), ["a"]);
+    assert!(volume.info.warnings[0].contains("cannot be read"));
+    assert!(volume.info.own.is_empty());
+}

@@ -1,0 +1,70 @@
+//! A folder of files in memory, for tests that try many thousands of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
+
+/// Files by their names below one root, of which this is the folder `below`.
+#[derive(Clone)]
+pub struct MemoryFolder {
+    pub files: Arc<BTreeMap<String, Vec<u8>>>,
+    pub below: String,
+}
+
+impl MemoryFolder {
+    fn path(&self, name: &str) -> String {
+        format!("{}{name}", self.below)
+    }
+}
+
+impl Source for MemoryFolder {
+    fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
+        Ok(self.files.get(&self.path(object)).map(|file| file.len() as u64))
+    }
+
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+        let Some(file) = self.files.get(&self.path(object)) else { return Ok(false) };
+        let (length, size) = (out.len() as u64, file.len() as u64);
+        let bytes = usize::try_from(offset).ok().and_then(|from| file.get(from..)?.get(..out.len()));
+        out.copy_from_slice(bytes.ok_or(SourceError::TooShort { offset, length, size })?);
+        Ok(true)
+    }
+
+    fn unchanged(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl Folder for MemoryFolder {
+    fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        let below = format!("{}{}/", self.below, parts.join("/"));
+        match self.files.keys().any(|name| name.starts_with(&below)) {
+            true => Ok(Arc::new(Self { files: Arc::clone(&self.files), below })),
+            false => Err(NoFolder::Absent),
+        }
+    }
+
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+        let folder = if below.is_empty() { self.below.clone() } else { format!("{}{below}/", self.below) };
+        let mut last = None;
+        for rest in self.files.keys().filter_map(|name| name.strip_prefix(&folder)) {
+            let (name, kind) =
+                rest.split_once('/').map_or((rest, EntryKind::File), |(name, _)| (name, EntryKind::Folder));
+            if last != Some(name) && !visit(name, kind) {
+                break;
+            }
+            last = Some(name);
+        }
+        Ok(())
+    }
+
+    fn identity(&self) -> (u64, u64) {
+        (0, self.below.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into())))
+    }
+
+    fn is_changed(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,188 @@
+//! Damaged WKW datasets, by the thousand: whatever a description, a header or a cube says, opening and reading end in samples
+//! or in an error, and take no more memory than files of their length are worth.
+//!
+//! The mutations are always the same ones; VOLFS_MUTATIONS sets how many there are of each dataset.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/memory_folder.rs"]
+#[allow(missing_docs)]
+mod memory_folder;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use memory_folder::MemoryFolder;
+use volfs::format::wkw::Wkw;
+use volfs::format::{Array, Format, FormatError};
+use volfs::source::{IndexCache, Wait};
+use volfs::volume::{Brick, Dims};
+
+/// Larger bricks are not decoded here: they may be in order, and are slow.
+const DECODED: usize = 4 << 20;
+/// Bricks of an array that are read at most.
+const BRICKS: u64 = 64;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// Random numbers that are the same in each run.
+struct Noise(u64);
+
+impl Noise {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit.max(1) as u64) as usize
+    }
+}
+
+/// All files of a dataset of the test data.
+fn dataset(name: &str) -> Files {
+    fn add(files: &mut Files, folder: &Path, below: &str) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                add(files, &entry.path(), &format!("{name}/"));
+            } else {
+                files.insert(name, fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    let mut files = Files::new();
+    add(&mut files, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wkw").join(name), "");
+    files
+}
+
+/// Does with a dataset all that can be done; says how many bricks were read.
+fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
+    let folder = Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() });
+    let dataset = match Wkw.open_folder(Arc::clone(&folder) as _, Arc::clone(cache)) {
+        Ok(dataset) => dataset,
+        Err(FormatError::Source(error)) => panic!("the system is blamed: {error}"),
+        Err(_) => return None,
+    };
+    serde_json::to_string(&dataset.info().own).unwrap();
+    assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()));
+    let mut bricks = 0;
+    for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
+        assert!(array.info().bytes() > 0 && array.info().bytes() < u64::MAX / 2);
+        serde_json::to_string(&array.info().own).unwrap();
+        let grid = &array.info().grid;
+        let step = (grid.total() / BRICKS).max(1);
+        for number in (0..BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {
+            bricks += u64::from(read_brick(&**array, &grid.count().index_of(number)).is_ok());
+        }
+    }
+    Some(bricks)
+}
+
+fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
+    let size = array.info().dtype.size();
+    let object = |name: &str| array.source().len(name).unwrap().expect("bricks are in files that there are");
+    match array.brick(at, Wait::Yes)? {
+        Brick::Constant(value) => assert_eq!(value.bytes(), vec![0; size]),
+        Brick::Plain(plain) => {
+            let end = plain.offset + plain.layout.end(size).unwrap();
+            assert!(end <= object(&plain.object), "a plain brick beyond the end");
+            assert!(plain.layout.held.contains(&array.info().grid.region(at)));
+        }
+        Brick::Coded(coded) => {
+            assert!(coded.offset + coded.length <= object(&coded.object), "a coded brick beyond the end");
+            assert!(coded.decoded as u64 <= 255 * coded.length, "much room for few bytes");
+            assert!(coded.layout.end(size).unwrap() <= coded.decoded as u64, "a layout beyond the block");
+            assert!(coded.layout.held.contains(&array.info().grid.region(at)));
+            if coded.decoded <= DECODED {
+                let mut stored = vec![0; coded.length as usize];
+                array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)?;
+                array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Changes some bytes of some files: numbers in headers and tables, and the text of a description.
+fn mutate(noise: &mut Noise, files: &mut Files) {
+    for _ in 0..=noise.below(3) {
+        let all: Vec<&String> = files.keys().collect();
+        // every second time the description, and headers more often than their number says
+        let of: Vec<&String> = match noise.below(4) {
+            0 | 1 => all.iter().copied().filter(|name| name.ends_with(".json")).collect(),
+            2 => all.iter().copied().filter(|name| name.ends_with("header.wkw")).collect(),
+            _ => all.clone(),
+        };
+        let Some(name) = of.get(noise.below(of.len())).map(|name| (*name).clone()) else { continue };
+        let Some(file) = files.get_mut(&name) else { continue };
+        if file.is_empty() {
+            continue;
+        }
+        let text = name.ends_with(".json");
+        let at = if text || noise.below(2) == 0 { noise.below(file.len()) } else { noise.below(file.len().min(96)) };
+        let length = file.len() as u64;
+        let numbers = [0, 1, 2, 15, 16, 17, u64::MAX, 1 << 31, 1 << 63, length, length - 1, length + 1];
+        let texts: [&[u8]; 8] =
+            [b"9", b"-", b"null", b"18446744073709551615", b"[]", b"1e300", b"../", b"9007199254740993"];
+        let bytes = match noise.below(4) {
+            0 if text => texts[noise.below(texts.len())].to_vec(),
+            0 | 1 => numbers[noise.below(numbers.len())].to_le_bytes()[..1 << noise.below(4)].to_vec(),
+            2 => vec![file[at] ^ 1 << noise.below(8)],
+            _ if text => vec![b'0' + noise.below(10) as u8],
+            _ => vec![noise.below(256) as u8],
+        };
+        if text && noise.below(2) == 0 {
+            file.splice(at..at + noise.below(4).min(length as usize - at), bytes);
+        } else if let Some(to) = file.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(&bytes);
+        }
+        match noise.below(24) {
+            0 => file.truncate(at),
+            1 => drop(files.remove(&name)),
+            _ => {}
+        }
+    }
+}
+
+/// Mutates a dataset many times.
+fn attack(name: &str) {
+    let times: u64 = std::env::var("VOLFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(400);
+    let files = dataset(name);
+    let cache = IndexCache::new(1 << 20);
+    let whole = read(files.clone(), &cache).expect("it opens as it is");
+    let mut noise = Noise(0x9e37_79b9_7f4a_7c15 ^ files.len() as u64);
+    let (mut opened, mut bricks) = (0u64, 0u64);
+    for _ in 0..times {
+        let mut bad = files.clone();
+        mutate(&mut noise, &mut bad);
+        if let Some(read) = read(bad, &cache) {
+            opened += 1;
+            bricks += read;
+        }
+    }
+    println!("{name}: {opened} of {times} mutations were opened, {bricks} bricks read, of {whole} each");
+    assert!(opened > times / 4);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 1 << 20, "{name}: {peak} KiB of memory");
+}
+
+#[test]
+fn described_datasets() {
+    for name in ["types", "pyramid", "old"] {
+        attack(name);
+    }
+}
+
+#[test]
+fn datasets_without_a_description() {
+    for name in ["bare", "annotation"] {
+        attack(name);
+    }
+}
+
+#[test]
+fn datasets_that_are_damaged_already() {
+    attack("damaged");
+}
