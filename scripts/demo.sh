@@ -34,7 +34,7 @@ if [ -z "$(numpy_python)" ]; then
     apt_install python3-numpy || warn "python3-numpy cannot be installed; going on without it"
 fi
 
-step "Mounting the folder with the bundled survey, a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes"
+step "Mounting the folder with the bundled volumes: a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes, and a WKW folder"
 mkdir "$work/mnt"
 mnt=$work/mnt
 survey=$mnt/north.zgy
@@ -85,13 +85,35 @@ if command -v getfattr >/dev/null; then
     show "getfattr --absolute-names -d $survey/data/lod0.raw"
 fi
 
+if [ -n "$python" ]; then
+    step "A microscopy volume and its segmentation (webKNOSSOS), read with NumPy"
+    cat >"$work/cells.py" <<'PYTHON'
+import json
+import sys
+import numpy as np
+
+cells = sys.argv[1]
+for lod in range(3):
+    about = json.load(open(f"{cells}/color/lod{lod}.json"))
+    print("lod", lod, "is mag", about["wkw"]["mag"], about["shape"], about["codec"], about["wkw"]["voxel_size"], about["wkw"]["unit"])
+color = np.load(f"{cells}/color/lod0.npy", mmap_mode="r")
+ids = np.load(f"{cells}/segmentation/lod0.npy", mmap_mode="r")
+plane, of_plane = color[48], ids[48]
+found, sizes = np.unique(of_plane[of_plane > 0], return_counts=True)
+largest = found[sizes.argmax()]
+print("plane 48: %d cells; the largest is %d, with a mean of %.1f (all voxels: %.1f)" % (
+    len(found), largest, plane[of_plane == largest].mean(), plane.mean()))
+PYTHON
+    show "$python $work/cells.py $mnt/cells"
+fi
+
 step "Unmounting"
 show "volfs umount $mnt"
 mounted=no
 
 step "Your own data"
 cat <<END
-Any folder with ZGY files in it, or one file, can be mounted; nothing in it is changed:
+Any folder with ZGY files or WKW datasets in it, or one of them, can be mounted; nothing in it is changed:
 
     mkdir -p ~/volumes
     $(command -v volfs) mount FOLDER ~/volumes

@@ -267,7 +267,7 @@ def cells(w):
     n, rng = 96, np.random.Generator(np.random.PCG64(12))
     x, y, z = np.ogrid[:n, :n, :n]
     image, ids = np.zeros((n, n, n)), np.zeros((n, n, n), np.uint32)
-    for number in range(1, 41):
+    for number in range(1, 101):
         c, r = rng.uniform(8, n - 8, 3), rng.uniform(6, 15)
         d = np.sqrt((x - c[0])**2 + (y - c[1])**2 + (1.7 * (z - c[2]))**2) / r
         image = np.maximum(image, np.clip(1.15 - d, 0, 1) * rng.uniform(110, 230))

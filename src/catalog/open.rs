@@ -22,6 +22,8 @@ pub struct OpenDataset {
     pub path: String,
     /// The version of the source that was opened.
     pub stamp: FileStamp,
+    /// Bytes of its file; of a folder nobody has counted them.
+    pub size: Option<u64>,
     /// The name of its format.
     pub format: &'static str,
     /// What the format makes of it.
@@ -89,13 +91,15 @@ pub fn open(path: &Path, below: &Path, stamp: FileStamp, shared: &Shared) -> Res
         let known: Vec<String> = registry().iter().map(|f| f.name().to_uppercase()).collect();
         return Err(OpenError::Unknown(known.join(", ")));
     };
-    let dataset = match path.metadata()?.is_dir() {
+    let is_folder = path.metadata()?.is_dir();
+    let dataset = match is_folder {
         true => open_folder(format, path, stamp, shared),
         false => open_file(format, path, stamp, shared),
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
-    Ok(OpenDataset { name, path, stamp, format: format.name(), dataset: dataset? })
+    let size = (!is_folder).then_some(stamp.size);
+    Ok(OpenDataset { name, path, stamp, size, format: format.name(), dataset: dataset? })
 }
 
 fn open_file(

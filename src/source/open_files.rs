@@ -14,6 +14,8 @@ use super::FileStamp;
 const OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 /// Missing files whose names are remembered.
 const HOLES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// Of these, so many that were asked for last are looked through for those of one folder.
+const LAST_HOLES: usize = 512;
 /// A file that was missing may be there after this time.
 const HOLE_LASTS: Duration = Duration::from_secs(1);
 /// Files of which it is known what they were; at most twice as many are remembered.
@@ -70,17 +72,16 @@ impl OpenFiles {
         lock(&self.known).get_or_insert(key, digest) == digest
     }
 
-    /// Up to `most` files of a folder that were in use last, with what they were; none for those that are missing.
+    /// Up to `most` files of a folder that were in use last, with what they were; none for those that are missing, as far as
+    /// these are among the last of all folders.
     pub fn recent(&self, folder: u64, most: usize) -> Vec<(Box<str>, Option<FileStamp>)> {
-        let of_folder = |key: &Key| key.0 == folder;
-        let files = lock(&self.files);
-        let there =
-            files.iter().filter(|(key, _)| of_folder(key)).map(|(_, file)| (file.name.clone(), Some(file.stamp)));
-        let mut recent: Vec<_> = there.take(most).collect();
-        drop(files);
+        let mut recent = Vec::new();
+        for (_, file) in lock(&self.files).iter().filter(|(key, _)| key.0 == folder).take(most) {
+            recent.push((file.name.clone(), Some(file.stamp)));
+        }
         let holes = lock(&self.holes);
-        recent
-            .extend(holes.iter().filter(|(key, _)| of_folder(key)).take(most).map(|(_, hole)| (hole.0.clone(), None)));
+        let of_folder = holes.iter().take(LAST_HOLES).filter(|(key, _)| key.0 == folder);
+        recent.extend(of_folder.take(most).map(|(_, (name, _))| (name.clone(), None)));
         recent
     }
 

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::{Content, LevelFile, Place, pretty};
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
-use crate::source::FileStamp;
 use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, Own, Statistics};
 
 /// The view of one level.
@@ -104,7 +103,7 @@ pub fn dataset(open: &OpenDataset) -> Value {
         "statistics": info.statistics.as_ref().map(statistics),
         "histogram": info.histogram.as_ref().map(histogram),
         "metadata": info.metadata,
-        "source": source(&open.path, &open.stamp),
+        "source": source(open),
         "warnings": info.warnings,
     });
     value[open.format] = info.own.clone().into();
@@ -158,9 +157,9 @@ fn histogram(histogram: &Histogram) -> Value {
     json!({"min": histogram.min, "max": histogram.max, "count": histogram.count, "bins": histogram.bins})
 }
 
-fn source(path: &str, stamp: &FileStamp) -> Value {
-    let (seconds, nanoseconds) = stamp.mtime;
-    json!({"path": path, "size": stamp.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
+fn source(open: &OpenDataset) -> Value {
+    let (seconds, nanoseconds) = open.stamp.mtime;
+    json!({"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
 }
 
 /// Adds the texts of whole numbers that a float64 does not hold, at every depth.

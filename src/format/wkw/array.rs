@@ -7,7 +7,7 @@ use super::mag::Extent;
 use super::morton::morton;
 use crate::codec::lz4;
 use crate::format::{Array, Census, FormatError};
-use crate::source::{Source, Wait};
+use crate::source::{IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region};
 
 /// One mag, of which a box is shown. Its axes are z, y, x, and the channel where there are several.
@@ -16,6 +16,8 @@ pub(super) struct WkwArray {
     cubes: Arc<Cubes>,
     /// The box in voxels of the mag, x, y, z.
     extent: Extent,
+    /// Tells its cubes from those of other boxes.
+    number: u64,
 }
 
 /// Shape, brick grid and brick shape of the box `extent` of a mag; `None` where 63 bits do not hold its bytes, or it is empty.
@@ -39,7 +41,7 @@ pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> 
 
 impl WkwArray {
     pub(super) fn new(info: ArrayInfo, cubes: Arc<Cubes>, extent: Extent) -> Self {
-        Self { info, cubes, extent }
+        Self { info, cubes, extent, number: IndexCache::id() }
     }
 
     /// The block of a brick: its x, y, z among all blocks of the mag.
@@ -63,7 +65,7 @@ impl WkwArray {
         let number = [2, 1, 0]
             .into_iter()
             .fold(0u64, |number, a| number.wrapping_mul(last[a] - first[a] + 1).wrapping_add(at[a] - first[a]));
-        (Cube { at, number }, morton(within))
+        (Cube { at, array: self.number, number }, morton(within))
     }
 
     /// The part of a block that is shown, and where it stands in the block.

@@ -21,6 +21,8 @@ const ZEROS: u64 = 4 << 10;
 pub(super) struct Cube {
     /// x, y, z of the cube.
     pub at: [u64; 3],
+    /// A number of the array, from [`IndexCache::id`]: several boxes of the same files number them differently.
+    pub array: u64,
     /// A number that no other cube of the array has.
     pub number: u64,
 }
@@ -50,7 +52,6 @@ pub(super) struct Cubes {
     /// What header.wkw says.
     pub header: Header,
     cache: Arc<IndexCache>,
-    id: u64,
     /// A compressed block of zeros, if it is short enough to be looked for.
     zeros: Option<Vec<u8>>,
 }
@@ -70,7 +71,7 @@ struct Page {
 impl Cubes {
     pub(super) fn new(folder: Arc<dyn Folder>, header: Header, cache: Arc<IndexCache>) -> Self {
         let zeros = lz4::zeros(header.block_bytes()).filter(|block| block.len() as u64 <= ZEROS);
-        Self { folder, header, cache, id: IndexCache::id(), zeros }
+        Self { folder, header, cache, zeros }
     }
 
     /// Where block `number` of a cube is.
@@ -129,18 +130,18 @@ impl Cubes {
     /// A page of a cube's jump table; `None` if there is no such cube.
     fn page(&self, cube: Cube, number: u64, wait: Wait) -> Result<Option<Arc<Page>>, FormatError> {
         // all that is needed of a cube without a jump table stands in its first page
-        let first = self.cache.part::<Page>((self.id, cube.number, 0));
+        let first = self.cache.part::<Page>((cube.array, cube.number, 0));
         if let Some(first) = first.filter(|first| number == 0 || first.blocks == BlockType::Raw) {
             return Ok(Some(first));
         }
         if number > 0
-            && let Some(page) = self.cache.part((self.id, cube.number, number))
+            && let Some(page) = self.cache.part((cube.array, cube.number, number))
         {
             return Ok(Some(page));
         }
         let Some(page) = self.read(cube, number, wait)? else { return Ok(None) };
         let raw = page.blocks == BlockType::Raw;
-        let (key, page) = ((self.id, cube.number, if raw { 0 } else { number }), Arc::new(page));
+        let (key, page) = ((cube.array, cube.number, if raw { 0 } else { number }), Arc::new(page));
         self.cache.keep(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
         Ok(Some(page))
     }

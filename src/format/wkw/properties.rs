@@ -32,6 +32,7 @@ pub(super) struct Properties {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Described {
     pub name: String,
+    /// `color` or `segmentation`; `mask` is an old word for the latter.
     pub category: Option<String>,
     /// `wkw`, `zarr`, ...; not always there.
     pub format: Option<String>,
@@ -103,7 +104,8 @@ impl Described {
         let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
         let mut layer = Self {
             name: text("name").filter(|name| !name.is_empty()).unwrap_or_else(|| format!("layer{number}")),
-            category: text("category"),
+            category: text("category")
+                .map(|category| if category == "mask" { "segmentation".into() } else { category }),
             format: text("dataFormat"),
             element_class: text("elementClass"),
             largest_segment_id: map.get("largestSegmentId").cloned().unwrap_or_default(),
@@ -240,6 +242,7 @@ mod tests {
         assert_eq!(layer(&json!(5)).name, "layer0");
         assert!(layer(&json!({"dataFormat": "wkw"})).may_be_wkw() && layer(&json!({})).may_be_wkw());
         assert!(!layer(&json!({"dataFormat": "zarr3"})).may_be_wkw());
+        assert_eq!(layer(&json!({"category": "mask"})).category.as_deref(), Some("segmentation"));
         assert!(layer(&json!({"additionalAxes": [{"name": "t"}]})).more_axes);
         let id = layer(&json!({"largestSegmentId": 18_446_744_073_709_551_615u64})).largest_segment_id;
         assert_eq!(id.as_u64(), Some(u64::MAX));

@@ -22,8 +22,8 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const LASTS: Duration = Duration::from_secs(1);
 /// A folder with more folders in it is no dataset without a description.
 const MOST_LAYERS: usize = 256;
-/// Entries of a folder that are looked at to find a mag.
-const MOST_ENTRIES: usize = 1024;
+/// A folder with more entries than that is no dataset without a description, either.
+const MOST_ENTRIES: usize = 4096;
 
 /// Verdicts on descriptions and on folders, by what they were, and when they were made.
 static KNOWN: LazyLock<Mutex<LruCache<FileStamp, (bool, Instant)>>> =
@@ -73,8 +73,9 @@ fn is_without_description(folder: &Path) -> bool {
         return true;
     }
     let mut folders = Vec::new();
-    let mut other = false;
-    each_entry(folder, usize::MAX, |name, kind| {
+    let (mut other, mut entries) = (false, 0);
+    each_entry(folder, MOST_ENTRIES, |name, kind| {
+        entries += 1;
         if kind.is_dir() && folders.len() <= MOST_LAYERS {
             folders.push(folder.join(name));
         }
@@ -82,7 +83,7 @@ fn is_without_description(folder: &Path) -> bool {
         other |= lower.ends_with(".zgy") || lower.ends_with(".vds");
         !other
     });
-    if other || folders.len() > MOST_LAYERS {
+    if other || folders.len() > MOST_LAYERS || entries >= MOST_ENTRIES {
         return false;
     }
     // what is mounted here is not part of a dataset, and may be the one that does not answer

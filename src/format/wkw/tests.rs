@@ -148,14 +148,24 @@ fn layers_may_share_their_files() {
     mag(root.path(), "a/1");
     cube(root.path(), "a/1", [0, 0, 0], &blocks(1));
     symlink("a", root.path().join("b")).unwrap();
+    cube(root.path(), "a/1", [1, 0, 0], &blocks(11));
     let mut smaller = layer("smaller", json!([{"mag": 1, "path": "./a/1/"}]));
-    smaller["boundingBox"]["width"] = json!(9);
+    smaller["boundingBox"] = json!({"topLeft": [17, 0, 0], "width": 9, "height": 16, "depth": 16});
     let one = json!([{"mag": [1, 1, 1]}]);
     describe(root.path(), json!([layer("a", one.clone()), layer("b", one), smaller]));
     let volume = open(root.path());
     assert_eq!(names(&volume), ["a", "b", "smaller"]);
     let id = |layer: usize| volume.layers[layer].levels[0].info().id;
     assert!(id(0) == id(1) && id(0) != id(2));
+    for (layer, object) in [(0, "z0/y0/x0.wkw"), (2, "z0/y0/x1.wkw"), (1, "z0/y0/x0.wkw")] {
+        let Ok(Brick::Coded(coded)) = first_brick(&volume, layer) else { panic!("not coded") };
+        let mut samples = vec![0; 512];
+        let mut stored = vec![0; coded.length as usize];
+        let array = &volume.layers[layer].levels[0];
+        assert_eq!(array.source().read_at(object, coded.offset, &mut stored, Wait::Yes), Ok(true));
+        assert_eq!((array.decode(&coded, &stored, &mut samples), &*coded.object), (Ok(()), object));
+        assert_eq!(samples[0], if layer == 2 { 11 } else { 1 });
+    }
     assert!(volume.info.warnings.is_empty(), "{:?}", volume.info.warnings);
 }
 
