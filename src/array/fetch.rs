@@ -234,17 +234,23 @@ fn outer_loops(loops: &Loops) -> usize {
 pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<DecodedBrick, FormatError> {
     let length = usize::try_from(coded.length)
         .map_err(|_| FormatError::Damaged(format!("the brick claims {} bytes", coded.length)))?;
-    let mut stored = reader.buffers().take(length.saturating_add(coded.padding));
-    if !array.source().read_at(&coded.object, coded.offset, &mut stored[..length], Wait::Yes)? {
+    let mut stored = reader.buffers().take(length);
+    if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(absent());
     }
     array.source().unchanged()?;
-    let needed = stored.weight().saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
+    let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
     let bytes = reader.gate().pass(needed, || {
-        // only now: what waits here takes no more memory than it has read
-        stored[length..].fill(0);
         let mut bytes = reader.buffers().take(coded.decoded);
-        array.decode(coded, &stored, &mut bytes).map(|()| bytes)
+        if padded == 0 {
+            return array.decode(coded, &stored, &mut bytes).map(|()| bytes);
+        }
+        // padded only now: what waits at the gate takes no more memory than what it has read
+        let mut with_padding = reader.buffers().take(padded);
+        with_padding[..length].copy_from_slice(&stored);
+        with_padding[length..].fill(0);
+        array.decode(coded, &with_padding, &mut bytes).map(|()| bytes)
     })?;
     if coded.layout.end(array.info().dtype.size()).is_none_or(|end| end > bytes.len() as u64) {
         return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
