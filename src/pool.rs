@@ -35,7 +35,7 @@ impl Lane {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads of a lane at a time.
-const LANE_THREADS: usize = 16;
+const LANE_THREADS: usize = 12;
 /// Threads in all.
 const ALL_THREADS: usize = 160;
 /// An idle thread waits so long for work.

@@ -44,7 +44,7 @@ use tree::Tree;
 /// Memory for tables of where bricks lie, all datasets together: room for one of 32 MiB in order.
 const INDEX_BYTES: usize = 41 << 20;
 /// Buffers that wait to be used again.
-const IDLE_BUFFERS: usize = 8 << 20;
+const IDLE_BUFFERS: usize = 4 << 20;
 /// Datasets whose file numbers are remembered.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// How a mount behaves.
