@@ -14,9 +14,7 @@ use crate::format::{Array, Census, FormatError};
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{
-    ArrayId, ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
-};
+use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region};
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
 pub struct Mixed {
@@ -67,20 +65,7 @@ impl Mixed {
 
     pub fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
         let (shape, step) = (Dims::from_slice(shape).unwrap(), Dims::from_slice(step).unwrap());
-        let info = ArrayInfo {
-            id: ArrayId::next(),
-            lod: 0,
-            dtype: Dtype::UInt16,
-            grid: BrickGrid::new(shape, [origin; MAX_AXES], step),
-            brick_shape: step,
-            axes: Vec::new(),
-            value_range: None,
-            no_value: None,
-            scaling: None,
-            codec: None,
-            warnings: Vec::new(),
-            own: Default::default(),
-        };
+        let info = ArrayInfo::new(Dtype::UInt16, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
         let mut mixed = Self {
             info,
             all_coded: false,

@@ -194,24 +194,11 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::{ArrayId, BrickGrid, Dims, Dtype};
+    use crate::volume::{BrickGrid, Dims, Dtype};
 
     fn cube() -> ArrayInfo {
         let (shape, brick_shape) = (Dims::filled(3, 512), Dims::filled(3, 64));
-        ArrayInfo {
-            id: ArrayId::next(),
-            lod: 0,
-            dtype: Dtype::UInt8,
-            grid: BrickGrid::aligned(shape, brick_shape),
-            brick_shape,
-            axes: Vec::new(),
-            value_range: None,
-            no_value: None,
-            scaling: None,
-            codec: None,
-            warnings: Vec::new(),
-            own: Default::default(),
-        }
+        ArrayInfo::new(Dtype::UInt8, BrickGrid::aligned(shape, brick_shape), brick_shape)
     }
 
     #[test]

@@ -55,6 +55,24 @@ pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     Ok(place)
 }
 
+/// The volfs mount that `typed` names, and its place; `foreign` says what is wrong with a mount of another kind.
+///
+/// # Errors
+/// [`CliError`]: there is no such folder, no mount, or none of ours.
+pub fn ours(typed: &Path, foreign: impl FnOnce(PathBuf, String) -> CliError) -> Result<(PathBuf, Mount), CliError> {
+    let mounts = mounts()?;
+    let place = locate(typed, &mounts).map_err(|error| CliError::NoFolder(typed.to_owned(), error))?;
+    let Some(mount) = mountinfo::topmost(&mounts, &place) else {
+        let around = mounts.iter().find(|m| m.is_volfs() && place.starts_with(&m.mountpoint));
+        return Err(CliError::NotMounted(place, around.map(|m| m.mountpoint.clone())));
+    };
+    if mount.is_volfs() {
+        Ok((place, mount.clone()))
+    } else {
+        Err(foreign(place, mount.name.to_string_lossy().into_owned()))
+    }
+}
+
 /// Every mount that there is.
 ///
 /// # Errors

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::Source;
-    use crate::volume::{ArrayId, ArrayInfo, BrickGrid, Coded, Dtype, Element, Layout};
+    use crate::volume::{ArrayInfo, BrickGrid, Coded, Dtype, Element, Layout};
 
     /// Bricks of an array that is only looked at.
     struct Bricks {
@@ -123,20 +123,7 @@ mod tests {
     impl Bricks {
         fn new(shape: &[u64], step: &[u64], coded: bool) -> Self {
             let (shape, step) = (Dims::from_slice(shape).unwrap(), Dims::from_slice(step).unwrap());
-            let info = ArrayInfo {
-                id: ArrayId::next(),
-                lod: 0,
-                dtype: Dtype::Float32,
-                grid: BrickGrid::aligned(shape, step),
-                brick_shape: step,
-                axes: Vec::new(),
-                value_range: None,
-                no_value: None,
-                scaling: None,
-                codec: None,
-                warnings: Vec::new(),
-                own: Default::default(),
-            };
+            let info = ArrayInfo::new(Dtype::Float32, BrickGrid::aligned(shape, step), step);
             Self { info, coded }
         }
     }

@@ -186,7 +186,7 @@ fn position(value: f64, axis: &Axis, count: u64) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::{ArrayId, BrickGrid, Dtype};
+    use crate::volume::{BrickGrid, Dtype};
 
     fn info(axes: &[(&str, u64, f64, f64)]) -> ArrayInfo {
         let shape = Dims::from_fn(axes.len(), |a| axes[a].1);
@@ -199,18 +199,12 @@ mod tests {
             spatial: true,
         };
         ArrayInfo {
-            id: ArrayId::next(),
-            lod: 0,
-            dtype: Dtype::Int8,
-            grid: BrickGrid::aligned(shape, Dims::filled(axes.len(), 8)),
-            brick_shape: Dims::filled(axes.len(), 8),
             axes: axes.iter().map(axis).collect(),
-            value_range: None,
-            no_value: None,
-            scaling: None,
-            codec: None,
-            warnings: Vec::new(),
-            own: Default::default(),
+            ..ArrayInfo::new(
+                Dtype::Int8,
+                BrickGrid::aligned(shape, Dims::filled(axes.len(), 8)),
+                Dims::filled(axes.len(), 8),
+            )
         }
     }
 

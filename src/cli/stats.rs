@@ -12,7 +12,6 @@ use super::size::Size;
 use super::status::{self, Answer};
 use super::value::{float, plain};
 use super::{mountpoint, output};
-use crate::fs::mountinfo;
 
 /// How long the mount may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,16 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// [`CliError`]: there is no mount of ours, or it does not answer.
 pub fn run(args: &StatsArgs) -> Result<(), CliError> {
-    let mounts = mountpoint::mounts()?;
-    let place = mountpoint::locate(&args.mountpoint, &mounts)
-        .map_err(|error| CliError::NoFolder(args.mountpoint.clone(), error))?;
-    let Some(mount) = mountinfo::topmost(&mounts, &place) else {
-        let around = mounts.iter().find(|m| m.is_volfs() && place.starts_with(&m.mountpoint));
-        return Err(CliError::NotMounted(place, around.map(|m| m.mountpoint.clone())));
-    };
-    if !mount.is_volfs() {
-        return Err(CliError::NotVolfs(place, mount.name.to_string_lossy().into_owned()));
-    }
+    let (place, _) = mountpoint::ours(&args.mountpoint, CliError::NotVolfs)?;
     let text = status::read(&place, PATIENCE).map_err(|answer| match answer {
         Answer::Alive(_) => CliError::Closed(place.clone()),
         Answer::Dead => CliError::DeadMount(place.clone()),

@@ -28,16 +28,7 @@ const LAZY_END: Duration = Duration::from_millis(500);
 /// # Errors
 /// [`CliError`]: there is none, it is not ours, it is in use.
 pub fn run(args: &UmountArgs) -> Result<(), CliError> {
-    let mounts = mountpoint::mounts()?;
-    let place = mountpoint::locate(&args.mountpoint, &mounts)
-        .map_err(|error| CliError::NoFolder(args.mountpoint.clone(), error))?;
-    let Some(mount) = mountinfo::topmost(&mounts, &place) else {
-        let around = mounts.iter().find(|m| m.is_volfs() && place.starts_with(&m.mountpoint));
-        return Err(CliError::NotMounted(place, around.map(|m| m.mountpoint.clone())));
-    };
-    if !mount.is_volfs() {
-        return Err(CliError::NotOurs(place, mount.name.to_string_lossy().into_owned()));
-    }
+    let (place, mount) = mountpoint::ours(&args.mountpoint, CliError::NotOurs)?;
     let daemon = match status::ask(&place, ANSWER) {
         Answer::Alive(pid) => pid.and_then(Process::find),
         Answer::Dead => {
@@ -48,8 +39,8 @@ pub fn run(args: &UmountArgs) -> Result<(), CliError> {
         Answer::Silent if !args.lazy => return Err(CliError::Silent(place)),
         Answer::Silent | Answer::Error(_) => None,
     };
-    take_away(&place, mount, args.lazy)?;
-    if !patience::until(END, || !is_there(mount)) {
+    take_away(&place, &mount, args.lazy)?;
+    if !patience::until(END, || !is_there(&mount)) {
         return Err(CliError::StillMounted(place, END));
     }
     let limit = if args.lazy { LAZY_END } else { END };

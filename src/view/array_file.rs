@@ -134,7 +134,7 @@ pub(super) mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
-    use crate::volume::{ArrayId, ArrayInfo, Axis, Brick, BrickGrid, Coded, Dims, Element};
+    use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Coded, Dims, Element};
 
     /// An array of zeros without a source.
     pub struct Zeros(pub ArrayInfo);
@@ -169,18 +169,12 @@ pub(super) mod tests {
             spatial: true,
         });
         Arc::new(Zeros(ArrayInfo {
-            id: ArrayId::next(),
-            lod: 0,
-            dtype,
-            grid: BrickGrid::aligned(shape, Dims::filled(shape.len(), 64)),
-            brick_shape: Dims::filled(shape.len(), 64),
             axes: axes.collect(),
-            value_range: None,
-            no_value: None,
-            scaling: None,
-            codec: None,
-            warnings: Vec::new(),
-            own: Default::default(),
+            ..ArrayInfo::new(
+                dtype,
+                BrickGrid::aligned(shape, Dims::filled(shape.len(), 64)),
+                Dims::filled(shape.len(), 64),
+            )
         }))
     }
 

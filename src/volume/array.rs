@@ -88,6 +88,25 @@ pub struct ArrayInfo {
 }
 
 impl ArrayInfo {
+    /// An array of LOD 0 of which nothing is known but its type and its bricks.
+    #[must_use]
+    pub fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
+        Self {
+            id: ArrayId::next(),
+            lod: 0,
+            dtype,
+            grid,
+            brick_shape,
+            axes: Vec::new(),
+            value_range: None,
+            no_value: None,
+            scaling: None,
+            codec: None,
+            warnings: Vec::new(),
+            own: Own::default(),
+        }
+    }
+
     /// Samples along each axis.
     #[must_use]
     pub fn shape(&self) -> Dims {
