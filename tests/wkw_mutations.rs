@@ -89,12 +89,12 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
             assert!(plain.layout.held.contains(&array.info().grid.region(at)));
         }
         Brick::Coded(coded) => {
-            assert!(coded.offset + coded.length <= object(&coded.object), "a coded brick beyond the end");
-            assert!(coded.decoded as u64 <= 255 * coded.length, "much room for few bytes");
+            assert!(coded.offset + coded.length.most() <= object(&coded.object), "a coded brick beyond the end");
+            assert!(coded.decoded as u64 <= 255 * coded.length.most(), "much room for few bytes");
             assert!(coded.layout.end(size).unwrap() <= coded.decoded as u64, "a layout beyond the block");
             assert!(coded.layout.held.contains(&array.info().grid.region(at)));
             if coded.decoded <= DECODED {
-                let mut stored = vec![0; coded.length as usize];
+                let mut stored = vec![0; coded.length.most() as usize];
                 array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)?;
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
             }

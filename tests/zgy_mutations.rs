@@ -75,12 +75,12 @@ fn read_brick(array: &dyn Array, at: &Dims, file: u64) -> Result<(), FormatError
             assert!(end <= file, "a plain brick beyond the end");
         }
         Brick::Coded(coded) => {
-            assert!(coded.offset + coded.length <= file, "a coded brick beyond the end");
-            assert!(coded.decoded as u64 <= 2048 * coded.length, "much room for few bytes");
-            assert!(coded.length as usize + coded.padding <= coded.decoded + coded.decoded / 16 + 64);
+            assert!(coded.offset + coded.length.most() <= file, "a coded brick beyond the end");
+            assert!(coded.decoded as u64 <= 2048 * coded.length.most(), "much room for few bytes");
+            assert!(coded.length.most() as usize + coded.padding <= coded.decoded + coded.decoded / 16 + 64);
             if coded.decoded <= DECODED {
-                let mut stored = vec![0; coded.length as usize + coded.padding];
-                array.source().read_at("", coded.offset, &mut stored[..coded.length as usize], Wait::Yes)?;
+                let mut stored = vec![0; coded.length.most() as usize + coded.padding];
+                array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Wait::Yes)?;
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
             }
         }

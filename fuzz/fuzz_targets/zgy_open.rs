@@ -59,7 +59,7 @@ fn read_brick(array: &dyn Array, at: &Dims, file: &[u8]) -> Result<(), FormatErr
         }
         Brick::Coded(coded) if coded.decoded <= DECODED => {
             let from = coded.offset as usize;
-            let mut stored = file[from..from + coded.length as usize].to_vec();
+            let mut stored = file[from..from + coded.length.most() as usize].to_vec();
             stored.resize(stored.len() + coded.padding, 0);
             array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
         }

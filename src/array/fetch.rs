@@ -9,7 +9,7 @@ use super::reader::Reader;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::source::{SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, Plain, Region};
+use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, Plain, Region, StoredLength};
 
 /// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
 const GAP: usize = 4 << 10;
@@ -232,8 +232,7 @@ fn outer_loops(loops: &Loops) -> usize {
 /// # Errors
 /// Those of the format and the source.
 pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<DecodedBrick, FormatError> {
-    let length = usize::try_from(coded.length)
-        .map_err(|_| FormatError::Damaged(format!("the brick claims {} bytes", coded.length)))?;
+    let length = stored_length(array, coded)?;
     let mut stored = reader.buffers().take(length);
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(absent());
@@ -258,6 +257,22 @@ pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<Decod
     reader.counters().bricks_decoded.add(1);
     reader.counters().bytes_decoded.add(bytes.len() as u64);
     Ok(DecodedBrick { bytes, layout: coded.layout })
+}
+
+/// How many bytes of a coded brick there are to read.
+fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
+    let claimed = |length: u64| FormatError::Damaged(format!("the brick claims {length} bytes"));
+    let length = match coded.length {
+        StoredLength::Bytes(length) => length,
+        StoredLength::Rest { most } => {
+            let length = array.source().len(&coded.object)?.ok_or_else(absent)?.saturating_sub(coded.offset);
+            if length > most {
+                return Err(claimed(length));
+            }
+            length
+        }
+    };
+    usize::try_from(length).map_err(|_| claimed(length))
 }
 
 #[cfg(test)]

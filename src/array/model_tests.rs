@@ -14,7 +14,9 @@ use crate::format::{Array, Census, FormatError};
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region};
+use crate::volume::{
+    ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
+};
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
 pub struct Mixed {
@@ -128,7 +130,7 @@ impl Array for Mixed {
             _ => Brick::Coded(Coded {
                 object,
                 offset,
-                length: room as u64,
+                length: StoredLength::Bytes(room as u64),
                 padding: 8,
                 decoded: room,
                 scratch: 0,

@@ -16,9 +16,6 @@ use crate::source::{FileStamp, Links, time};
 /// Bytes of a file that may be read to find out what it is.
 const HEAD: usize = 16;
 
-/// Extensions that promise a dataset: such a file is shown even if it is none, with the reason.
-const PROMISES: [&str; 2] = ["zgy", "vds"];
-
 /// What was found at a path.
 pub struct Found {
     pub kind: Kind,
@@ -132,9 +129,14 @@ fn extension(path: &Path) -> Option<String> {
     path.extension()?.to_str().map(str::to_ascii_lowercase)
 }
 
-/// Whether a file's extension promises a dataset.
+/// Whether a file's extension promises a dataset: such a file is shown even if it is none, with the reason.
 pub fn is_promised(path: &Path) -> bool {
-    extension(path).is_some_and(|e| PROMISES.contains(&e.as_str()))
+    by_extension(path).is_some()
+}
+
+fn by_extension(path: &Path) -> Option<&'static dyn Format> {
+    let extension = extension(path)?;
+    registry().iter().copied().find(|format| format.extension() == Some(&*extension))
 }
 
 fn recognise(head: &[u8]) -> Option<&'static dyn Format> {
@@ -177,8 +179,5 @@ pub fn format_of(path: &Path) -> io::Result<Option<&'static dyn Format>> {
     }
     let mut head = Vec::with_capacity(HEAD);
     File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
-    let promised = extension(path);
-    Ok(recognise(&head).or_else(|| {
-        registry().iter().copied().find(|format| format.extension().is_some_and(|e| promised.as_deref() == Some(e)))
-    }))
+    Ok(recognise(&head).or_else(|| by_extension(path)))
 }

@@ -9,7 +9,7 @@ use super::mount_options::{MountOption, threads};
 use super::read_args::{CatArgs, DoctorArgs, LsArgs, StatsArgs};
 use super::size::{Size, cache_size};
 
-/// Shows seismic and microscopy volumes (ZGY, WKW) as plain array files.
+/// Shows seismic and microscopy volumes (ZGY, WKW, VDS) as plain array files.
 ///
 /// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes them, in
 /// every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded when

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::Source;
-    use crate::volume::{ArrayInfo, BrickGrid, Coded, Dtype, Element, Layout};
+    use crate::volume::{ArrayInfo, BrickGrid, Coded, Dtype, Element, Layout, StoredLength};
 
     /// Bricks of an array that is only looked at.
     struct Bricks {
@@ -139,8 +139,16 @@ mod tests {
 
         fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
             let layout = Layout { held: self.info.grid.region(at), first: 0, strides: *at };
-            let coded =
-                Coded { object: "".into(), offset: 0, length: 1, padding: 0, decoded: 1, scratch: 0, layout, codec: 0 };
+            let coded = Coded {
+                object: "".into(),
+                offset: 0,
+                length: StoredLength::Bytes(1),
+                padding: 0,
+                decoded: 1,
+                scratch: 0,
+                layout,
+                codec: 0,
+            };
             Ok(if self.coded { Brick::Coded(coded) } else { Brick::Constant(Element::zero(4)) })
         }
 

@@ -4,3 +4,4 @@ pub mod lz4;
 pub mod zfp;
 mod zfp_ffi;
 mod zfp_header;
+pub mod zlib;

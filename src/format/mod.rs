@@ -3,6 +3,7 @@
 //! A format says which arrays a dataset has and where each of their bricks is to be had; it never caches samples and knows
 //! nothing of who reads them. A new format is a folder here and a line of [`registry`].
 
+pub mod vds;
 pub mod wkw;
 pub mod zgy;
 
@@ -17,7 +18,7 @@ use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dty
 /// Every format, in the order in which they are asked whether a file is theirs.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn Format] {
-    &[&zgy::Zgy, &wkw::Wkw]
+    &[&zgy::Zgy, &wkw::Wkw, &vds::Vds]
 }
 
 /// One format.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fgetxattr, openat2};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -21,6 +21,8 @@ use super::pread::fill;
 use super::{FileStamp, Links, Source, SourceError, Wait};
 use crate::counters::Counters;
 
+/// Longer attributes are nothing that a format asks for.
+const LONGEST_TAG: usize = 4096;
 /// Files and holes in use last at which [`Folder::is_changed`] looks again.
 const LOOKED_AT: usize = 128;
 
@@ -230,6 +232,17 @@ impl Source for LocalFolder {
             return Err(self.has_changed());
         }
         Ok(true)
+    }
+
+    /// An extended attribute of the file.
+    fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        let Some(open) = self.file(object, Wait::Yes)? else { return Ok(None) };
+        let mut value = [0; LONGEST_TAG];
+        match fgetxattr(&open.file, format!("user.{name}"), &mut value) {
+            Ok(length) => Ok(value.get(..length).map(<[u8]>::to_vec)),
+            Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
+            Err(e) => Err(self.failed("read an attribute of", object, &e.into())),
+        }
     }
 
     fn unchanged(&self) -> Result<(), SourceError> {

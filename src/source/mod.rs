@@ -46,6 +46,14 @@ pub trait Source: Send + Sync {
     /// `wait` is [`Wait::No`], [`SourceError::Io`] where the system fails.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError>;
 
+    /// Metadata that is kept with an object under `name`; `None` if there is none, or no such object. May wait.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] where the system fails.
+    fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        Ok(None)
+    }
+
     /// Makes sure that what was read so far is all of one version. Called after reading and before anything that was read
     /// is delivered or kept.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::format::Array;
 use crate::memory::{Buffer, Buffers};
-use crate::volume::{Dtype, Scaling};
+use crate::volume::{Arithmetic, Dtype, Scaling};
 
 /// A header, and then the samples of an array in C order, little-endian.
 #[derive(Clone)]
@@ -118,12 +118,28 @@ fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffe
     out
 }
 
-/// The arithmetic is in float64, each operation rounded on its own, and one rounding to float32 at the end.
+/// Each operation is rounded on its own, as the scaling has it.
 fn convert<const N: usize>(stored: &[u8], out: &mut [u8], scaling: Scaling, widen: impl Fn([u8; N]) -> f64) {
+    let (scale, offset) = (scaling.scale, scaling.offset);
+    match (scaling.arithmetic, scaling.no_value) {
+        (Arithmetic::Double, None) => each(stored, out, |v| (widen(v) * scale + offset) as f32),
+        (Arithmetic::Single, None) => each(stored, out, |v| widen(v) as f32 * scale as f32 + offset as f32),
+        (Arithmetic::Double, Some(nothing)) => each(stored, out, |v| {
+            let v = widen(v);
+            if v == nothing { f32::NAN } else { (v * scale + offset) as f32 }
+        }),
+        (Arithmetic::Single, Some(nothing)) => each(stored, out, |v| {
+            let v = widen(v);
+            if v == nothing { f32::NAN } else { v as f32 * scale as f32 + offset as f32 }
+        }),
+    }
+}
+
+fn each<const N: usize>(stored: &[u8], out: &mut [u8], value: impl Fn([u8; N]) -> f32) {
     let (from, _) = stored.as_chunks::<N>();
     let (to, _) = out.as_chunks_mut::<4>();
     for (from, to) in from.iter().zip(to) {
-        *to = ((widen(*from) * scaling.scale + scaling.offset) as f32).to_le_bytes();
+        *to = value(*from).to_le_bytes();
     }
 }
 
@@ -181,11 +197,24 @@ pub(super) mod tests {
     #[test]
     fn values_are_scaled_in_float64() {
         let buffers = Buffers::new(0);
-        let scaling = Scaling { scale: 0.1, offset: -0.3 };
+        let scaling = Scaling::double(0.1, -0.3);
         let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers);
         let expected: Vec<u8> =
             [(3.0f64 * 0.1 - 0.3) as f32, (-0.1f64 - 0.3) as f32].iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!(&*got, expected);
+    }
+
+    #[test]
+    fn values_are_scaled_in_float32_where_the_format_has_it_so() {
+        let scaling = Scaling {
+            arithmetic: Arithmetic::Single,
+            no_value: Some(255.0),
+            ..Scaling::double(0.1f32.into(), -0.3f32 as f64)
+        };
+        let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &Buffers::new(0));
+        let got: Vec<f32> = got.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        assert_eq!(got[..2], [3.0f32 * 0.1 - 0.3, 7.0f32 * 0.1 - 0.3]);
+        assert!(got[2].is_nan());
     }
 
     proptest! {
@@ -196,7 +225,7 @@ pub(super) mod tests {
             let array = zeros(&[5, 6, 7], Dtype::Int16);
             let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
             let stored: Vec<u8> = (0..420).map(|n| (n % 251) as u8).collect();
-            let scaling = Scaling { scale: 1.0, offset: 0.0 };
+            let scaling = Scaling::double(1.0, 0.0);
             let buffers = Buffers::new(0);
             let take = |bytes: &[u8]| {
                 let mut buffer = buffers.take(bytes.len());

@@ -36,13 +36,34 @@ pub struct Axis {
     pub spatial: bool,
 }
 
-/// How stored samples become values: `value = (stored as f64 * scale + offset) as f32`, each operation rounded on its own.
+/// How stored samples become values: `value = stored * scale + offset`, each operation rounded on its own, as float32 in the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaling {
     /// The factor.
     pub scale: f64,
     /// The value of a stored 0.
     pub offset: f64,
+    /// What the operations are rounded to.
+    pub arithmetic: Arithmetic,
+    /// The stored sample that stands for "nothing here": its value is NaN.
+    pub no_value: Option<f64>,
+}
+
+impl Scaling {
+    /// A scaling in float64, without a sample that stands for nothing.
+    #[must_use]
+    pub fn double(scale: f64, offset: f64) -> Self {
+        Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None }
+    }
+}
+
+/// What operations on values are rounded to: formats differ, and so do the last bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// float32.
+    Single,
+    /// float64.
+    Double,
 }
 
 /// How many bricks of each kind an array has.

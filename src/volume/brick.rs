@@ -33,7 +33,7 @@ pub struct Coded {
     /// Where the stored bytes begin in the object.
     pub offset: u64,
     /// How many stored bytes to read; for formats that do not say, no fewer than the brick has.
-    pub length: u64,
+    pub length: StoredLength,
     /// Zero bytes that the decoder wants behind the stored ones.
     pub padding: usize,
     /// Bytes after decoding.
@@ -44,6 +44,29 @@ pub struct Coded {
     pub layout: Layout,
     /// What the format needs to know again when it decodes: its own matter.
     pub codec: u64,
+}
+
+/// How many stored bytes a brick has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredLength {
+    /// So many.
+    Bytes(u64),
+    /// All to the end of the object. More than `most` cannot be a brick.
+    Rest {
+        /// Bytes.
+        most: u64,
+    },
+}
+
+impl StoredLength {
+    /// As many bytes as there can be.
+    #[must_use]
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Bytes(length) => length,
+            Self::Rest { most } => most,
+        }
+    }
 }
 
 /// One sample as bytes, little-endian.

@@ -11,8 +11,8 @@ mod layout;
 mod region;
 mod survey;
 
-pub use array::{ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
-pub use brick::{Brick, Coded, Element, Plain};
+pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
+pub use brick::{Brick, Coded, Element, Plain, StoredLength};
 pub use dims::{Dims, MAX_AXES};
 pub use dtype::Dtype;
 pub use grid::BrickGrid;

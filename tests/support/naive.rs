@@ -5,7 +5,7 @@
 
 use volfs::format::{Array, FormatError};
 use volfs::source::{SourceError, Wait};
-use volfs::volume::{ArrayInfo, Brick, Dims, Layout, Region};
+use volfs::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
 
 /// All samples of an array in C order.
 pub fn read_all(array: &dyn Array) -> Result<Vec<u8>, FormatError> {
@@ -43,7 +43,14 @@ pub fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result<(), Fo
             scatter(info, &owned, &bytes, &plain.layout, out);
         }
         Brick::Coded(coded) => {
-            let stored = fetch(array, &coded.object, coded.offset, coded.length, coded.padding)?;
+            let length = match coded.length {
+                StoredLength::Bytes(length) => length,
+                StoredLength::Rest { .. } => {
+                    let whole = array.source().len(&coded.object)?.ok_or(SourceError::Changed)?;
+                    whole - coded.offset
+                }
+            };
+            let stored = fetch(array, &coded.object, coded.offset, length, coded.padding)?;
             let mut samples = vec![0xa5; coded.decoded];
             array.decode(&coded, &stored, &mut samples)?;
             scatter(info, &owned, &samples, &coded.layout, out);

@@ -8,7 +8,7 @@ use super::morton::morton;
 use crate::codec::lz4;
 use crate::format::{Array, Census, FormatError};
 use crate::source::{IndexCache, Source, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region};
+use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region, StoredLength};
 
 /// One mag, of which a box is shown. Its axes are z, y, x, and the channel where there are several.
 pub(super) struct WkwArray {
@@ -108,7 +108,7 @@ impl Array for WkwArray {
             Block::Lz4(offset, length) => Brick::Coded(Coded {
                 object: object(),
                 offset,
-                length,
+                length: StoredLength::Bytes(length),
                 padding: 0,
                 decoded: self.cubes.header.block_bytes() as usize, // below 2^31
                 scratch: 0,

@@ -11,7 +11,7 @@ use super::table::{Entry, Table};
 use crate::codec::zfp;
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, WHOLE, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, Own, Plain};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, Own, Plain, StoredLength};
 
 /// How bytes of a brick become samples.
 const ZFP: u64 = 1;
@@ -56,7 +56,7 @@ impl Bricks {
 
     /// A brick of `length` bytes at `offset` that has to be decoded.
     fn coded(&self, offset: u64, length: u64, padding: usize, codec: u64, layout: Layout) -> Brick {
-        let decoded = self.bytes;
+        let (decoded, length) = (self.bytes, StoredLength::Bytes(length));
         Brick::Coded(Coded { object: WHOLE.into(), offset, length, padding, decoded, scratch: 0, layout, codec })
     }
 

@@ -39,7 +39,7 @@ impl CodingRange {
         // exactly these operations: the default value below hangs on their last bits
         let scale = (high - low) / (greatest - least);
         let offset = low - scale * least;
-        Some(Self { file, used, scaling: Scaling { scale, offset } })
+        Some(Self { file, used, scaling: Scaling::double(scale, offset) })
     }
 
     /// Whether the file's range had to be replaced.
@@ -55,7 +55,7 @@ impl CodingRange {
     /// The stored number whose value is nearest to zero: what a brick reads as that was never written (section 6).
     pub(super) fn default(&self, dtype: Dtype) -> i64 {
         let [least, greatest] = limits(dtype).unwrap_or_default();
-        let Scaling { scale, offset } = self.scaling;
+        let Scaling { scale, offset, .. } = self.scaling;
         ((0.0 - offset) / scale).clamp(least, greatest).round() as i64
     }
 }
@@ -104,7 +104,7 @@ mod tests {
         for (low, high) in [(5.0, 5.0), (100.0, -100.0), (f32::NAN, 1.0), (-1.0, f32::INFINITY)] {
             let range = range(Dtype::Int8, low, high);
             assert!(range.replaced());
-            assert_eq!((range.used, range.scaling()), ([-128.0, 127.0], Scaling { scale: 1.0, offset: 0.0 }));
+            assert_eq!((range.used, range.scaling()), ([-128.0, 127.0], Scaling::double(1.0, 0.0)));
             assert_eq!(range.default(Dtype::Int8), 0);
         }
         assert!(!range(Dtype::Int8, -1.0, 1.0).replaced());

@@ -1,0 +1,110 @@
+//! zlib streams (RFC 1950) that hold a known number of bytes.
+//!
+//! libdeflate unpacks them, which is faster than all that unpack piece by piece. It says little of a stream that it refuses: such
+//! a one is given to flate2, which finds out what is wrong with it.
+
+use std::cell::RefCell;
+
+use flate2::{Decompress, FlushDecompress, Status};
+use libdeflater::Decompressor;
+use thiserror::Error;
+
+thread_local! {
+    static AT_ONCE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+}
+
+/// Why a stream cannot be unpacked.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ZlibError {
+    /// It is none, or was changed.
+    #[error("its zlib stream is damaged ({0})")]
+    Damaged(String),
+    /// The input ends before the stream does.
+    #[error("its zlib stream is cut off")]
+    CutOff,
+    /// It holds fewer bytes than it should.
+    #[error("its zlib stream holds {0} bytes, but {1} belong here")]
+    TooFew(u64, usize),
+    /// It holds more.
+    #[error("its zlib stream holds more than the {0} bytes that belong here")]
+    TooMany(usize),
+}
+
+/// Unpacks the stream that `stored` begins with to exactly all of `out`. What follows the stream is ignored, as zlib's own
+/// function does.
+///
+/// # Errors
+/// [`ZlibError`]: what is wrong with it; `out` then has any content.
+pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+    match AT_ONCE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
+        Ok(length) if length == out.len() => Ok(()),
+        _ => in_pieces(stored, out),
+    }
+}
+
+fn in_pieces(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+    INFLATE.with_borrow_mut(|inflate| {
+        inflate.reset(true);
+        let damaged = |e: flate2::DecompressError| ZlibError::Damaged(e.message().unwrap_or("no deflate data").into());
+        let mut status = inflate.decompress(stored, out, FlushDecompress::Finish).map_err(damaged)?;
+        if status != Status::StreamEnd && inflate.total_out() == out.len() as u64 {
+            // all that belongs here is there; a byte more shows whether the stream knows that, too
+            let rest = stored.get(inflate.total_in() as usize..).unwrap_or_default();
+            status = inflate.decompress(rest, &mut [0], FlushDecompress::Finish).map_err(damaged)?;
+        }
+        match (status, inflate.total_out()) {
+            (_, n) if n > out.len() as u64 => Err(ZlibError::TooMany(out.len())),
+            (Status::StreamEnd, n) if n == out.len() as u64 => Ok(()),
+            (Status::StreamEnd, n) => Err(ZlibError::TooFew(n, out.len())),
+            _ => Err(ZlibError::CutOff),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packed(data: &[u8], level: u32) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(level));
+        encoder.write_all(data).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn less_and_more_than_belongs_here_is_damage() {
+        let stream = packed(&[7; 100], 6);
+        assert_eq!(decode(&stream, &mut [0; 99]), Err(ZlibError::TooMany(99)));
+        assert_eq!(decode(&stream, &mut [0; 101]), Err(ZlibError::TooFew(100, 101)));
+        assert_eq!(decode(&stream[..stream.len() - 1], &mut [0; 100]), Err(ZlibError::CutOff));
+        assert_eq!(decode(&[], &mut [0; 100]), Err(ZlibError::CutOff));
+        assert!(matches!(decode(&[1; 50], &mut [0; 100]), Err(ZlibError::Damaged(_))));
+        let mut changed = stream.clone();
+        *changed.last_mut().unwrap() ^= 1;
+        assert!(matches!(decode(&changed, &mut [0; 100]), Err(ZlibError::Damaged(_))));
+        assert_eq!(decode(&[stream, vec![1, 2, 3]].concat(), &mut [0; 100]), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_packed_is_unpacked(data in prop::collection::vec(0u8..5, 0..3000), level in 0u32..10) {
+            let mut out = vec![9; data.len()];
+            prop_assert_eq!(decode(&packed(&data, level), &mut out), Ok(()));
+            prop_assert_eq!(&out, &data);
+            prop_assert_eq!(in_pieces(&packed(&data, level), &mut out), Ok(()));
+            prop_assert_eq!(out, data);
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(stored in prop::collection::vec(any::<u8>(), 0..100), size in 0usize..100) {
+            let _ = decode(&[&[0x78, 0x9c], &stored[..]].concat(), &mut vec![0; size]);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One stored layer as an array: which chunk a brick is, where it is, and how it is decoded.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+use super::cuts::Cuts;
+use super::description::{Channel, Format};
+use super::marks::Marks;
+use super::record::{ChunkTable, Content, Method, Record};
+use super::serial::{self, HEADER};
+use super::value;
+use crate::format::{Array, Census, FormatError};
+use crate::source::{Source, SourceError, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Own, Plain, StoredLength};
+
+/// Chunks are counted where their records are not more bytes.
+const COUNTED: u64 = 8 << 20;
+
+/// A stored layer.
+pub(super) struct VdsArray {
+    pub info: ArrayInfo,
+    /// Its name in the container.
+    pub name: Box<str>,
+    pub cuts: Cuts,
+    pub channel: Arc<Channel>,
+    pub method: Method,
+    pub table: Box<dyn ChunkTable>,
+    /// Chunks of which all that has to agree was seen to.
+    pub marks: Marks,
+    pub census: OnceLock<Option<Census>>,
+}
+
+impl VdsArray {
+    fn damaged(&self, chunk: u64, why: impl std::fmt::Display) -> FormatError {
+        FormatError::Damaged(format!("chunk {chunk} of {}: {why}", self.name))
+    }
+
+    /// What the tables say of a chunk; faults bear its name.
+    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
+        self.table.record(chunk, wait).map_err(|e| self.named(e))
+    }
+
+    fn named(&self, error: FormatError) -> FormatError {
+        match error {
+            FormatError::Damaged(why) => FormatError::Damaged(format!("{}: {why}", self.name)),
+            other => other,
+        }
+    }
+
+    fn is_bits(&self) -> bool {
+        self.channel.format == Format::Bit
+    }
+
+    /// A chunk with bytes.
+    fn stored(&self, chunk: u64, at: &Dims, record: Record, wait: Wait) -> Result<Brick, FormatError> {
+        if record.length == Some(0) {
+            return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
+        }
+        let plain = self.method == Method::None && !self.is_bits();
+        if (plain || self.table.has_checks()) && !self.marks.has(chunk) {
+            if wait == Wait::No {
+                return Err(SourceError::WouldBlock.into());
+            }
+            self.check(chunk, at, &record, plain)?;
+            self.marks.set(chunk);
+        }
+        if plain {
+            let layout = self.cuts.layout(at, HEADER as u64);
+            return Ok(Brick::Plain(Plain { object: record.object, offset: record.offset, layout }));
+        }
+        let (stored, shown) = (self.cuts.stored_bytes(at), self.cuts.shown_bytes(at));
+        let most = serial::longest(self.method, stored);
+        let length = match record.length {
+            Some(length) if length > most => {
+                return Err(
+                    self.damaged(chunk, format!("its {length} bytes are more than {shown} bytes of samples take"))
+                );
+            }
+            Some(length) => StoredLength::Bytes(length),
+            None => StoredLength::Rest { most },
+        };
+        Ok(Brick::Coded(Coded {
+            object: record.object,
+            offset: record.offset,
+            length,
+            padding: 0,
+            decoded: shown,
+            scratch: if self.is_bits() { stored } else { 0 },
+            layout: self.cuts.layout(at, 0),
+            codec: chunk,
+        }))
+    }
+
+    /// Makes sure that all that is said of a chunk agrees: tables with one another, and the header of one that is not decoded.
+    fn check(&self, chunk: u64, at: &Dims, record: &Record, plain: bool) -> Result<(), FormatError> {
+        self.table.check(chunk, record).map_err(|e| self.named(e))?;
+        if !plain {
+            return Ok(());
+        }
+        let source = self.table.source();
+        let whole = match record.length {
+            Some(length) => Some(length),
+            None => source.len(&record.object)?,
+        };
+        let absent = || self.damaged(chunk, format!("{} is not there", record.object));
+        let (whole, expected) = (whole.ok_or_else(absent)?, HEADER as u64 + self.cuts.stored_bytes(at) as u64);
+        if whole != expected {
+            return Err(self.damaged(chunk, format!("it has {whole} bytes, but {expected} belong here")));
+        }
+        let mut header = [0; HEADER];
+        if !source.read_at(&record.object, record.offset, &mut header, Wait::Yes)? {
+            return Err(absent());
+        }
+        serial::check(&header, &self.cuts, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
+    }
+
+    fn count(&self) -> Result<Option<Census>, FormatError> {
+        if self.table.cost().is_none_or(|cost| cost > COUNTED) {
+            return Ok(None);
+        }
+        let mut counts = BrickCounts { total: self.cuts.total(), ..BrickCounts::default() };
+        let mut damaged = 0u64;
+        for chunk in 0..counts.total {
+            match self.table.record(chunk, Wait::Yes) {
+                Ok(record) => match record.metadata.content() {
+                    Content::Unwritten => counts.missing += 1,
+                    Content::NoValue | Content::Constant(_) => counts.constant += 1,
+                    Content::Stored => counts.stored += 1,
+                },
+                Err(FormatError::Damaged(_)) => damaged += 1,
+                Err(other) => return Err(other),
+            }
+        }
+        let own = Own::from_iter([("damaged".to_owned(), Value::from(damaged))]);
+        Ok(Some(Census { counts, codec: self.method.codec(), own }))
+    }
+}
+
+impl Array for VdsArray {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        self.table.source()
+    }
+
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+        let chunk = self.cuts.number(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
+        let record = self.record(chunk, wait)?;
+        match record.metadata.content() {
+            Content::Unwritten | Content::NoValue => Ok(Brick::Constant(value::no_value(&self.channel))),
+            Content::Constant(v) => Ok(Brick::Constant(value::element(&self.channel, v))),
+            Content::Stored => self.stored(chunk, at, record, wait),
+        }
+    }
+
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let chunk = coded.codec;
+        if self.method.is_wavelet() {
+            return Err(FormatError::Unsupported(format!("the method {} cannot be decoded yet", self.method.name())));
+        }
+        let at = self.cuts.place(chunk);
+        serial::decode(self.method, stored, &self.cuts, self.channel.format, &at, out)
+            .map_err(|why| self.damaged(chunk, why))
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        if let Some(known) = self.census.get() {
+            return Ok(known.clone());
+        }
+        let counted = self.count()?;
+        Ok(self.census.get_or_init(|| counted).clone())
+    }
+}

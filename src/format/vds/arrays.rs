@@ -1,0 +1,91 @@
+//! What is known of one stored layer, in the words that all formats share, and the keys that only this one has.
+
+use serde_json::{Value, json};
+
+use super::cuts::Cuts;
+use super::description::{self, Channel, Description, Format};
+use super::record::StoredLayer;
+use super::value;
+use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, Own, Scaling};
+
+/// What is known of a stored layer; without `stored` what would be known of it if it could be read.
+pub(super) fn info(
+    whole: &Description,
+    channel: &Channel,
+    cuts: &Cuts,
+    lod: u32,
+    stored: Option<&StoredLayer>,
+) -> ArrayInfo {
+    let grid = cuts.grid();
+    let shape = grid.shape();
+    let dimensions = whole.axes.len();
+    let mut axes: Vec<Axis> = (0..dimensions)
+        .map(|axis| {
+            let (d, count) = (dimensions - 1 - axis, shape[axis]);
+            match channel.per_trace {
+                Some(_) if d == 0 => numbered("value", cuts.spacing(0) as f64, count),
+                _ => described(&whole.axes[d], cuts.spacing(d) as f64, count),
+            }
+        })
+        .collect();
+    if cuts.components() > 1 {
+        axes.push(numbered("component", 1.0, cuts.components()));
+    }
+    let code = value::no_value_code(channel);
+    let scaled = matches!(channel.format, Format::U8 | Format::U16);
+    let scaling = scaled.then(|| Scaling {
+        scale: channel.integer_scale.into(),
+        offset: channel.integer_offset.into(),
+        arithmetic: Arithmetic::Single,
+        no_value: code.map(f64::from),
+    });
+    let [low, high] = channel.value_range.map(f64::from);
+    ArrayInfo {
+        id: ArrayId::next(),
+        lod: lod as usize,
+        dtype: channel.format.dtype(),
+        brick_shape: cuts.brick_shape(),
+        grid,
+        axes,
+        value_range: Some((low, high)),
+        no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
+        scaling,
+        codec: stored.map(|stored| stored.method.codec()),
+        warnings: Vec::new(),
+        own: own(whole, channel, stored),
+    }
+}
+
+/// An axis as the dataset describes it; one sample in `spacing` is there.
+fn described(axis: &description::Axis, spacing: f64, count: u64) -> Axis {
+    let (min, max) = (f64::from(axis.min), f64::from(axis.max));
+    let step = match axis.samples {
+        0 | 1 => 1.0,
+        n => (max - min) / (n - 1) as f64,
+    };
+    let unit = (!axis.unit.is_empty()).then(|| axis.unit.clone());
+    Axis { name: axis.name.clone(), unit, first: min, step: step * spacing, count, spatial: true }
+}
+
+fn numbered(name: &str, step: f64, count: u64) -> Axis {
+    Axis { name: name.into(), unit: None, first: 0.0, step, count, spatial: false }
+}
+
+fn own(whole: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> Own {
+    let layout = &whole.layout;
+    let own = [
+        ("channel", json!(channel.name)),
+        ("unit", json!(channel.unit)),
+        ("format", json!(channel.format.name())),
+        ("components", json!(channel.components)),
+        ("channelMapping", json!(if channel.per_trace.is_some() { "PerTrace" } else { "Direct" })),
+        ("noValue", json!(channel.no_value)),
+        ("integerScale", json!(channel.integer_scale)),
+        ("integerOffset", json!(channel.integer_offset)),
+        ("brickSize", json!(layout.brick)),
+        ("margins", json!([layout.negative_margin, layout.positive_margin])),
+        ("compressionMethod", json!(stored.map(|stored| stored.method.name()))),
+        ("compressionTolerance", json!(stored.and_then(|stored| stored.tolerance))),
+    ];
+    own.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
+}

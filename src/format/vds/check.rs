@@ -1,0 +1,248 @@
+//! What a description must be like to be worked with (sections 1.4 and 8), however it was written down.
+
+use std::ops::RangeInclusive;
+
+use super::description::{Channel, Description, Format, Layout, MOST_AXES};
+
+/// Bricks, and the tiles of chunks that are cut along two dimensions, have no more samples along an axis.
+const LONGEST_BRICK: u64 = 4096;
+/// The coarsest LOD that there can be.
+const MOST_LODS: u32 = 12;
+/// Samples along an axis, and values for a trace.
+const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
+
+/// Whose words a fault is told in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Those of `VolumeDataLayout`.
+    Json,
+    /// Those of `VDSObject`.
+    Object,
+}
+
+impl Keys {
+    /// The key of a property of the layout; `key` is its name in JSON.
+    fn layout(self, key: &str) -> String {
+        match (self, key) {
+            (Self::Json, _) => format!("layoutDescriptor.{key}"),
+            (Self::Object, "brickSize") => "FullVCSize".into(),
+            (Self::Object, "lodLevels") => "LODLevels".into(),
+            (Self::Object, _) => capitalised(key),
+        }
+    }
+
+    /// The number of samples of an axis.
+    fn samples(self, axis: usize) -> String {
+        match self {
+            Self::Json => format!("axisDescriptors[{axis}].numSamples"),
+            Self::Object => format!("Dimension{axis}Size"),
+        }
+    }
+
+    fn axes(self) -> &'static str {
+        match self {
+            Self::Json => "axisDescriptors",
+            Self::Object => "Dimensions",
+        }
+    }
+
+    fn channels(self) -> &'static str {
+        match self {
+            Self::Json => "channelDescriptors",
+            Self::Object => "VolumeDataChannelDescriptor",
+        }
+    }
+
+    /// The key of a property of a channel; `key` is its name in JSON.
+    fn channel(self, number: usize, key: &str) -> String {
+        match (self, number, key) {
+            (Self::Json, _, _) => format!("channelDescriptors[{number}].{key}"),
+            (Self::Object, 0, "components") => "VoxelComponents".into(),
+            (Self::Object, 0, _) => capitalised(key),
+            (Self::Object, _, _) => format!("VolumeDataChannelDescriptor[{}].{}", number - 1, capitalised(key)),
+        }
+    }
+}
+
+/// The spelling of keys in `VDSObject`.
+fn capitalised(key: &str) -> String {
+    let mut letters = key.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
+
+impl Description {
+    /// The description, if all of it is within bounds; else what is not.
+    pub(super) fn checked(self, keys: Keys) -> Result<Self, String> {
+        let axes = self.axes.len();
+        if !(2..=MOST_AXES).contains(&axes) {
+            return Err(format!("{} are {axes} in number: there must be 2 to {MOST_AXES}", keys.axes()));
+        }
+        check_layout(&self.layout, axes, keys)?;
+        for (number, axis) in self.axes.iter().enumerate() {
+            within(axis.samples, SAMPLES, || keys.samples(number))?;
+        }
+        if self.channels.is_empty() {
+            return Err(format!("{} is empty: there must be at least 1", keys.channels()));
+        }
+        for (number, channel) in self.channels.iter().enumerate() {
+            self.check_channel(channel, |key| keys.channel(number, key))?;
+        }
+        Ok(self)
+    }
+
+    fn check_channel(&self, channel: &Channel, key: impl Fn(&str) -> String) -> Result<(), String> {
+        if !matches!(channel.components, 1 | 2 | 4) {
+            return Err(format!("{} is {}: it must be 1, 2 or 4", key("components"), channel.components));
+        }
+        if let Some(values) = channel.per_trace {
+            within(values, SAMPLES, || key("mappedValues"))?;
+        }
+        if channel.format == Format::Bit && channel.no_value.is_some() {
+            return Err(format!("{} is true, but a channel of single bits has no room for one", key("useNoValue")));
+        }
+        let first = channel.per_trace.or(self.axes.first().map(|axis| axis.samples));
+        let others = self.axes.iter().skip(1).map(|axis| axis.samples);
+        let sample = channel.components * channel.format.dtype().size() as u64;
+        let bytes = first.into_iter().chain(others).try_fold(sample, u64::checked_mul);
+        if bytes.is_none_or(|bytes| i64::try_from(bytes).is_err()) {
+            return Err(format!("{} \"{}\" has too many samples for any file", key("name"), channel.name));
+        }
+        Ok(())
+    }
+}
+
+fn check_layout(layout: &Layout, axes: usize, keys: Keys) -> Result<(), String> {
+    let brick = layout.brick;
+    within(brick, 32..=LONGEST_BRICK, || keys.layout("brickSize"))?;
+    if !brick.is_power_of_two() {
+        return Err(format!("{} is {brick}: it must be a power of two", keys.layout("brickSize")));
+    }
+    for (key, margin) in [("negativeMargin", layout.negative_margin), ("positiveMargin", layout.positive_margin)] {
+        if margin >= brick / 2 {
+            let key = keys.layout(key);
+            return Err(format!("{key} is {margin}: it must be less than half a brick of {brick}"));
+        }
+    }
+    let multiplier = || keys.layout("brickSize2DMultiplier");
+    within(layout.multiplier_2d, 1..=LONGEST_BRICK / brick, multiplier)?;
+    within(layout.lods.into(), 0..=MOST_LODS.into(), || keys.layout("lodLevels"))?;
+    if let Some(dimension) = layout.full_resolution
+        && dimension >= axes
+    {
+        let key = keys.layout("fullResolutionDimension");
+        return Err(format!("{key} is {dimension}: there are only {axes} axes"));
+    }
+    Ok(())
+}
+
+/// Says what is wrong with a number out of its bounds.
+fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) -> Result<(), String> {
+    let (least, most) = (*bounds.start(), *bounds.end());
+    if number < least {
+        return Err(format!("{} is {number}: there must be at least {least}", key()));
+    }
+    if number > most {
+        return Err(format!("{} is {number}: there must be at most {most}", key()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::description::Axis;
+    use super::*;
+
+    /// A description that is in order: 3 axes of 100, 50 and 20 samples, one channel.
+    pub(in super::super) fn sound() -> Description {
+        let axis = |name: &str, samples| Axis { name: name.into(), samples, max: samples as f32, ..Axis::default() };
+        let channel = Channel { name: "Amplitude".into(), components: 1, integer_scale: 1.0, ..Channel::default() };
+        Description {
+            layout: Layout { brick: 64, multiplier_2d: 4, ..Layout::default() },
+            axes: vec![axis("Sample", 100), axis("Crossline", 50), axis("Inline", 20)],
+            channels: vec![channel],
+            ..Description::default()
+        }
+    }
+
+    fn fault(spoil: impl Fn(&mut Description)) -> [String; 2] {
+        [Keys::Json, Keys::Object].map(|keys| {
+            let mut description = sound();
+            spoil(&mut description);
+            description.checked(keys).map_or_else(|fault| fault, |_| "none".into())
+        })
+    }
+
+    #[test]
+    fn bounds_are_where_they_should_be() {
+        type Spoil = fn(&mut Description);
+        let sides: [(Spoil, bool); 22] = [
+            (|_| {}, true),
+            (|d| d.layout.brick = 16, false),
+            (|d| d.layout.brick = 96, false),
+            (|d| d.layout.brick = 8192, false),
+            (|d| (d.layout.brick, d.layout.multiplier_2d) = (4096, 1), true),
+            (|d| d.layout.negative_margin = 31, true),
+            (|d| d.layout.negative_margin = 32, false),
+            (|d| d.layout.positive_margin = 32, false),
+            (|d| d.layout.multiplier_2d = 64, true),
+            (|d| d.layout.multiplier_2d = 65, false),
+            (|d| d.layout.multiplier_2d = 0, false),
+            (|d| d.layout.lods = 12, true),
+            (|d| d.layout.lods = 13, false),
+            (|d| d.layout.full_resolution = Some(2), true),
+            (|d| d.layout.full_resolution = Some(3), false),
+            (|d| d.axes.truncate(1), false),
+            (|d| d.axes.resize(7, d.axes[0].clone()), false),
+            (|d| d.axes[1].samples = 0x7fff_ffff, true),
+            (|d| d.axes[1].samples = 0x8000_0000, false),
+            (|d| d.channels.clear(), false),
+            (|d| d.channels[0].per_trace = Some(240), true),
+            (|d| d.channels[0].per_trace = Some(0), false),
+        ];
+        for (number, (change, good)) in sides.into_iter().enumerate() {
+            assert_eq!(fault(change) == ["none", "none"], good, "{number}: {:?}", fault(change));
+        }
+    }
+
+    #[test]
+    fn faults_are_told_in_the_words_of_the_file() {
+        let found = fault(|d| d.axes[1].samples = 0);
+        let rest = "is 0: there must be at least 1";
+        assert_eq!(found, [format!("axisDescriptors[1].numSamples {rest}"), format!("Dimension1Size {rest}")]);
+        let [json, object] = fault(|d| d.layout.negative_margin = 40);
+        assert!(json.starts_with("layoutDescriptor.negativeMargin is 40"), "{json}");
+        assert!(object.starts_with("NegativeMargin is 40"), "{object}");
+        let [json, object] = fault(|d| {
+            d.channels.push(Channel { components: 3, ..d.channels[0].clone() });
+        });
+        assert!(json.starts_with("channelDescriptors[1].components is 3"), "{json}");
+        assert!(object.starts_with("VolumeDataChannelDescriptor[0].Components is 3"), "{object}");
+    }
+
+    #[test]
+    fn bits_have_no_value_for_nothing() {
+        let [json, _] = fault(|d| (d.channels[0].format, d.channels[0].no_value) = (Format::Bit, Some(1.0)));
+        assert!(json.starts_with("channelDescriptors[0].useNoValue"), "{json}");
+    }
+
+    #[test]
+    fn channels_fit_in_63_bits() {
+        let of = |format, dims: [u64; 4]| {
+            fault(|d| {
+                d.axes.push(d.axes[0].clone());
+                d.axes.iter_mut().zip(dims).for_each(|(axis, samples)| axis.samples = samples);
+                d.channels[0].format = format;
+            })[0]
+                .clone()
+        };
+        assert_eq!(of(Format::U8, [1 << 30, 1 << 30, 2, 1]), "none");
+        assert!(of(Format::U8, [1 << 30, 1 << 30, 8, 1]).contains("too many samples"));
+        assert!(of(Format::U16, [1 << 30, 1 << 30, 4, 1]).contains("too many samples"));
+        assert!(of(Format::R64, [0x7fff_ffff; 4]).contains("too many samples"));
+        let few = fault(|d| {
+            d.axes[0].samples = 0x7fff_ffff;
+            d.channels[0].per_trace = Some(1);
+        });
+        assert_eq!(few[0], "none");
+    }
+}

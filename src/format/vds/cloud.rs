@@ -1,0 +1,214 @@
+//! The layout of object stores, here as a folder: an object for each thing (sections 1.2 and 1.3).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::pages::Pages;
+use super::record::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
+use super::tags::Tags;
+use crate::format::FormatError;
+use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
+
+/// The object with the description.
+pub(super) const LAYOUT: &str = "VolumeDataLayout";
+/// The object that lists the layers.
+pub(super) const STATUS: &str = "LayerStatus";
+/// Copies may have this behind both names.
+pub(super) const EXTENSION: &str = ".json";
+/// Longer objects are not read.
+const LONGEST: u64 = 64 << 20;
+/// What keeping the record of a chunk weighs.
+const RECORD: usize = size_of::<Known>();
+
+/// An open folder.
+pub(super) struct Cloud {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    tags: Arc<Tags>,
+    status: Vec<Map<String, Value>>,
+}
+
+impl Cloud {
+    /// Reads the list of layers.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if it is no list of objects, and those of the source.
+    pub(super) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+        let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
+        let text = text(&*folder, STATUS)?;
+        let json = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        let Value::Array(records) = json else { return Err(damaged("it is no list".into())) };
+        let status = records.into_iter().map(|record| match record {
+            Value::Object(record) => Ok(record),
+            other => Err(damaged(format!("{other} is no description of a layer"))),
+        });
+        let status = status.collect::<Result<_, _>>()?;
+        let tags = Arc::new(Tags::new(Arc::clone(&folder), Arc::clone(&cache)));
+        Ok(Self { folder, cache, tags, status })
+    }
+
+    /// The text of the description.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub(super) fn layout(&self) -> Result<Vec<u8>, FormatError> {
+        text(&*self.folder, LAYOUT)
+    }
+
+    /// The names of all layers that are stored: others are made of these when they are read (section 2.9).
+    pub(super) fn layers(&self) -> impl Iterator<Item = &str> {
+        let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
+            Some(Value::String(status)) => status == "Normal",
+            _ => true,
+        };
+        self.status.iter().filter(stored).map(|record| record.get("layerName").and_then(Value::as_str).unwrap_or(""))
+    }
+
+    /// A stored layer, which has `chunks` chunks by the arithmetic.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if what is said of it makes no sense.
+    pub(super) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
+        let damaged = |why: String| FormatError::Damaged(why);
+        let named = |record: &&Map<String, Value>| record.get("layerName").and_then(Value::as_str) == Some(name);
+        let record = self.status.iter().find(named).ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Err(damaged("its name is no name of a folder".into()));
+        }
+        let method = match record.get("compressionMethod") {
+            None => Method::None,
+            Some(Value::String(method)) => Method::of_name(method)
+                .ok_or_else(|| FormatError::Unsupported(format!("compression method {method} is not known")))?,
+            Some(other) => return Err(damaged(format!("compressionMethod {other} is no name"))),
+        };
+        let number = |key: &str| match record.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => value.as_u64().map(Some).ok_or_else(|| damaged(format!("{key} {value} makes no sense"))),
+        };
+        let stated = number("chunkCount")?;
+        let pages = match record.get("hasChunkMetadataPages").and_then(Value::as_bool) {
+            Some(true) => {
+                let (size, bytes) = (number("chunkMetadataPageSize")?, number("chunkMetadataByteSize")?);
+                let directory = record.get("pageDirectory").filter(|value| !value.is_null());
+                let (folder, cache) = (Arc::clone(&self.folder), Arc::clone(&self.cache));
+                Some(Pages::new(folder, cache, name, chunks, size, bytes, directory).map_err(damaged)?)
+            }
+            _ => None,
+        };
+        let tolerance = record.get("compressionTolerance").and_then(Value::as_f64).map(|t| t as f32);
+        let table = CloudTable {
+            folder: Arc::clone(&self.folder),
+            cache: Arc::clone(&self.cache),
+            tags: Arc::clone(&self.tags),
+            id: IndexCache::id(),
+            layer: name.into(),
+            pages,
+        };
+        Ok(StoredLayer { method, tolerance, chunks: stated, table: Box::new(table) })
+    }
+}
+
+/// The text of one of the two objects, whichever name it has.
+fn text(folder: &dyn Folder, name: &str) -> Result<Vec<u8>, FormatError> {
+    let other = format!("{name}{EXTENSION}");
+    for name in [name, &other] {
+        let Some(length) = folder.len(name)? else { continue };
+        if length > LONGEST {
+            return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
+        }
+        let mut text = vec![0; length as usize];
+        if folder.read_at(name, 0, &mut text, Wait::Yes)? {
+            return Ok(text);
+        }
+    }
+    Err(FormatError::NotThisFormat(format!("there is no {name}")))
+}
+
+/// Where the chunks of one layer are.
+struct CloudTable {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    tags: Arc<Tags>,
+    id: u64,
+    layer: Box<str>,
+    /// `None`: each chunk has its metadata with it.
+    pages: Option<Pages>,
+}
+
+/// What was found out of a chunk whose metadata is in no page.
+struct Known {
+    metadata: Metadata,
+    length: u64,
+}
+
+impl CloudTable {
+    fn object(&self, chunk: u64) -> Box<str> {
+        format!("{}/{chunk}", self.layer).into()
+    }
+
+    /// What there is of a chunk whose metadata is in no page (section 1.3).
+    fn look(&self, chunk: u64) -> Result<Known, FormatError> {
+        let object = self.object(chunk);
+        let (length, tag) = (self.folder.len(&object)?, self.tags.get(&object)?);
+        let damaged = |why: &str| FormatError::Damaged(format!("chunk {chunk}: {why}"));
+        match (length, tag) {
+            (None, None) => Ok(Known { metadata: Metadata::default(), length: 0 }),
+            (None, Some(tag)) => match Metadata::of(&tag).content() {
+                Content::Stored => Err(damaged(&format!("{object} is not there, although there is metadata of it"))),
+                _ => Ok(Known { metadata: Metadata::of(&tag), length: 0 }),
+            },
+            (Some(length), Some(tag)) => Ok(Known { metadata: Metadata::of(&tag), length }),
+            // an object without its metadata is data: constants have no bytes
+            (Some(0), None) => Err(damaged(&format!(
+                "{object} has no bytes, and its value was in metadata that this copy of the dataset has lost"
+            ))),
+            (Some(length), None) => Ok(Known { metadata: Metadata { hash: 1, levels: [0; 16] }, length }),
+        }
+    }
+}
+
+impl ChunkTable for CloudTable {
+    fn source(&self) -> &dyn Source {
+        &*self.folder
+    }
+
+    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
+        let object = self.object(chunk);
+        if let Some(pages) = &self.pages {
+            let (metadata, length) = pages.record(chunk, wait)?;
+            return Ok(Record { metadata, object, offset: 0, length });
+        }
+        let key = (self.id, chunk, 0);
+        let known = match self.cache.part::<Known>(key) {
+            Some(known) => known,
+            None if wait == Wait::No => return Err(SourceError::WouldBlock.into()),
+            None => {
+                let known = Arc::new(self.look(chunk)?);
+                self.cache.keep(key, &known, RECORD);
+                known
+            }
+        };
+        Ok(Record { metadata: known.metadata, object, offset: 0, length: Some(known.length) })
+    }
+
+    fn check(&self, chunk: u64, record: &Record) -> Result<(), FormatError> {
+        let Some(tag) = self.tags.get(&record.object)? else { return Ok(()) };
+        let (tag, record) = (Metadata::of(&tag), record.metadata);
+        // not every writer has the table of levels in both places
+        let levels = tag.levels == record.levels || [tag.levels, record.levels].contains(&[0; 16]);
+        if self.pages.is_some() && (tag.hash != record.hash || !levels) {
+            let why = "its metadata in the page and with the object are not the same: it was not written to the end";
+            return Err(FormatError::Damaged(format!("chunk {chunk}: {why}")));
+        }
+        Ok(())
+    }
+
+    fn has_checks(&self) -> bool {
+        self.pages.is_some()
+    }
+
+    fn cost(&self) -> Option<u64> {
+        self.pages.as_ref().and_then(Pages::cost)
+    }
+}

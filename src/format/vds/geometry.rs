@@ -1,0 +1,339 @@
+//! Where the survey lies in the world (section 6.2).
+
+use super::description::{Axis, Datum, Description};
+use crate::volume::{Corner, Geometry};
+
+const CATEGORY: &str = "SurveyCoordinateSystem";
+/// Grid points that enclose less than this tell nothing.
+const FLAT: f64 = 1e-6;
+
+/// The survey's corners and units; `None` if no two axes are those of a survey.
+pub(super) fn geometry(description: &Description) -> Option<Geometry> {
+    let named = |name: &str| description.axes.iter().find(|axis| axis.name == name);
+    let two = |first: &str, second: &str| Some((named(first)?, named(second)?));
+    let vertical = ["Sample", "Time", "Depth", "K", "Z"].into_iter().find_map(named);
+    let ((inline, crossline), map) = if let Some(axes) = two("Inline", "Crossline") {
+        (axes, by_lines(description).or_else(|| by_grid_points(description)))
+    } else if let Some(axes) = two("I", "J") {
+        (axes, by_steps(description, vertical.filter(|axis| axis.name == "K")))
+    } else {
+        (two("X", "Y")?, Some(Map { origin: [0.0; 2], steps: [[1.0, 0.0], [0.0, 1.0]] }))
+    };
+    let corners = [[false, false], [true, false], [false, true], [true, true]].map(|[last_inline, last_crossline]| {
+        let (i, inline) = end(inline, last_inline);
+        let (j, crossline) = end(crossline, last_crossline);
+        let annotation = [inline, crossline];
+        let world = map.as_ref().map(|map| map.world(annotation));
+        Corner { index: [i, j], annotation, world: world.filter(|place| place.iter().all(|x| x.is_finite())) }
+    });
+    let horizontal = text(description, "Unit");
+    let horizontal_factor = horizontal.as_deref().and_then(length);
+    let vertical_unit = vertical.map(|axis| axis.unit.as_str()).filter(|unit| !unit.is_empty() && *unit != "unitless");
+    let depth = vertical_unit.and_then(length);
+    let is_depth = depth.is_some() && vertical.is_some_and(|axis| axis.name != "Time");
+    Some(Geometry {
+        corners,
+        horizontal_kind: if horizontal_factor.is_some() { "length" } else { "unknown" },
+        horizontal_factor: horizontal_factor.unwrap_or(1.0),
+        horizontal_unit: horizontal,
+        // nothing says whether a time is one way or both
+        vertical_kind: if is_depth { "depth" } else { "unknown" },
+        vertical_factor: depth.or_else(|| vertical_unit.and_then(time)).unwrap_or(1.0),
+        vertical_unit: vertical_unit.map(str::to_owned),
+        coordinate_system: text(description, "CRSWkt"),
+    })
+}
+
+/// Index and annotation of the first or last sample of an axis.
+fn end(axis: &Axis, last: bool) -> (u64, f64) {
+    let index = if last { axis.samples.saturating_sub(1) } else { 0 };
+    (index, f64::from(if index == 0 { axis.min } else { axis.max }))
+}
+
+/// Metres in a unit of length.
+fn length(unit: &str) -> Option<f64> {
+    match unit {
+        "m" => Some(1.0),
+        "ft" => Some(0.3048),
+        "ussft" => Some(1200.0 / 3937.0),
+        _ => None,
+    }
+}
+
+/// Seconds in a unit of time.
+fn time(unit: &str) -> Option<f64> {
+    match unit {
+        "s" => Some(1.0),
+        "ms" => Some(0.001),
+        _ => None,
+    }
+}
+
+/// How annotation becomes world.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Map {
+    origin: [f64; 2],
+    /// What a step of 1 along each annotation axis is in the world.
+    steps: [[f64; 2]; 2],
+}
+
+impl Map {
+    fn world(&self, [i, j]: [f64; 2]) -> [f64; 2] {
+        let [first, second] = self.steps;
+        [0, 1].map(|axis: usize| self.origin[axis] + i * first[axis] + j * second[axis])
+    }
+}
+
+/// The system of inlines and crosslines.
+fn by_lines(description: &Description) -> Option<Map> {
+    let [origin, inline, crossline] =
+        ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
+    Some(Map { origin: origin?, steps: [inline?, crossline?] })
+}
+
+/// The system of I, J and K, at the first K.
+fn by_steps(description: &Description, vertical: Option<&Axis>) -> Option<Map> {
+    let vector = |name: &str| vector::<3>(description, name).map(|[x, y, _]| [x, y]);
+    let k = vertical.map_or(0.0, |axis| f64::from(axis.min));
+    let down = vector("KStepVector").filter(|_| vertical.is_some()).unwrap_or_default();
+    let origin = vector("Origin3D")?;
+    Some(Map {
+        origin: [0, 1].map(|axis: usize| origin[axis] + k * down[axis]),
+        steps: [vector("IStepVector")?, vector("JStepVector")?],
+    })
+}
+
+/// The map through three of the four grid points; which is missing does not matter.
+fn by_grid_points(description: &Description) -> Option<Map> {
+    let points: Vec<_> = (0..4).filter_map(|number| grid_point(description, number)).collect();
+    (0..points.len()).find_map(|left_out| {
+        let mut three = points.clone();
+        // with all four there, the last is left out first
+        if points.len() == 4 {
+            three.remove(3 - left_out);
+        }
+        let [zero, one, two] = three.try_into().ok()?;
+        through(zero, one, two)
+    })
+}
+
+/// Annotation and world position of a grid point.
+fn grid_point(description: &Description, number: usize) -> Option<[[f64; 2]; 2]> {
+    let name = format!("GridPoint{number}");
+    let annotation = ["Inline", "Crossline"].map(|axis| Some(vector::<1>(description, &format!("{name}{axis}"))?[0]));
+    Some([[annotation[0]?, annotation[1]?], vector(description, &name)?])
+}
+
+fn through([p0, q0]: [[f64; 2]; 2], [p1, q1]: [[f64; 2]; 2], [p2, q2]: [[f64; 2]; 2]) -> Option<Map> {
+    let minus = |a: [f64; 2], b: [f64; 2]| [a[0] - b[0], a[1] - b[1]];
+    let (u, v) = (minus(p1, p0), minus(p2, p0));
+    let (along_u, along_v) = (minus(q1, q0), minus(q2, q0));
+    let det = u[0] * v[1] - v[0] * u[1];
+    if det.is_nan() || det.abs() < FLAT {
+        return None;
+    }
+    let first = [0, 1].map(|axis: usize| (along_u[axis] * v[1] - along_v[axis] * u[1]) / det);
+    let second = [0, 1].map(|axis: usize| (along_v[axis] * u[0] - along_u[axis] * v[0]) / det);
+    let origin = [0, 1].map(|axis: usize| q0[axis] - p0[0] * first[axis] - p0[1] * second[axis]);
+    Some(Map { origin, steps: [first, second] })
+}
+
+/// A number, or a vector, of the survey's metadata.
+fn vector<const N: usize>(description: &Description, name: &str) -> Option<[f64; N]> {
+    let values: Vec<f64> = match description.entry(CATEGORY, name)? {
+        Datum::Int(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        Datum::Float(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        Datum::Double(values) => values.clone(),
+        _ => return None,
+    };
+    values.try_into().ok()
+}
+
+/// A text of the survey's metadata, unless it is empty.
+fn text(description: &Description, name: &str) -> Option<String> {
+    match description.entry(CATEGORY, name)? {
+        Datum::Text(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::tests::sound;
+    use super::super::description::Entry;
+    use super::*;
+
+    /// Name, samples, first and last annotation.
+    type Line = (&'static str, u64, f32, f32);
+
+    const LINES: [Line; 3] = [("Sample", 10, 0.0, 36.0), ("Crossline", 7, 2184.0, 2196.0), ("Inline", 5, 100.0, 92.0)];
+
+    fn of(axes: &[Line], metadata: &[(&str, Datum)]) -> Option<Geometry> {
+        let axis = |(name, samples, min, max): &Line| Axis {
+            name: (*name).into(),
+            unit: String::new(),
+            samples: *samples,
+            min: *min,
+            max: *max,
+        };
+        let entry = |(name, value): &(&str, Datum)| Entry {
+            category: CATEGORY.into(),
+            name: (*name).into(),
+            value: value.clone(),
+        };
+        let description = Description {
+            axes: axes.iter().map(axis).collect(),
+            metadata: metadata.iter().map(entry).collect(),
+            ..sound()
+        };
+        geometry(&description)
+    }
+
+    fn worlds(axes: &[Line], metadata: &[(&str, Datum)]) -> [Option<[f64; 2]>; 4] {
+        of(axes, metadata).unwrap().corners.map(|corner| corner.world)
+    }
+
+    fn vectors<const N: usize>(name: &'static str, values: [f64; N]) -> (&'static str, Datum) {
+        (name, Datum::Double(values.to_vec()))
+    }
+
+    fn lines() -> [(&'static str, Datum); 3] {
+        [
+            vectors("Origin", [431_964.75, 6_348_565.25]),
+            vectors("InlineSpacing", [3.5, 12.125]),
+            vectors("CrosslineSpacing", [-12.25, 3.0]),
+        ]
+    }
+
+    /// What another reader of such a file says.
+    const CORNERS: [[f64; 2]; 4] = [
+        [405_560.75, 6_356_329.75],
+        [405_532.75, 6_356_232.75],
+        [405_413.75, 6_356_365.75],
+        [405_385.75, 6_356_268.75],
+    ];
+
+    #[test]
+    fn inlines_and_crosslines() {
+        let found = of(&LINES, &lines()).unwrap();
+        assert_eq!(found.corners.map(|corner| corner.index), [[0, 0], [4, 0], [0, 6], [4, 6]]);
+        let annotation = [[100.0, 2184.0], [92.0, 2184.0], [100.0, 2196.0], [92.0, 2196.0]];
+        assert_eq!(found.corners.map(|corner| corner.annotation), annotation);
+        assert_eq!(found.corners.map(|corner| corner.world), CORNERS.map(Some));
+        let turned = [LINES[2], LINES[0], ("Trace (offset)", 3, 1.0, 3.0), LINES[1]];
+        assert_eq!(worlds(&turned, &lines()), CORNERS.map(Some));
+    }
+
+    #[test]
+    fn steps_in_three_dimensions() {
+        let axes = [("K", 10, 5.0, 95.0), ("J", 7, 10.0, 22.0), ("I", 5, 100.0, 108.0)];
+        let steps = [
+            vectors("Origin3D", [1000.0, 2000.0, -50.0]),
+            vectors("IStepVector", [10.0, 1.0, 0.5]),
+            vectors("JStepVector", [-2.0, 20.0, 0.25]),
+            vectors("KStepVector", [0.125, 0.25, -4.0]),
+        ];
+        let expected = [[1980.625, 2301.25], [2060.625, 2309.25], [1956.625, 2541.25], [2036.625, 2549.25]];
+        assert_eq!(worlds(&axes, &steps), expected.map(Some));
+        // without K
+        assert_eq!(worlds(&[LINES[0], axes[1], axes[2]], &steps)[0], Some([1980.0, 2300.0]));
+        assert_eq!(worlds(&axes, &lines()), [None; 4]);
+        assert_eq!(worlds(&LINES, &steps), [None; 4]);
+    }
+
+    #[test]
+    fn grid_points() {
+        let points = [("0", 100.0, 2184.0), ("1", 92.0, 2184.0), ("2", 100.0, 2196.0), ("3", 92.0, 2196.0)];
+        let mut metadata = Vec::new();
+        let names: Vec<_> =
+            points.map(|(n, ..)| ["", "Inline", "Crossline"].map(|what| format!("GridPoint{n}{what}"))).to_vec();
+        for ((_, inline, crossline), (names, world)) in points.iter().zip(names.iter().zip(CORNERS)) {
+            metadata.push((names[0].as_str(), Datum::Double(world.to_vec())));
+            metadata.push((names[1].as_str(), Datum::Float(vec![*inline])));
+            metadata.push((names[2].as_str(), Datum::Int(vec![*crossline as i32])));
+        }
+        let close = |metadata: &[(&str, Datum)]| {
+            worlds(&LINES, metadata).iter().zip(CORNERS).all(|(found, expected)| {
+                found.is_some_and(|found| (0..2).all(|axis| (found[axis] - expected[axis]).abs() < 1e-6))
+            })
+        };
+        assert!(close(&metadata));
+        for left_out in 0..4 {
+            let mut three = metadata.clone();
+            three.drain(left_out * 3..left_out * 3 + 3);
+            assert!(close(&three), "{left_out}");
+        }
+        // points 0 and 1 at one place: the others are enough
+        let mut twice = metadata.clone();
+        twice.splice(
+            3..6,
+            [
+                (names[1][0].as_str(), metadata[0].1.clone()),
+                (names[1][1].as_str(), metadata[1].1.clone()),
+                (names[1][2].as_str(), metadata[2].1.clone()),
+            ],
+        );
+        assert!(close(&twice));
+        assert_eq!(worlds(&LINES, &metadata[..6]), [None; 4]);
+        // the older system goes first
+        let both: Vec<_> = lines().into_iter().chain(metadata.iter().take(9).cloned()).collect();
+        assert_eq!(worlds(&LINES, &both), CORNERS.map(Some));
+    }
+
+    #[test]
+    fn axes_in_the_world() {
+        let axes = [("Z", 10, 0.0, 9.0), ("Y", 7, 10.0, 22.0), ("X", 5, 100.0, 108.0)];
+        assert_eq!(worlds(&axes, &[]), [[100.0, 10.0], [108.0, 10.0], [100.0, 22.0], [108.0, 22.0]].map(Some));
+    }
+
+    #[test]
+    fn nothing_is_made_up() {
+        assert_eq!(of(&[LINES[0], LINES[1]], &lines()), None);
+        assert_eq!(of(&[LINES[0], ("inline", 5, 0.0, 4.0), LINES[1]], &lines()), None);
+        assert_eq!(worlds(&LINES, &[]), [None; 4]);
+        let mut odd = lines();
+        odd[1].1 = Datum::Double(vec![f64::NAN, 1.0]);
+        assert_eq!(worlds(&LINES, &odd), [None; 4]);
+        odd[1].1 = Datum::Text("3".into());
+        assert_eq!(worlds(&LINES, &odd), [None; 4]);
+    }
+
+    #[test]
+    fn one_trace_wide() {
+        let found = of(&[LINES[0], LINES[1], ("Inline", 1, 100.0, 900.0)], &lines()).unwrap();
+        assert_eq!(found.corners[3].index, [0, 6]);
+        assert_eq!(found.corners[3].annotation, [100.0, 2196.0]);
+        assert_eq!(found.corners[1].world, Some(CORNERS[0]));
+    }
+
+    #[test]
+    fn units() {
+        let of = |vertical: &'static str, unit: &str, horizontal: &str| {
+            let mut description = sound();
+            description.axes[0].name = vertical.into();
+            description.axes[0].unit = unit.into();
+            let value = Datum::Text(horizontal.into());
+            description.metadata = vec![Entry { category: CATEGORY.into(), name: "Unit".into(), value }];
+            geometry(&description).unwrap()
+        };
+        let vertical = |name, unit| {
+            let found = of(name, unit, "");
+            (found.vertical_unit, found.vertical_factor, found.vertical_kind)
+        };
+        let some = |unit: &str| Some(unit.to_owned());
+        assert_eq!(vertical("Sample", "ms"), (some("ms"), 0.001, "unknown"));
+        assert_eq!(vertical("Time", "s"), (some("s"), 1.0, "unknown"));
+        assert_eq!(vertical("Depth", "ft"), (some("ft"), 0.3048, "depth"));
+        assert_eq!(vertical("Time", "m"), (some("m"), 1.0, "unknown"));
+        assert_eq!(vertical("Sample", "furlong"), (some("furlong"), 1.0, "unknown"));
+        assert_eq!(vertical("Sample", "unitless"), (None, 1.0, "unknown"));
+        assert_eq!(vertical("Other", "m"), (None, 1.0, "unknown"));
+        let horizontal = |unit| {
+            let found = of("Sample", "ms", unit);
+            (found.horizontal_unit, found.horizontal_factor, found.horizontal_kind)
+        };
+        assert_eq!(horizontal("ussft"), (some("ussft"), 1200.0 / 3937.0, "length"));
+        assert_eq!(horizontal("deg"), (some("deg"), 1.0, "unknown"));
+        assert_eq!(horizontal(""), (None, 1.0, "unknown"));
+    }
+}

@@ -1,0 +1,388 @@
+//! `VolumeDataLayout`: the description as JSON (section 1.4).
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::check::Keys;
+use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout};
+use super::fields::{Fields, float, whole};
+
+/// Reads the text; says what is wrong with it if that cannot be done.
+pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let text = String::from_utf8_lossy(text);
+    let mut warnings = Vec::new();
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        warnings.push("the layout has bytes that are no UTF-8: they are shown as \u{fffd}".into());
+    }
+    let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    let Value::Object(json) = json else { return Err("it is no JSON object".into()) };
+    let document = Fields::of(&json);
+    let layout = layout(&document.object("layoutDescriptor")?)?;
+    let axes = document.objects("axisDescriptors")?.iter().map(axis).collect::<Result<_, _>>()?;
+    let mut channels = Vec::new();
+    for fields in document.objects("channelDescriptors")? {
+        channels.push(channel(&fields, &mut warnings)?);
+    }
+    let metadata = metadata(&document, &mut warnings)?;
+    Description { layout, axes, channels, metadata, warnings }.checked(Keys::Json)
+}
+
+fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
+    let lods = match fields.word("lodLevels", "LODLevels_")? {
+        "None" => 0,
+        _ => fields.word_number("lodLevels", "LODLevels_")?,
+    };
+    let dimension = || {
+        let dimension = fields.count("fullResolutionDimension")?;
+        Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
+    };
+    let forced = fields.flag("forceFullResolutionDimension")?;
+    Ok(Layout {
+        brick: fields.word_number("brickSize", "BrickSize_")?,
+        negative_margin: fields.count("negativeMargin")?,
+        positive_margin: fields.count("positiveMargin")?,
+        multiplier_2d: fields.count("brickSize2DMultiplier")?,
+        lods: u32::try_from(lods).unwrap_or(u32::MAX),
+        lods_2d: fields.flag("create2DLODs")?,
+        full_resolution: forced.then(dimension).transpose()?,
+    })
+}
+
+fn axis(fields: &Fields<'_>) -> Result<Axis, String> {
+    Ok(Axis {
+        name: fields.text("name")?,
+        unit: fields.text("unit")?,
+        samples: fields.count("numSamples")?,
+        min: fields.float("coordinateMin", f32::NAN)?,
+        max: fields.float("coordinateMax", f32::NAN)?,
+    })
+}
+
+fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, String> {
+    let format = Format::of_name(fields.word("format", "Format_")?);
+    let per_trace = match fields.get("channelMapping").map(Value::as_str) {
+        None | Some(Some("Direct")) => None,
+        Some(Some("PerTrace")) => Some(fields.count("mappedValues")?),
+        Some(_) => return Err(fields.fault("channelMapping", "Direct or PerTrace")),
+    };
+    let no_value = if fields.flag("useNoValue")? { Some(fields.float("noValue", f32::NAN)?) } else { None };
+    if no_value.is_some() && fields.get("noValue").is_none() {
+        warnings.push(format!("{} is not there: NaN is taken for it", fields.key("noValue")));
+    }
+    Ok(Channel {
+        name: fields.text("name")?,
+        unit: fields.text("unit")?,
+        format: format.ok_or_else(|| fields.fault("format", "a known one"))?,
+        components: fields.word_number("components", "Components_")?,
+        value_range: range(fields)?,
+        per_trace,
+        discrete: fields.flag("discrete")?,
+        renderable: fields.flag("renderable")?,
+        lossy_allowed: fields.flag("allowLossyCompression")?,
+        no_value,
+        integer_scale: fields.float("integerScale", 1.0)?,
+        integer_offset: fields.float("integerOffset", 0.0)?,
+    })
+}
+
+fn range(fields: &Fields<'_>) -> Result<[f32; 2], String> {
+    let Some(value) = fields.get("valueRange") else { return Ok([f32::NAN; 2]) };
+    let ends = value.as_array().and_then(|list| match list.as_slice() {
+        [least, most] => Some([float(least)? as f32, float(most)? as f32]),
+        _ => None,
+    });
+    ends.ok_or_else(|| fields.fault("valueRange", "a list of two numbers"))
+}
+
+/// The metadata. Entries that make no sense are no reason to refuse the data.
+fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Entry>, String> {
+    let Some(list) = document.get("metadata") else { return Ok(Vec::new()) };
+    let list = list.as_array().ok_or_else(|| document.fault("metadata", "a list"))?;
+    let mut entries = Vec::with_capacity(list.len());
+    for (number, entry) in list.iter().enumerate() {
+        let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (Some(value), category, name) = (entry.get("value"), text("category"), text("name")) else {
+            warnings.push(format!("metadata[{number}] has no value: it is left out"));
+            continue;
+        };
+        let kind = text("type");
+        let datum = datum(kind, value).unwrap_or_else(|fault| {
+            warnings.push(format!("metadata[{number}] \"{category}\" \"{name}\" is no {kind}: {fault}"));
+            Datum::Other(kind.to_owned(), value.clone())
+        });
+        entries.push(Entry { category: category.to_owned(), name: name.to_owned(), value: datum });
+    }
+    Ok(entries)
+}
+
+/// The value of a metadata entry of a type; of a type that is not known, as it is.
+fn datum(kind: &str, value: &Value) -> Result<Datum, String> {
+    let int = |value: &Value| whole(value).and_then(|number| i32::try_from(number).ok());
+    let odd = || "its value is of another type".to_owned();
+    let (scalar, length) = parts(kind);
+    match scalar {
+        "String" if length == 1 => Ok(Datum::Text(value.as_str().ok_or_else(odd)?.to_owned())),
+        "BLOB" if length == 1 => {
+            let blob = STANDARD.decode(value.as_str().ok_or_else(odd)?);
+            Ok(Datum::Blob(blob.map_err(|e| format!("its base64 is damaged: {e}"))?))
+        }
+        "Int" => Ok(Datum::Int(vector(length, value, int).ok_or_else(odd)?)),
+        "Float" => Ok(Datum::Float(vector(length, value, |v| float(v).map(|v| v as f32)).ok_or_else(odd)?)),
+        "Double" => Ok(Datum::Double(vector(length, value, float).ok_or_else(odd)?)),
+        _ => Ok(Datum::Other(kind.to_owned(), value.clone())),
+    }
+}
+
+/// The type of the elements of a type, and how many it has: `IntVector3` is three `Int`.
+pub(super) fn parts(kind: &str) -> (&str, usize) {
+    for (suffix, length) in [("Vector2", 2), ("Vector3", 3), ("Vector4", 4)] {
+        if let Some(scalar) = kind.strip_suffix(suffix) {
+            return (scalar, length);
+        }
+    }
+    (kind, 1)
+}
+
+fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    if length == 1 {
+        return Some(vec![element(value)?]);
+    }
+    let list = value.as_array().filter(|list| list.len() == length)?;
+    list.iter().map(element).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::samples::whole_layout;
+    use super::*;
+
+    fn of(json: &Value) -> Result<Description, String> {
+        parse(json.to_string().as_bytes())
+    }
+
+    /// What is said of the layout with a change at a place.
+    fn changed(pointer: &str, value: Value) -> Result<Description, String> {
+        let mut json = whole_layout();
+        let (parent, key) = pointer.rsplit_once('/').unwrap();
+        match json.pointer_mut(parent).unwrap() {
+            Value::Object(map) => {
+                map.insert(key.to_owned(), value);
+            }
+            other => other[key.parse::<usize>().unwrap()] = value,
+        }
+        of(&json)
+    }
+
+    fn removed(parent: &str, key: &str) -> Result<Description, String> {
+        let mut json = whole_layout();
+        json.pointer_mut(parent).and_then(Value::as_object_mut).and_then(|map| map.remove(key)).unwrap();
+        of(&json)
+    }
+
+    #[test]
+    fn all_that_there_can_be() {
+        let found = of(&whole_layout()).unwrap();
+        let layout = Layout {
+            brick: 64,
+            negative_margin: 4,
+            positive_margin: 3,
+            multiplier_2d: 4,
+            lods: 3,
+            lods_2d: true,
+            full_resolution: None,
+        };
+        assert_eq!(found.layout, layout);
+        let inline = Axis { name: "Inline".into(), unit: "unitless".into(), samples: 20, min: 30.5, max: 11.5 };
+        assert_eq!(found.axes[2], inline);
+        let amplitude = Channel {
+            name: "Amplitude".into(),
+            unit: "mV".into(),
+            format: Format::U16,
+            components: 1,
+            value_range: [-0.079_382_98, 0.079_382_98],
+            per_trace: None,
+            discrete: false,
+            renderable: true,
+            lossy_allowed: true,
+            no_value: Some(-999.25),
+            integer_scale: 0.5,
+            integer_offset: -2.5,
+        };
+        assert_eq!(found.channels[0], amplitude);
+        let second = &found.channels[1];
+        assert_eq!((second.name.as_str(), second.components, second.per_trace), ("Amplitude", 2, Some(240)));
+        assert_eq!((second.no_value, second.integer_scale, second.integer_offset), (None, 1.0, 0.0));
+        assert!(second.discrete && !second.renderable && !second.lossy_allowed);
+        assert_eq!(found.entry("", "i"), Some(&Datum::Int(vec![-7])));
+        assert_eq!(found.entry("c", "iv"), Some(&Datum::Int(vec![1, 2, 3])));
+        assert_eq!(found.entry("c", "f"), Some(&Datum::Float(vec![0.1])));
+        let Some(Datum::Double(pair)) = found.entry("c", "dv") else { panic!("no doubles") };
+        assert!(pair[0] == 431_964.738_704_873_7 && pair[1].is_nan() && pair.len() == 2);
+        assert_eq!(found.entry("c", "s"), Some(&Datum::Text("täxt".into())));
+        assert_eq!(found.entry("SEGY", "b"), Some(&Datum::Blob(vec![0, 1, 2, 255])));
+        assert_eq!(found.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn faults_name_the_key() {
+        let faults = [
+            ("/axisDescriptors/1/numSamples", json!(0), "axisDescriptors[1].numSamples is 0: there must be at least 1"),
+            (
+                "/axisDescriptors/0/numSamples",
+                json!("9"),
+                "axisDescriptors[0].numSamples is \"9\": it must be a whole number",
+            ),
+            ("/axisDescriptors/0", json!(9), "axisDescriptors[0] is 9: it must be an object"),
+            (
+                "/layoutDescriptor/brickSize",
+                json!("BrickSize_48"),
+                "layoutDescriptor.brickSize is 48: it must be a power of two",
+            ),
+            (
+                "/layoutDescriptor/brickSize",
+                json!("Large"),
+                "layoutDescriptor.brickSize is \"Large\": it must be one of BrickSize_...",
+            ),
+            (
+                "/layoutDescriptor/brickSize",
+                json!("BrickSize_+64"),
+                "layoutDescriptor.brickSize is \"BrickSize_+64\": it must be one of BrickSize_...",
+            ),
+            (
+                "/layoutDescriptor/negativeMargin",
+                json!(-1),
+                "layoutDescriptor.negativeMargin is -1: it must be at least 0",
+            ),
+            (
+                "/layoutDescriptor/lodLevels",
+                json!("LODLevels_13"),
+                "layoutDescriptor.lodLevels is 13: there must be at most 12",
+            ),
+            (
+                "/layoutDescriptor/create2DLODs",
+                json!("no"),
+                "layoutDescriptor.create2DLODs is \"no\": it must be true or false",
+            ),
+            ("/layoutDescriptor", json!([]), "layoutDescriptor is a list: it must be an object"),
+            ("/channelDescriptors", json!([]), "channelDescriptors is empty: there must be at least 1"),
+            (
+                "/channelDescriptors/1/mappedValues",
+                json!(0),
+                "channelDescriptors[1].mappedValues is 0: there must be at least 1",
+            ),
+            (
+                "/channelDescriptors/1/mappedValues",
+                json!(2_147_483_648_u64),
+                "channelDescriptors[1].mappedValues is 2147483648: there must be at most 2147483647",
+            ),
+            (
+                "/channelDescriptors/0/channelMapping",
+                json!("Other"),
+                "channelDescriptors[0].channelMapping is \"Other\": it must be Direct or PerTrace",
+            ),
+            (
+                "/channelDescriptors/0/format",
+                json!("Format_R16"),
+                "channelDescriptors[0].format is \"Format_R16\": it must be a known one",
+            ),
+            (
+                "/channelDescriptors/0/components",
+                json!("Components_3"),
+                "channelDescriptors[0].components is 3: it must be 1, 2 or 4",
+            ),
+            (
+                "/channelDescriptors/0/valueRange",
+                json!([1]),
+                "channelDescriptors[0].valueRange is a list: it must be a list of two numbers",
+            ),
+            ("/metadata", json!({}), "metadata is an object: it must be a list"),
+        ];
+        for (pointer, value, fault) in faults {
+            assert_eq!(changed(pointer, value), Err(fault.to_owned()), "{pointer}");
+        }
+        for (parent, key) in [
+            ("", "axisDescriptors"),
+            ("/layoutDescriptor", "positiveMargin"),
+            ("/channelDescriptors/1", "mappedValues"),
+        ] {
+            assert!(removed(parent, key).is_err_and(|fault| fault.ends_with("is missing")), "{key}");
+        }
+        for text in ["", "{", "[]", "7", "{} {}"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert!(parse(deep.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn the_full_resolution_dimension_counts_only_if_forced() {
+        let forced = |dimension: i64| {
+            let mut json = whole_layout();
+            json["layoutDescriptor"]["forceFullResolutionDimension"] = json!(true);
+            json["layoutDescriptor"]["fullResolutionDimension"] = json!(dimension);
+            of(&json).map(|found| found.layout.full_resolution)
+        };
+        assert_eq!(forced(2), Ok(Some(2)));
+        assert!(forced(3).is_err() && forced(-1).is_err());
+        let found = changed("/layoutDescriptor/fullResolutionDimension", json!(9)).unwrap();
+        assert_eq!(found.layout.full_resolution, None);
+    }
+
+    #[test]
+    fn what_can_be_done_without() {
+        for (parent, key) in [
+            ("", "metadata"),
+            ("/layoutDescriptor", "create2DLODs"),
+            ("/axisDescriptors/0", "name"),
+            ("/axisDescriptors/0", "coordinateMin"),
+            ("/channelDescriptors/0", "channelMapping"),
+            ("/channelDescriptors/0", "valueRange"),
+        ] {
+            assert!(removed(parent, key).is_ok(), "{key}");
+        }
+        assert_eq!(changed("/layoutDescriptor/lodLevels", json!("LODLevels_None")).unwrap().layout.lods, 0);
+        assert_eq!(changed("/axisDescriptors/0/numSamples", json!(12.0)).unwrap().axes[0].samples, 12);
+        assert!(changed("/axisDescriptors/0/coordinateMax", json!(null)).unwrap().axes[0].max.is_nan());
+        assert!(parse(format!("\u{feff}{}", whole_layout()).as_bytes()).is_ok());
+        let found = removed("/channelDescriptors/0", "noValue").unwrap();
+        assert!(found.channels[0].no_value.is_some_and(f32::is_nan));
+        assert_eq!(found.warnings, ["channelDescriptors[0].noValue is not there: NaN is taken for it"]);
+    }
+
+    #[test]
+    fn odd_metadata_is_kept_and_told() {
+        let of = |kind: &str, value: Value| {
+            let found = changed("/metadata/1", json!({"category": "c", "name": "n", "type": kind, "value": value}));
+            let mut found = found.unwrap();
+            (found.metadata.remove(1).value, found.warnings.len())
+        };
+        for (kind, value, warnings) in [
+            ("BLOB", json!("AAE*"), 1),
+            ("BLOB", json!(5), 1),
+            ("Int", json!(1.5), 1),
+            ("Int", json!(3_000_000_000_u32), 1),
+            ("IntVector2", json!([1, 2, 3]), 1),
+            ("DoubleVector4", json!([1, 2, 3, "4"]), 1),
+            ("String", json!(5), 1),
+            ("StringVector2", json!(["a", "b"]), 0),
+            ("Matrix", json!([[1.5]]), 0),
+            ("", json!(null), 0),
+        ] {
+            assert_eq!(of(kind, value.clone()), (Datum::Other(kind.into(), value), warnings), "{kind}");
+        }
+        let found = changed("/metadata/1", json!("?")).unwrap();
+        assert_eq!((found.metadata.len(), found.warnings.len()), (5, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_are_told() {
+        let text = whole_layout().to_string().replace("mV", "%");
+        let text: Vec<u8> = text.bytes().map(|byte| if byte == b'%' { 0xb5 } else { byte }).collect();
+        let found = parse(&text).unwrap();
+        assert_eq!((found.channels[0].unit.as_str(), found.warnings.len()), ("\u{fffd}", 1));
+    }
+}

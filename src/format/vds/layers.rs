@@ -1,0 +1,179 @@
+//! Stored layers, put together to layers as they are shown: one channel in one partitioning, at all its LODs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Value, json};
+
+use super::array::VdsArray;
+use super::cuts::Cuts;
+use super::description::{Channel, Description};
+use super::layer_name::{Group, LayerName};
+use super::marks::Marks;
+use super::record::StoredLayer;
+use super::{arrays, failing::Failing};
+use crate::format::{Array, FormatError, HiddenLayer, Layer};
+use crate::source::{IndexCache, Source};
+use crate::volume::Own;
+
+/// What the containers give: a stored layer by its name, which has so many chunks by the arithmetic.
+pub(super) type Find<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
+
+/// What becomes of the stored layers.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub shown: Vec<Layer>,
+    pub hidden: Vec<HiddenLayer>,
+    pub warnings: Vec<String>,
+}
+
+/// One channel in one partitioning.
+struct Partition<'a> {
+    channel: Arc<Channel>,
+    /// What it is called.
+    name: String,
+    group: Group,
+    /// LOD and name of each stored layer.
+    stored: BTreeMap<u32, &'a str>,
+}
+
+/// Puts the stored layers of these names together.
+///
+/// # Errors
+/// Those of the source; what is damaged is hidden, with the reason.
+pub(super) fn layers<'a>(
+    whole: &Description,
+    names: impl Iterator<Item = &'a str>,
+    find: Find<'_>,
+    source: &Arc<dyn Source>,
+    cache: &Arc<IndexCache>,
+) -> Result<Layers, FormatError> {
+    let mut layers = Layers::default();
+    let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
+    for name in names {
+        let place = LayerName::parse(name).and_then(|parsed| Some((channel_of(whole, &parsed.channel)?, parsed)));
+        let Some((channel, parsed)) = place else {
+            let reason = "its name says no channel of this dataset, or no dimensions".into();
+            layers.hidden.push(HiddenLayer { name: name.into(), dtype: None, shape: None, reason, own: Own::new() });
+            continue;
+        };
+        if found.entry((channel, parsed.group)).or_default().insert(parsed.lod, name).is_some() {
+            layers.warnings.push(format!("there are two layers called {name}: the last one is shown"));
+        }
+    }
+    let mut partitions: Vec<_> = found.into_iter().collect();
+    // of each channel the one with most dimensions first, then the one with the lowest
+    partitions.sort_by_key(|((channel, group), _)| (*channel, usize::MAX - group.len(), group.to_string()));
+    let mut before = None;
+    for ((number, group), stored) in partitions {
+        let channel = &whole.channels[number];
+        let own_name = if channel.name.is_empty() { format!("channel{number}") } else { channel.name.clone() };
+        let name = if before == Some(number) { format!("{own_name}@{group}") } else { own_name };
+        before = Some(number);
+        let partition = Partition { channel: Arc::new(channel.clone()), name, group, stored };
+        partition.put_together(whole, find, source, cache, &mut layers)?;
+    }
+    Ok(layers)
+}
+
+/// The number of the channel of a name; none is the primary one.
+fn channel_of(whole: &Description, name: &str) -> Option<usize> {
+    if name.is_empty() { Some(0) } else { whole.channels.iter().position(|channel| channel.name == name) }
+}
+
+impl Partition<'_> {
+    fn put_together(
+        &self,
+        whole: &Description,
+        find: Find<'_>,
+        source: &Arc<dyn Source>,
+        cache: &Arc<IndexCache>,
+        layers: &mut Layers,
+    ) -> Result<(), FormatError> {
+        let (mut levels, mut reasons, mut methods) = (Vec::<Arc<dyn Array>>::new(), Vec::new(), Vec::new());
+        for (expected, (lod, name)) in (0..).zip(&self.stored) {
+            if *lod != expected {
+                let rest: Vec<_> = self.stored.range(expected..).map(|(lod, _)| lod.to_string()).collect();
+                let warning = format!(
+                    "{}: LOD {expected} is not stored, so that LOD {} is not shown",
+                    self.name,
+                    rest.join(", ")
+                );
+                layers.warnings.push(warning);
+                break;
+            }
+            let cuts = match Cuts::new(whole, &self.channel, self.group, *lod) {
+                Ok(cuts) => cuts,
+                Err(why) => {
+                    reasons.push(format!("LOD {lod}: {why}"));
+                    break;
+                }
+            };
+            match self.open(name, &cuts, find) {
+                Ok(stored) => {
+                    methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
+                    let info = arrays::info(whole, &self.channel, &cuts, *lod, Some(&stored));
+                    levels.push(Arc::new(VdsArray {
+                        info,
+                        name: (*name).into(),
+                        cuts,
+                        channel: Arc::clone(&self.channel),
+                        method: stored.method,
+                        table: stored.table,
+                        marks: Marks::new(Arc::clone(cache)),
+                        census: OnceLock::new(),
+                    }));
+                }
+                Err(FormatError::Source(error)) => return Err(error.into()),
+                Err(why) => {
+                    reasons.push(format!("LOD {lod}: {why}"));
+                    let mut info = arrays::info(whole, &self.channel, &cuts, *lod, None);
+                    info.warnings.push(format!("it cannot be read: {why}"));
+                    let why = FormatError::DamagedObject(format!("{name}: {why}"));
+                    levels.push(Arc::new(Failing { info, source: Arc::clone(source), why }));
+                }
+            }
+        }
+        let own = self.own(methods);
+        if levels.is_empty() || reasons.len() >= levels.len() {
+            let finest = Cuts::new(whole, &self.channel, self.group, 0).ok();
+            let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
+            layers.hidden.push(HiddenLayer {
+                name: self.name.clone(),
+                dtype: Some(self.channel.format.dtype()),
+                shape: finest.map(|cuts| cuts.grid().shape()),
+                reason,
+                own,
+            });
+            return Ok(());
+        }
+        layers.warnings.extend(reasons.iter().map(|reason| format!("{}: {reason}", self.name)));
+        layers.shown.push(Layer { name: self.name.clone(), levels, own });
+        Ok(())
+    }
+
+    /// The stored layer, if it is what the arithmetic says it must be.
+    fn open(&self, name: &str, cuts: &Cuts, find: Find<'_>) -> Result<StoredLayer, FormatError> {
+        let stored = find(name, cuts.total())?;
+        if let Some(chunks) = stored.chunks.filter(|chunks| *chunks != cuts.total()) {
+            let expected = cuts.total();
+            return Err(FormatError::Damaged(format!("it has {chunks} chunks, but by the layout {expected}")));
+        }
+        let (format, several) = (self.channel.format, cuts.components() > 1);
+        if stored.method.is_wavelet() && (several || !super::can_be_wavelet(format)) {
+            let why = format!("samples of format {} cannot be coded by {}", format.name(), stored.method.name());
+            return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
+        }
+        Ok(stored)
+    }
+
+    fn own(&self, methods: Vec<Value>) -> Own {
+        let own = [
+            ("channel", json!(self.channel.name)),
+            ("dimensions", json!(self.group.to_string())),
+            ("stored", self.stored.values().copied().collect()),
+            ("compression", methods.into()),
+        ];
+        own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}

@@ -1,0 +1,373 @@
+//! `VDSObject`: the older description (section 1.5).
+
+use serde_json::Value;
+
+use super::check::Keys;
+use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
+use super::json::parts;
+use super::object_fields::{Fields, double, plain, single};
+use super::object_text::{self, Item, Items, Object};
+
+/// Chunks that are cut along two dimensions are longer by this; the object does not say.
+const MULTIPLIER_2D: u64 = 4;
+/// The number that stands for values for each trace.
+const PER_TRACE: &str = "1976800267773298824";
+
+/// Reads the text; says what is wrong with it if that cannot be done.
+pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+    let object = object_text::parse(text)?;
+    let fields = Fields { path: String::new(), items: &object.items };
+    let count = fields.word_number("Dimensions", "HUEDIMENSION_")?;
+    let count = usize::try_from(count).ok().filter(|count| *count <= MOST_AXES);
+    let count = count.ok_or_else(|| fields.fault("Dimensions", "at most 6"))?;
+    let axes = (0..count).map(|dimension| axis(&fields, dimension)).collect::<Result<_, _>>()?;
+    let mut channels = vec![primary(&fields)?];
+    if let Some(Item::Many(list)) = object.items.get("VolumeDataChannelDescriptor") {
+        for (number, items) in list.iter().enumerate() {
+            channels.push(channel(&Fields { path: format!("VolumeDataChannelDescriptor[{number}]."), items })?);
+        }
+    }
+    let mut warnings = Vec::new();
+    let lists = ["MetadataList", "VDSMetadataList"];
+    let children = object.children.iter().filter(|child| lists.contains(&child.list.as_str()));
+    let metadata = children.enumerate().map(|(number, child)| entry(number, child, &mut warnings)).collect();
+    Description { layout: layout(&fields)?, axes, channels, metadata, warnings }.checked(Keys::Object)
+}
+
+fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
+    let forced = fields.flag("ForceFullResolutionDimension");
+    let dimension = || {
+        let dimension = fields.count("FullResolutionDimension")?;
+        Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
+    };
+    Ok(Layout {
+        brick: fields.word_number("FullVCSize", "HUEVCSIZE_")?,
+        negative_margin: fields.count("NegativeMargin")?,
+        positive_margin: fields.count("PositiveMargin")?,
+        multiplier_2d: MULTIPLIER_2D,
+        lods: lods(fields)?,
+        lods_2d: fields.flag("Create2DLODs"),
+        full_resolution: forced.then(dimension).transpose()?,
+    })
+}
+
+/// `LODLevel2`; without a number there is none but LOD 0.
+fn lods(fields: &Fields<'_>) -> Result<u32, String> {
+    let number = match fields.items.get("LODLevels") {
+        None => return Ok(0),
+        Some(Item::Number(number)) => Some(*number),
+        Some(Item::Text(text)) => text.strip_prefix("LODLevel"),
+        Some(_) => None,
+    };
+    let number = number.and_then(|number| if number.is_empty() { Some(0) } else { plain(number) });
+    let number = number.ok_or_else(|| fields.fault("LODLevels", "one of LODLevel..."))?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn axis(fields: &Fields<'_>, dimension: usize) -> Result<Axis, String> {
+    let key = |what: &str| format!("Dimension{dimension}{what}");
+    let [min, max] = fields.pair(&key("Coordinate"))?;
+    Ok(Axis {
+        name: fields.text(&key("Name"))?,
+        unit: fields.text(&key("Unit"))?,
+        samples: fields.count(&key("Size"))?,
+        min,
+        max,
+    })
+}
+
+/// The primary channel, whose properties are those of the object.
+fn primary(fields: &Fields<'_>) -> Result<Channel, String> {
+    let discrete = fields.flag("DiscreteData");
+    let channel = Channel {
+        name: fields.text("ValueName")?,
+        unit: fields.text("ValueUnit")?,
+        format: format(fields, "VoxelFormat")?,
+        components: components(fields, "VoxelComponents")?,
+        discrete,
+        renderable: true,
+        lossy_allowed: !discrete,
+        ..Channel::default()
+    };
+    with_values(channel, fields)
+}
+
+/// One of the other channels.
+fn channel(fields: &Fields<'_>) -> Result<Channel, String> {
+    let mapping = fields.items.get("ChannelMapping");
+    let per_trace = matches!(mapping, Some(Item::Number(PER_TRACE)));
+    let values = || if fields.items.contains_key("MappedValues") { fields.count("MappedValues") } else { Ok(1) };
+    let channel = Channel {
+        name: fields.text("Name")?,
+        unit: fields.text("Unit")?,
+        format: format(fields, "Format")?,
+        components: components(fields, "Components")?,
+        per_trace: per_trace.then(values).transpose()?,
+        discrete: fields.flag("Discrete"),
+        renderable: fields.flag("Renderable"),
+        lossy_allowed: fields.flag("AllowLossyCompression"),
+        ..Channel::default()
+    };
+    with_values(channel, fields)
+}
+
+fn format(fields: &Fields<'_>, key: &str) -> Result<Format, String> {
+    let format = fields.word(key, "HUEVOXELFORMAT_")?;
+    let name = if format == "1BIT" { "1Bit" } else { format };
+    Format::of_name(name).ok_or_else(|| fields.fault(key, "a known one"))
+}
+
+fn components(fields: &Fields<'_>, key: &str) -> Result<u64, String> {
+    if fields.items.contains_key(key) { fields.word_number(key, "HUEVOXELCOMPONENTS_") } else { Ok(1) }
+}
+
+/// What values mean, which all channels have under the same keys.
+fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String> {
+    let value_range = fields.pair("ValueRange")?;
+    let no_value = fields.flag("UseNoValue").then(|| fields.float("NoValue").map(|value| value.unwrap_or(f32::NAN)));
+    let no_value = no_value.transpose()?;
+    let (scale, offset) = (fields.float("IntegerScale")?, fields.float("IntegerOffset")?);
+    let [least, most] = value_range;
+    // the greatest code is spent on NoValue
+    let steps = |steps: u16| f32::from(if no_value.is_some() { steps - 1 } else { steps });
+    let (usual_scale, usual_offset) = match channel.format {
+        Format::U8 => ((most - least) / steps(0xff), least),
+        Format::U16 => ((most - least) / steps(0xffff), least),
+        _ => (1.0, 0.0),
+    };
+    Ok(Channel {
+        value_range,
+        no_value,
+        integer_scale: scale.unwrap_or(usual_scale),
+        integer_offset: offset.unwrap_or(usual_offset),
+        ..channel
+    })
+}
+
+/// A metadata entry. One that makes no sense is no reason to refuse the data.
+fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entry {
+    let fields = Fields { path: String::new(), items: &object.items };
+    let text = |key: &str| fields.text(key).unwrap_or_default();
+    let (category, name, kind) = (text("Category"), text("Name"), text("Type"));
+    let value = object.items.get("Value");
+    let value = datum(&kind, value).unwrap_or_else(|| {
+        if matches!(parts(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
+            warnings.push(format!(
+                "metadata {number} \"{category}\" \"{name}\" is no {kind}: its value is missing or of another type"
+            ));
+        }
+        Datum::Other(kind, value.map(as_json).unwrap_or_default())
+    });
+    Entry { category, name, value }
+}
+
+/// The value of a metadata entry, if it is of a type that is known.
+fn datum(kind: &str, value: Option<&Item<'_>>) -> Option<Datum> {
+    let (scalar, length) = parts(kind);
+    match (scalar, length, value?) {
+        ("String", 1, Item::Text(text)) => Some(Datum::Text(text.clone())),
+        ("BLOB", 1, Item::Blob(blob)) => Some(Datum::Blob(blob.clone())),
+        ("Int", _, value) => Some(Datum::Int(vector(length, value, |number| number.parse().ok())?)),
+        ("Float", _, value) => Some(Datum::Float(vector(length, value, single)?)),
+        ("Double", _, value) => Some(Datum::Double(vector(length, value, double)?)),
+        _ => None,
+    }
+}
+
+fn vector<T>(length: usize, value: &Item<'_>, element: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let number = |item: &Item<'_>| match item {
+        Item::Number(number) => element(number),
+        _ => None,
+    };
+    match value {
+        Item::One(items) if length > 1 => {
+            ["X", "Y", "Z", "T"][..length].iter().map(|axis| number(items.get(axis)?)).collect()
+        }
+        value if length == 1 => Some(vec![number(value)?]),
+        _ => None,
+    }
+}
+
+/// A value of which nothing is known.
+fn as_json(item: &Item<'_>) -> Value {
+    match item {
+        Item::Number(number) => Value::from(*number),
+        Item::Text(text) => Value::from(text.as_str()),
+        Item::Blob(blob) => Value::from(blob.as_slice()),
+        Item::One(items) => as_object(items),
+        Item::Many(list) => list.iter().map(as_object).collect(),
+    }
+}
+
+fn as_object(items: &Items<'_>) -> Value {
+    let mut sorted: Vec<_> = items.iter().map(|(key, item)| ((*key).to_owned(), as_json(item))).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    sorted.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::WHOLE_OBJECT;
+    use super::*;
+
+    fn changed(from: &str, to: &str) -> Result<Description, String> {
+        assert!(WHOLE_OBJECT.contains(from), "{from}");
+        parse(WHOLE_OBJECT.replacen(from, to, 1).as_bytes())
+    }
+
+    #[test]
+    fn all_that_there_can_be() {
+        let found = parse(WHOLE_OBJECT.as_bytes()).unwrap();
+        let layout = Layout {
+            brick: 128,
+            negative_margin: 4,
+            positive_margin: 3,
+            multiplier_2d: 4,
+            lods: 2,
+            lods_2d: true,
+            full_resolution: None,
+        };
+        assert_eq!(found.layout, layout);
+        let axis = |name: &str, unit: &str, samples, min, max| Axis {
+            name: name.into(),
+            unit: unit.into(),
+            samples,
+            min,
+            max,
+        };
+        let axes = [
+            axis("Sample", "ms", 100, 2052.0, 2448.0),
+            axis("Crossline", "", 50, 1.0, 50.0),
+            axis("Inline", "", 20, 30.5, 11.5),
+        ];
+        assert_eq!(found.axes, axes);
+        let amplitude = Channel {
+            name: "Amplitude".into(),
+            unit: "mV".into(),
+            format: Format::U8,
+            components: 1,
+            value_range: [-1.5, 100.5],
+            per_trace: None,
+            discrete: false,
+            renderable: true,
+            lossy_allowed: true,
+            no_value: None,
+            integer_scale: 102.0 / 255.0,
+            integer_offset: -1.5,
+        };
+        let trace = Channel {
+            name: "Trace".into(),
+            unit: String::new(),
+            format: Format::Bit,
+            value_range: [0.0, 1.0],
+            per_trace: Some(1),
+            lossy_allowed: false,
+            integer_scale: 1.0,
+            integer_offset: 0.0,
+            ..amplitude.clone()
+        };
+        let other = Channel {
+            format: Format::U16,
+            components: 2,
+            value_range: [1.0, 65_535.0],
+            per_trace: None,
+            renderable: false,
+            no_value: Some(-9.25),
+            integer_scale: 1.0,
+            integer_offset: 7.0,
+            ..trace.clone()
+        };
+        assert_eq!(found.channels, [amplitude, trace, other]);
+        let Some(Datum::Double(origin)) = found.entry("SurveyCoordinateSystem", "Origin") else { panic!("no origin") };
+        assert!(origin.len() == 2 && origin[0] == 431_964.738_704_873_7 && origin[1].is_nan());
+        assert_eq!(found.entry("", "SEGYTextHeader"), Some(&Datum::Blob(vec![0, 1, 255])));
+        assert_eq!(found.entry("c", "s"), Some(&Datum::Text("täxt".into())));
+        assert_eq!(found.entry("c", "i"), Some(&Datum::Int(vec![-7])));
+        let other = serde_json::json!({"a": "t", "b": "1", "c": [{}]});
+        assert_eq!(found.entry("c", "o"), Some(&Datum::Other("Matrix".into(), other)));
+        assert_eq!((found.metadata.len(), found.warnings.len()), (5, 0));
+    }
+
+    #[test]
+    fn faults_name_the_key() {
+        for (from, to, fault) in [
+            ("Dimension1Size=50;", "Dimension1Size=0;", "Dimension1Size is 0: there must be at least 1"),
+            ("Dimension1Size=50;", "", "Dimension1Size is missing"),
+            (
+                "Dimension1Size=50;",
+                "Dimension1Size=-5;",
+                "Dimension1Size is -5: it must be a whole number of at least 0",
+            ),
+            ("HUEDIMENSION_3", "HUEDIMENSION_7", "Dimensions is \"HUEDIMENSION_7\": it must be at most 6"),
+            ("HUEDIMENSION_3", "HUEDIMENSION_1", "axes"),
+            ("HUEDIMENSION_3", "HUEDIMENSION_4", "Dimension3Size is 0: there must be at least 1"),
+            ("HUEVCSIZE_128", "HUEVCSIZE_100", "FullVCSize is 100: it must be a power of two"),
+            (
+                "FORMAT_U16",
+                "FORMAT_U17",
+                "VolumeDataChannelDescriptor[1].Format is \"HUEVOXELFORMAT_U17\": it must be a known one",
+            ),
+            ("COMPONENTS_2", "COMPONENTS_3", "VolumeDataChannelDescriptor[1].Components is 3: it must be 1, 2 or 4"),
+            ("LODLevel2", "LODLevel13", "LODLevels is 13: there must be at most 12"),
+            ("LODLevel2", "Level2", "LODLevels is \"Level2\": it must be one of LODLevel..."),
+            ("Min=-1.5", "Min=low", "ValueRange.Min is low: it must be a number"),
+            ("PositiveMargin=3", "PositiveMargin=64", "PositiveMargin is 64: it must be less than half a brick of 128"),
+        ] {
+            let found = changed(from, to).map_or_else(|fault| fault, |_| "none".into());
+            if fault == "axes" {
+                assert_eq!(found, "Dimensions are 1 in number: there must be 2 to 6");
+            } else {
+                assert_eq!(found, fault);
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_be_done_without() {
+        for key in ["LODLevels=\"LODLevel2\";", "Create2DLODs=\"TRUE\";", "VoxelComponents=\"HUEVOXELCOMPONENTS_1\";"] {
+            assert!(changed(key, "").is_ok(), "{key}");
+        }
+        for (word, lods) in [
+            ("LODLevels=\"LODLevel0\"", 0),
+            ("LODLevels=\"LODLevel\"", 0),
+            ("LODLevels=0", 0),
+            ("LODLevels=\"LODLevel12\"", 12),
+        ] {
+            assert_eq!(changed("LODLevels=\"LODLevel2\"", word).unwrap().layout.lods, lods);
+        }
+        assert_eq!(changed("HUEDIMENSION_3", "HUEDIMENSION_2").unwrap().axes.len(), 2);
+        let full = changed(
+            "ForceFullResolutionDimension=\"FALSE\";\nFullResolutionDimension=-1",
+            "ForceFullResolutionDimension=\"yes\";FullResolutionDimension=1",
+        );
+        assert_eq!(full.unwrap().layout.full_resolution, Some(1));
+    }
+
+    #[test]
+    fn scales_that_are_not_said() {
+        let of = |from: &str, to: &str| {
+            let channel = changed(from, to).unwrap().channels.remove(0);
+            (channel.integer_scale, channel.integer_offset)
+        };
+        let with_no_value = "ValueUnit=\"mV\";\nValueRange:{Min=-1.5;Max=100.5;}\nUseNoValue=\"FALSE\"";
+        assert_eq!(of(with_no_value, "ValueRange:{Min=1;Max=255;}UseNoValue=\"TRUE\""), (1.0, 1.0));
+        assert_eq!(of("VoxelFormat=\"HUEVOXELFORMAT_U8\"", "VoxelFormat=\"HUEVOXELFORMAT_R32\""), (1.0, 0.0));
+        assert_eq!(of("VoxelFormat=\"HUEVOXELFORMAT_U8\"", "VoxelFormat=\"HUEVOXELFORMAT_U16\"").0, 102.0 / 65_535.0);
+        assert_eq!(of("NoValue=0;", "NoValue=0;IntegerScale=3;"), (3.0, -1.5));
+    }
+
+    #[test]
+    fn odd_metadata_is_kept_and_told() {
+        for (from, to) in [
+            ("Value=-7;", ""),
+            ("Value=-7;", "Value=3000000000;"),
+            ("Value=\"täxt\"", "Value=5"),
+            ("Value:{X=", "Value:{Z="),
+            ("Value=N:3:00 01fF;", "Value=\"0001\";"),
+        ] {
+            let found = changed(from, to).unwrap();
+            let odd = found.metadata.iter().filter(|entry| matches!(entry.value, Datum::Other(..))).count();
+            assert_eq!((odd, found.warnings.len()), (2, 1), "{to}");
+        }
+    }
+}

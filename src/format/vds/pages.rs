@@ -1,0 +1,135 @@
+//! Pages of metadata records: one object for many chunks (section 1.2).
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::record::Metadata;
+use crate::format::FormatError;
+use crate::source::{Folder, IndexCache, SourceError, Wait};
+
+/// Bytes read at once of a page.
+const BLOCK: u64 = 16 << 10;
+/// A record with the size of its chunk before it.
+const SIZED: u64 = 28;
+/// A record without.
+const PLAIN: u64 = 8;
+/// Layers of more pages have their chunks not counted: each page is an object of its own.
+const COUNTED: u64 = 64;
+
+/// The pages of one layer.
+pub(super) struct Pages {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    id: u64,
+    layer: Box<str>,
+    /// Chunks of the layer.
+    chunks: u64,
+    /// Records of a page.
+    size: u64,
+    /// Bytes of a record.
+    bytes: u64,
+    /// The names of the pages; `None` for one that was never written. Without a directory each has its number as its name.
+    directory: Option<Vec<Option<Box<str>>>>,
+}
+
+impl Pages {
+    /// The pages of a layer of `chunks` chunks; an error says what makes no sense.
+    pub(super) fn new(
+        folder: Arc<dyn Folder>,
+        cache: Arc<IndexCache>,
+        layer: &str,
+        chunks: u64,
+        size: Option<u64>,
+        bytes: Option<u64>,
+        directory: Option<&Value>,
+    ) -> Result<Self, String> {
+        let size = size.filter(|n| (1..=1 << 31).contains(n));
+        let size = size.ok_or("chunkMetadataPageSize is missing or makes no sense")?;
+        let bytes = bytes.filter(|n| [PLAIN, SIZED].contains(n));
+        let bytes = bytes.ok_or("chunkMetadataByteSize is neither 8 nor 28")?;
+        let directory = directory.map(|value| names(value, chunks.div_ceil(size))).transpose()?;
+        Ok(Self { folder, cache, id: IndexCache::id(), layer: layer.into(), chunks, size, bytes, directory })
+    }
+
+    /// The metadata of a chunk, and the bytes of its object where the record has them.
+    pub(super) fn record(&self, chunk: u64, wait: Wait) -> Result<(Metadata, Option<u64>), FormatError> {
+        let page = chunk / self.size;
+        let name = match &self.directory {
+            None => page.to_string().into(),
+            Some(names) => match usize::try_from(page).ok().and_then(|page| names.get(page)) {
+                Some(Some(name)) => name.clone(),
+                _ => return Ok((Metadata::default(), Some(0))),
+            },
+        };
+        let mut record = [0; SIZED as usize];
+        let record = &mut record[..self.bytes as usize];
+        let mut at = chunk % self.size * self.bytes;
+        let mut left = &mut record[..];
+        // a record may begin in one block and end in the next
+        while !left.is_empty() {
+            let block = self.block(page, &name, at / BLOCK, wait)?;
+            let within = (at % BLOCK) as usize;
+            let had = block.get(within..).filter(|had| !had.is_empty()).ok_or_else(|| {
+                FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
+            })?;
+            let n = had.len().min(left.len());
+            let (head, rest) = left.split_at_mut(n);
+            head.copy_from_slice(&had[..n]);
+            left = rest;
+            at += n as u64;
+        }
+        Ok(match record.split_first_chunk::<4>() {
+            Some((size, metadata)) if self.bytes == SIZED => {
+                (Metadata::of(metadata), Some(u32::from_le_bytes(*size).into()))
+            }
+            _ => (Metadata::of(record), None),
+        })
+    }
+
+    fn object(&self, name: &str) -> String {
+        format!("{}/ChunkMetadata/{name}", self.layer)
+    }
+
+    /// Some of the bytes of a page.
+    fn block(&self, page: u64, name: &str, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, FormatError> {
+        let key = (self.id, page, number);
+        if let Some(block) = self.cache.part(key) {
+            return Ok(block);
+        }
+        if wait == Wait::No {
+            return Err(SourceError::WouldBlock.into());
+        }
+        let object = self.object(name);
+        let missing = || FormatError::Damaged(format!("{object} is not there"));
+        let length = self.folder.len(&object)?.ok_or_else(missing)?;
+        // no more than the page can have, whatever is behind it
+        let end = length.min(self.size.min(self.chunks) * self.bytes);
+        let mut bytes = vec![0; end.saturating_sub(number * BLOCK).min(BLOCK) as usize];
+        if !self.folder.read_at(&object, number * BLOCK, &mut bytes, wait)? {
+            return Err(missing());
+        }
+        let block = Arc::new(bytes);
+        self.cache.keep(key, &block, block.capacity());
+        Ok(block)
+    }
+
+    /// Bytes of all records; `None` if they are in many objects.
+    pub(super) fn cost(&self) -> Option<u64> {
+        (self.chunks.div_ceil(self.size) <= COUNTED).then(|| self.chunks.saturating_mul(self.bytes))
+    }
+}
+
+/// The names in a page directory, which must have as many as there are pages.
+fn names(directory: &Value, pages: u64) -> Result<Vec<Option<Box<str>>>, String> {
+    let list = directory.as_array().ok_or("pageDirectory is no list")?;
+    if list.len() as u64 != pages {
+        return Err(format!("pageDirectory has {} entries for {pages} pages", list.len()));
+    }
+    let name = |value: &Value| match value {
+        Value::Number(n) if n.as_i64() == Some(-1) => Ok(None),
+        Value::Number(n) if n.is_u64() => Ok(Some(n.to_string().into())),
+        other => Err(format!("pageDirectory has {other}, which is no page")),
+    };
+    list.iter().map(name).collect()
+}

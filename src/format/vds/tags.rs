@@ -1,0 +1,111 @@
+//! Metadata that object stores keep with each chunk's object, as copies of such a store have it (sections 1.2 and 1.3).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::format::FormatError;
+use crate::source::{Folder, IndexCache, Wait};
+
+/// The name of the metadata.
+const NAME: &str = "vdschunkmetadata";
+/// Its name in old datasets.
+const OLD_NAME: &str = "vds-chunk-metadata";
+/// A file at the root of a copy, with the metadata of all objects.
+const FILE: &str = "ObjectMetadata.json";
+/// Larger ones are not read.
+const LONGEST: u64 = 4 << 20;
+/// What an entry of the file weighs, beside its name.
+const ENTRY: usize = 96;
+
+type Listed = HashMap<Box<str>, Vec<u8>>;
+
+/// The metadata of the objects of one dataset.
+pub(super) struct Tags {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    id: u64,
+}
+
+impl Tags {
+    pub(super) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
+        Self { folder, cache, id: IndexCache::id() }
+    }
+
+    /// The metadata that came with an object: 8 or 24 bytes. May wait.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if it is neither, and those of the source.
+    pub(super) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
+        if let Some(tag) = self.folder.tag(object, NAME)? {
+            let bytes = decode(&tag).ok_or_else(|| {
+                FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"))
+            });
+            return bytes.map(Some);
+        }
+        Ok(self.listed()?.get(object).cloned())
+    }
+
+    /// The metadata in the file, if there is one.
+    fn listed(&self) -> Result<Arc<Listed>, FormatError> {
+        let key = (self.id, 0, 0);
+        if let Some(listed) = self.cache.part(key) {
+            return Ok(listed);
+        }
+        let listed = Arc::new(match self.folder.len(FILE)? {
+            Some(length) if length <= LONGEST => self.read(length)?,
+            _ => Listed::new(),
+        });
+        let weight = listed.keys().map(|name| name.len() + ENTRY).sum();
+        self.cache.keep(key, &listed, weight);
+        Ok(listed)
+    }
+
+    fn read(&self, length: u64) -> Result<Listed, FormatError> {
+        let mut text = vec![0; length as usize];
+        self.folder.read_at(FILE, 0, &mut text, Wait::Yes)?;
+        let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
+        let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        let Value::Object(objects) = json else { return Err(damaged("it is no JSON object".into())) };
+        let mut listed = Listed::new();
+        for (object, entries) in objects {
+            let ours = |key: &str| {
+                let key = key.to_ascii_lowercase();
+                key.ends_with(NAME) || key.ends_with(OLD_NAME)
+            };
+            let entry = entries.as_object().and_then(|entries| entries.iter().find(|(key, _)| ours(key)));
+            let Some((_, value)) = entry else { continue };
+            let bytes = value.as_str().and_then(|text| decode(text.as_bytes()));
+            let bytes =
+                bytes.ok_or_else(|| damaged(format!("{object} has {value}, which is no metadata of a chunk")))?;
+            listed.insert(object.into(), bytes);
+        }
+        Ok(listed)
+    }
+}
+
+/// The bytes of metadata: in base64 as object stores have them, or as they are.
+fn decode(tag: &[u8]) -> Option<Vec<u8>> {
+    let whole = |bytes: &[u8]| matches!(bytes.len(), 8 | 24);
+    if whole(tag) {
+        return Some(tag.to_vec());
+    }
+    STANDARD.decode(tag.trim_ascii()).ok().filter(|bytes| whole(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_taken_in_base64_and_as_it_is() {
+        assert_eq!(decode(b"AAAZQwEBAQE="), Some(vec![0, 0, 0x19, 0x43, 1, 1, 1, 1]));
+        assert_eq!(decode(&[7; 24]), Some(vec![7; 24]));
+        assert_eq!(decode(b"AAAZQwEBAQE"), None);
+        assert_eq!(decode(b"AAAA"), None);
+        assert_eq!(decode(b""), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Real values as samples: of constant chunks, of NoValue, of what was never written (section 3).
+
+use super::description::{Channel, Format};
+use crate::volume::Element;
+
+/// The greatest code of an amount in U8 or U16; with NoValue the last code stands for that.
+fn greatest(channel: &Channel) -> f32 {
+    let all = if channel.format == Format::U8 { 255.0 } else { 65535.0 };
+    if channel.no_value.is_some() { all - 1.0 } else { all }
+}
+
+/// A sample of the value `v`. The arithmetic is in float32, each operation rounded on its own.
+pub(super) fn element(channel: &Channel, v: f32) -> Element {
+    match channel.format {
+        Format::Bit => Element::new(&[u8::from(v != 0.0)]),
+        Format::U8 => Element::new(&[code(channel, v) as u8]),
+        Format::U16 => Element::new(&code(channel, v).to_le_bytes()),
+        // a float that is out of range becomes the nearest number of the type
+        Format::U32 => Element::new(&((v + 0.5) as u32).to_le_bytes()),
+        Format::U64 => Element::new(&((v + 0.5) as u64).to_le_bytes()),
+        Format::R32 => Element::new(&v.to_le_bytes()),
+        Format::R64 => Element::new(&f64::from(v).to_le_bytes()),
+    }
+}
+
+fn code(channel: &Channel, v: f32) -> u16 {
+    let q = (v - channel.integer_offset) * (1.0 / channel.integer_scale);
+    let greatest = greatest(channel);
+    if q <= 0.0 {
+        0
+    } else if q >= greatest {
+        greatest as u16
+    } else {
+        (q + 0.5) as u16
+    }
+}
+
+/// The stored code that means NoValue in U8 and U16, whatever the channel's NoValue is.
+pub(super) fn no_value_code(channel: &Channel) -> Option<u16> {
+    channel.no_value?;
+    match channel.format {
+        Format::U8 => Some(255),
+        Format::U16 => Some(65535),
+        _ => None,
+    }
+}
+
+/// A sample that is NoValue; real zero where the channel has none.
+pub(super) fn no_value(channel: &Channel) -> Element {
+    match (channel.format, no_value_code(channel)) {
+        (Format::U8, Some(code)) => Element::new(&[code as u8]),
+        (_, Some(code)) => Element::new(&code.to_le_bytes()),
+        _ => element(channel, channel.no_value.unwrap_or(0.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(format: Format) -> Channel {
+        Channel { format, integer_scale: 1.0, ..Channel::default() }
+    }
+
+    #[test]
+    fn constants_become_samples_of_each_format() {
+        let bytes = |format, v| element(&channel(format), v).bytes().to_vec();
+        assert_eq!(bytes(Format::Bit, -2.0), [1]);
+        assert_eq!(bytes(Format::U32, 16_777_217.0), 16_777_216u32.to_le_bytes());
+        assert_eq!(bytes(Format::U32, -1.0), [0; 4]);
+        assert_eq!(bytes(Format::U32, 1e20), [255; 4]);
+        assert_eq!(bytes(Format::U64, 1e30), [255; 8]);
+        assert_eq!(bytes(Format::R64, 0.1), f64::from(0.1f32).to_le_bytes());
+        assert_eq!(bytes(Format::R32, -0.0), (-0.0f32).to_le_bytes());
+        assert_eq!(bytes(Format::U16, f32::NAN), [0, 0]);
+    }
+
+    #[test]
+    fn codes_stop_before_the_one_of_no_value() {
+        let scaled = Channel { integer_scale: 0.1, integer_offset: -12.7, ..channel(Format::U8) };
+        assert_eq!(element(&scaled, 0.0).bytes(), [127]);
+        assert_eq!(element(&scaled, 1000.0).bytes(), [255]);
+        let with = Channel { no_value: Some(-999.25), ..scaled };
+        assert_eq!(element(&with, 1000.0).bytes(), [254]);
+        assert_eq!(no_value(&with).bytes(), [255]);
+        let with = Channel { no_value: Some(-999.25), ..channel(Format::R32) };
+        assert_eq!(no_value(&with).bytes(), (-999.25f32).to_le_bytes());
+        assert_eq!(no_value(&channel(Format::U16)).bytes(), [0, 0]);
+    }
+}
