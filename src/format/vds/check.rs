@@ -11,6 +11,12 @@ const MOST_LODS: u32 = 12;
 /// Samples along an axis, and values for a trace.
 const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 
+/// Oddities beyond this number are not told one by one: a text of some MiB may have a million.
+const MOST_WARNINGS: usize = 32;
+
+/// Values that a description may have: each takes far more memory than its text.
+const MOST_VALUES: usize = 1 << 20;
+
 /// Whose words a fault is told in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
@@ -147,6 +153,21 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
     Ok(())
 }
 
+/// Refuses a text of more values than anything needs, before any is made. `marks` are the bytes of which there is one for each.
+pub(super) fn check_values(text: &[u8], marks: &[u8]) -> Result<(), String> {
+    let values = text.iter().filter(|byte| marks.contains(byte)).count();
+    if values <= MOST_VALUES { Ok(()) } else { Err(format!("it has more than {MOST_VALUES} values")) }
+}
+
+/// Adds a warning, unless there are too many already.
+pub(super) fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
+    match warnings.len() {
+        0..MOST_WARNINGS => warnings.push(warning()),
+        MOST_WARNINGS => warnings.push("there are more oddities of this kind".into()),
+        _ => (),
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::description::Axis;
@@ -244,5 +265,20 @@ pub(super) mod tests {
             d.channels[0].per_trace = Some(1);
         });
         assert_eq!(few[0], "none");
+    }
+
+    #[test]
+    fn warnings_come_to_an_end() {
+        let mut warnings = Vec::new();
+        (0..100).for_each(|number| warn(&mut warnings, || number.to_string()));
+        assert_eq!(warnings.len(), MOST_WARNINGS + 1);
+        assert_eq!(warnings[..2], ["0", "1"]);
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_made() {
+        assert_eq!(check_values(&[b','; MOST_VALUES], b",{"), Ok(()));
+        assert!(check_values(&[b"{".repeat(MOST_VALUES), vec![b',']].concat(), b",{").is_err());
+        assert_eq!(check_values(&vec![b'A'; MOST_VALUES + 1], b",{"), Ok(()));
     }
 }

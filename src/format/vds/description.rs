@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::volume::Dtype;
 
+/// Longer descriptions are not read, whichever kind: the largest things in them are BLOBs of some numbers for each trace of
+/// a line.
+pub(super) const LONGEST: u64 = 32 << 20;
 /// Axes that a VDS can have.
 pub(super) const MOST_AXES: usize = 6;
 

@@ -4,12 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::Keys;
+use super::check::{Keys, check_values, warn};
 use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout};
 use super::fields::{Fields, float, whole};
 
 /// Reads the text; says what is wrong with it if that cannot be done.
 pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+    check_values(text, b",[{")?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let text = String::from_utf8_lossy(text);
     let mut warnings = Vec::new();
@@ -69,7 +70,7 @@ fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, S
     };
     let no_value = if fields.flag("useNoValue")? { Some(fields.float("noValue", f32::NAN)?) } else { None };
     if no_value.is_some() && fields.get("noValue").is_none() {
-        warnings.push(format!("{} is not there: NaN is taken for it", fields.key("noValue")));
+        warn(warnings, || format!("{} is not there: NaN is taken for it", fields.key("noValue")));
     }
     Ok(Channel {
         name: fields.text("name")?,
@@ -104,12 +105,12 @@ fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ent
     for (number, entry) in list.iter().enumerate() {
         let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
         let (Some(value), category, name) = (entry.get("value"), text("category"), text("name")) else {
-            warnings.push(format!("metadata[{number}] has no value: it is left out"));
+            warn(warnings, || format!("metadata[{number}] has no value: it is left out"));
             continue;
         };
         let kind = text("type");
         let datum = datum(kind, value).unwrap_or_else(|fault| {
-            warnings.push(format!("metadata[{number}] \"{category}\" \"{name}\" is no {kind}: {fault}"));
+            warn(warnings, || format!("metadata[{number}] \"{category}\" \"{name}\" is no {kind}: {fault}"));
             Datum::Other(kind.to_owned(), value.clone())
         });
         entries.push(Entry { category: category.to_owned(), name: name.to_owned(), value: datum });

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::check::Keys;
+use super::check::{Keys, check_values, warn};
 use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
 use super::json::parts;
 use super::object_fields::{Fields, double, plain, single};
@@ -15,6 +15,7 @@ const PER_TRACE: &str = "1976800267773298824";
 
 /// Reads the text; says what is wrong with it if that cannot be done.
 pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+    check_values(text, b";{")?;
     let object = object_text::parse(text)?;
     let fields = Fields { path: String::new(), items: &object.items };
     let count = fields.word_number("Dimensions", "HUEDIMENSION_")?;
@@ -152,9 +153,11 @@ fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entr
     let value = object.items.get("Value");
     let value = datum(&kind, value).unwrap_or_else(|| {
         if matches!(parts(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
-            warnings.push(format!(
-                "metadata {number} \"{category}\" \"{name}\" is no {kind}: its value is missing or of another type"
-            ));
+            warn(warnings, || {
+                format!(
+                    "metadata {number} \"{category}\" \"{name}\" is no {kind}: its value is missing or of another type"
+                )
+            });
         }
         Datum::Other(kind, value.map(as_json).unwrap_or_default())
     });

@@ -93,10 +93,15 @@ pub(super) fn headers(description: &Description) -> Option<Own> {
         code = code.or_else(|| fields.get("sample_format_code").and_then(Value::as_i64));
         put("binaryHeader", fields.into());
     }
-    put("endianness", order(little).into());
-    // an older import says nothing of the data, and has turned the header around
-    if !kept.little || entry("DataEndianness").is_some() {
-        put("dataEndianness", order(int("DataEndianness").map_or(little, |code| code == 1)).into());
+    // with no header to read, nobody has said
+    let said = kept.binary.is_some() || entry("Endianness").is_some();
+    if said {
+        put("endianness", order(little).into());
+    }
+    // an older import has turned the header around, which says nothing of the data
+    let data = int("DataEndianness").map(|code| code == 1).or((said && !kept.little).then_some(little));
+    if let Some(little) = data {
+        put("dataEndianness", order(little).into());
     }
     put("sampleFormat", code.map(|code| json!({"code": code, "name": format_name(code)})).unwrap_or_default());
     if let Some(Datum::Text(axis)) = entry("PrimaryKey") {
@@ -238,6 +243,8 @@ mod tests {
         assert_eq!(found["endianness"], "little");
         assert_eq!(found["sampleFormat"]["code"], 5);
         assert!(!found.contains_key("dataEndianness"));
+        let text = with(vec![("", "SEGYTextHeader", Datum::Blob(vec![b' '; TEXT_BYTES]))]).unwrap();
+        assert_eq!(text.keys().collect::<Vec<_>>(), ["textHeader", "textHeaderEncoding", "sampleFormat"]);
     }
 
     #[test]

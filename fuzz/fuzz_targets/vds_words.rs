@@ -1,0 +1,12 @@
+//! Reads whatever text as what a VDS says of itself: as an object if it begins like one, else as JSON.
+//!
+//! `cargo fuzz run vds_words -- -max_len=16384`
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use volfs::format::vds::words;
+
+fuzz_target!(|text: &[u8]| {
+    let understood = if text.starts_with(b"CreateObj") { words::object(text) } else { words::json(text) };
+    std::hint::black_box(understood);
+});
