@@ -34,11 +34,13 @@ pub(super) fn check(header: &[u8; HEADER], cuts: &Cuts, format: Format, at: &Dim
 }
 
 /// Stored bytes that a chunk cannot do without, or cannot make use of: the longest that is read. Two bytes for one are the
-/// worst that run lengths come to; deflate takes hardly more than there is.
+/// worst that run lengths come to; deflate takes hardly more than there is. A wavelet's numbers are floats also where samples
+/// are bytes, and what is left to make them exact comes on top.
 pub(super) fn longest(method: Method, stored: usize) -> u64 {
     let stored = stored as u64;
     match method {
         Method::None => stored + HEADER as u64,
+        _ if method.is_wavelet() => 16 * stored + (64 << 10),
         _ => 2 * stored + 4096,
     }
 }
