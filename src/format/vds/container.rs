@@ -89,14 +89,15 @@ impl Container {
             return Ok(None);
         };
         let damaged = |why: String| FormatError::Damaged(format!("{name}: {why}"));
-        let (table, _) = self.table(file).map_err(|e| match e {
+        let named = |e: FormatError| match e {
             FormatError::Damaged(why) => damaged(why),
             other => other,
-        })?;
+        };
+        let (table, _) = self.table(file).map_err(named)?;
         if table.chunks == 0 {
             return Err(damaged("it is empty".into()));
         }
-        let (offset, length, _) = table.entry(0, Wait::Yes)?;
+        let (offset, length, _) = table.entry(0, Wait::Yes).map_err(named)?;
         if length > LONGEST_TEXT {
             return Err(damaged(format!("it claims {length} bytes")));
         }
