@@ -540,7 +540,7 @@ def volumes():
         Chan("U8", "bytes", scale=0.1, offset=-0.3, range=(-0.3, 25.2), chunks={0: 255, 1: 0, 2: SKIP}),
         Chan("U16", "words", scale=0.1, offset=-0.3, range=(-0.3, 6553.2), chunks={1: 65535, 2: SKIP})], "None", page=2)
     yield Volume("constants", (70, 34, 5), [
-        Chan("R64", "doubles", chunks={0: 0.1, 1: SKIP}), Chan("U32", "numbers", chunks={0: 16777217, 1: SKIP, 2: 4294967295}),
+        Chan("R64", "doubles", chunks={0: 0.1, 1: SKIP}), Chan("U32", "numbers", chunks={0: 16777217, 1: SKIP, 2: 3000000000}),
         Chan("U64", "long", chunks={0: 2**63 + 2**62, 2: SKIP}), Chan("1Bit", "bits", chunks={0: 1, 1: 0, 2: SKIP})], "Zip")
     names = ["", "channel0", "a/b", "100%", "dataset.json", "..", "channel0@Dimensions_12", "tab\there", "LOD9Dimensions_01"]
     yield Volume("names", (6, 5, 4), [Chan("U8", name) for name in names], groups=("012", "12"), lods=0, page=1)

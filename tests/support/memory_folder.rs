@@ -5,6 +5,12 @@ use std::sync::Arc;
 
 use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
 
+/// The name of the file that holds the metadata `name` of an object: a folder in memory keeps it so.
+#[must_use]
+pub fn tag_of(object: &str, name: &str) -> String {
+    format!("{object}\0{name}")
+}
+
 /// Files by their names below one root, of which this is the folder `below`.
 #[derive(Clone)]
 pub struct MemoryFolder {
@@ -29,6 +35,10 @@ impl Source for MemoryFolder {
         let bytes = usize::try_from(offset).ok().and_then(|from| file.get(from..)?.get(..out.len()));
         out.copy_from_slice(bytes.ok_or(SourceError::TooShort { offset, length, size })?);
         Ok(true)
+    }
+
+    fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        Ok(self.files.get(&self.path(&tag_of(object, name))).cloned())
     }
 
     fn unchanged(&self) -> Result<(), SourceError> {

@@ -4,7 +4,7 @@
 #![allow(dead_code)]
 
 use volfs::format::{Array, FormatError};
-use volfs::source::{SourceError, Wait};
+use volfs::source::Wait;
 use volfs::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
 
 /// All samples of an array in C order.
@@ -45,9 +45,16 @@ pub fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result<(), Fo
         Brick::Coded(coded) => {
             let length = match coded.length {
                 StoredLength::Bytes(length) => length,
-                StoredLength::Rest { .. } => {
-                    let whole = array.source().len(&coded.object)?.ok_or(SourceError::Changed)?;
-                    whole - coded.offset
+                StoredLength::Rest { most } => {
+                    let whole = array.source().len(&coded.object)?.ok_or_else(|| absent(&coded.object))?;
+                    let rest = whole - coded.offset;
+                    if rest > most {
+                        return Err(FormatError::Damaged(format!(
+                            "{} has {rest} bytes: more than {most}",
+                            coded.object
+                        )));
+                    }
+                    rest
                 }
             };
             let stored = fetch(array, &coded.object, coded.offset, length, coded.padding)?;
@@ -65,8 +72,12 @@ fn fetch(array: &dyn Array, object: &str, offset: u64, length: u64, padding: usi
     let mut bytes = vec![0; length + padding];
     match array.source().read_at(object, offset, &mut bytes[..length], Wait::Yes)? {
         true => Ok(bytes),
-        false => Err(SourceError::Changed.into()),
+        false => Err(absent(object)),
     }
+}
+
+fn absent(object: &str) -> FormatError {
+    FormatError::Damaged(format!("{object} is not there"))
 }
 
 /// Copies the samples of `region` one by one from where `layout` has them in `bytes`.
