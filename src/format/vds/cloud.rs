@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::description::LONGEST;
 use super::pages::Pages;
 use super::record::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
 use super::tags::Tags;
@@ -16,8 +17,6 @@ pub(super) const LAYOUT: &str = "VolumeDataLayout";
 pub(super) const STATUS: &str = "LayerStatus";
 /// Copies may have this behind both names.
 pub(super) const EXTENSION: &str = ".json";
-/// Longer objects are not read.
-const LONGEST: u64 = 64 << 20;
 /// What keeping the record of a chunk weighs.
 const RECORD: usize = size_of::<Known>();
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::description::LONGEST;
 use super::record::{ChunkTable, Metadata, Method, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
@@ -13,8 +14,6 @@ const HEADER: usize = 32;
 const ENTRY: usize = 32;
 /// Longer file tables are not read: one of all layers that a VDS can have takes a few hundred KiB.
 const LONGEST_TABLE: u64 = 16 << 20;
-/// Longer descriptions are not read.
-const LONGEST_TEXT: u64 = 64 << 20;
 /// Bytes of metadata that a file or a chunk may have.
 const MOST_METADATA: i32 = 1000;
 /// Bytes of a page directory before the file's metadata.
@@ -98,7 +97,7 @@ impl Container {
             return Err(damaged("it is empty".into()));
         }
         let (offset, length, _) = table.entry(0, Wait::Yes).map_err(named)?;
-        if length > LONGEST_TEXT {
+        if length > LONGEST {
             return Err(damaged(format!("it claims {length} bytes")));
         }
         let mut text = vec![0; length as usize];
