@@ -38,6 +38,7 @@ mod segy;
 mod serial;
 mod tags;
 mod value;
+pub mod wavelet;
 #[doc(hidden)]
 pub mod words;
 

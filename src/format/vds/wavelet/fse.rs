@@ -1,0 +1,247 @@
+//! Finite state entropy coding (tANS) of bytes, in an early form that has no headers of its own.
+
+use super::error::{Part, WaveletError};
+
+/// The most states a table may have.
+const MOST_LOG: u32 = 12;
+/// The fewest.
+const LEAST_LOG: u32 = 5;
+
+/// The decoding table of one block: for each state the symbol, the bits to be read, and what they are added to.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// Symbol << 24, bits << 16, base.
+    states: Vec<u32>,
+    log: u32,
+}
+
+impl Table {
+    /// Reads the description in front of a block; returns what is behind it.
+    pub fn read<'a>(&mut self, block: &'a [u8], part: Part) -> Result<&'a [u8], WaveletError> {
+        let mut counts = [0i16; 256];
+        let (log, bytes) = read_counts(block, &mut counts).map_err(|why| WaveletError::Fse(part, why))?;
+        self.build(log, &counts).map_err(|why| WaveletError::Fse(part, why))?;
+        block.get(bytes..).ok_or(WaveletError::PastEnd(part))
+    }
+
+    fn build(&mut self, log: u32, counts: &[i16; 256]) -> Result<(), &'static str> {
+        let size = 1usize << log;
+        super::scratch::room(&mut self.states, 1 << MOST_LOG);
+        self.log = log;
+        let states = &mut self.states[..size];
+        let mut symbols = [0u8; 1 << MOST_LOG];
+        let mut next = [0u16; 256];
+        // rare symbols have one state each, the last ones
+        let mut end = size;
+        for (symbol, count) in counts.iter().enumerate() {
+            if *count == -1 {
+                end = end.checked_sub(1).ok_or("too many rare symbols")?;
+                symbols[end] = symbol as u8;
+            }
+            next[symbol] = count.unsigned_abs();
+        }
+        let step = (size >> 1) + (size >> 3) + 3;
+        let mut at = 0;
+        for (symbol, count) in counts.iter().enumerate() {
+            for _ in 0..(*count).max(0) {
+                symbols[at] = symbol as u8;
+                at = (at + step) % size;
+                // the counts add up to the size, so that there is a place left unless this was the last symbol
+                while at >= end && at != 0 {
+                    at = (at + step) % size;
+                }
+            }
+        }
+        if at != 0 {
+            return Err("its states do not come out even");
+        }
+        for (state, symbol) in states.iter_mut().zip(symbols) {
+            let x = u32::from(next[usize::from(symbol)]);
+            next[usize::from(symbol)] += 1;
+            let bits = log - x.max(1).ilog2();
+            let base = (x << bits).wrapping_sub(size as u32) & 0xffff;
+            *state = u32::from(symbol) << 24 | bits << 16 | base;
+        }
+        Ok(())
+    }
+}
+
+/// Reads how many states each symbol has (-1: rare). Returns the logarithm of the number of states, and the bytes read.
+fn read_counts(block: &[u8], counts: &mut [i16; 256]) -> Result<(u32, usize), &'static str> {
+    const PAST_END: &str = "its table runs past the end";
+    let mut at = 0usize;
+    let peek = |at: usize, bits: u32| {
+        let byte = |k: usize| u32::from(block.get(at / 8 + k).copied().unwrap_or(0));
+        (byte(0) | byte(1) << 8 | byte(2) << 16) >> (at % 8) & ((1 << bits) - 1)
+    };
+    let log = LEAST_LOG + peek(at, 4);
+    at += 4;
+    if log > MOST_LOG {
+        return Err("its table is too large");
+    }
+    let mut rest = (1i32 << log) + 1;
+    let (mut threshold, mut bits) = (1i32 << log, log + 1);
+    let (mut symbol, mut was_zero) = (0usize, false);
+    while rest > 1 {
+        if was_zero {
+            loop {
+                let more = peek(at, 2);
+                at += 2;
+                symbol += more as usize;
+                if more != 3 {
+                    break;
+                }
+                if at / 8 > block.len() {
+                    return Err(PAST_END);
+                }
+            }
+        }
+        let Some(count) = counts.get_mut(symbol) else { return Err("it has too many symbols") };
+        let most = 2 * threshold - 1 - rest;
+        let mut value = peek(at, bits - 1) as i32;
+        if value < most {
+            at += bits as usize - 1;
+        } else {
+            value = peek(at, bits) as i32;
+            at += bits as usize;
+            if value >= threshold {
+                value -= most;
+            }
+        }
+        *count = (value - 1) as i16;
+        was_zero = value == 1;
+        symbol += 1;
+        rest -= (value - 1).abs();
+        if rest < 1 {
+            return Err("its counts do not come out even");
+        }
+        while rest < threshold {
+            bits -= 1;
+            threshold /= 2;
+        }
+    }
+    let bytes = at.div_ceil(8);
+    if bytes > block.len() { Err(PAST_END) } else { Ok((log, bytes)) }
+}
+
+/// Where a block's decoding stands; it can go on any number of symbols at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct State {
+    /// The state that the next symbol comes from, and the other one.
+    states: [u32; 2],
+    /// Bits not yet read.
+    left: usize,
+    /// Symbols that have come since bits were missing: at 2 there are no more.
+    ended: u8,
+}
+
+impl State {
+    /// The state in front of the first symbol.
+    pub fn new(table: &Table, bits: &[u8], part: Part) -> Result<Self, WaveletError> {
+        let last = bits.last().copied().unwrap_or(0);
+        if last == 0 {
+            return Err(WaveletError::Fse(part, "it does not end in a stop bit"));
+        }
+        let mut state = Self { left: 8 * (bits.len() - 1) + last.ilog2() as usize, ..Self::default() };
+        for k in 0..2 {
+            state.states[k] = state.read(bits, table.log);
+        }
+        Ok(state)
+    }
+
+    /// The `count` bits before those read last; zeros stand for bits that are not there.
+    #[inline]
+    fn read(&mut self, bits: &[u8], count: u32) -> u32 {
+        let missing = (count as usize).saturating_sub(self.left);
+        if missing > 0 {
+            self.ended = 1;
+        }
+        self.left -= count as usize - missing;
+        let byte = |k: usize| u32::from(bits.get(self.left / 8 + k).copied().unwrap_or(0));
+        let here = (byte(0) | byte(1) << 8 | byte(2) << 16) >> (self.left % 8);
+        (here & ((1 << (count as usize - missing)) - 1)) << missing
+    }
+
+    /// Decodes as many symbols as `out` has room for.
+    pub fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: Part) -> Result<(), WaveletError> {
+        let states = table.states.get(..1 << table.log).unwrap_or(&[]);
+        let at = |state: u32| states.get(state as usize).copied().unwrap_or(0);
+        let (fours, tail) = out.as_chunks_mut::<4>();
+        let mut fours = fours.iter_mut();
+        if self.ended == 0 {
+            let [mut one, mut two] = self.states;
+            let mut left = self.left;
+            // four symbols take no more bits than 57
+            while left >= 128 {
+                let Some(four) = fours.next() else { break };
+                let end = left.div_ceil(8);
+                let Some(window) = bits.get(..end).and_then(|b| b.last_chunk()) else { break };
+                let mut window = u64::from_le_bytes(*window) << (8 * end - left);
+                for (k, symbol) in four.iter_mut().enumerate() {
+                    let state = if k % 2 == 0 { &mut one } else { &mut two };
+                    let entry = at(*state);
+                    let count = entry >> 16 & 0xff;
+                    *symbol = (entry >> 24) as u8;
+                    *state = (entry & 0xffff) + (window >> 1 >> (63 - count)) as u32;
+                    window <<= count;
+                    left -= count as usize;
+                }
+            }
+            (self.states, self.left) = ([one, two], left);
+        }
+        for symbol in fours.flatten().chain(tail) {
+            if self.ended == 2 {
+                return Err(WaveletError::Fse(part, "it is too short"));
+            }
+            let entry = at(self.states[0]);
+            *symbol = (entry >> 24) as u8;
+            if self.ended == 1 {
+                self.ended = 2;
+            } else {
+                let next = (entry & 0xffff) + self.read(bits, entry >> 16 & 0xff);
+                self.states = [self.states[1], next];
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all symbols have come.
+    pub fn finish(&self, part: Part) -> Result<(), WaveletError> {
+        if self.ended == 2 { Ok(()) } else { Err(WaveletError::Fse(part, "it is too long")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One column of zero runs, as the reference writer made it.
+    const RUNS: [u8; 17] =
+        [0xa1, 0xe7, 0xff, 0x6f, 0x81, 0x86, 0x58, 0xff, 0x0f, 0xf0, 0x7c, 0xfc, 0x9a, 0xaa, 0xd4, 0xef, 0x03];
+
+    fn decoded(block: &[u8], count: usize, step: usize) -> Result<Vec<u8>, WaveletError> {
+        let mut table = Table::default();
+        let bits = table.read(block, Part::ZeroRuns)?;
+        let mut state = State::new(&table, bits, Part::ZeroRuns)?;
+        let mut out = vec![0; count];
+        for part in out.chunks_mut(step) {
+            state.fill(&table, bits, part, Part::ZeroRuns)?;
+        }
+        state.finish(Part::ZeroRuns)?;
+        Ok(out)
+    }
+
+    #[test]
+    fn a_small_block() {
+        let mut expected = vec![53, 31, 24, 33, 24, 33, 26];
+        expected.resize(64, 0);
+        for step in [64, 1, 3, 5, 16] {
+            assert_eq!(decoded(&RUNS, 64, step), Ok(expected.clone()), "{step}");
+        }
+        assert_eq!(decoded(&RUNS, 65, 65), Err(WaveletError::Fse(Part::ZeroRuns, "it is too short")));
+        assert_eq!(decoded(&RUNS, 63, 63), Err(WaveletError::Fse(Part::ZeroRuns, "it is too long")));
+        for length in 0..RUNS.len() {
+            assert!(decoded(&RUNS[..length], 64, 64).is_err(), "{length}");
+        }
+    }
+}

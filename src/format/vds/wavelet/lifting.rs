@@ -1,0 +1,130 @@
+//! The arithmetic of the transform: one lifting step on rows.
+//!
+//! Every operation is rounded to f32 on its own, in exactly this order; nothing may be fused.
+
+/// Whether values are integers, and what the low half is multiplied with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lifting {
+    /// Sums are rounded to integers.
+    pub integer: bool,
+    /// The factor of the low half.
+    pub gain: f32,
+}
+
+impl Lifting {
+    /// `gain`: whether the transform has one.
+    pub fn new(integer: bool, gain: bool) -> Self {
+        Self { integer, gain: if gain { std::f32::consts::FRAC_1_SQRT_2 } else { 1.0 } }
+    }
+
+    /// The smooth half: `low` with what the four `high` rows around it make of it.
+    #[inline]
+    pub fn low(self, out: &mut [f32], low: &[f32], high: [&[f32]; 4]) {
+        let gain = self.gain;
+        if self.integer {
+            each(out, low, high, |low, high| away(gain * low) + rint(update(high)));
+        } else {
+            each(out, low, high, |low, high| gain * low + update(high));
+        }
+    }
+
+    /// The other half: `high` with what the four rows of the smooth half around it make of it.
+    #[inline]
+    pub fn high(self, out: &mut [f32], high: &[f32], low: [&[f32]; 4]) {
+        if self.integer {
+            each(out, high, low, |high, low| high + rint(predict(low)));
+        } else {
+            each(out, high, low, |high, low| high + predict(low));
+        }
+    }
+}
+
+#[inline(always)]
+fn each(out: &mut [f32], one: &[f32], four: [&[f32]; 4], f: impl Fn(f32, [f32; 4]) -> f32) {
+    let count = out.len();
+    let [a, b, c, d] = four;
+    let (one, a, b, c, d) = (&one[..count], &a[..count], &b[..count], &c[..count], &d[..count]);
+    for k in 0..count {
+        out[k] = f(one[k], [a[k], b[k], c[k], d[k]]);
+    }
+}
+
+#[inline(always)]
+fn update([a, b, c, d]: [f32; 4]) -> f32 {
+    ((a + d) + (b + c) * -9.0) * (1.0 / 32.0)
+}
+
+#[inline(always)]
+fn predict([a, b, c, d]: [f32; 4]) -> f32 {
+    ((a + d) + (b + c) * -9.0) * (-1.0 / 16.0)
+}
+
+/// To the nearest integer, ties to even, in a way that takes no call.
+#[inline(always)]
+fn rint(v: f32) -> f32 {
+    // from here on there are no fractions
+    const WHOLE: f32 = 8_388_608.0;
+    let size = v.abs();
+    let rounded = (size + WHOLE) - WHOLE;
+    (if size < WHOLE { rounded } else { size }).copysign(v)
+}
+
+/// To an integer, away from zero.
+#[inline(always)]
+fn away(v: f32) -> f32 {
+    let rounded = rint(v.abs());
+    let size = v.abs();
+    (if rounded < size { rounded + 1.0 } else { rounded }).copysign(v)
+}
+
+/// Which row of the high half stands at `j`, which may be up to two before or behind the `k` that there are.
+#[inline]
+pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
+    let k = k as isize;
+    let j = match j {
+        ..0 => -1 - j,
+        _ if j < k => j,
+        _ if even => 2 * k - 2 - j,
+        _ => 2 * k - 1 - j,
+    };
+    j.max(0) as usize
+}
+
+/// Which row of the smooth half stands at `j`, which may be one before or up to two behind the `m` that there are.
+#[inline]
+pub(super) fn low_row(j: isize, m: usize, even: bool) -> usize {
+    let m = m as isize;
+    let j = match j {
+        ..0 => -1 - j,
+        _ if j < m => j,
+        _ if even => 2 * m - 1 - j,
+        _ => 2 * m - 2 - j,
+    };
+    j.max(0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_without_a_call() {
+        for v in [0.0f32, 0.5, 1.5, 2.5, 0.499_999_97, 3.2, 8_388_607.5, 8_388_609.0, 1e30, f32::INFINITY] {
+            for v in [v, -v] {
+                assert_eq!(rint(v).to_bits(), v.round_ties_even().to_bits(), "{v}");
+                let expected = if v >= 0.0 { v.ceil() } else { v.floor() };
+                assert_eq!(away(v).to_bits(), expected.to_bits(), "{v}");
+            }
+        }
+    }
+
+    #[test]
+    fn borders() {
+        // h[-1] = h[0], h[-2] = h[1]; even: h[k] = h[k-2]; odd: h[k] = h[k-1], h[k+1] = h[k-2]
+        assert_eq!([-2, -1, 0, 3, 4].map(|j| high_row(j, 4, true)), [1, 0, 0, 3, 2]);
+        assert_eq!([3, 4, 5].map(|j| high_row(j, 4, false)), [3, 3, 2]);
+        // L[-1] = L[0]; even: L[m] = L[m-1], L[m+1] = L[m-2]; odd: L[m] = L[m-2]
+        assert_eq!([-1, 0, 4, 5].map(|j| low_row(j, 4, true)), [0, 0, 3, 2]);
+        assert_eq!([4, 5].map(|j| low_row(j, 5, false)), [4, 3]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Normals: factors for blocks of 8 x 8 x 8 samples, interpolated between the blocks' centres.
+
+use super::cursor::floats;
+use super::scratch::room;
+
+/// No factor is smaller.
+const SMALLEST: f32 = 1e-22;
+
+/// The factors, drawn out along X: a row for each block along Y and Z.
+pub(super) struct Normals<'a> {
+    rows: &'a [f32],
+    size: [usize; 3],
+    blocks: [usize; 3],
+}
+
+impl<'a> Normals<'a> {
+    /// Interpolates the coded factors along X, into `rows`.
+    pub fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Self {
+        let blocks = size.map(|s| s.div_ceil(8));
+        let count = blocks[1] * blocks[2];
+        room(rows, count * size[0]);
+        let rows = &mut rows[..count * size[0]];
+        let mut line = [0.0; super::bands::LONGEST / 8];
+        let line = &mut line[..blocks[0]];
+        for (row, coded) in rows.chunks_exact_mut(size[0]).zip(coded.chunks_exact(4 * blocks[0])) {
+            for (factor, coded) in line.iter_mut().zip(floats(coded)) {
+                *factor = coded;
+            }
+            for (x, factor) in row.iter_mut().enumerate() {
+                let (a, b, f) = between(x, blocks[0], blocks[0]);
+                *factor = mix(line[a], line[b], f);
+            }
+        }
+        Self { rows, size, blocks }
+    }
+
+    /// Multiplies a row of samples.
+    pub fn apply(&self, row: &mut [f32], y: usize, z: usize) {
+        let (y0, y1, fy) = between(y, self.blocks[0], self.blocks[1]);
+        let (z0, z1, fz) = between(z, self.blocks[0], self.blocks[2]);
+        let [a, b, c, d] = [(y0, z0), (y1, z0), (y0, z1), (y1, z1)].map(|(y, z)| {
+            let from = (z * self.blocks[1] + y) * self.size[0];
+            &self.rows[from..][..row.len()]
+        });
+        for k in 0..row.len() {
+            let factor = mix(mix(a[k], b[k], fy), mix(c[k], d[k], fy), fz);
+            row[k] *= if factor < SMALLEST { SMALLEST } else { factor };
+        }
+    }
+}
+
+#[inline(always)]
+fn mix(low: f32, high: f32, f: f32) -> f32 {
+    (high - low) * f + low
+}
+
+/// The two blocks that index `j` lies between, of `n`, and how far it is to the second. The number of blocks along X
+/// takes part in it on all axes: so the writer does it.
+fn between(j: usize, n_x: usize, n: usize) -> (usize, usize, f32) {
+    let r = j as f32 / 8.0 - 3.5 / 8.0;
+    let mut a = r.floor() as isize;
+    if a == n_x as isize - 1 {
+        a -= 1;
+    }
+    let last = n as isize - 1;
+    let b = (a + 1).clamp(0, last);
+    let a = a.clamp(0, last);
+    (a as usize, b as usize, (r - a as f32).clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_centres() {
+        assert_eq!(between(0, 4, 4), (0, 0, 0.0));
+        assert_eq!(between(4, 4, 4), (0, 1, 0.0625));
+        assert_eq!(between(12, 4, 4), (1, 2, 0.0625));
+        // behind the last centre, it is extrapolated from no further than it
+        assert_eq!(between(31, 4, 4), (2, 3, 1.0));
+        // the last block of X, on an axis that goes on
+        assert_eq!(between(31, 4, 8), (2, 3, 1.0));
+        assert_eq!(between(39, 4, 8), (4, 5, 0.4375));
+        assert_eq!(between(31, 8, 4), (3, 3, 0.4375));
+    }
+
+    #[test]
+    fn factors_are_multiplied() {
+        let coded: Vec<u8> = [2.0f32, 4.0].iter().flat_map(|f| f.to_le_bytes()).collect();
+        let mut rows = Vec::new();
+        let normals = Normals::new(&coded, [16, 1, 1], &mut rows);
+        let mut row = [1.0; 16];
+        normals.apply(&mut row, 0, 0);
+        assert_eq!((row[0], row[4], row[11], row[15]), (2.0, 2.125, 3.875, 4.0));
+    }
+}

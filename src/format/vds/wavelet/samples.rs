@@ -1,0 +1,124 @@
+//! From the picture to the samples as they are stored in the array: what is done to a row after the transform.
+
+use super::error::WaveletError;
+use super::no_value::NoValueRuns;
+use super::normals::Normals;
+use super::residual::Residual;
+use super::{Expected, Sample};
+
+/// Everything that comes behind the transform, row by row.
+pub(super) struct Finish<'a> {
+    /// Rows of a plane.
+    pub height: usize,
+    /// Rows that have come.
+    pub rows: usize,
+    /// NoValue samples.
+    pub no_value: Option<NoValueRuns<'a>>,
+    /// Factors.
+    pub normals: Option<Normals<'a>>,
+    /// Leading zeros of each row; empty if there are none.
+    pub zero_runs: &'a [u16],
+    /// What makes it exact.
+    pub residual: Option<Residual<'a>>,
+}
+
+impl Finish<'_> {
+    /// Makes the next row of the picture what it should be.
+    pub fn row(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
+        if let Some(runs) = &mut self.no_value {
+            runs.apply(row)?;
+        }
+        if let Some(normals) = &self.normals {
+            normals.apply(row, self.rows % self.height, self.rows / self.height);
+        }
+        if let Some(zeros) = self.zero_runs.get(self.rows) {
+            let zeros = usize::from(*zeros).min(row.len());
+            row[..zeros].fill(0.0);
+        }
+        if let Some(residual) = &mut self.residual {
+            residual.apply(row)?;
+        }
+        self.rows += 1;
+        Ok(())
+    }
+}
+
+/// How floats become what is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Store {
+    /// They stay.
+    F32,
+    /// Codes of one byte.
+    U8(Codes),
+    /// Codes of two bytes.
+    U16(Codes),
+}
+
+/// How floats become integers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes {
+    /// What is taken off.
+    offset: f32,
+    /// What the rest is multiplied with.
+    scale: f32,
+    /// The largest code.
+    most: f32,
+    /// What is no value.
+    no_value: Option<f32>,
+}
+
+impl Codes {
+    fn new(expected: &Expected, integer: bool, whole: u16) -> Self {
+        let no_value = expected.no_value;
+        let most = f32::from(if no_value.is_some() { whole - 1 } else { whole });
+        if integer {
+            return Self { offset: 0.0, scale: 1.0, most, no_value };
+        }
+        let low = expected.offset;
+        let high = expected.scale * most + low;
+        Self { offset: low, scale: most / (high - low), most, no_value }
+    }
+
+    #[inline(always)]
+    fn code(&self, value: f32, no_value: u16) -> u16 {
+        let q = (value - self.offset) * self.scale;
+        // also where q is no number
+        let code = (q.max(0.0).min(self.most) + 0.5) as i32 as u16;
+        match self.no_value {
+            Some(none) if none == value => no_value,
+            _ => code,
+        }
+    }
+}
+
+impl Store {
+    /// For samples of the kind that is expected, whose picture has integers already or real values.
+    pub fn new(expected: &Expected, integer: bool) -> Self {
+        match expected.sample {
+            Sample::F32 => Self::F32,
+            Sample::U8 => Self::U8(Codes::new(expected, integer, u8::MAX.into())),
+            Sample::U16 => Self::U16(Codes::new(expected, integer, u16::MAX)),
+        }
+    }
+
+    /// Writes a row.
+    pub fn row(&self, row: &[f32], out: &mut [u8]) {
+        match self {
+            Self::F32 => {
+                for (out, sample) in out.as_chunks_mut::<4>().0.iter_mut().zip(row) {
+                    *out = sample.to_le_bytes();
+                }
+            }
+            Self::U8(codes) => {
+                for (out, sample) in out.iter_mut().zip(row) {
+                    *out = codes.code(*sample, 255) as u8;
+                }
+            }
+            Self::U16(codes) => {
+                for (out, sample) in out.as_chunks_mut::<2>().0.iter_mut().zip(row) {
+                    *out = codes.code(*sample, 65_535).to_le_bytes();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The inverse transform, in one pass over each box: planes of Z, in them rows of Y, in them X.
+//!
+//! Lifting along Z takes whole planes for its samples, and holds only the four planes of the smooth half that the next two
+//! planes are made of; each plane that is made goes at once through the same along Y, with rows, and each row through X. So the array
+//! of coefficients is read once, and everything else stays near.
+
+use super::bands::{Bands, has};
+use super::error::WaveletError;
+use super::lifting::{Lifting, high_row, low_row};
+use super::scratch::room;
+
+/// Rows and planes that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// What a step makes, before it replaces what it was made of.
+    box_: Vec<f32>,
+    /// Four planes of the smooth half along Z, and one that is made.
+    planes: Vec<f32>,
+    /// Four rows of the smooth half along Y, and one that is made.
+    rows: Vec<f32>,
+    /// The smooth half along X, and the finished row.
+    line: Vec<f32>,
+}
+
+/// Samples in an array: where they begin is the slice's matter.
+#[derive(Clone, Copy)]
+struct Plane<'a> {
+    samples: &'a [f32],
+    /// From one row to the next.
+    stride: usize,
+    width: usize,
+    height: usize,
+}
+
+impl<'a> Plane<'a> {
+    fn row(&self, y: usize) -> &'a [f32] {
+        &self.samples[y * self.stride..][..self.width]
+    }
+}
+
+/// Undoes all steps. The rows of the picture go to `sink`, in order, which may change them.
+pub(super) fn inverse(
+    picture: &mut [f32],
+    bands: &Bands,
+    lifting: Lifting,
+    buffers: &mut Buffers,
+    mut sink: impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
+) -> Result<(), WaveletError> {
+    let size = bands.size[0];
+    let Buffers { box_, planes, rows, line } = buffers;
+    room(planes, 5 * size[0] * size[1]);
+    room(rows, 5 * size[0]);
+    // two more at each end than a half has
+    room(line, 2 * size[0] + 8);
+    if bands.steps > 1 {
+        room(box_, bands.volume(1));
+    }
+    for step in (1..bands.steps).rev() {
+        let [width, height, depth] = bands.size[step];
+        let mut made = box_[..width * height * depth].chunks_exact_mut(width);
+        undo(picture, bands, step, lifting, planes, rows, line, &mut |row| {
+            if let Some(made) = made.next() {
+                made.copy_from_slice(row);
+            }
+            Ok(())
+        })?;
+        for (k, row) in box_[..width * height * depth].chunks_exact(width).enumerate() {
+            picture[k / height * size[0] * size[1] + k % height * size[0]..][..width].copy_from_slice(row);
+        }
+    }
+    undo(picture, bands, 0, lifting, planes, rows, line, &mut sink)
+}
+
+/// Undoes one step.
+#[allow(clippy::too_many_arguments)]
+fn undo(
+    picture: &[f32],
+    bands: &Bands,
+    step: usize,
+    lifting: Lifting,
+    planes: &mut [f32],
+    rows: &mut [f32],
+    line: &mut [f32],
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
+) -> Result<(), WaveletError> {
+    let [width, height, depth] = bands.size[step];
+    let mask = bands.mask[step];
+    let [stride, whole, _] = bands.size[0];
+    let plane = |z: usize| Plane { samples: &picture[z * stride * whole..], stride, width, height };
+    let mut rest = |plane: Plane<'_>| along_y(plane, mask, lifting, rows, line, sink);
+    if !has(mask, 2) {
+        return (0..depth).try_for_each(|z| rest(plane(z)));
+    }
+    let (low, high, even) = (depth.div_ceil(2), depth / 2, depth.is_multiple_of(2));
+    let area = width * height;
+    let (smooth, made) = planes.split_at_mut(4 * area);
+    // planes without gaps are one long row
+    let (width_, height_) = if width == stride { (area, 1) } else { (width, height) };
+    let row = |z: usize, y: usize| &picture[(z * whole + y) * stride..][..width_];
+    let mut next = 0;
+    for j in 0..low {
+        while next < low.min(j + 3) {
+            let around = [-2, -1, 0, 1].map(|d| low + high_row(next as isize + d, high, even));
+            for y in 0..height_ {
+                let out = &mut smooth[next % 4 * area + y * width_..][..width_];
+                lifting.low(out, row(next, y), around.map(|z| row(z, y)));
+            }
+            next += 1;
+        }
+        let dense = |samples| Plane { samples, stride: width, width, height };
+        rest(dense(&smooth[j % 4 * area..][..area]))?;
+        if j < high {
+            let around = [-1, 0, 1, 2].map(|d| low_row(j as isize + d, low, even) % 4 * area);
+            for y in 0..height_ {
+                let out = &mut made[y * width_..][..width_];
+                lifting.high(out, row(low + j, y), around.map(|at| &smooth[at + y * width_..][..width_]));
+            }
+            rest(dense(&made[..area]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Undoes one step in a plane, along Y and X.
+fn along_y(
+    plane: Plane<'_>,
+    mask: usize,
+    lifting: Lifting,
+    rows: &mut [f32],
+    line: &mut [f32],
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
+) -> Result<(), WaveletError> {
+    let Plane { width, height, .. } = plane;
+    let mut rest = |row: &[f32]| along_x(row, mask, lifting, line, sink);
+    if !has(mask, 1) {
+        return (0..height).try_for_each(|y| rest(plane.row(y)));
+    }
+    let (low, high, even) = (height.div_ceil(2), height / 2, height.is_multiple_of(2));
+    let (smooth, made) = rows.split_at_mut(4 * width);
+    let mut next = 0;
+    for j in 0..low {
+        while next < low.min(j + 3) {
+            let around = [-2, -1, 0, 1].map(|d| plane.row(low + high_row(next as isize + d, high, even)));
+            lifting.low(&mut smooth[next % 4 * width..][..width], plane.row(next), around);
+            next += 1;
+        }
+        rest(&smooth[j % 4 * width..][..width])?;
+        if j < high {
+            let around = [-1, 0, 1, 2].map(|d| low_row(j as isize + d, low, even) % 4 * width);
+            lifting.high(&mut made[..width], plane.row(low + j), around.map(|at| &smooth[at..][..width]));
+            rest(&made[..width])?;
+        }
+    }
+    Ok(())
+}
+
+/// Undoes one step in a row.
+fn along_x(
+    row: &[f32],
+    mask: usize,
+    lifting: Lifting,
+    line: &mut [f32],
+    sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
+) -> Result<(), WaveletError> {
+    let width = row.len();
+    let (line, smooth) = line.split_at_mut(width);
+    if !has(mask, 0) {
+        line.copy_from_slice(row);
+        return sink(line);
+    }
+    let (low, high, even) = (width.div_ceil(2), width / 2, width.is_multiple_of(2));
+    let (l, h) = row.split_at(low);
+    // the smooth half stands one further on, with its borders around it
+    let smooth = &mut smooth[..low + 3];
+    let inner = 2..high - 1;
+    let count = inner.len();
+    lifting.low(
+        &mut smooth[3..][..count],
+        &l[2..][..count],
+        [&h[..count], &h[1..][..count], &h[2..][..count], &h[3..][..count]],
+    );
+    for j in (0..inner.start).chain(inner.end..low) {
+        let around = [-2, -1, 0, 1].map(|d| std::slice::from_ref(&h[high_row(j as isize + d, high, even)]));
+        lifting.low(&mut smooth[j + 1..][..1], &l[j..][..1], around);
+    }
+    for j in [-1, low as isize, low as isize + 1] {
+        smooth[(j + 1) as usize] = smooth[low_row(j, low, even) + 1];
+    }
+    let mut made = [0.0; 64];
+    for (part, h) in h.chunks(made.len()).enumerate() {
+        let from = part * made.len();
+        let made = &mut made[..h.len()];
+        lifting.high(made, h, [0, 1, 2, 3].map(|d| &smooth[from + d..][..h.len()]));
+        let out = line[2 * from..].as_chunks_mut::<2>().0;
+        for ((pair, l), h) in out.iter_mut().zip(&smooth[from + 1..][..h.len()]).zip(made) {
+            *pair = [*l, *h];
+        }
+    }
+    if !even {
+        line[width - 1] = smooth[low];
+    }
+    sink(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(size: usize, integer: bool, gain: bool, row: &[f32]) -> Vec<f32> {
+        let mut whole = row.to_vec();
+        whole.resize(size, 0.0);
+        let along = |size: [usize; 3]| {
+            let mut out = Vec::new();
+            // the box of one step only
+            let mut bands = Bands::new(size);
+            bands.steps = 1;
+            let lifting = Lifting::new(integer, gain);
+            inverse(&mut whole.clone(), &bands, lifting, &mut Buffers::default(), |row| {
+                out.extend_from_slice(row);
+                Ok(())
+            })
+            .unwrap();
+            out
+        };
+        let out = along([size, 1, 1]);
+        assert_eq!(out, along([1, size, 1]));
+        assert_eq!(out, along([1, 1, size]));
+        out
+    }
+
+    #[test]
+    fn a_line_of_floats() {
+        let out = line(8, false, true, &[1.0, 2.0, 3.0, 4.0]);
+        let expected: [f32; 8] =
+            [0.707106769, 1.01646602, 1.41421354, 1.76776695, 2.12132025, 2.51906753, 2.82842708, 2.91681528];
+        assert_eq!(out, expected);
+        let out = line(8, false, true, &[0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(out, [-0.5625, 0.576171875, -0.25, -0.087890625, 0.03125, 0.033203125, 0.0, -0.00390625]);
+        let out = line(8, false, true, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(out, [0.0, -0.001953125, 0.0, 0.03515625, 0.03125, -0.123046875, -0.28125, 0.6796875]);
+        let out = line(9, false, true, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(out, [0.0, -0.001953125, 0.0, 0.033203125, 0.03125, -0.087890625, -0.25, 0.556640625, -0.5625]);
+        let out = line(9, false, true, &[1.0, 2.0, 3.0, 4.0, 5.0, 1.0, -1.0, 2.0, 0.5]);
+        let expected: [f32; 9] = [
+            0.0821067691,
+            1.77134871,
+            1.50796354,
+            0.772649765,
+            1.88694525,
+            3.94264698,
+            2.10967708,
+            3.33775163,
+            3.37928391,
+        ];
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_line_of_integers() {
+        let row = [10.0, 20.0, 30.0, 40.0, 5.0, -3.0, 2.0, 1.0];
+        assert_eq!(line(8, true, false, &row), [7.0, 18.0, 20.0, 22.0, 30.0, 37.0, 39.0, 41.0]);
+        assert_eq!(line(8, true, true, &row), [5.0, 15.0, 15.0, 16.0, 22.0, 27.0, 28.0, 30.0]);
+        let row = [-10.0, -20.0, 30.0, 40.0, -25.0, 5.0, -3.0, 2.0, 1.0];
+        assert_eq!(line(9, true, false, &row), [-13.0, -15.0, -20.0, 1.0, 30.0, 44.0, 39.0, 5.0, -25.0]);
+    }
+}

@@ -1,0 +1,178 @@
+//! From bit planes to coefficients.
+
+use super::bands::has;
+use super::links::Links;
+use super::node::Place;
+use super::walk::{Field, Level, Lists};
+
+/// Coefficients that are made at a time.
+const TILE: usize = 256;
+
+/// How coefficients are made of bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// The lowest level whose plane counts.
+    pub lowest: u8,
+    /// The threshold of level 0.
+    pub finest: f32,
+    /// What a coefficient without bits is.
+    pub base: f32,
+}
+
+/// What happens to a place that is named twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Twice {
+    /// It cannot be.
+    Never,
+    /// The later value counts.
+    Later,
+    /// The first value counts that is not zero.
+    First,
+}
+
+/// The array of coefficients.
+pub(super) struct Picture<'a> {
+    /// X fastest, no padding.
+    pub samples: &'a mut [f32],
+    /// Its size.
+    pub size: [usize; 3],
+    /// Whether places may be named twice, or lie outside.
+    pub twice: Twice,
+}
+
+impl Picture<'_> {
+    fn strides(&self) -> [usize; 3] {
+        [1, self.size[0], self.size[0] * self.size[1]]
+    }
+
+    /// Puts a coefficient of a stream that may be faulty.
+    fn put(&mut self, place: Place, [dx, dy, dz]: [usize; 3], value: f32) {
+        let [x, y, z] = place.position();
+        let place = Place::new([x + dx, y + dy, z + dz]);
+        if (0..3).all(|d| place.position()[d] < self.size[d])
+            && let Some(sample) = self.samples.get_mut(place.index(self.strides()))
+            && (self.twice != Twice::First || *sample == 0.0)
+        {
+            *sample = value;
+        }
+    }
+}
+
+/// Writes the coefficients of all entries that `lists` have, from the levels that the walk came through.
+pub(super) fn write(stream: &[u8], links: &Links, lists: &Lists, scale: Scale, picture: &mut Picture<'_>) {
+    let levels = lists.levels.get(usize::from(scale.lowest)..).unwrap_or(&[]);
+    let blocks =
+        Entries { fields: levels.iter().map(|l: &Level| l.blocks), places: lists.blocks.items(), set: links.block };
+    blocks.write(stream, scale, picture);
+    let singles = Entries { fields: levels.iter().map(|l: &Level| l.singles), places: lists.singles.items(), set: 0 };
+    singles.write(stream, scale, picture);
+}
+
+/// One list of entries, and what the levels say of it, the finest first.
+struct Entries<'a, F> {
+    fields: F,
+    places: &'a [Place],
+    /// The dimensions in which an entry extends.
+    set: usize,
+}
+
+impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'_, F> {
+    fn write(&self, stream: &[u8], scale: Scale, picture: &mut Picture<'_>) {
+        let sets: Vec<usize> = (0..8).filter(|o| o & !self.set == 0).collect();
+        let mut before = 0;
+        for (level, field) in self.fields.clone().enumerate().rev() {
+            let mut first = before;
+            while first < field.known {
+                let count = TILE.min(field.known - first);
+                let mut values = [scale.base; TILE];
+                let mut threshold = scale.finest;
+                for _ in 0..scale.lowest {
+                    threshold *= 2.0;
+                }
+                // low planes first: the order fixes the rounding
+                for plane in self.fields.clone().take(level + 1) {
+                    add(&mut values, &bits(stream, plane.plane, first, count), threshold);
+                    threshold *= 2.0;
+                }
+                negate(&mut values, &bits(stream, field.signs, first - before, count));
+                self.scatter(&values[..count], first, &sets, picture);
+                first += count;
+            }
+            before = field.known;
+        }
+    }
+
+    /// Puts the values of coefficients from `first` on where they belong.
+    fn scatter(&self, values: &[f32], first: usize, sets: &[usize], picture: &mut Picture<'_>) {
+        let ideal = sets.len();
+        let places = self.places.get(first / ideal..).unwrap_or(&[]);
+        let strides = picture.strides();
+        if picture.twice != Twice::Never {
+            for (place, values) in places.iter().zip(values.chunks_exact(ideal)) {
+                for (set, value) in sets.iter().zip(values) {
+                    picture.put(*place, std::array::from_fn(|d| usize::from(has(*set, d))), *value);
+                }
+            }
+        } else if ideal == 8 {
+            for (place, values) in places.iter().zip(values.as_chunks::<8>().0) {
+                let at = place.index(strides);
+                for (row, pair) in values.as_chunks::<2>().0.iter().enumerate() {
+                    let at = at + (row & 1) * strides[1] + (row >> 1) * strides[2];
+                    if let Some(samples) = picture.samples.get_mut(at..at + 2) {
+                        samples.copy_from_slice(pair);
+                    }
+                }
+            }
+        } else {
+            let offset = |set: &usize| (0..3).map(|d| (set >> d & 1) * strides[d]).sum::<usize>();
+            let offsets: [usize; 8] = std::array::from_fn(|o| sets.get(o).map_or(0, offset));
+            for (place, values) in places.iter().zip(values.chunks_exact(ideal)) {
+                let at = place.index(strides);
+                for (offset, value) in offsets.iter().zip(values) {
+                    if let Some(sample) = picture.samples.get_mut(at + offset) {
+                        *sample = *value;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `count` bits of a field that begins at byte `field` of the stream, from bit `first` on. What stands behind them is arbitrary.
+#[inline]
+fn bits(stream: &[u8], field: usize, first: usize, count: usize) -> [u8; TILE / 8] {
+    let mut bits = [0; TILE / 8];
+    let bytes = stream.get(field + first / 8..).unwrap_or(&[]);
+    let wanted = count.div_ceil(8);
+    let shift = first % 8;
+    let here = bytes.len().min(wanted);
+    bits[..here].copy_from_slice(&bytes[..here]);
+    if shift != 0 {
+        let last = bytes.get(wanted).copied().unwrap_or(0);
+        for k in 0..wanted {
+            let next = bits.get(k + 1).copied().filter(|_| k + 1 < wanted).unwrap_or(last);
+            bits[k] = bits[k] >> shift | next << (8 - shift);
+        }
+    }
+    bits
+}
+
+/// Adds `threshold` to those values whose bit is set.
+#[inline]
+fn add(values: &mut [f32; TILE], bits: &[u8; TILE / 8], threshold: f32) {
+    for (values, byte) in values.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
+        for (k, value) in values.iter_mut().enumerate() {
+            *value += if byte & 1 << k != 0 { threshold } else { 0.0 };
+        }
+    }
+}
+
+/// Negates those values whose bit is set.
+#[inline]
+fn negate(values: &mut [f32; TILE], bits: &[u8; TILE / 8]) {
+    for (values, byte) in values.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
+        for (k, value) in values.iter_mut().enumerate() {
+            *value = f32::from_bits(value.to_bits() ^ if byte & 1 << k != 0 { 1 << 31 } else { 0 });
+        }
+    }
+}
