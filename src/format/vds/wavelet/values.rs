@@ -8,6 +8,9 @@ use super::walk::{Field, Level, Lists};
 /// Coefficients that are made at a time.
 const TILE: usize = 256;
 
+/// The most levels there may be.
+const MOST_LEVELS: usize = 256;
+
 /// How coefficients are made of bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -79,22 +82,25 @@ struct Entries<'a, F> {
 impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'_, F> {
     fn write(&self, stream: &[u8], scale: Scale, picture: &mut Picture<'_>) {
         let sets: Vec<usize> = (0..8).filter(|o| o & !self.set == 0).collect();
+        let mut finest = scale.finest;
+        for _ in 0..scale.lowest {
+            finest *= 2.0;
+        }
+        let mut planes = [Plane::default(); MOST_LEVELS];
         let mut before = 0;
         for (level, field) in self.fields.clone().enumerate().rev() {
             let mut first = before;
             while first < field.known {
                 let count = TILE.min(field.known - first);
-                let mut values = [scale.base; TILE];
-                let mut threshold = scale.finest;
-                for _ in 0..scale.lowest {
+                let mut threshold = finest;
+                let mut used = 0;
+                for (plane, field) in planes.iter_mut().zip(self.fields.clone().take(level + 1)) {
+                    *plane = Plane { bits: bits(stream, field.plane, first, count), threshold };
                     threshold *= 2.0;
+                    used += 1;
                 }
-                // low planes first: the order fixes the rounding
-                for plane in self.fields.clone().take(level + 1) {
-                    add(&mut values, &bits(stream, plane.plane, first, count), threshold);
-                    threshold *= 2.0;
-                }
-                negate(&mut values, &bits(stream, field.signs, first - before, count));
+                let mut values = [0.0; TILE];
+                add(&mut values, scale.base, &planes[..used], &bits(stream, field.signs, first - before, count));
                 self.scatter(&values[..count], first, &sets, picture);
                 first += count;
             }
@@ -157,22 +163,40 @@ fn bits(stream: &[u8], field: usize, first: usize, count: usize) -> [u8; TILE / 
     bits
 }
 
-/// Adds `threshold` to those values whose bit is set.
-#[inline]
-fn add(values: &mut [f32; TILE], bits: &[u8; TILE / 8], threshold: f32) {
-    for (values, byte) in values.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
-        for (k, value) in values.iter_mut().enumerate() {
-            *value += if byte & 1 << k != 0 { threshold } else { 0.0 };
-        }
-    }
+/// The bits of a tile in one level, and what each of them stands for.
+#[derive(Clone, Copy, Default)]
+struct Plane {
+    bits: [u8; TILE / 8],
+    threshold: f32,
 }
 
-/// Negates those values whose bit is set.
-#[inline]
-fn negate(values: &mut [f32; TILE], bits: &[u8; TILE / 8]) {
-    for (values, byte) in values.as_chunks_mut::<8>().0.iter_mut().zip(bits) {
-        for (k, value) in values.iter_mut().enumerate() {
-            *value = f32::from_bits(value.to_bits() ^ if byte & 1 << k != 0 { 1 << 31 } else { 0 });
+/// Four lanes, all bits set where the index has one.
+const LANES: [[u32; 4]; 16] = {
+    let mut lanes = [[0; 4]; 16];
+    let mut k = 0;
+    while k < 64 {
+        lanes[k / 4][k % 4] = if k / 4 >> (k % 4) & 1 != 0 { u32::MAX } else { 0 };
+        k += 1;
+    }
+    lanes
+};
+
+/// Makes values of `base` and what their bits stand for, low planes first: the order fixes the rounding.
+fn add(values: &mut [f32; TILE], base: f32, planes: &[Plane], signs: &[u8; TILE / 8]) {
+    for (group, (values, sign)) in values.as_chunks_mut::<8>().0.iter_mut().zip(signs).enumerate() {
+        let (mut low, mut high) = ([base; 4], [base; 4]);
+        for plane in planes {
+            let byte = usize::from(plane.bits[group]);
+            let (a, b) = (&LANES[byte & 15], &LANES[byte >> 4]);
+            for k in 0..4 {
+                low[k] += f32::from_bits(plane.threshold.to_bits() & a[k]);
+                high[k] += f32::from_bits(plane.threshold.to_bits() & b[k]);
+            }
+        }
+        let (a, b) = (&LANES[usize::from(*sign) & 15], &LANES[usize::from(*sign) >> 4]);
+        for k in 0..4 {
+            values[k] = f32::from_bits(low[k].to_bits() ^ a[k] & 1 << 31);
+            values[k + 4] = f32::from_bits(high[k].to_bits() ^ b[k] & 1 << 31);
         }
     }
 }
