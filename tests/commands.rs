@@ -210,7 +210,7 @@ fn slices_may_be_short_open_single_and_negative() {
 /// The demo has 9 MiB: several parts, and bricks of three kinds of edge.
 #[test]
 fn a_dataset_of_several_parts_is_printed_whole() {
-    let open = volfs::catalog::open_dataset(&demo()).unwrap();
+    let open = volfs::catalog::open_dataset(&demo(), None).unwrap();
     let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
     assert!(output("cat", &["--layer", "data"], &demo()) == samples);
     let wanted = slice(&samples, &[128, 96, 192], 4, &[(1, 127), (0, 96), (1, 191)]);
@@ -219,7 +219,7 @@ fn a_dataset_of_several_parts_is_printed_whole() {
 
 #[test]
 fn lines_are_found_by_their_numbers() {
-    let open = volfs::catalog::open_dataset(&demo()).unwrap();
+    let open = volfs::catalog::open_dataset(&demo(), None).unwrap();
     let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
     for (arguments, ranges) in [
         (&["--at", "inline=1004"][..], [(2, 3), (0, 96), (0, 192)]),
@@ -375,6 +375,8 @@ fn a_mount_that_is_dead_or_asleep_is_told_apart() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     signal(mount.pid(), Signal::SIGSTOP).unwrap();
+    let state = || fs::read_to_string(format!("/proc/{}/status", mount.pid())).unwrap();
+    wait_until("the daemon sleeps", || state().contains("T (stopped)"));
     let asleep = run("stats", &[], mount.point());
     signal(mount.pid(), Signal::SIGCONT).unwrap();
     let line = one_line_of_failure(&asleep, 1);

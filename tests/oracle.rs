@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use volfs::format::zgy::Zgy;
-use volfs::format::{Array, Dataset, Format, FormatError};
+use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, LocalFile, Wait};
 use volfs::volume::{DatasetInfo, Dims};
 
@@ -32,7 +32,7 @@ fn every_file_reads_as_the_other_reader_says() {
 
 fn open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     let source = Arc::new(LocalFile::open(path, Arc::default())?);
-    Zgy.open(source, IndexCache::new(64 << 20))
+    Zgy.open(source, &OpenWith::new(IndexCache::new(64 << 20)))
 }
 
 /// One file and what is wrong with how it is read.

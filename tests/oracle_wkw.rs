@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use volfs::format::wkw::Wkw;
-use volfs::format::{Array, Dataset, Format, FormatError};
+use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
 use volfs::source::{Folders, IndexCache, Links, Wait};
 use volfs::volume::Brick;
 
@@ -28,7 +28,7 @@ fn open(name: &str) -> Box<dyn Dataset> {
     let path = data().join(name);
     assert!(Wkw.is_folder(&path), "{name} is not seen as a dataset");
     let folders = Folders::new(Arc::new(Links::below(&path, false)), Arc::default());
-    Wkw.open_folder(folders.open(&path).unwrap(), IndexCache::new(1 << 20)).unwrap()
+    Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
 }
 
 /// Every dataset that `list` speaks of, with its entries.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use memory_folder::MemoryFolder;
 use volfs::format::wkw::Wkw;
-use volfs::format::{Array, Format, FormatError};
+use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
@@ -58,7 +58,7 @@ fn dataset(name: &str) -> Files {
 /// Does with a dataset all that can be done; says how many bricks were read.
 fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
     let folder = Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() });
-    let dataset = match Wkw.open_folder(Arc::clone(&folder) as _, Arc::clone(cache)) {
+    let dataset = match Wkw.open_folder(Arc::clone(&folder) as _, &OpenWith::new(Arc::clone(cache))) {
         Ok(dataset) => dataset,
         Err(FormatError::Source(error)) => panic!("the system is blamed: {error}"),
         Err(_) => return None,

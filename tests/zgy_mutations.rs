@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use handmade::{Handmade, Noise, zfp_header};
 use volfs::format::zgy::Zgy;
-use volfs::format::{Array, Format, FormatError};
+use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Source, SourceError, Wait};
 use volfs::volume::{Brick, Dims};
 
@@ -45,7 +45,7 @@ impl Source for Memory {
 /// Does with a file all that can be done; says whether it opened and how many bricks were read.
 fn read(file: Vec<u8>, cache: &Arc<IndexCache>) -> (bool, u64) {
     let length = file.len() as u64;
-    let dataset = match Zgy.open(Arc::new(Memory(file)), Arc::clone(cache)) {
+    let dataset = match Zgy.open(Arc::new(Memory(file)), &OpenWith::new(Arc::clone(cache))) {
         Ok(dataset) => dataset,
         Err(FormatError::Source(error)) => panic!("a header part was looked for beyond the file: {error}"),
         Err(_) => return (false, 0),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use memory_folder::MemoryFolder;
 use volfs::format::wkw::Wkw;
-use volfs::format::{Array, Format, FormatError};
+use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
         files.insert("datasource-properties.json".to_owned(), text.to_vec());
     }
     let folder = MemoryFolder { files: Arc::new(files), below: String::new() };
-    let Ok(dataset) = Wkw.open_folder(Arc::new(folder), IndexCache::new(1 << 20)) else { return };
+    let Ok(dataset) = Wkw.open_folder(Arc::new(folder), &OpenWith::new(IndexCache::new(1 << 20))) else { return };
     for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
         let grid = &array.info().grid;
         let step = (grid.total() / BRICKS).max(1);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use volfs::format::zgy::Zgy;
-use volfs::format::{Array, Format, FormatError};
+use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Source, SourceError, Wait};
 use volfs::volume::{Brick, Dims};
 
@@ -37,7 +37,7 @@ impl Source for Memory {
 
 fuzz_target!(|file: &[u8]| {
     let source = Arc::new(Memory(file.to_vec()));
-    let Ok(dataset) = Zgy.open(source, IndexCache::new(1 << 20)) else { return };
+    let Ok(dataset) = Zgy.open(source, &OpenWith::new(IndexCache::new(1 << 20))) else { return };
     for array in &dataset.layers()[0].levels {
         assert!(array.census().is_ok());
         let grid = &array.info().grid;

@@ -27,7 +27,8 @@ pub use open::{OpenDataset, OpenError, open_dataset};
 pub use survey::{Survey, survey};
 
 use crate::counters::Counters;
-use crate::source::{Folders, IndexCache, Links};
+use crate::format::OpenWith;
+use crate::source::{Folders, Links};
 use open::Shared;
 use probe::{Found, Prober};
 
@@ -79,7 +80,7 @@ impl Catalog {
     pub fn new(
         source: &Path,
         follow_links: bool,
-        index: Arc<IndexCache>,
+        with: OpenWith,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let (base, only) = base_of(source)?;
@@ -94,7 +95,7 @@ impl Catalog {
             children: Mutex::default(),
             looks: Mutex::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
-            shared: Shared { index, folders: Folders::new(links, Arc::clone(&counters)), counters },
+            shared: Shared { with, folders: Folders::new(links, Arc::clone(&counters)), counters },
             known_bytes: AtomicU64::new(0),
         })
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::probe::{format_of, stamp_of};
 use crate::counters::Counters;
-use crate::format::{Dataset, Format, FormatError, registry};
+use crate::format::{Dataset, Format, FormatError, OpenWith, registry};
 use crate::source::{FileStamp, Folder, Folders, IndexCache, Links, LocalFile, NoFolder, Source, SourceError};
 
 /// Memory for the tables of datasets that are opened without a mount.
@@ -77,7 +77,7 @@ impl From<io::Error> for OpenError {
 
 /// What the datasets of a source share.
 pub struct Shared {
-    pub index: Arc<IndexCache>,
+    pub with: OpenWith,
     pub folders: Arc<Folders>,
     pub counters: Arc<Counters>,
 }
@@ -113,7 +113,7 @@ fn open_file(
         return Err(SourceError::Changed.into());
     }
     let source: Arc<dyn Source> = Arc::new(file);
-    let dataset = format.open(Arc::clone(&source), Arc::clone(&shared.index));
+    let dataset = format.open(Arc::clone(&source), &shared.with);
     // headers of two versions make no sense together, and then neither does what was said of them
     source.unchanged()?;
     dataset
@@ -130,7 +130,7 @@ fn open_folder(
         why => FormatError::NotThisFormat(why.to_string()),
     };
     let folder = shared.folders.open(path).map_err(cannot)?;
-    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, Arc::clone(&shared.index));
+    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &shared.with);
     let now = stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
@@ -138,14 +138,20 @@ fn open_folder(
     dataset
 }
 
-/// Opens one dataset by its path, without a mount. Of a folder, links are followed that stay in it.
+/// Opens one dataset by its path, without a mount, at less than the best `quality` if that is said. Of a folder, links are followed
+/// that stay in it.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open_dataset(path: &Path) -> Result<OpenDataset, OpenError> {
+pub fn open_dataset(path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     let stamp = stamp_of(path)?;
     let below = path.file_name().map_or(path, Path::new);
     let (links, counters) = (Arc::new(Links::below(path, false)), Arc::<Counters>::default());
     let folders = Folders::new(links, Arc::clone(&counters));
-    open(path, below, stamp, &Shared { index: IndexCache::new(INDEX_ALONE), folders, counters })
+    open(
+        path,
+        below,
+        stamp,
+        &Shared { with: OpenWith { index: IndexCache::new(INDEX_ALONE), quality }, folders, counters },
+    )
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Catalog, Kind, Node, ROOT};
+use crate::format::OpenWith;
 use crate::source::IndexCache;
 
 /// What a quick look found.
@@ -22,7 +23,7 @@ pub struct Survey {
 #[must_use]
 pub fn survey(source: &Path, follow_links: bool, until: Instant) -> Survey {
     let mut found = Survey::default();
-    if let Ok(catalog) = Catalog::new(source, follow_links, IndexCache::new(1 << 20), Arc::default())
+    if let Ok(catalog) = Catalog::new(source, follow_links, OpenWith::new(IndexCache::new(1 << 20)), Arc::default())
         && let Some(root) = catalog.node(ROOT)
     {
         found.complete = walk(&catalog, &root, Path::new(""), until, &mut found);

@@ -127,6 +127,13 @@ pub struct MountArgs {
     #[arg(long)]
     pub follow_links: bool,
 
+    /// Decode less than everything: 0 to 15, the smaller the better
+    ///
+    /// For wavelet-coded VDS layers: 0 leaves out what makes lossy samples exact, each further level a bit plane. Less is read and less is
+    /// decoded, for a coarse look at what is slow or far away. Other layers are as always. [default: all]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
+    pub quality: Option<u8>,
+
     /// mount(8) calls: a line of /etc/fstab that is mounted already is no failure
     #[arg(long, hide = true)]
     pub called_by_mount: bool,

@@ -38,8 +38,8 @@ const PIPE: i32 = 1 << 20;
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset, or the output. That nobody reads on is none.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
-    let open =
-        catalog::open_dataset(&args.path).map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
+    let open = catalog::open_dataset(&args.path, args.quality)
+        .map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
     let layer = layer(&open, args.layer.as_deref()).map_err(CliError::Argument)?;
     let array = level(layer, args.lod).map_err(CliError::Argument)?;
     let region = select(array.info(), args.region.as_ref(), &args.at).map_err(CliError::Argument)?;

@@ -16,7 +16,7 @@ use crate::view::{Place, json, pretty};
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
     let failed = |error| CliError::Dataset { dataset: args.path.clone(), error };
-    let open = catalog::open_dataset(&args.path).map_err(failed)?;
+    let open = catalog::open_dataset(&args.path, None).map_err(failed)?;
     let dataset = described(&open).map_err(|error| failed(error.into()))?;
     if args.json {
         return output::whole(&pretty::text(&dataset));

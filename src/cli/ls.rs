@@ -9,7 +9,7 @@ use super::listing::{Columns, Row};
 use super::read_args::LsArgs;
 use super::{mount, output, printable};
 use crate::catalog::{Catalog, CatalogError, Kind, Node, ROOT};
-use crate::format::registry;
+use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
 use crate::view::pretty;
 
@@ -29,8 +29,8 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let source = mount::checked_source(&args.source)?;
     let failed = |error: CatalogError| CliError::Look { source_path: source.clone(), error };
-    let catalog =
-        Catalog::new(&source, args.follow_links, IndexCache::new(INDEX_BYTES), Arc::default()).map_err(failed)?;
+    let catalog = Catalog::new(&source, args.follow_links, OpenWith::new(IndexCache::new(INDEX_BYTES)), Arc::default())
+        .map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut sheet = Sheet::new(args.json);
     let top = catalog.list(&root).map_err(failed)?;

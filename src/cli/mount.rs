@@ -93,14 +93,16 @@ impl Plan {
             ("follow_links", args.follow_links.to_string()),
             ("log_file", shown_log),
         ];
+        let quality = args.quality.map(|level| ("quality", level.to_string()));
         let options = Options {
             source,
             cache_size,
             threads,
             direct_io,
             follow_links: args.follow_links,
+            quality: args.quality,
             allow_other,
-            shown: shown.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            shown: shown.into_iter().chain(quality).map(|(name, value)| (name.to_owned(), value)).collect(),
         };
         let log = match log_file {
             Some(file) => Target::File(file),

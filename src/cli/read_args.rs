@@ -66,6 +66,13 @@ pub struct CatArgs {
     #[arg(long, value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
+    /// Decode less than everything: 0 to 15, the smaller the better
+    ///
+    /// For wavelet-coded VDS layers: 0 leaves out what makes lossy samples exact, each further level a bit plane. Less is read and less is
+    /// decoded, for a coarse look at what is slow or far away. Other layers are as always. [default: all]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
+    pub quality: Option<u8>,
+
     /// Print samples even to a terminal
     #[arg(long)]
     pub force: bool,

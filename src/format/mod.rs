@@ -50,7 +50,7 @@ pub trait Format: Send + Sync {
     ///
     /// # Errors
     /// [`FormatError`]: what is wrong with it, or why it cannot be read.
-    fn open(&self, _source: Arc<dyn Source>, _index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
+    fn open(&self, _source: Arc<dyn Source>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         Err(FormatError::NotThisFormat(format!("{} is not a format of files", self.name())))
     }
 
@@ -58,8 +58,26 @@ pub trait Format: Send + Sync {
     ///
     /// # Errors
     /// [`FormatError`]: what is wrong with it, or why it cannot be read.
-    fn open_folder(&self, _folder: Arc<dyn Folder>, _index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
+    fn open_folder(&self, _folder: Arc<dyn Folder>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         Err(FormatError::NotThisFormat(format!("{} is not a format of folders", self.name())))
+    }
+}
+
+/// What a dataset is opened with.
+#[derive(Clone)]
+pub struct OpenWith {
+    /// Where its tables are kept.
+    pub index: Arc<IndexCache>,
+    /// How much is left out where a codec allows less than its best: 0 is a residual that makes lossy samples exact, each
+    /// further one a bit plane. `None` leaves nothing out.
+    pub quality: Option<u8>,
+}
+
+impl OpenWith {
+    /// All of the samples, tables in `index`.
+    #[must_use]
+    pub fn new(index: Arc<IndexCache>) -> Self {
+        Self { index, quality: None }
     }
 }
 

@@ -32,6 +32,7 @@ pub use ino::Ino;
 use crate::array::{Means, ReadError, Reader, Request};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
+use crate::format::OpenWith;
 use crate::logging::Recent;
 use crate::memory::Buffer;
 use crate::pool::{Lane, Pool};
@@ -60,6 +61,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Follow links that lead out of the source.
     pub follow_links: bool,
+    /// What is left out of wavelet-coded samples; see [`OpenWith`].
+    pub quality: Option<u8>,
     /// Users other than the one that mounts may read.
     pub allow_other: bool,
     /// The options as status.json shows them: name and value.
@@ -114,8 +117,8 @@ impl Volfs {
     /// [`CatalogError::Io`] if the source is not there.
     pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
-        let index = IndexCache::new(INDEX_BYTES);
-        let catalog = Catalog::new(&options.source, options.follow_links, index, Arc::clone(&counters))?;
+        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
+        let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let means = Means { cache, idle: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();

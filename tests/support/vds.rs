@@ -13,7 +13,7 @@ use std::sync::Arc;
 use memory_folder::{MemoryFolder, tag_of};
 use serde_json::Value;
 use volfs::format::vds::Vds;
-use volfs::format::{Array, Dataset, Format, FormatError};
+use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
 use volfs::source::{Folders, IndexCache, Links, LocalFile, WHOLE};
 
 /// The folder of the fixtures.
@@ -50,9 +50,9 @@ pub fn open_path(path: &Path) -> Box<dyn Dataset> {
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
         let folders = Folders::new(Arc::new(Links::below(path, false)), Arc::default());
-        Vds.open_folder(folders.open(path).unwrap(), IndexCache::new(1 << 20))
+        Vds.open_folder(folders.open(path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
-        Vds.open(Arc::new(LocalFile::open(path, Arc::default()).unwrap()), IndexCache::new(1 << 20))
+        Vds.open(Arc::new(LocalFile::open(path, Arc::default()).unwrap()), &OpenWith::new(IndexCache::new(1 << 20)))
     }
 }
 
@@ -94,7 +94,10 @@ impl Container {
 
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
         let files = BTreeMap::from([(WHOLE.to_owned(), self.0.clone())]);
-        Vds.open(Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() }), IndexCache::new(1 << 20))
+        Vds.open(
+            Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() }),
+            &OpenWith::new(IndexCache::new(1 << 20)),
+        )
     }
 
     pub fn i32(&self, at: usize) -> i32 {
@@ -214,7 +217,7 @@ impl Cloud {
 
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
         let folder = MemoryFolder { files: Arc::new(self.0.clone()), below: String::new() };
-        Vds.open_folder(Arc::new(folder), IndexCache::new(1 << 20))
+        Vds.open_folder(Arc::new(folder), &OpenWith::new(IndexCache::new(1 << 20)))
     }
 
     /// Changes what is said of the first layer.

@@ -9,7 +9,8 @@ use super::description::{Channel, Format};
 use super::marks::Marks;
 use super::record::{ChunkTable, Content, Method, Record};
 use super::serial::{self, HEADER};
-use super::value;
+use super::wavelet::{self, Expected, Sample};
+use super::{value, workshop};
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Own, Plain, StoredLength};
@@ -25,6 +26,8 @@ pub(super) struct VdsArray {
     pub cuts: Cuts,
     pub channel: Arc<Channel>,
     pub method: Method,
+    /// What is left out of wavelet chunks.
+    pub quality: Option<u8>,
     pub table: Box<dyn ChunkTable>,
     /// Chunks of which all that has to agree was seen to.
     pub marks: Marks,
@@ -71,7 +74,8 @@ impl VdsArray {
         }
         let (stored, shown) = (self.cuts.stored_bytes(at), self.cuts.shown_bytes(at));
         let most = serial::longest(self.method, stored);
-        let length = match record.length {
+        let wanted = record.length.map(|length| self.wanted(&record, length));
+        let length = match wanted {
             Some(length) if length > most => {
                 return Err(
                     self.damaged(chunk, format!("its {length} bytes are more than {shown} bytes of samples take"))
@@ -86,10 +90,46 @@ impl VdsArray {
             length,
             padding: 0,
             decoded: shown,
-            scratch: if self.is_bits() { stored } else { 0 },
+            scratch: self.scratch(at, stored),
             layout: self.cuts.layout(at, 0),
             codec: chunk,
         }))
+    }
+
+    /// How many of a chunk's bytes are wanted: with less than the best quality not all of them.
+    fn wanted(&self, record: &Record, length: u64) -> u64 {
+        match self.method.is_wavelet() {
+            true => wavelet::needed(&record.metadata.levels, length, self.quality),
+            false => length,
+        }
+    }
+
+    /// Memory that decoding a chunk takes, of `stored` bytes when nothing is packed.
+    fn scratch(&self, at: &Dims, stored: usize) -> usize {
+        match self.expected(at) {
+            Some(expected) => wavelet::working_set(expected.size),
+            None if self.is_bits() => stored,
+            None => 0,
+        }
+    }
+
+    /// What a wavelet chunk has to be; `None` for other methods.
+    fn expected(&self, at: &Dims) -> Option<Expected> {
+        let sample = match self.channel.format {
+            _ if !self.method.is_wavelet() => return None,
+            Format::U8 => Sample::U8,
+            Format::U16 => Sample::U16,
+            _ => Sample::F32,
+        };
+        Some(Expected {
+            size: self.cuts.sizes(at).map(|n| n as usize),
+            sample,
+            no_value: self.channel.no_value,
+            scale: self.channel.integer_scale,
+            offset: self.channel.integer_offset,
+            normalized: matches!(self.method, Method::WaveletNormalizeBlock | Method::WaveletNormalizeBlockLossless),
+            lossless: matches!(self.method, Method::WaveletLossless | Method::WaveletNormalizeBlockLossless),
+        })
     }
 
     /// Makes sure that all that is said of a chunk agrees: tables with one another, and the header of one that is not decoded.
@@ -158,10 +198,13 @@ impl Array for VdsArray {
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let chunk = coded.codec;
-        if self.method.is_wavelet() {
-            return Err(FormatError::Unsupported(format!("the method {} cannot be decoded yet", self.method.name())));
-        }
         let at = self.cuts.place(chunk);
+        if let Some(expected) = self.expected(&at) {
+            let decoded = workshop::with(self.scratch(&at, 0), |scratch| {
+                wavelet::decode(stored, &expected, self.quality, scratch, out)
+            });
+            return decoded.map_err(|why| self.damaged(chunk, why));
+        }
         serial::decode(self.method, stored, &self.cuts, self.channel.format, &at, out)
             .map_err(|why| self.damaged(chunk, why))
     }

@@ -15,7 +15,9 @@ pub(super) fn info(
     cuts: &Cuts,
     lod: u32,
     stored: Option<&StoredLayer>,
+    quality: Option<u8>,
 ) -> ArrayInfo {
+    let lowered = quality.filter(|_| stored.is_some_and(|stored| stored.method.is_wavelet()));
     let grid = cuts.grid();
     let shape = grid.shape();
     let dimensions = whole.axes.len();
@@ -51,7 +53,7 @@ pub(super) fn info(
         no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
         scaling,
         codec: stored.map(|stored| stored.method.codec()),
-        warnings: Vec::new(),
+        warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),
         own: own(whole, channel, stored),
     }
 }

@@ -191,6 +191,11 @@ impl Cuts {
         sizes
     }
 
+    /// The most samples that a chunk has along each dimension of the VDS.
+    pub(super) fn longest(&self) -> Vec<u64> {
+        self.cuts.iter().filter(|cut| cut.cut).map(Cut::longest).collect()
+    }
+
     /// Dimensions that a chunk extends along: 1 to 3.
     #[cfg(test)]
     pub(super) fn dimensions(&self) -> usize {

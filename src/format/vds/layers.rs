@@ -11,9 +11,9 @@ use super::description::{Channel, Description};
 use super::layer_name::{Group, LayerName};
 use super::marks::Marks;
 use super::record::StoredLayer;
-use super::{arrays, failing::Failing};
-use crate::format::{Array, FormatError, HiddenLayer, Layer};
-use crate::source::{IndexCache, Source};
+use super::{arrays, failing::Failing, wavelet};
+use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::Source;
 use crate::volume::Own;
 
 /// What the containers give: a stored layer by its name, which has so many chunks by the arithmetic.
@@ -46,7 +46,7 @@ pub(super) fn layers<'a>(
     names: impl Iterator<Item = &'a str>,
     find: Find<'_>,
     source: &Arc<dyn Source>,
-    cache: &Arc<IndexCache>,
+    with: &OpenWith,
 ) -> Result<Layers, FormatError> {
     let mut layers = Layers::default();
     let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
@@ -71,7 +71,7 @@ pub(super) fn layers<'a>(
         let name = if before == Some(number) { format!("{own_name}@{group}") } else { own_name };
         before = Some(number);
         let partition = Partition { channel: Arc::new(channel.clone()), name, group, stored };
-        partition.put_together(whole, find, source, cache, &mut layers)?;
+        partition.put_together(whole, find, source, with, &mut layers)?;
     }
     Ok(layers)
 }
@@ -87,7 +87,7 @@ impl Partition<'_> {
         whole: &Description,
         find: Find<'_>,
         source: &Arc<dyn Source>,
-        cache: &Arc<IndexCache>,
+        with: &OpenWith,
         layers: &mut Layers,
     ) -> Result<(), FormatError> {
         let (mut levels, mut reasons, mut methods) = (Vec::<Arc<dyn Array>>::new(), Vec::new(), Vec::new());
@@ -112,22 +112,23 @@ impl Partition<'_> {
             match self.open(name, &cuts, find) {
                 Ok(stored) => {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
-                    let info = arrays::info(whole, &self.channel, &cuts, *lod, Some(&stored));
+                    let info = arrays::info(whole, &self.channel, &cuts, *lod, Some(&stored), with.quality);
                     levels.push(Arc::new(VdsArray {
                         info,
                         name: (*name).into(),
                         cuts,
                         channel: Arc::clone(&self.channel),
                         method: stored.method,
+                        quality: with.quality,
                         table: stored.table,
-                        marks: Marks::new(Arc::clone(cache)),
+                        marks: Marks::new(Arc::clone(&with.index)),
                         census: OnceLock::new(),
                     }));
                 }
                 Err(FormatError::Source(error)) => return Err(error.into()),
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
-                    let mut info = arrays::info(whole, &self.channel, &cuts, *lod, None);
+                    let mut info = arrays::info(whole, &self.channel, &cuts, *lod, None, None);
                     info.warnings.push(format!("it cannot be read: {why}"));
                     let why = FormatError::DamagedObject(format!("{name}: {why}"));
                     levels.push(Arc::new(Failing { info, source: Arc::clone(source), why }));
@@ -163,6 +164,9 @@ impl Partition<'_> {
         if stored.method.is_wavelet() && (several || !super::can_be_wavelet(format)) {
             let why = format!("samples of format {} cannot be coded by {}", format.name(), stored.method.name());
             return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
+        }
+        if stored.method.is_wavelet() && cuts.longest().iter().any(|samples| *samples > wavelet::LONGEST as u64) {
+            return Err(FormatError::Damaged(format!("its chunks are too long for {}", stored.method.name())));
         }
         Ok(stored)
     }

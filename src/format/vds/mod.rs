@@ -38,15 +38,17 @@ mod segy;
 mod serial;
 mod tags;
 mod value;
+#[allow(clippy::needless_range_loop, clippy::excessive_precision)]
 pub mod wavelet;
 #[doc(hidden)]
 pub mod words;
+mod workshop;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Dataset, Format, FormatError, HiddenLayer, Layer};
-use crate::source::{Folder, IndexCache, Source};
+use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::{Folder, Source};
 use crate::volume::DatasetInfo;
 use cloud::Cloud;
 use container::Container;
@@ -82,8 +84,8 @@ impl Format for Vds {
         Some(cloud::STATUS)
     }
 
-    fn open(&self, source: Arc<dyn Source>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
-        let container = Container::open(Arc::clone(&source), Arc::clone(&index))?;
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
         let (whole, version) = match container.text(b"JSON", cloud::LAYOUT)? {
             Some(text) => (json::parse(&text).map_err(bad_layout)?, "HueDataStore 1, VolumeDataLayout"),
             None => match container.text(b"OBJ ", OBJECT)? {
@@ -93,16 +95,16 @@ impl Format for Vds {
                 }
             },
         };
-        let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, &index)?;
+        let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, with)?;
         Ok(Box::new(Volume::new(&whole, version, layers, None)))
     }
 
-    fn open_folder(&self, folder: Arc<dyn Folder>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
-        let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&index))?;
+    fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
         let whole = json::parse(&cloud.layout()?).map_err(bad_layout)?;
         let source = Arc::clone(&folder) as Arc<dyn Source>;
         let find = |name: &str, chunks| cloud.layer(name, chunks);
-        let layers = layers::layers(&whole, cloud.layers(), &find, &source, &index)?;
+        let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
         Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, Some(folder))))
     }
 }

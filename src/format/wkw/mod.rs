@@ -25,7 +25,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Dataset, Format, FormatError, HiddenLayer, Layer};
+use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::{Folder, IndexCache, SourceError, Wait};
 use crate::volume::DatasetInfo;
 use layers::{Opening, Outcome};
@@ -47,8 +47,8 @@ impl Format for Wkw {
         Some(properties::FILE)
     }
 
-    fn open_folder(&self, folder: Arc<dyn Folder>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
-        Ok(Box::new(Volume::open(folder, index)?))
+    fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        Ok(Box::new(Volume::open(folder, Arc::clone(&with.index))?))
     }
 }
 

@@ -24,7 +24,7 @@ mod units;
 
 use std::sync::Arc;
 
-use super::{Array, Dataset, Format, FormatError, Layer};
+use super::{Array, Dataset, Format, FormatError, Layer, OpenWith};
 use crate::source::{IndexCache, Source};
 use crate::volume::{DatasetInfo, Own};
 use array::{Bricks, ZgyArray};
@@ -50,8 +50,8 @@ impl Format for Zgy {
         head.starts_with(&header::MAGIC) || head.starts_with(&header::OLD_MAGIC)
     }
 
-    fn open(&self, source: Arc<dyn Source>, index: Arc<IndexCache>) -> Result<Box<dyn Dataset>, FormatError> {
-        Ok(Box::new(Survey::open(source, index)?))
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        Ok(Box::new(Survey::open(source, Arc::clone(&with.index))?))
     }
 }
 

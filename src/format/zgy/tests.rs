@@ -31,7 +31,7 @@ impl Source for Memory {
 }
 
 fn open(file: Vec<u8>) -> Result<Box<dyn Dataset>, FormatError> {
-    Zgy.open(Arc::new(Memory(file)), IndexCache::new(1 << 20))
+    Zgy.open(Arc::new(Memory(file)), &OpenWith::new(IndexCache::new(1 << 20)))
 }
 
 fn refusal(file: Vec<u8>) -> String {

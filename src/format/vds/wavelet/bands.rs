@@ -3,7 +3,7 @@
 /// Sides shorter than this are not halved.
 const SHORTEST: usize = 8;
 /// The longest side there may be.
-pub(super) const LONGEST: usize = 512;
+pub const LONGEST: usize = 512;
 /// The steps that the longest side takes: 512, 256, ... 8.
 pub(super) const MOST_STEPS: usize = 7;
 

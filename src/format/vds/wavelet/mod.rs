@@ -42,7 +42,7 @@ pub use adaptive::{ADAPTIVE, needed};
 pub use error::{Part, WaveletError};
 pub use scratch::{Scratch, working_set};
 
-use bands::LONGEST;
+pub use bands::LONGEST;
 use cursor::{Cursor, floats};
 use header::Parts;
 use lifting::Lifting;

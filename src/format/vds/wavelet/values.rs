@@ -175,7 +175,7 @@ const LANES: [[u32; 4]; 16] = {
     let mut lanes = [[0; 4]; 16];
     let mut k = 0;
     while k < 64 {
-        lanes[k / 4][k % 4] = if k / 4 >> (k % 4) & 1 != 0 { u32::MAX } else { 0 };
+        lanes[k / 4][k % 4] = if (k / 4) >> (k % 4) & 1 != 0 { u32::MAX } else { 0 };
         k += 1;
     }
     lanes
