@@ -1,0 +1,113 @@
+//! A mount that does no work: one file, and every read of it is answered at once out of one warm buffer.
+//!
+//! What a client measures here is what the kernel, the FUSE library and the client itself cost; no file system behind FUSE is
+//! faster on this machine. The settings are those of `src/fs/fuse.rs`. Used by `scripts/bench`.
+//!
+//! `nullfs MOUNTPOINT BYTES` shows `null.raw` of so many bytes and stays in front until it is unmounted.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
+};
+
+const NAME: &str = "null.raw";
+const FILE: INodeNo = INodeNo(2);
+const REMEMBERED: Duration = Duration::from_millis(750);
+/// The kernel asks for no more than this at a time.
+const LONGEST: usize = 1 << 20;
+const PAGE: usize = 4096;
+
+struct Null {
+    size: u64,
+    samples: Vec<u8>,
+}
+
+impl Null {
+    fn attributes(&self, number: INodeNo) -> FileAttr {
+        let folder = number != FILE;
+        let size = if folder { 0 } else { self.size };
+        FileAttr {
+            ino: number,
+            size,
+            blocks: size.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: if folder { FileType::Directory } else { FileType::RegularFile },
+            perm: if folder { 0o555 } else { 0o444 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 1 << 20,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for Null {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        let _ = config.set_max_background(64);
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if name == NAME {
+            reply.entry(&REMEMBERED, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&REMEMBERED, &self.attributes(number));
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let start = self.samples.as_ptr().align_offset(PAGE).min(PAGE);
+        reply.data(&self.samples[start..start + left.min(size as usize).min(LONGEST)]);
+    }
+}
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [mountpoint, bytes] = arguments.as_slice() else {
+        return Err(io::Error::other("give the mount point, and the size of the file in bytes"));
+    };
+    let size = bytes.parse().map_err(|_| io::Error::other(format!("{bytes} is not a number of bytes")))?;
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName("nullfs".into()),
+        MountOption::RO,
+        MountOption::NoAtime,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::DefaultPermissions,
+    ];
+    config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
+    config.clone_fd = true;
+    fuser::mount(Null { size, samples: vec![0x5a; LONGEST + PAGE] }, mountpoint, &config)
+}

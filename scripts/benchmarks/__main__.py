@@ -1,0 +1,142 @@
+"""Measures volfs beside the reference libraries and beside nullfs, and prints one table in Markdown.
+
+Called by scripts/bench, which builds the programs and finds a Python with the libraries. Exit status: 0 done, 1 a row failed.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+
+import rows
+from mounts import Failed
+from readers import Tools
+from table import Row, markdown
+from volumes import VOLUMES
+
+SCANNED = ("zgy-zfp", "vds-wavelet-64", "vds-wavelet-128", "wkw-lz4-uint16")
+PAIRED = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint16")
+POKED = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint8", "wkw-lz4-uint16")
+KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("cache", rows.cache, SCANNED),
+         ("pair", rows.pair, PAIRED), ("pread", rows.pread, POKED))
+
+
+def jobs():
+    """Every measurement: kind, volume, function."""
+    for kind, measure, names in KINDS:
+        for volume in VOLUMES:
+            if names is None or volume.name in names:
+                yield kind, volume, measure
+    yield "many", None, rows.many
+
+
+def wanted(patterns, kind, volume):
+    """Whether one of the patterns means it: a kind, a volume, or KIND:VOLUME, with * and ?."""
+    name = volume.name if volume else kind
+    return not patterns or any(fnmatch(text, p) for p in patterns for text in (kind, name, f"{kind}:{name}"))
+
+
+def first_line(*command):
+    """What a program says first, or nothing."""
+    try:
+        lines = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.splitlines()
+    except OSError:
+        return ""
+    return lines[0].strip() if lines else ""
+
+
+def machine():
+    """What was measured on."""
+    fields = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
+    model = {key.strip(): value.strip() for key, value in fields.items()}.get("model name", platform.machine())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return f"{model}, {os.cpu_count()} threads, {memory:.0f} GiB, Linux {platform.release()}"
+
+
+def version_of(package):
+    """Of a package of this Python."""
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"{package} missing"
+
+
+def load():
+    """The machine's load: runnable processes, averages of 1 and 5 minutes."""
+    return "{:.2f} and {:.2f}".format(*os.getloadavg()[:2])
+
+
+def measure_all(args, tools):
+    """All rows that are wanted, and progress on standard error."""
+    found = []
+    for kind, volume, measure in jobs():
+        if not wanted(args.rows, kind, volume):
+            continue
+        name, begin = f"{kind}:{volume.name}" if volume else kind, time.monotonic()
+        problem = volume and volume.make(tools.data, tools.edge)
+        try:
+            if problem:
+                done = [Row(volume.title, kind, problem=f"n/a (cannot be written: {problem})")]
+            else:
+                done = measure(volume, tools) if volume else measure(tools)
+        except (Failed, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+            done = [Row(volume.title if volume else name, kind, problem=f"failed: {error}", failed=True)]
+        found += done
+        problems = {row.problem for row in done if row.problem}
+        print(f"{name}: {'; '.join(sorted(problems)) or 'done'} ({time.monotonic() - begin:.0f} s)", file=sys.stderr)
+    return found
+
+
+def arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="volumes of 256^3 and 2 rounds: whether all of it works")
+    parser.add_argument("--rounds", type=int, help="how often each thing is measured (5)")
+    parser.add_argument("--rows", type=lambda text: text.split(","), default=[],
+                        help="only these, divided by commas: kinds, volumes, or KIND:VOLUME, with * and ?")
+    parser.add_argument("--list", action="store_true", help="list what there is, and measure nothing")
+    parser.add_argument("--json", type=Path, help="also write every single figure to this file")
+    parser.add_argument("--mounts", type=Path, help="folder for mount points (a new one in the temporary folder)")
+    parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--programs", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    """Measures what is wanted, and prints the table."""
+    args = arguments()
+    if args.list:
+        print(*(f"{kind}:{volume.name}" if volume else kind for kind, volume, _ in jobs()), sep="\n")
+        return 0
+    if not any(wanted(args.rows, kind, volume) for kind, volume, _ in jobs()):
+        print(f"scripts/bench: nothing is called {','.join(args.rows)}; --list shows all", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    edge = 256 if args.quick else 512
+    rounds = args.rounds or (2 if args.quick else 5)
+    before, begin = load(), time.strftime("%Y-%m-%d %H:%M")
+    with tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare:
+        tools = Tools(args.programs / "volfs", args.programs / "examples" / "nullfs", args.programs / "examples" / "latency",
+                      (args.mounts or Path(spare)).resolve(), (args.data / str(edge)).resolve(), edge, rounds,
+                      2000 if args.quick else 20000, 1000 if args.quick else 10000)
+        found = measure_all(args, tools)
+    commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
+    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}; volumes of {edge}^3, {rounds} rounds,",
+          f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes);",
+          ", ".join(map(version_of, ("pyzgy", "zfpy", "openvds", "wkw", "numpy"))) + ".\n", sep="\n")
+    print(markdown(found))
+    if args.json:
+        args.json.write_text(json.dumps([row.values() for row in found], indent=1) + "\n")
+    return 1 if any(row.failed for row in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""Reads a range of a file into an array that is allocated and touched before, 1 MiB a call, and prints the time as JSON.
+
+    client.py FILE OFFSET SIZE [--direct] [--crc]
+
+The file is open before the clock starts. This is the mount's side of what peer.py does for a library.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import zlib
+
+import peer
+
+PIECE = 1 << 20
+PAGE = 4096
+
+
+def main():
+    """Opens, reads, says how long it took."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("path")
+    parser.add_argument("offset", type=int)
+    parser.add_argument("size", type=int)
+    parser.add_argument("--direct", action="store_true", help="past the kernel's page cache (O_DIRECT)")
+    parser.add_argument("--crc", action="store_true", help="also say the CRC-32 of what was read")
+    args = parser.parse_args()
+    memory = peer.touched(args.size + PAGE, "uint8")
+    array = memory[-memory.ctypes.data % PAGE:][:args.size]
+    view = memoryview(array)
+    file = os.open(args.path, os.O_RDONLY | (os.O_DIRECT if args.direct else 0))
+    at = 0
+    begin = time.perf_counter()
+    while at < args.size:
+        got = os.preadv(file, [view[at:at + PIECE]], args.offset + at)
+        if got == 0:
+            raise EOFError(f"{args.path} ends after {args.offset + at} bytes")
+        at += got
+    found = {"seconds": time.perf_counter() - begin, "bytes": at}
+    if args.crc:
+        found["crc32"] = zlib.crc32(array)
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Writes one test volume with the format's reference library.
+
+    make_data.py KIND PATH EDGE [key=value ...]
+
+KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=) or wkw (dtype=, blocks=).
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import cubes
+
+LAYER = 64
+
+
+def make_zgy(path, edge, snr=None, brick="64"):
+    """A float32 ZGY file, plain or compressed with ZFP at a signal-to-noise ratio in dB."""
+    warnings.filterwarnings("ignore")
+    import openzgy.api as zgy
+
+    last = edge - 1.0
+    corners = ((0, 0), (25 * last, 0), (0, 12.5 * last), (25 * last, 12.5 * last))
+    more = {"compressor": zgy.ZgyCompressFactory("ZFP", snr=float(snr))} if snr else {}
+    kind = zgy.SampleDataType.float
+    with zgy.ZgyWriter(str(path), size=(edge,) * 3, datatype=kind, zinc=4.0, annotstart=(1, 1), annotinc=(1, 1),
+                       corners=corners, bricksize=(int(brick),) * 3, **more) as writer:
+        for first in range(0, edge, LAYER):
+            below = min(first + LAYER, edge)
+            writer.write((first, 0, 0), cubes.seismic((first, 0, 0), (below, edge, edge)))
+        # coarser levels take the library minutes and are not read here
+        writer.finalize(decimation=[], progress=None)
+
+
+def make_vds(path, edge, method="None", tolerance="1", brick="64"):
+    """A float32 VDS file of one level."""
+    import openvds as ov
+
+    layout, channel = ov.VolumeDataLayoutDescriptor, ov.VolumeDataChannelDescriptor
+    form = layout(getattr(layout.BrickSize, f"BrickSize_{brick}"), 0, 0, 4, layout.LODLevels.LODLevels_None,
+                  layout.Options.Options_None, 0)
+    names = (("Sample", "ms"), ("Crossline", ""), ("Inline", ""))
+    axes = [ov.VolumeDataAxisDescriptor(edge, name, unit, 0.0, 4.0 * (edge - 1)) for name, unit in names]
+    amplitude = channel(ov.VolumeDataFormat.Format_R32, ov.VolumeDataComponents.Components_1, "Amplitude", "", -1200.0,
+                        1200.0, ov.VolumeDataMapping.Direct, 1, channel.Flags.Default, 1.0, 0.0)
+    error = ov.VDSError()
+    vds = ov.create(str(path), "", form, axes, [amplitude], ov.MetadataContainer(),
+                    getattr(ov.CompressionMethod, method), float(tolerance), error)
+    if error.code:
+        raise RuntimeError(error.string)
+    create = ov.IVolumeDataAccessManager.AccessMode.AccessMode_Create
+    pages = ov.getAccessManager(vds).createVolumeDataPageAccessor(ov.DimensionsND.Dimensions_012, 0, 0, 8, create, 1024)
+    for number in range(pages.getChunkCount()):
+        page = pages.createPage(number)
+        low, high = (list(corner)[:3][::-1] for corner in page.getMinMax())
+        np.array(page.getWritableBuffer(), copy=False)[...] = cubes.seismic(low, high)
+        page.release()
+    pages.commit()
+    ov.close(vds)
+
+
+def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
+    """A WKW dataset of one layer and one mag, blocks of 32^3, all in one file."""
+    import wkw
+
+    kind = {"raw": wkw.Header.BLOCK_TYPE_RAW, "lz4": wkw.Header.BLOCK_TYPE_LZ4}[blocks]
+    header = wkw.Header(np.dtype(dtype).type, block_len=32, file_len=edge // 32, block_type=kind)
+    voxels = np.empty((edge,) * 3, dtype, order="F")
+    for first in range(0, edge, LAYER):
+        below = min(first + LAYER, edge)
+        voxels[:, :, first:below] = cubes.cells((0, 0, first), (edge, edge, below), dtype)
+    (path / "color").mkdir(parents=True)
+    with wkw.Dataset.create(str(path / "color" / "1"), header) as dataset:
+        dataset.write((0, 0, 0), voxels)
+    box = {"topLeft": [0, 0, 0], "width": edge, "height": edge, "depth": edge}
+    layer = {"name": "color", "category": "color", "dataFormat": "wkw", "boundingBox": box, "elementClass": dtype,
+             "numChannels": 1, "mags": [{"mag": [1, 1, 1], "path": "./color/1"}]}
+    about = {"id": {"name": path.name, "team": ""}, "scale": {"factor": [4, 4, 4], "unit": "nanometer"},
+             "dataLayers": [layer]}
+    (path / "datasource-properties.json").write_text(json.dumps(about))
+
+
+def main():
+    """Writes to a name of its own first, so that half a volume is never taken for a whole one."""
+    kind, path, edge, *words = sys.argv[1:]
+    path = Path(path)
+    fresh = path.with_name("new-" + path.name)
+    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw}[kind]
+    write(fresh, int(edge), **dict(word.split("=") for word in words))
+    fresh.rename(path)
+
+
+if __name__ == "__main__":
+    main()

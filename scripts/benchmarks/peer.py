@@ -1,0 +1,47 @@
+"""What the drivers of the reference libraries share.
+
+Each is called as `peer_X.py FILE all|0|1|2 [--crc]`: it reads the whole volume, or the middle slice across an axis (slowest
+axis first), once, through a handle just opened, into an array that is allocated and touched before, and prints the time as JSON.
+"""
+
+import argparse
+import json
+import sys
+import time
+import zlib
+
+import numpy as np
+
+
+def touched(shape, dtype):
+    """Zeros, every page of which is there."""
+    array = np.empty(shape, dtype)
+    array.fill(0)
+    return array
+
+
+def box_of(shape, what):
+    """Start and size of what is to be read."""
+    start, size = [0] * len(shape), list(shape)
+    if what != "all":
+        axis = int(what)
+        start[axis], size[axis] = shape[axis] // 2, 1
+    return start, size
+
+
+def run(opened, about):
+    """`opened(path)` gives (shape, dtype, read); `read(start, array)` fills the array, C order, from a place on."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("path")
+    parser.add_argument("what", choices=("all", "0", "1", "2"))
+    parser.add_argument("--crc", action="store_true", help="also say the CRC-32 of what was read")
+    args = parser.parse_args()
+    shape, dtype, read = opened(args.path)
+    start, size = box_of(shape, args.what)
+    array = touched(size, dtype)
+    begin = time.perf_counter()
+    read(start, array)
+    found = {"seconds": time.perf_counter() - begin, "bytes": array.nbytes}
+    if args.crc:
+        found["crc32"] = zlib.crc32(array)
+    json.dump(found, sys.stdout)

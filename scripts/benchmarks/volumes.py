@@ -1,0 +1,122 @@
+"""The volumes that are read, and how they come to be there. Written once, below the data folder."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# bytes that a decoder of the codec needs for each sample of a brick, beyond what the cache holds: coded and decoded form
+WORKING = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4}
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A test volume: how it is written, who else reads it, and what is expected of volfs beside that reader."""
+
+    name: str
+    title: str
+    codec: str
+    recipe: tuple[str, ...]
+    # peer's time / ours, through the page cache and past it
+    targets: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def plain(self):
+        """Whether nothing is to be decoded."""
+        return self.codec == "raw"
+
+    @property
+    def peer(self):
+        """The reference library of the format."""
+        return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw"}[self.recipe[0]]
+
+    def path(self, data):
+        """Where it lies; the ending is that of the format."""
+        return data / (self.name + {"zgy": ".zgy", "vds": ".vds", "wkw": ""}[self.recipe[0]])
+
+    def make(self, data, edge):
+        """Writes it, if it is not there; the reason if that cannot be done."""
+        path = self.path(data)
+        if path.exists():
+            return None
+        data.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name("new-" + path.name)
+        if fresh.is_dir():
+            shutil.rmtree(fresh)
+        fresh.unlink(missing_ok=True)
+        kind, *words = self.recipe
+        made = subprocess.run([sys.executable, HERE / "make_data.py", kind, path, str(edge), *words],
+                              capture_output=True, text=True)
+        return None if made.returncode == 0 else last_line(made.stderr)
+
+
+def last_line(text):
+    """What a program said last: with Python and volfs that is the reason."""
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no reason given"
+
+
+def vds(method, brick, codec, target):
+    """A VDS volume compressed by one of openvds' methods."""
+    return Volume(f"vds-{method.lower()}-{brick}", f"VDS {method} {brick}", codec,
+                  ("vds", f"method={method}", "tolerance=1", f"brick={brick}"), (target, target))
+
+
+VOLUMES = (
+    Volume("zgy-plain", "ZGY plain", "raw", ("zgy",)),
+    Volume("zgy-zfp", "ZGY ZFP 30 dB", "zfp", ("zgy", "snr=30"), (1.7, 1.7)),
+    vds("None", 64, "raw", None),
+    vds("Zip", 64, "zip", 1.7),
+    vds("Zip", 128, "zip", 1.7),
+    vds("Wavelet", 64, "wavelet", 1.8),
+    vds("Wavelet", 128, "wavelet", 1.8),
+    vds("WaveletLossless", 64, "wavelet", 2.5),
+    vds("WaveletLossless", 128, "wavelet", 2.5),
+    Volume("wkw-raw-uint8", "WKW raw uint8", "raw", ("wkw", "dtype=uint8", "blocks=raw")),
+    Volume("wkw-raw-uint16", "WKW raw uint16", "raw", ("wkw", "dtype=uint16", "blocks=raw")),
+    Volume("wkw-lz4-uint8", "WKW LZ4 uint8", "lz4", ("wkw", "dtype=uint8", "blocks=lz4"), (1.0, 1.3)),
+    Volume("wkw-lz4-uint16", "WKW LZ4 uint16", "lz4", ("wkw", "dtype=uint16", "blocks=lz4"), (1.0, 1.3)),
+)
+
+
+def warm(path):
+    """Brings a file, or all files of a folder, into the kernel's page cache."""
+    buffer = bytearray(1 << 22)
+    for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+        with file.open("rb", buffering=0) as stream:
+            while stream.readinto(buffer):
+                pass
+
+
+def make_pair(volume, data):
+    """A folder with two copies of a volume, to be read at once."""
+    folder = data / f"pair-{volume.name}"
+    source = volume.path(data)
+    for half in ("a", "b"):
+        copy = folder / (half + source.suffix)
+        if not copy.exists():
+            folder.mkdir(exist_ok=True)
+            fresh = data / f"new-{copy.name}"
+            shutil.rmtree(fresh) if fresh.is_dir() else fresh.unlink(missing_ok=True)
+            shutil.copytree(source, fresh) if source.is_dir() else shutil.copyfile(source, fresh)
+            fresh.rename(copy)
+    return folder
+
+
+def make_many(data, count):
+    """A folder with so many small ZGY files, all alike, each a file of its own."""
+    folder = data / f"many-{count}"
+    if not folder.exists():
+        data.mkdir(parents=True, exist_ok=True)
+        small = data / "small.zgy"
+        subprocess.run([sys.executable, HERE / "make_data.py", "zgy", small, "16", "brick=16"], check=True,
+                       capture_output=True)
+        fresh = data / f"new-{folder.name}"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        for number in range(count):
+            shutil.copyfile(small, fresh / f"survey{number:05}.zgy")
+        fresh.rename(folder)
+    return folder
