@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from mounts import Absent
+
 HERE = Path(__file__).parent
 # bytes that a decoder of the codec needs for each sample of a brick, beyond what the cache holds: coded and decoded form
 WORKING = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4}
@@ -41,15 +43,22 @@ class Volume:
         path = self.path(data)
         if path.exists():
             return None
-        data.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name("new-" + path.name)
-        if fresh.is_dir():
-            shutil.rmtree(fresh)
-        fresh.unlink(missing_ok=True)
         kind, *words = self.recipe
-        made = subprocess.run([sys.executable, HERE / "make_data.py", kind, path, str(edge), *words],
-                              capture_output=True, text=True)
-        return None if made.returncode == 0 else last_line(made.stderr)
+        return write(kind, path, edge, words)
+
+
+def write(kind, path, edge, words):
+    """Has a volume written by make_data.py; the reason if that cannot be done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove(path.with_name("new-" + path.name))
+    made = subprocess.run([sys.executable, HERE / "make_data.py", kind, path, str(edge), *words],
+                          capture_output=True, text=True)
+    return None if made.returncode == 0 else last_line(made.stderr)
+
+
+def remove(path):
+    """A file or a folder, if it is there: what a run that was interrupted has left."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def last_line(text):
@@ -99,7 +108,7 @@ def make_pair(volume, data):
         if not copy.exists():
             folder.mkdir(exist_ok=True)
             fresh = data / f"new-{copy.name}"
-            shutil.rmtree(fresh) if fresh.is_dir() else fresh.unlink(missing_ok=True)
+            remove(fresh)
             shutil.copytree(source, fresh) if source.is_dir() else shutil.copyfile(source, fresh)
             fresh.rename(copy)
     return folder
@@ -109,12 +118,11 @@ def make_many(data, count):
     """A folder with so many small ZGY files, all alike, each a file of its own."""
     folder = data / f"many-{count}"
     if not folder.exists():
-        data.mkdir(parents=True, exist_ok=True)
-        small = data / "small.zgy"
-        subprocess.run([sys.executable, HERE / "make_data.py", "zgy", small, "16", "brick=16"], check=True,
-                       capture_output=True)
-        fresh = data / f"new-{folder.name}"
-        shutil.rmtree(fresh, ignore_errors=True)
+        small, fresh = data / "small.zgy", data / f"new-{folder.name}"
+        problem = write("zgy", small, 16, ["brick=16"])
+        if problem:
+            raise Absent(f"cannot be written: {problem}")
+        remove(fresh)
         fresh.mkdir()
         for number in range(count):
             shutil.copyfile(small, fresh / f"survey{number:05}.zgy")
