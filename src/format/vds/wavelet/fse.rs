@@ -10,7 +10,7 @@ const LEAST_LOG: u32 = 5;
 /// The decoding table of one block: for each state the symbol, the bits to be read, and what they are added to.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Symbol << 24, bits << 16, base.
+    /// Base << 16, symbol << 8, bits.
     states: Vec<u32>,
     log: u32,
 }
@@ -60,7 +60,7 @@ impl Table {
             next[usize::from(symbol)] += 1;
             let bits = log - x.max(1).ilog2();
             let base = (x << bits).wrapping_sub(size as u32) & 0xffff;
-            *state = u32::from(symbol) << 24 | bits << 16 | base;
+            *state = base << 16 | u32::from(symbol) << 8 | bits;
         }
         Ok(())
     }
@@ -162,43 +162,24 @@ impl State {
         (here & ((1 << (count as usize - missing)) - 1)) << missing
     }
 
+    /// Whether four symbols can be decoded without a look at how many bits are left.
+    fn is_far(&self) -> bool {
+        self.ended == 0 && self.left >= 64
+    }
+
     /// Decodes as many symbols as `out` has room for.
     pub fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: Part) -> Result<(), WaveletError> {
-        let states = table.states.get(..1 << table.log).unwrap_or(&[]);
-        let at = |state: u32| states.get(state as usize).copied().unwrap_or(0);
-        let (fours, tail) = out.as_chunks_mut::<4>();
-        let mut fours = fours.iter_mut();
-        if self.ended == 0 {
-            let [mut one, mut two] = self.states;
-            let mut left = self.left;
-            // four symbols take no more bits than 57
-            while left >= 128 {
-                let Some(four) = fours.next() else { break };
-                let end = left.div_ceil(8);
-                let Some(window) = bits.get(..end).and_then(|b| b.last_chunk()) else { break };
-                let mut window = u64::from_le_bytes(*window) << (8 * end - left);
-                for (k, symbol) in four.iter_mut().enumerate() {
-                    let state = if k % 2 == 0 { &mut one } else { &mut two };
-                    let entry = at(*state);
-                    let count = entry >> 16 & 0xff;
-                    *symbol = (entry >> 24) as u8;
-                    *state = (entry & 0xffff) + (window >> 1 >> (63 - count)) as u32;
-                    window <<= count;
-                    left -= count as usize;
-                }
-            }
-            (self.states, self.left) = ([one, two], left);
-        }
-        for symbol in fours.flatten().chain(tail) {
+        let done = together([Stream { state: self, table, bits, out }]);
+        for symbol in &mut out[done..] {
             if self.ended == 2 {
                 return Err(WaveletError::Fse(part, "it is too short"));
             }
-            let entry = at(self.states[0]);
-            *symbol = (entry >> 24) as u8;
+            let entry = table.states.get(self.states[0] as usize).copied().unwrap_or(0);
+            *symbol = (entry >> 8) as u8;
             if self.ended == 1 {
                 self.ended = 2;
             } else {
-                let next = (entry & 0xffff) + self.read(bits, entry >> 16 & 0xff);
+                let next = (entry >> 16) + self.read(bits, entry & 0xff);
                 self.states = [self.states[1], next];
             }
         }
@@ -209,6 +190,60 @@ impl State {
     pub fn finish(&self, part: Part) -> Result<(), WaveletError> {
         if self.ended == 2 { Ok(()) } else { Err(WaveletError::Fse(part, "it is too long")) }
     }
+}
+
+/// A block that is being decoded, and where to.
+pub(super) struct Stream<'a> {
+    pub state: &'a mut State,
+    pub table: &'a Table,
+    pub bits: &'a [u8],
+    pub out: &'a mut [u8],
+}
+
+/// Decodes several blocks side by side, so that the processor need not wait for any of them: as many symbols of each as
+/// all have room for, or somewhat fewer if one comes near its end. Returns how many.
+pub(super) fn together<const N: usize>(mut streams: [Stream<'_>; N]) -> usize {
+    let mut done = 0;
+    let room = streams.iter().map(|s| s.out.len()).min().unwrap_or(0);
+    let mut states: [[u32; 2]; N] = std::array::from_fn(|n| streams[n].state.states);
+    let mut left: [usize; N] = std::array::from_fn(|n| streams[n].state.left);
+    let tables: [&[u32; 1 << MOST_LOG]; N] =
+        std::array::from_fn(|n| streams[n].table.states.first_chunk().unwrap_or(&[0; 1 << MOST_LOG]));
+    if streams.iter().any(|s| !s.state.is_far()) {
+        return 0;
+    }
+    // four symbols take no more than 48 bits
+    'all: while done + 4 <= room && left.iter().all(|left| *left >= 64) {
+        let mut windows = [0; N];
+        for n in 0..N {
+            let end = left[n].div_ceil(8);
+            let Some(window) = streams[n].bits.get(..end).and_then(|b| b.last_chunk()) else { break 'all };
+            windows[n] = u64::from_le_bytes(*window) << (8 * end - left[n]);
+        }
+        let mut symbols = [[0; 4]; N];
+        let mut counts = [0; N];
+        for k in 0..4 {
+            for n in 0..N {
+                let entry = tables[n][states[n][k % 2] as usize % (1 << MOST_LOG)];
+                let count = entry & 63;
+                symbols[n][k] = (entry >> 8) as u8;
+                states[n][k % 2] = (entry >> 16) + (windows[n] >> 1 >> (63 - count)) as u32;
+                windows[n] <<= count;
+                counts[n] += count as usize;
+            }
+        }
+        for n in 0..N {
+            left[n] -= counts[n];
+            if let Some(out) = streams[n].out.get_mut(done..done + 4) {
+                out.copy_from_slice(&symbols[n]);
+            }
+        }
+        done += 4;
+    }
+    for (n, stream) in streams.iter_mut().enumerate() {
+        (stream.state.states, stream.state.left) = (states[n], left[n]);
+    }
+    done
 }
 
 #[cfg(test)]

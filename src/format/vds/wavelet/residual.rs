@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::error::{Part, WaveletError};
-use super::fse::{State, Table};
+use super::fse::{State, Stream, Table, together};
 use super::scratch::room;
 
 /// Bytes that a plane is decoded by.
@@ -104,6 +104,8 @@ impl<'a> Residual<'a> {
         let count = BLOCK.min(self.samples);
         self.samples -= count;
         (self.used, self.filled) = (0, count);
+        // how far each plane is: those that are entropy coded go on side by side
+        let done = ahead(&mut self.codings, self.planes, count);
         for (k, coding) in self.codings.iter_mut().enumerate() {
             let (block, part) = (&mut self.planes.blocks[k][..count], Part::Plane(k as u8));
             match coding {
@@ -114,7 +116,7 @@ impl<'a> Residual<'a> {
                     *bytes = rest;
                 }
                 Coding::Fse(bits, state) => {
-                    state.fill(&self.planes.tables[k], bits, block, part)?;
+                    state.fill(&self.planes.tables[k], bits, &mut block[done..], part)?;
                     if self.samples == 0 {
                         state.finish(part)?;
                     }
@@ -122,5 +124,24 @@ impl<'a> Residual<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Decodes the entropy coded planes side by side, if there are two or more, as far as that goes.
+fn ahead(codings: &mut [Coding<'_>; 4], planes: &mut Planes, count: usize) -> usize {
+    let mut streams: [Option<Stream<'_>>; 4] = [const { None }; 4];
+    let mut number = 0;
+    let parts = codings.iter_mut().zip(&planes.tables).zip(&mut planes.blocks);
+    for ((coding, table), block) in parts {
+        if let (Coding::Fse(bits, state), Some(stream)) = (coding, streams.get_mut(number)) {
+            *stream = Some(Stream { state, table, bits, out: &mut block[..count] });
+            number += 1;
+        }
+    }
+    match streams {
+        [Some(a), Some(b), Some(c), Some(d)] => together([a, b, c, d]),
+        [Some(a), Some(b), Some(c), None] => together([a, b, c]),
+        [Some(a), Some(b), None, None] => together([a, b]),
+        _ => 0,
     }
 }

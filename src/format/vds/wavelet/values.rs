@@ -147,20 +147,17 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
 /// `count` bits of a field that begins at byte `field` of the stream, from bit `first` on. What stands behind them is arbitrary.
 #[inline]
 fn bits(stream: &[u8], field: usize, first: usize, count: usize) -> [u8; TILE / 8] {
-    let mut bits = [0; TILE / 8];
+    const BYTES: usize = TILE / 8;
     let bytes = stream.get(field + first / 8..).unwrap_or(&[]);
-    let wanted = count.div_ceil(8);
     let shift = first % 8;
-    let here = bytes.len().min(wanted);
-    bits[..here].copy_from_slice(&bytes[..here]);
-    if shift != 0 {
-        let last = bytes.get(wanted).copied().unwrap_or(0);
-        for k in 0..wanted {
-            let next = bits.get(k + 1).copied().filter(|_| k + 1 < wanted).unwrap_or(last);
-            bits[k] = bits[k] >> shift | next << (8 - shift);
-        }
+    let mut here = [0; BYTES + 1];
+    if let Some(whole) = bytes.first_chunk() {
+        here = *whole;
+    } else {
+        let wanted = bytes.len().min(count.div_ceil(8) + 1);
+        here[..wanted].copy_from_slice(&bytes[..wanted]);
     }
-    bits
+    std::array::from_fn(|k| (u16::from_le_bytes([here[k], here[k + 1]]) >> shift) as u8)
 }
 
 /// The bits of a tile in one level, and what each of them stands for.
