@@ -59,10 +59,10 @@ pub enum WaveletError {
     #[error("a chunk of {0:?} samples cannot be decoded into {1} bytes")]
     Request([usize; 3], usize),
     /// A part is not there as a whole.
-    #[error("{0} runs past the end")]
+    #[error("the data ends within {0}")]
     PastEnd(Part),
     /// A part has a length that no such part has.
-    #[error("{0} has the length {1}")]
+    #[error("{1} is no length for {0}")]
     Length(Part, i32),
     /// The version word is none that is known.
     #[error("wavelet version {0} is not known (671 to 673 are)")]
@@ -101,10 +101,13 @@ pub enum WaveletError {
         /// Entries announced.
         said: i64,
     },
+    /// The tree has more entries than the counts say.
+    #[error("the tree of level {0} has more entries than the counts say")]
+    TooMany(u8),
     /// The counts announce more entries than there are samples.
     #[error("the counts announce {0} entries of {1} samples")]
     Entries(i64, usize),
     /// An entropy coded part is damaged.
-    #[error("{0} is not a valid FSE block: {1}")]
+    #[error("{0}: no valid FSE block, {1}")]
     Fse(Part, &'static str),
 }

@@ -16,6 +16,11 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        4 * self.states.capacity()
+    }
+
     /// Reads the description in front of a block; returns what is behind it.
     pub fn read<'a>(&mut self, block: &'a [u8], part: Part) -> Result<&'a [u8], WaveletError> {
         let mut counts = [0i16; 256];

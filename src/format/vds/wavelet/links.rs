@@ -76,6 +76,11 @@ impl Links {
         }
     }
 
+    /// Bytes that it holds beside itself.
+    pub fn bytes(&self) -> usize {
+        self.links.capacity() * size_of::<Link>()
+    }
+
     /// Coefficients of a block.
     pub fn ideal(&self) -> usize {
         1 << self.block.count_ones()
@@ -96,14 +101,14 @@ impl Links {
             (true, _) => bands.mask[1],
             (false, _) => (1 << coding.dims) - 1,
         };
-        for step in 1..bands.steps {
+        for (step, plain_step) in plain_steps.iter().copied().enumerate().skip(1) {
             for sector in subsets(bands.mask[step]) {
                 let first = self.links.len();
                 self.links.extend(links(&bands, step, sector));
                 let made = &self.links[first..];
                 let single = made.len() == 1 && made.iter().all(|l| l.extra == [NO_EXTRA; 3]);
-                let plain = plain_steps[step] || single && made.iter().all(|l| ends_even(&bands, step, l, coding.old));
-                if coding.old && !plain_steps[step] && single {
+                let plain = plain_step || single && made.iter().all(|l| ends_even(&bands, step, l, coding.old));
+                if coding.old && !plain_step && single {
                     self.twice |= made.iter().any(|l| is_faulty(&bands, step, l));
                 }
                 let kind = match plain {

@@ -37,6 +37,8 @@ mod zero_runs;
 
 #[cfg(test)]
 mod reference_tests;
+#[cfg(test)]
+mod tests;
 
 pub use adaptive::{ADAPTIVE, needed};
 pub use error::{Part, WaveletError};

@@ -28,6 +28,12 @@ pub(super) struct Planes {
 }
 
 impl Planes {
+    /// Bytes that they hold.
+    pub fn bytes(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(Vec::capacity).sum();
+        blocks + self.tables.iter().map(Table::bytes).sum::<usize>()
+    }
+
     /// A table for other uses.
     pub fn table(&mut self) -> &mut Table {
         let [table, ..] = &mut self.tables;

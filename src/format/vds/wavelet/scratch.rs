@@ -1,6 +1,6 @@
 //! The memory that decoding takes beside the chunk and the samples.
 
-use super::bands::Bands;
+use super::bands::{Bands, has};
 use super::links::Links;
 use super::residual::Planes;
 use super::transform::Buffers;
@@ -27,6 +27,20 @@ pub struct Scratch {
     pub(super) planes: Planes,
 }
 
+impl Scratch {
+    /// Bytes that it holds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let floats = self.picture.capacity() + self.normals.capacity() + self.buffers.floats();
+        4 * floats
+            + 2 * self.zero_runs.capacity()
+            + self.column.capacity()
+            + self.lists.bytes()
+            + self.links.bytes()
+            + self.planes.bytes()
+    }
+}
+
 /// Makes sure that there are at least `count` items, of whatever content, and no more memory than for the most ever asked.
 pub(super) fn room<T: Copy + Default>(items: &mut Vec<T>, count: usize) {
     if items.len() < count {
@@ -43,7 +57,7 @@ pub fn working_set(size: [usize; 3]) -> usize {
     let bands = Bands::new(size);
     let samples = bands.volume(0);
     let half = if bands.steps > 0 { bands.volume(1) } else { 0 };
-    let plane = size[0] * size[1];
+    let plane = if has(bands.mask[0], 2) { size[0] * size[1] } else { 0 };
     // four bytes each: the picture, singles, and the box of the second step; nodes twice
     let lists = 4 * (2 * samples + 3 * half);
     let planes = 4 * 5 * plane;

@@ -85,6 +85,15 @@ pub(super) struct Lists {
     pub levels: Vec<Level>,
 }
 
+impl Lists {
+    /// Bytes that they have room for.
+    pub fn bytes(&self) -> usize {
+        let items = [&self.insignificant, &self.significant].map(|list| list.items.capacity()).iter().sum::<usize>();
+        let places = [&self.blocks, &self.singles].map(|list| list.items.capacity()).iter().sum::<usize>();
+        4 * (items + places) + self.levels.capacity() * size_of::<Level>()
+    }
+}
+
 /// What the stream says in front of the tree: entries known at a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
@@ -195,7 +204,7 @@ fn tree(stream: &mut Cursor<'_>, links: &Links, level: u8, lists: &mut Lists) ->
     let Lists { insignificant, significant, blocks, singles, .. } = lists;
     let (mut a, mut b) = (0, 0);
     while a < insignificant.length || b < significant.length {
-        let full = || WaveletError::Counts { level, what: "entries or more", found: usize::MAX, said: 0 };
+        let full = || WaveletError::TooMany(level);
         if a < insignificant.length {
             let bits = stream.take((insignificant.length - a).div_ceil(8), part)?;
             sift(insignificant, a, bits, |chosen| {
