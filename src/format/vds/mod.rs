@@ -38,7 +38,6 @@ mod segy;
 mod serial;
 mod tags;
 mod value;
-#[allow(clippy::needless_range_loop, clippy::excessive_precision)]
 pub mod wavelet;
 #[doc(hidden)]
 pub mod words;
