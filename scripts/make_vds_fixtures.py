@@ -3,14 +3,15 @@
 
     make_vds_fixtures.py OUT
 
-Writes OUT/vds/..., OUT/vds/expected.json, OUT/demo/south.vds and OUT/demo/cloud-survey. Needs `pip install numpy openvds`; openvds
-is the reference library, which writes all chunks and says what is to be read from them. Folders as in an object store come
-from a store of this script's own. The same call gives the same arrays each time, but not the same bytes: openvds draws hashes.
+Writes OUT/vds/..., OUT/vds/expected.json, OUT/demo/south.vds and OUT/demo/cloud-survey. Needs `pip install numpy openvds`;
+openvds is the reference library, which writes all chunks and says what is to be read from them. Folders as in an object store
+come from a store of this script's own. The same call gives the same arrays each time, but not the same bytes: openvds draws
+hashes.
 
-expected.json has "layers" (one for each stored layer: the layer's name and its folder as they are to be shown, the LOD, the layer's
-name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, of 1-bit samples a byte each;
-"float32" is the CRC-32 of the values as float32, NaN for NoValue, where openvds converts them) and "tags" (metadata of objects
-which a plain copy of a store loses).
+expected.json has "layers" (one for each stored layer: the layer's name and its folder as they are to be shown, the LOD, the
+layer's name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, of 1-bit samples a
+byte each; codecs that begin with "wavelet" are those of the wavelet codec; "float32" is the CRC-32 of the values as float32, NaN
+for NoValue, where openvds converts them) and "tags" (metadata of objects which a plain copy of a store loses).
 """
 
 import base64
@@ -179,7 +180,8 @@ def write(volume, url, connection=""):
             for d, (n, (name, unit)) in enumerate(zip(volume.dims, volume.axes))]
     error = ov.VDSError()
     vds = ov.create(url, connection, layout, axes, [c.descriptor() for c in volume.channels],
-                    volume.metadata or ov.MetadataContainer(), getattr(ov.CompressionMethod, volume.method), volume.tolerance, error)
+                    volume.metadata or ov.MetadataContainer(), getattr(ov.CompressionMethod, volume.method),
+                    volume.tolerance, error)
     assert not error.code, f"{volume.name}: {error.string}"
     for group in volume.groups:
         for number in range(len(volume.channels)):
@@ -247,8 +249,14 @@ def float_values(manager, volume, number, group, lod, stored):
 
 
 def encoded(name):
-    return "".join(f"%{b:02X}" if b < 32 or b in b"/%" else chr(b) if b < 128 else bytes([b]).decode("latin1")
-                   for b in name.encode("latin1"))
+    """The name of a folder; of what cannot be in it there is only ASCII here."""
+    return "".join(f"%{ord(c):02X}" if ord(c) < 32 or c in "/%" or name in (".", "..") else c for c in name)
+
+
+def converted(volume, group, lod, channel, method):
+    """Whether openvds converts a layer of codes to what is stored at its places, and of codes at all."""
+    return (channel.format in ("U8", "U16") and channel.components == 1 and len(volume.dims) == 3 and group == "012"
+            and (lod == 0 or not channel.values) and "Normalize" not in method)
 
 
 class Expected:
@@ -268,8 +276,7 @@ class Expected:
                 layer = channel.name or f"channel{number}"
                 if group != groups[0]:
                     layer += f"@Dimensions_{group}"
-                folder = encoded(layer)
-                folder, tries = folder, 2
+                folder, tries = encoded(layer), 2
                 while folder in taken:
                     folder, tries = f"{encoded(layer)}~{tries}", tries + 1
                 taken.add(folder)
@@ -277,11 +284,9 @@ class Expected:
                     stored = f"{channel.name if number else ''}Dimensions_{group}LOD{lod}"
                     expected.remove(stored)
                     samples, spacing = read_layer(manager, volume, number, group, lod)
-                    self.layer(dict(dataset=dataset, layer=layer, folder=folder, lod=lod, stored=stored), layout, channel, samples,
-                               spacing, methods[stored])
-                    # of normalised blocks openvds gives values that were never codes
-                    if "Normalize" not in methods[stored] and channel.format in ("U8", "U16") and channel.components == 1 and len(volume.dims) == 3 and "0" in group \
-                            and len(group) == 3 and (channel.values == 0 or lod == 0):
+                    entry = dict(dataset=dataset, layer=layer, folder=folder, lod=lod, stored=stored)
+                    self.layer(entry, layout, channel, samples, spacing, methods[stored])
+                    if converted(volume, group, lod, channel, methods[stored]):
                         values = float_values(manager, volume, number, group, lod, samples)
                         self.layers[-1]["float32"] = f"{zlib.crc32(values.tobytes()):08x}"
         assert not expected, f"{dataset}: layers without an expectation: {expected}"
@@ -468,7 +473,7 @@ def clouds(root, expected):
 # ------------------------------------------------------------------ single files
 
 def all_formats():
-    return [Chan(form, f"of {form}", flags=("NoLossyCompressionUseZip",) if form == "R64" else (), scale=0.5 if form == "U16" else 1.0)
+    return [Chan(form, f"of {form}", scale=0.5 if form == "U16" else 1.0)
             for form in ("R32", "1Bit", "U8", "U16", "U32", "U64", "R64")]
 
 
@@ -518,7 +523,8 @@ def volumes():
     yield Volume("margins-2-3", wide, [Chan("U16", range=(0, 64000))], "Zip", margins=(2, 3), lods=3)
     yield Volume("two", (90, 70), [Chan("U16")], "Zip", groups=("01",), lods=2, tile_lods=True, margins=(2, 2))
     yield Volume("two-bits", (90, 7), [Chan("1Bit", "Mask")], groups=("01",), lods=0)
-    yield Volume("tiles", (37, 34, 4), [Chan("U8"), Chan("1Bit", "Mask"), Chan("U8", "Trace", values=1), Chan("U8", "Header", values=12)],
+    channels = [Chan("U8"), Chan("1Bit", "Mask"), Chan("U8", "Trace", values=1), Chan("U8", "Header", values=12)]
+    yield Volume("tiles", (37, 34, 4), channels,
                  "RLE", groups=("012", "01", "02", "12"), tile_lods=True, margins=(2, 2), page=8)
     yield Volume("tiles-without-lods", (38, 35, 6), [Chan("U8")], "Zip", groups=("012", "12"), multiplier=2)
     yield Volume("four", (37, 33, 3, 3), [Chan("U8"), Chan("U8", "Trace", values=1), Chan("R32", "Offset", values=1)], "Zip",
@@ -529,7 +535,8 @@ def volumes():
                                              Chan("U16", "mute", components=2, values=1)], "None")
     yield Volume("components-packed", (37, 33, 3), [Chan("U8", "pair", components=2), Chan("R32", "four", components=4)], "RLE")
     yield Volume("traces", (36, 6, 33), [
-        Chan("U8", chunks={0: 3, 5: SKIP}), Chan("U8", "Trace", values=1), Chan("U8", "SEGYTraceHeader", values=240, chunks={1: SKIP}),
+        Chan("U8", chunks={0: 3, 5: SKIP}), Chan("U8", "Trace", values=1),
+        Chan("U8", "SEGYTraceHeader", values=240, chunks={1: SKIP}),
         Chan("R32", "Offset", values=1, flags=("NotRenderable",)), Chan("1Bit", "Live", values=1)], "Zip")
     nothing = dict(no_value=True)
     yield Volume("no-value", (70, 34, 5), [
@@ -564,7 +571,7 @@ def seismic(channel, index, salt):
     trace = np.sin(depth / 3.1) * np.cos(depth / 17) + 0.45 * np.sin(depth / 1.4 + 0.8) * (np.sin(depth / 31) > 0.2)
     trace = np.round(trace * 2048 * np.exp(-t / 210) / 128) * 128
     trace[t < 14 + 0.06 * x] = 0
-    return (trace * live(x, y)).astype("<f4")
+    return np.where(live(x, y), trace, 0).astype("<f4") + np.float32(0)  # no negative zeros
 
 
 def live(x, y):
@@ -584,9 +591,11 @@ def trace_headers(index):
 
 def demos(out):
     def survey(name, dims, method):
+        headers = ("NoLossyCompressionUseZip", "NotRenderable")
         channels = [Chan(range=(-2500.0, 2500.0)), Chan("U8", "Trace", values=1, range=(0, 1), flags=("NoLossyCompression",)),
-                    Chan("U8", "SEGYTraceHeader", values=240, range=(0, 255), flags=("NoLossyCompressionUseZip", "NotRenderable"))]
-        return Volume(name, dims, channels, method, brick=64, margins=(4, 4), lods=2, page=64, metadata=metadata(), samples=seismic)
+                    Chan("U8", "SEGYTraceHeader", values=240, range=(0, 255), flags=headers)]
+        return Volume(name, dims, channels, method, brick=64, margins=(4, 4), lods=2, page=64, metadata=metadata(),
+                      samples=seismic)
     south = out / "demo/south.vds"
     south.unlink(missing_ok=True)
     write(survey("south", SOUTH, "Zip"), str(south))
@@ -605,7 +614,8 @@ def main(out):
         expected.add(volume, path.name, methods_of_file(path), str(path))
     clouds(root, expected)
     lines = ",\n  ".join(json.dumps(layer) for layer in expected.layers)
-    (root / "expected.json").write_text('{\n "layers": [\n  ' + lines + '\n ],\n "tags": ' + json.dumps(expected.tags, indent=1) + "\n}\n")
+    tags = json.dumps(expected.tags, indent=1)
+    (root / "expected.json").write_text('{\n "layers": [\n  ' + lines + '\n ],\n "tags": ' + tags + "\n}\n")
     demos(out)
 
 

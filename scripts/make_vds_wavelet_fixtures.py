@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the wavelet chunks of tests/data/vds/wavelet, with what a decoder has to find in them.
+"""Write the wavelet chunks of tests/data/wavelet, with what a decoder has to find in them.
 
     make_vds_wavelet_fixtures.py OUT [CORPUS]
 

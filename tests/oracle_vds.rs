@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use vds::{awaits_wavelet, crc, data, expected, find, open, open_tagged};
+use vds::{crc, data, expected, find, open, open_tagged};
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError};
 use volfs::source::Wait;
@@ -40,7 +40,6 @@ fn every_dataset_is_told_by_its_content() {
 
 #[test]
 fn every_layer_reads_as_the_reference_library_says() {
-    let mut decoded = 0;
     for (dataset, layers) in datasets() {
         let shown: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
         assert_eq!(shown, layers.len(), "{}", layers[0]["dataset"]);
@@ -48,11 +47,7 @@ fn every_layer_reads_as_the_reference_library_says() {
         for expected in layers {
             let array = find(&*dataset, expected["stored"].as_str().unwrap());
             facts(&*array, &expected);
-            let samples = match naive::read_all(&*array) {
-                Err(error) if awaits_wavelet(&error) => continue,
-                samples => samples.unwrap_or_else(|e| panic!("{expected}: {e}")),
-            };
-            decoded += 1;
+            let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             if let Some(wanted) = expected.get("float32") {
                 assert_eq!(json!(crc(&float32(&*array, &samples))), *wanted, "values of {expected}");
@@ -60,7 +55,6 @@ fn every_layer_reads_as_the_reference_library_says() {
             without_waiting(&*array);
         }
     }
-    assert!(decoded > 100);
 }
 
 fn facts(array: &dyn Array, expected: &Value) {

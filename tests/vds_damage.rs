@@ -588,3 +588,33 @@ fn metadata_beside_objects_that_makes_no_sense() {
     assert_eq!(whole("{}"), 2);
     assert_eq!(whole(r#"{"Dimensions_012LOD0/1": {"x-amz-meta-VDS-Chunk-Metadata": "AAAAAAAAAAA="}}"#), 1);
 }
+
+// ------------------------------------------------------------------ more than there can be
+
+/// Descriptions that would take gigabytes of memory, or minutes, if they were read to the end.
+#[test]
+fn descriptions_with_too_much_in_them() {
+    let many = format!("[0{}]", ",0".repeat(2 << 20));
+    let layout = changed(RLE, |c| {
+        let text = String::from_utf8(c.0[c.chunk("VolumeDataLayout", 0)].to_vec()).unwrap();
+        c.replace("VolumeDataLayout", 0, text.replacen('{', &format!("{{\"more\": {many},"), 1).as_bytes());
+    });
+    is_damaged(&layout, &["bad layout", "values"]);
+    let mut cloud = Cloud::read("pages");
+    cloud.edit(|layer| layer["more"] = serde_json::from_str(&many).unwrap());
+    let error = cloud.open().err().unwrap().to_string();
+    assert!(error.contains("LayerStatus") && error.contains("values"), "{error}");
+    let channels = changed(RLE, |c| {
+        c.edit(|layout| {
+            let channels = layout["channelDescriptors"].as_array_mut().unwrap();
+            channels[0] = json!({"format": "Format_U8", "components": "Components_1"});
+            channels.resize(10_000, channels[0].clone());
+        });
+    });
+    is_damaged(&channels, &["bad layout", "channelDescriptors", "10000"]);
+    let mut cloud = Cloud::read("pages");
+    let records: Vec<_> = (0..10_000).map(|n| json!({"layerName": format!("Dimensions_012LOD{n}")})).collect();
+    *cloud.object("LayerStatus") = json!(records).to_string().into_bytes();
+    let error = cloud.open().err().unwrap().to_string();
+    assert!(error.contains("more than") && error.contains("layers"), "{error}");
+}

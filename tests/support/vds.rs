@@ -33,11 +33,6 @@ pub fn crc(bytes: &[u8]) -> String {
     format!("{:08x}", crc.sum())
 }
 
-/// Whether nothing is wrong but that the wavelet codec is not there.
-pub fn awaits_wavelet(error: &FormatError) -> bool {
-    matches!(error, FormatError::Unsupported(why) if why.contains("cannot be decoded yet"))
-}
-
 /// Opens a dataset of the fixtures.
 pub fn open(name: &str) -> Box<dyn Dataset> {
     open_path(&data().join(name))
@@ -131,6 +126,16 @@ impl Container {
             stored.split(|byte| *byte == 0).next() == Some(name.as_bytes())
         };
         entries.find(named).unwrap_or_else(|| panic!("no file {name}"))
+    }
+
+    /// The names of all files.
+    pub fn files(&self) -> Vec<String> {
+        let (table, count, length) = (self.i64(16) as usize, self.i32(24) as usize, self.i32(28) as usize);
+        let name = |n: usize| {
+            let at = table + n * (32 + length) + 32;
+            String::from_utf8_lossy(&self.0[at..at + length]).trim_end_matches('\0').to_owned()
+        };
+        (0..count).map(name).collect()
     }
 
     /// Where a file's newest page directory is.

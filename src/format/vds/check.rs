@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::description::{Channel, Description, Format, Layout, MOST_AXES};
+use super::description::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
 
 /// Bricks, and the tiles of chunks that are cut along two dimensions, have no more samples along an axis.
 const LONGEST_BRICK: u64 = 4096;
@@ -89,6 +89,10 @@ impl Description {
         }
         if self.channels.is_empty() {
             return Err(format!("{} is empty: there must be at least 1", keys.channels()));
+        }
+        if self.channels.len() > MOST_LAYERS {
+            let n = self.channels.len();
+            return Err(format!("{} are {n} in number: there must be at most {MOST_LAYERS}", keys.channels()));
         }
         for (number, channel) in self.channels.iter().enumerate() {
             self.check_channel(channel, |key| keys.channel(number, key))?;
@@ -196,7 +200,7 @@ pub(super) mod tests {
     #[test]
     fn bounds_are_where_they_should_be() {
         type Spoil = fn(&mut Description);
-        let sides: [(Spoil, bool); 22] = [
+        let sides: [(Spoil, bool); 24] = [
             (|_| {}, true),
             (|d| d.layout.brick = 16, false),
             (|d| d.layout.brick = 96, false),
@@ -217,6 +221,8 @@ pub(super) mod tests {
             (|d| d.axes[1].samples = 0x7fff_ffff, true),
             (|d| d.axes[1].samples = 0x8000_0000, false),
             (|d| d.channels.clear(), false),
+            (|d| d.channels.resize(MOST_LAYERS, d.channels[0].clone()), true),
+            (|d| d.channels.resize(MOST_LAYERS + 1, d.channels[0].clone()), false),
             (|d| d.channels[0].per_trace = Some(240), true),
             (|d| d.channels[0].per_trace = Some(0), false),
         ];

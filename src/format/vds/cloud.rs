@@ -1,9 +1,11 @@
 //! The layout of object stores, here as a folder: an object for each thing (sections 1.2 and 1.3).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::check::check_values;
 use super::description::LONGEST;
 use super::pages::Pages;
 use super::record::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
@@ -26,6 +28,8 @@ pub(super) struct Cloud {
     cache: Arc<IndexCache>,
     tags: Arc<Tags>,
     status: Vec<Map<String, Value>>,
+    /// Where in `status` a layer is, the first of its name.
+    places: HashMap<String, usize>,
 }
 
 impl Cloud {
@@ -36,15 +40,20 @@ impl Cloud {
     pub(super) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let text = text(&*folder, STATUS)?;
+        check_values(&text, b",[{").map_err(damaged)?;
         let json = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
         let Value::Array(records) = json else { return Err(damaged("it is no list".into())) };
         let status = records.into_iter().map(|record| match record {
             Value::Object(record) => Ok(record),
             other => Err(damaged(format!("{other} is no description of a layer"))),
         });
-        let status = status.collect::<Result<_, _>>()?;
+        let status: Vec<_> = status.collect::<Result<_, _>>()?;
+        let mut places = HashMap::new();
+        for (place, record) in status.iter().enumerate() {
+            places.entry(name_of(record).to_owned()).or_insert(place);
+        }
         let tags = Arc::new(Tags::new(Arc::clone(&folder), Arc::clone(&cache)));
-        Ok(Self { folder, cache, tags, status })
+        Ok(Self { folder, cache, tags, status, places })
     }
 
     /// The text of the description.
@@ -61,7 +70,7 @@ impl Cloud {
             Some(Value::String(status)) => status == "Normal",
             _ => true,
         };
-        self.status.iter().filter(stored).map(|record| record.get("layerName").and_then(Value::as_str).unwrap_or(""))
+        self.status.iter().filter(stored).map(name_of)
     }
 
     /// A stored layer, which has `chunks` chunks by the arithmetic.
@@ -70,8 +79,8 @@ impl Cloud {
     /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if what is said of it makes no sense.
     pub(super) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
         let damaged = |why: String| FormatError::Damaged(why);
-        let named = |record: &&Map<String, Value>| record.get("layerName").and_then(Value::as_str) == Some(name);
-        let record = self.status.iter().find(named).ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;
+        let record = self.places.get(name).and_then(|place| self.status.get(*place));
+        let record = record.ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;
         if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(damaged("its name is no name of a folder".into()));
         }
@@ -106,6 +115,11 @@ impl Cloud {
         };
         Ok(StoredLayer { method, tolerance, chunks: stated, table: Box::new(table) })
     }
+}
+
+/// The layer that a record is about.
+fn name_of(record: &Map<String, Value>) -> &str {
+    record.get("layerName").and_then(Value::as_str).unwrap_or("")
 }
 
 /// The text of one of the two objects, whichever name it has.

@@ -1,5 +1,6 @@
 //! The single-file container: numbered chunks in named files, each with a paged table of its own (section 1.1).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::description::LONGEST;
@@ -16,6 +17,8 @@ const ENTRY: usize = 32;
 const LONGEST_TABLE: u64 = 16 << 20;
 /// Bytes of metadata that a file or a chunk may have.
 const MOST_METADATA: i32 = 1000;
+/// The kind of the files that are layers.
+const LAYER: &[u8; 4] = b"VDS ";
 /// Bytes of a page directory before the file's metadata.
 const DIRECTORY: u64 = 16;
 
@@ -26,6 +29,8 @@ pub(super) struct Container {
     index: Arc<Index>,
     length: u64,
     files: Vec<StoredFile>,
+    /// Where in `files` a layer is, the first of its name.
+    places: HashMap<String, usize>,
 }
 
 /// What the file table says of one file: not yet checked.
@@ -74,9 +79,13 @@ impl Container {
         }
         let mut entries = vec![0; bytes as usize];
         source.read_at(WHOLE, table, &mut entries, Wait::Yes)?;
-        let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect();
+        let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Vec<_>>();
+        let mut places = HashMap::new();
+        for (place, file) in files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER) {
+            places.entry(file.name.clone()).or_insert(place);
+        }
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
-        Ok(Self { source, index, length, files })
+        Ok(Self { source, index, length, files, places })
     }
 
     /// The only chunk of a file that holds a text; `None` if there is no such file.
@@ -107,7 +116,7 @@ impl Container {
 
     /// The names of all stored layers.
     pub(super) fn layers(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().filter(|file| &file.kind == b"VDS ").map(|file| file.name.as_str())
+        self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
     }
 
     /// A stored layer.
@@ -115,7 +124,7 @@ impl Container {
     /// # Errors
     /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
     pub(super) fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
-        let file = self.files.iter().find(|file| &file.kind == b"VDS " && file.name == name);
+        let file = self.places.get(name).and_then(|place| self.files.get(*place));
         let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;
         let (table, metadata) = self.table(file)?;
         let code = metadata.get(..4).map(|_| i32_at(&metadata, 0));

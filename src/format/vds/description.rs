@@ -7,6 +7,8 @@ use crate::volume::Dtype;
 /// Longer descriptions are not read, whichever kind: the largest things in them are BLOBs of some numbers for each trace of
 /// a line.
 pub(super) const LONGEST: u64 = 32 << 20;
+/// Stored layers of a dataset, and channels: there are tens of them, and each takes some 8 KiB once it is open.
+pub(super) const MOST_LAYERS: usize = 1 << 13;
 /// Axes that a VDS can have.
 pub(super) const MOST_AXES: usize = 6;
 

@@ -1,13 +1,13 @@
 //! Stored layers, put together to layers as they are shown: one channel in one partitioning, at all its LODs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
 use super::array::VdsArray;
 use super::cuts::Cuts;
-use super::description::{Channel, Description};
+use super::description::{Channel, Description, MOST_LAYERS};
 use super::layer_name::{Group, LayerName};
 use super::marks::Marks;
 use super::record::StoredLayer;
@@ -50,15 +50,23 @@ pub(super) fn layers<'a>(
 ) -> Result<Layers, FormatError> {
     let mut layers = Layers::default();
     let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
-    for name in names {
-        let place = LayerName::parse(name).and_then(|parsed| Some((channel_of(whole, &parsed.channel)?, parsed)));
+    // without a name it is the primary one
+    let mut channels = HashMap::from([("", 0)]);
+    for (number, channel) in whole.channels.iter().enumerate() {
+        channels.entry(channel.name.as_str()).or_insert(number);
+    }
+    for (number, name) in names.enumerate() {
+        if number == MOST_LAYERS {
+            return Err(FormatError::Damaged(format!("it has more than {MOST_LAYERS} layers")));
+        }
+        let place = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
         let Some((channel, parsed)) = place else {
             let reason = "its name says no channel of this dataset, or no dimensions".into();
             layers.hidden.push(HiddenLayer { name: name.into(), dtype: None, shape: None, reason, own: Own::new() });
             continue;
         };
         if found.entry((channel, parsed.group)).or_default().insert(parsed.lod, name).is_some() {
-            layers.warnings.push(format!("there are two layers called {name}: the last one is shown"));
+            layers.warnings.push(format!("there are two layers called {name}: one is shown"));
         }
     }
     let mut partitions: Vec<_> = found.into_iter().collect();
@@ -74,11 +82,6 @@ pub(super) fn layers<'a>(
         partition.put_together(whole, find, source, with, &mut layers)?;
     }
     Ok(layers)
-}
-
-/// The number of the channel of a name; none is the primary one.
-fn channel_of(whole: &Description, name: &str) -> Option<usize> {
-    if name.is_empty() { Some(0) } else { whole.channels.iter().position(|channel| channel.name == name) }
 }
 
 impl Partition<'_> {

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
+use super::check::check_values;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Wait};
 
@@ -68,6 +69,7 @@ impl Tags {
         let mut text = vec![0; length as usize];
         self.folder.read_at(FILE, 0, &mut text, Wait::Yes)?;
         let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
+        check_values(&text, b",[{").map_err(damaged)?;
         let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
         let Value::Object(objects) = json else { return Err(damaged("it is no JSON object".into())) };
         let mut listed = Listed::new();

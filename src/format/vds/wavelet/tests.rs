@@ -18,7 +18,7 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vds/wavelet");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wavelet");
     let known: Value = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
     let cases = known.as_object().unwrap().iter().map(|(name, of)| {
         let number = |v: &Value| v.as_u64().unwrap();
