@@ -45,9 +45,9 @@ fn a_dataset_is_a_folder_with_its_views() {
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
-    let plain = ["raw", "json", "npy", "nhdr", "mhd"];
+    let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy"];
     assert_eq!(names(mount.path("v3_float32.zgy/data")), views(4, &plain));
-    let scaled = ["raw", "json", "npy", "nhdr", "mhd", "float32.npy"];
+    let scaled = [&plain[..], &["float32.npy"]].concat();
     assert_eq!(names(mount.path("v3_int16.zgy/data")), views(3, &scaled));
 }
 

@@ -6,19 +6,21 @@ use super::board::Board;
 use super::fetch::decode;
 use super::reader::Reader;
 use super::scan::{Keep, Stream};
-use crate::cache::DecodedBrick;
+use crate::cache::{BrickKey, DecodedBrick};
 use crate::format::{Array, FormatError};
 use crate::pool::Lane;
 use crate::source::Wait;
-use crate::volume::{Brick, Coded, Dims, Region};
+use crate::volume::{Brick, Coded, Dims, Region, Turn};
 
 /// One reader's access to the bricks of an array.
 #[derive(Clone)]
 pub struct Access {
     /// What all readers share.
     pub reader: Arc<Reader>,
-    /// The array.
+    /// The array, in the order of axes that the reader wants.
     pub array: Arc<dyn Array>,
+    /// What that order is, if it is not the array's own.
+    pub turn: Option<Turn>,
     /// The lane of the pool for work on it.
     pub lane: Lane,
     /// The scan that the reader is on, if it is on one.
@@ -31,11 +33,37 @@ impl Access {
         self.array.info().grid.count().linear_of(at)
     }
 
+    /// What the cache calls a brick: the same in every order of axes.
+    pub fn key(&self, at: &Dims) -> BrickKey {
+        let info = self.array.info();
+        let number = match &self.turn {
+            Some(turn) => turn.dims_back(&info.grid.count()).linear_of(&turn.dims_back(at)),
+            None => self.number(at),
+        };
+        (info.id, number)
+    }
+
+    /// A brick of the cache as this reader sees it.
+    fn seen(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+        match &self.turn {
+            Some(turn) => Arc::new(brick.seen(turn.layout(&brick.layout))),
+            None => brick,
+        }
+    }
+
+    /// A brick of this reader's as the cache has it: in the array's own order of axes.
+    fn for_all(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+        match &self.turn {
+            Some(turn) => Arc::new(brick.seen(turn.layout_back(&brick.layout))),
+            None => brick,
+        }
+    }
+
     /// A brick that holds `region`, if there is one in memory.
     pub fn held(&self, at: &Dims, region: &Region) -> Option<Arc<DecodedBrick>> {
         let number = self.number(at);
-        if let Some(brick) = self.reader.cache().get((self.array.info().id, number)) {
-            return Some(brick);
+        if let Some(brick) = self.reader.cache().get(self.key(at)) {
+            return Some(self.seen(brick));
         }
         let scan = self.scan.as_ref()?;
         let chunk = scan.segments.get(number, region)?;
@@ -56,9 +84,8 @@ impl Access {
             let brick = match self.scan.as_ref().map(|scan| (scan, scan.keep())) {
                 Some((scan, Keep::Planes(planes))) => self.decoded_for(scan, planes, at, coded, region)?,
                 _ => {
-                    let key = (self.array.info().id, self.number(at));
-                    let whole = || decode(&self.reader, &*self.array, coded).map(Arc::new);
-                    self.reader.cache().get_or_decode(key, true, whole)?
+                    let whole = || Ok(self.for_all(Arc::new(decode(&self.reader, &*self.array, coded)?)));
+                    self.seen(self.reader.cache().get_or_decode(self.key(at), true, whole)?)
                 }
             };
             // who has waited for another thread may have been given planes that are not the right ones
@@ -78,20 +105,21 @@ impl Access {
         region: &Region,
     ) -> Result<Arc<DecodedBrick>, FormatError> {
         let (number, array) = (self.number(at), &*self.array);
-        self.reader.cache().get_or_decode((array.info().id, number), false, || {
+        let brick = self.reader.cache().get_or_decode(self.key(at), false, || {
             // another thread may have been here since this one looked
             if scan.segments.holds(number, region)
                 && let Some(chunk) = scan.segments.get(number, region)
             {
-                return Ok(chunk.brick);
+                return Ok(self.for_all(chunk.brick));
             }
             let brick = decode(&self.reader, array, coded)?;
             let (from, size) = (region.start[0], array.info().dtype.size());
             let planes = self.segment(scan, number, planes);
             let planes = self.reader.board().room(scan, array.info(), planes);
             scan.segments.put(number, &brick, from, planes, size, self.reader.buffers());
-            Ok(Arc::new(brick))
-        })
+            Ok(self.for_all(Arc::new(brick)))
+        })?;
+        Ok(self.seen(brick))
     }
 
     /// Gives a scan that keeps planes what the cache still holds of the layer's bricks, from `plane` on.
@@ -100,8 +128,8 @@ impl Access {
         let info = self.array.info();
         let bricks = Board::layer_bricks(info);
         for number in layer * bricks..(layer + 1) * bricks {
-            if let Some(brick) = self.reader.cache().peek((info.id, number)) {
-                let planes = self.segment(scan, number, planes);
+            if let Some(brick) = self.reader.cache().peek(self.key(&info.grid.count().index_of(number))) {
+                let (brick, planes) = (self.seen(brick), self.segment(scan, number, planes));
                 scan.segments.put(number, &brick, plane, planes, info.dtype.size(), self.reader.buffers());
             }
         }
@@ -146,7 +174,7 @@ impl Access {
         }
         let Ok(Brick::Coded(coded)) = self.array.brick(at, Wait::Yes) else { return };
         let number = self.number(at);
-        let there = self.reader.cache().peek((self.array.info().id, number)).is_some()
+        let there = self.reader.cache().peek(self.key(at)).is_some()
             || self.scan.as_ref().is_some_and(|scan| scan.segments.holds(number, &region));
         if !there && self.decoded(at, &coded, &region).is_ok() {
             self.reader.counters().prefetched.add(1);

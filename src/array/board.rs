@@ -111,7 +111,8 @@ impl Board {
         if scan.enter(layer) {
             scan.segments.drop_before(layer * bricks);
             // what was decoded ahead is wanted sooner than what the scan has just passed
-            cache.touch((layer * bricks..(layer + 1) * bricks).map(|number| (info.id, number)));
+            cache
+                .touch((layer * bricks..(layer + 1) * bricks).map(|number| access.key(&grid.count().index_of(number))));
             self.decide(scan, info, cache);
             access.adopt(layer, position[0]);
             self.balance(cache);

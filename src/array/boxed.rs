@@ -38,7 +38,7 @@ impl Reader {
         if pieces.is_empty() {
             return done(Ok(out));
         }
-        let access = Access { reader: Arc::clone(self), array, lane, scan: None };
+        let access = Access { reader: Arc::clone(self), array, turn: None, lane, scan: None };
         Work::start(access, frame, pieces, out, Tally::default(), Box::new(done));
     }
 }

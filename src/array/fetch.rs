@@ -128,7 +128,7 @@ impl Piece {
                 let layout = Layout { held: self.region, first: 0, strides };
                 let mut bytes = access.reader.buffers().take(self.region.samples() as usize * info.dtype.size());
                 self.read_plain(array, &plain, &layout.strides, &mut bytes, Wait::Yes)?;
-                Ok(Loaded::Brick(Arc::new(DecodedBrick { bytes, layout }), Had::Source))
+                Ok(Loaded::Brick(Arc::new(DecodedBrick { bytes: bytes.into(), layout }), Had::Source))
             }
         }
     }
@@ -256,7 +256,7 @@ pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<Decod
     }
     reader.counters().bricks_decoded.add(1);
     reader.counters().bytes_decoded.add(bytes.len() as u64);
-    Ok(DecodedBrick { bytes, layout: coded.layout })
+    Ok(DecodedBrick { bytes: bytes.into(), layout: coded.layout })
 }
 
 /// How many bytes of a coded brick there are to read.

@@ -1,5 +1,6 @@
 //! Copying boxes between differently ordered memory: the inner loops of every read.
 
+use super::transpose::Sheet;
 use crate::volume::{Dims, Element};
 
 /// One axis of a copy: how many steps, and how far each is in the source and in the target, in bytes.
@@ -13,7 +14,8 @@ pub struct Step {
     pub to: usize,
 }
 
-/// The loops of a copy, outermost first, for samples of `size` bytes.
+/// The loops of a copy, outermost first, for samples of `size` bytes. The source is gone through from its first byte to its
+/// last, in whatever order of axes the target has the samples.
 ///
 /// Axes of one step are left out and axes that continue one another on both sides are joined, so that the innermost run is
 /// as long as the data allow.
@@ -26,9 +28,12 @@ pub struct Loops {
 impl Loops {
     /// The loops over a box of `shape` whose neighbours are `from` and `to` bytes apart.
     pub fn new(shape: &Dims, from: &Dims, to: &Dims, size: usize) -> Self {
-        let mut steps: Vec<Step> = Vec::with_capacity(shape.len());
-        for axis in (0..shape.len()).filter(|a| shape[*a] != 1) {
-            let inner = Step { count: shape[axis] as usize, from: from[axis] as usize, to: to[axis] as usize };
+        let axes = (0..shape.len()).filter(|a| shape[*a] != 1);
+        let step = |a: usize| Step { count: shape[a] as usize, from: from[a] as usize, to: to[a] as usize };
+        let mut all: Vec<Step> = axes.map(step).collect();
+        all.sort_by_key(|step| std::cmp::Reverse(step.from));
+        let mut steps: Vec<Step> = Vec::with_capacity(all.len());
+        for inner in all {
             match steps.last_mut() {
                 Some(outer) if outer.from == inner.from * inner.count && outer.to == inner.to * inner.count => {
                     *outer = Step { count: outer.count * inner.count, ..inner };
@@ -69,6 +74,16 @@ impl Loops {
         }
     }
 
+    /// Where neighbours in the source are not neighbours in the target: the sheet that those of both make up, and the loops
+    /// around it.
+    fn sheet(&self) -> Option<(Sheet, Self)> {
+        let (row, outer) = self.steps.split_last()?;
+        let column = outer.iter().position(|step| step.to == self.size)?;
+        let loops = Self { steps: [&outer[..column], &outer[column + 1..]].concat(), size: self.size };
+        let Step { count, from, .. } = outer[column];
+        (row.from == self.size).then_some((Sheet { row: row.count, column: count, from, to: row.to }, loops))
+    }
+
     /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops.
     pub fn each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
         let steps = &self.steps[..outer];
@@ -93,11 +108,17 @@ impl Loops {
 
     /// Copies the box from `source` to `target`, which both begin at the box's first sample.
     pub fn copy(&self, source: &[u8], target: &mut [u8]) {
+        if let Some((sheet, loops)) = self.sheet() {
+            return loops.positions(loops.steps.len(), |from, to| {
+                sheet.copy(self.size, &source[from..], &mut target[to..]);
+            });
+        }
         let (run, outer) = self.run();
         // rows of a known length are copied without a call
         match run {
             1 => self.copy_runs::<1>(outer, source, target),
             2 => self.copy_runs::<2>(outer, source, target),
+            3 => self.copy_runs::<3>(outer, source, target),
             4 => self.copy_runs::<4>(outer, source, target),
             8 => self.copy_runs::<8>(outer, source, target),
             64 => self.copy_runs::<64>(outer, source, target),

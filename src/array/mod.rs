@@ -15,6 +15,10 @@ mod scan_tests;
 mod segments;
 mod setup;
 mod spans;
+mod transpose;
+mod turned;
+#[cfg(test)]
+mod turned_tests;
 mod work;
 
 use thiserror::Error;

@@ -15,7 +15,7 @@ use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{
-    ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
+    ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength, Turn,
 };
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
@@ -104,6 +104,33 @@ impl Mixed {
         let shape = self.info.shape();
         (0..shape.product().unwrap()).flat_map(|n| self.sample(&shape.index_of(n)).to_le_bytes()).collect()
     }
+
+    /// All samples with `axis` first, the others in their order.
+    pub fn whole_by(&self, axis: usize) -> Vec<u8> {
+        let mut shape = self.info.shape().to_vec();
+        let first = shape.remove(axis);
+        shape.insert(0, first);
+        let turned = Dims::from_slice(&shape).unwrap();
+        let sample = |n: u64| {
+            let mut index = turned.index_of(n).to_vec();
+            let first = index.remove(0);
+            index.insert(axis, first);
+            self.sample(&Dims::from_slice(&index).unwrap()).to_le_bytes()
+        };
+        (0..turned.product().unwrap()).flat_map(sample).collect()
+    }
+
+    /// Bytes are not at hand here and there.
+    pub fn slow(mut self) -> Self {
+        self.slow = true;
+        self
+    }
+
+    /// A brick that cannot be read.
+    pub fn broken(mut self, brick: u64) -> Self {
+        self.broken = Some(brick);
+        self
+    }
 }
 
 impl Array for Mixed {
@@ -190,10 +217,20 @@ pub fn read_with(
     samples: Range<u64>,
     scans: Option<&Arc<Scans>>,
 ) -> Result<Vec<u8>, ReadError> {
+    read_turned(reader, array, None, samples, scans)
+}
+
+pub fn read_turned(
+    reader: &Arc<Reader>,
+    array: &Arc<Mixed>,
+    turn: Option<Turn>,
+    samples: Range<u64>,
+    scans: Option<&Arc<Scans>>,
+) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read(
-        Request { array, samples, lane: Lane::new(0), scans: scans.cloned() },
+        Request { array, turn, samples, lane: Lane::new(0), scans: scans.cloned() },
         move |read: Result<Buffer, ReadError>| {
             done.send(read.map(|bytes| bytes.to_vec())).unwrap();
         },

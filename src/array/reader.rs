@@ -10,13 +10,14 @@ use super::fetch::{Frame, Piece, Target};
 use super::gate::Gate;
 use super::scan::Scans;
 use super::spans::boxes;
+use super::turned::Turned;
 use super::work::{Tally, Work};
 use crate::cache::BrickCache;
 use crate::counters::Counters;
 use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
-use crate::volume::{Dims, Region};
+use crate::volume::{Dims, Region, Turn};
 
 /// What every read shares.
 pub struct Reader {
@@ -32,7 +33,9 @@ pub struct Reader {
 pub struct Request {
     /// The array.
     pub array: Arc<dyn Array>,
-    /// The samples, by number; they lie within the array.
+    /// The order of its axes, if it is not the array's own.
+    pub turn: Option<Turn>,
+    /// The samples, by number in that order; they lie within the array.
     pub samples: Range<u64>,
     /// The lane of the pool that the work belongs to.
     pub lane: Lane,
@@ -56,9 +59,16 @@ impl Reader {
     /// Reads samples. `done` gets them in C order, little-endian: from within this call if that takes no waiting, else
     /// from a thread of the pool.
     pub fn read(self: &Arc<Self>, request: Request, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
-        let Request { array, samples, lane, scans } = request;
+        let Request { array, turn, samples, lane, scans } = request;
+        let array = match turn {
+            Some(turn) => Turned::shared(array, turn),
+            None => array,
+        };
+        let done = move |read: Result<Buffer, ReadError>| {
+            done(read.map_err(|e| ReadError { brick: turn.map_or(e.brick, |turn| turn.dims_back(&e.brick)), ..e }));
+        };
         let scan = scans.and_then(|scans| scans.note(array.info(), &samples));
-        let access = Access { reader: Arc::clone(self), array, lane, scan };
+        let access = Access { reader: Arc::clone(self), array, turn, lane, scan };
         self.board.settle(&self.cache);
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();

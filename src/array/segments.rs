@@ -131,7 +131,7 @@ fn cut(whole: &DecodedBrick, from: u64, until: u64, size: usize, buffers: &Arc<B
     let mut bytes = buffers.take(held.samples() as usize * size);
     let start = whole.layout.offset_of(&held.start) as usize;
     Loops::new(&held.shape, &whole.layout.strides, &strides, size).copy(&whole.bytes[start..], &mut bytes);
-    DecodedBrick { bytes, layout: Layout { held, first: 0, strides } }
+    DecodedBrick { bytes: bytes.into(), layout: Layout { held, first: 0, strides } }
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         let mut bytes = buffers.take(64 * 10);
         bytes.iter_mut().enumerate().for_each(|(n, b)| *b = (n / 10) as u8);
         let layout = Layout::c_order([64, 0].into(), [64, 10].into(), [120, 10].into(), 1);
-        (DecodedBrick { bytes, layout }, buffers)
+        (DecodedBrick { bytes: bytes.into(), layout }, buffers)
     }
 
     fn plane(at: u64) -> Region {

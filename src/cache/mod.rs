@@ -14,9 +14,17 @@ use crate::volume::{ArrayId, Layout};
 /// The samples of one brick, decoded.
 pub struct DecodedBrick {
     /// The bytes.
-    pub bytes: Buffer,
+    pub bytes: Arc<Buffer>,
     /// Where the samples stand in them.
     pub layout: Layout,
+}
+
+impl DecodedBrick {
+    /// The same bytes with another layout.
+    #[must_use]
+    pub fn seen(&self, layout: Layout) -> Self {
+        Self { bytes: Arc::clone(&self.bytes), layout }
+    }
 }
 
 /// Which brick of which array.
@@ -174,7 +182,7 @@ mod tests {
 
     fn brick(bytes: usize) -> Outcome {
         let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
-        Ok(Arc::new(DecodedBrick { bytes: Buffers::new(0).take(bytes), layout }))
+        Ok(Arc::new(DecodedBrick { bytes: Buffers::new(0).take(bytes).into(), layout }))
     }
 
     fn cache(bound: usize) -> BrickCache {

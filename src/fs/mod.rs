@@ -9,7 +9,6 @@ pub mod fuse;
 mod handles;
 mod ino;
 pub mod mountinfo;
-mod names;
 mod reports;
 mod spot;
 mod status;
@@ -277,8 +276,8 @@ impl Volfs {
         let (node, scans) = (open.node, Arc::clone(&open.scans));
         let part = file.part(offset, size);
         let samples = part.samples.clone();
-        let request =
-            Request { array: Arc::clone(file.array()), samples, lane: Lane::new(node.into()), scans: Some(scans) };
+        let (array, turn, lane) = (Arc::clone(file.array()), file.turn(), Lane::new(node.into()));
+        let request = Request { array, turn, samples, lane, scans: Some(scans) };
         let (file, buffers) = (file.clone(), Arc::clone(self.reader.buffers()));
         self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::names::{file_name, unique};
 use crate::catalog::OpenDataset;
+use crate::view::names::{LONGEST, file_name, unique};
 use crate::view::{Entry, Place, View, registry};
 
 /// The description of the dataset.
@@ -67,7 +67,7 @@ impl Tree {
                 next = next.saturating_add(view.nodes(Place { open, layer }));
                 views.push(next);
             }
-            Span { name: unique(file_name(&about.name), &mut taken), first, views }
+            Span { name: unique(file_name(&about.name, LONGEST), LONGEST, &mut taken), first, views }
         });
         Self { layers: layers.collect() }
     }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crate::format::Array;
 use crate::memory::{Buffer, Buffers};
-use crate::volume::{Arithmetic, Dtype, Scaling};
+use crate::volume::{Arithmetic, Dtype, Scaling, Turn};
 
-/// A header, and then the samples of an array in C order, little-endian.
+/// A header, and then the samples of an array in C order (of its axes as they are, or turned), little-endian.
 #[derive(Clone)]
 pub struct ArrayFile {
     header: Arc<[u8]>,
     array: Arc<dyn Array>,
+    /// The order of axes, if it is not the array's own.
+    turn: Option<Turn>,
     /// The samples are shown as float32 values.
     float: Option<Scaling>,
 }
@@ -31,19 +33,31 @@ impl ArrayFile {
     /// The stored samples behind `header`.
     #[must_use]
     pub fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
-        Self { header: header.into(), array, float: None }
+        Self { header: header.into(), array, turn: None, float: None }
+    }
+
+    /// The stored samples in another order of axes behind `header`.
+    #[must_use]
+    pub fn turned(header: Vec<u8>, array: Arc<dyn Array>, turn: Turn) -> Self {
+        Self { header: header.into(), array, turn: Some(turn), float: None }
     }
 
     /// The values of the samples as float32 behind `header`.
     #[must_use]
     pub fn as_float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
-        Self { header: header.into(), array, float: Some(scaling) }
+        Self { header: header.into(), array, turn: None, float: Some(scaling) }
     }
 
     /// The array.
     #[must_use]
     pub fn array(&self) -> &Arc<dyn Array> {
         &self.array
+    }
+
+    /// The order in which the file has the array's axes, if it is not their own.
+    #[must_use]
+    pub fn turn(&self) -> Option<Turn> {
+        self.turn
     }
 
     /// Bytes of the file.

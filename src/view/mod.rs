@@ -8,11 +8,13 @@ mod array_file;
 mod float;
 pub mod json;
 mod metaimage;
+pub mod names;
 pub mod npy;
 mod nrrd;
 mod placement;
 pub mod pretty;
 mod raw;
+mod turned;
 
 pub use array_file::{ArrayFile, Part};
 
@@ -25,7 +27,7 @@ use crate::volume::{ArrayInfo, Dims, Dtype};
 /// Every view, in the order of their nodes.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn View] {
-    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy]
+    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy, &turned::ByAxis]
 }
 
 /// One layer of an open dataset.

@@ -40,6 +40,16 @@ impl BrickGrid {
         Self { shape, origin, step, count }
     }
 
+    /// The same bricks with the axes in another order: at each place that which `axis` says, each axis once.
+    pub(super) fn with_axes(&self, axes: usize, axis: impl Fn(usize) -> usize) -> Self {
+        let pick = |dims: &Dims| Dims::from_fn(axes, |place| dims.get(axis(place)).copied().unwrap_or(1));
+        let mut origin = self.origin;
+        for (place, to) in origin.iter_mut().enumerate().take(axes) {
+            *to = self.origin[axis(place)];
+        }
+        Self { shape: pick(&self.shape), origin, step: pick(&self.step), count: pick(&self.count) }
+    }
+
     /// The array's shape.
     #[must_use]
     pub fn shape(&self) -> Dims {

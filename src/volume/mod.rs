@@ -10,6 +10,7 @@ mod grid;
 mod layout;
 mod region;
 mod survey;
+mod turn;
 
 pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
 pub use brick::{Brick, Coded, Element, Plain, StoredLength};
@@ -19,3 +20,4 @@ pub use grid::BrickGrid;
 pub use layout::Layout;
 pub use region::Region;
 pub use survey::{Corner, DatasetInfo, Geometry, Histogram, Statistics};
+pub use turn::Turn;

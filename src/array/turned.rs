@@ -1,0 +1,51 @@
+//! An array for who counts its axes in another order.
+
+use std::sync::Arc;
+
+use crate::format::{Array, Census, FormatError};
+use crate::source::{Source, Wait};
+use crate::volume::{ArrayInfo, Brick, Coded, Dims, Plain, Turn};
+
+/// An array with its axes in another order: the same bricks with other strides, so that whoever reads it goes the same way as
+/// with any other array.
+pub struct Turned {
+    array: Arc<dyn Array>,
+    turn: Turn,
+    info: ArrayInfo,
+}
+
+impl Turned {
+    /// `array` in the order of `turn`.
+    pub fn shared(array: Arc<dyn Array>, turn: Turn) -> Arc<dyn Array> {
+        let info = turn.bricks(array.info());
+        Arc::new(Self { array, turn, info })
+    }
+}
+
+impl Array for Turned {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        self.array.source()
+    }
+
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+        let turn = &self.turn;
+        Ok(match self.array.brick(&turn.dims_back(at), wait)? {
+            Brick::Constant(value) => Brick::Constant(value),
+            Brick::Plain(plain) => Brick::Plain(Plain { layout: turn.layout(&plain.layout), ..plain }),
+            Brick::Coded(coded) => Brick::Coded(Coded { layout: turn.layout(&coded.layout), ..coded }),
+        })
+    }
+
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        let coded = Coded { layout: self.turn.layout_back(&coded.layout), ..coded.clone() };
+        self.array.decode(&coded, stored, out)
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        self.array.census()
+    }
+}
