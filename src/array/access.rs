@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::board::Board;
-use super::fetch::decode;
 use super::reader::Reader;
 use super::scan::{Keep, Stream};
+use super::whole::{Way, Whole};
 use crate::cache::{BrickKey, DecodedBrick};
 use crate::format::{Array, FormatError};
 use crate::pool::Lane;
 use crate::source::Wait;
-use crate::volume::{Brick, Coded, Dims, Region, Turn};
+use crate::volume::{Dims, Region, Turn};
 
 /// One reader's access to the bricks of an array.
 #[derive(Clone)]
@@ -79,17 +79,17 @@ impl Access {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn decoded(&self, at: &Dims, coded: &Coded, region: &Region) -> Result<Arc<DecodedBrick>, FormatError> {
+    pub fn decoded(&self, at: &Dims, whole: &Whole, region: &Region) -> Result<Arc<DecodedBrick>, FormatError> {
         loop {
             let brick = match self.scan.as_ref().map(|scan| (scan, scan.keep())) {
-                Some((scan, Keep::Planes(planes))) => self.decoded_for(scan, planes, at, coded, region)?,
+                Some((scan, Keep::Planes(planes))) => self.decoded_for(scan, planes, at, whole, region)?,
                 _ => {
-                    let whole = || Ok(self.for_all(Arc::new(decode(&self.reader, &*self.array, coded)?)));
-                    self.seen(self.reader.cache().get_or_decode(self.key(at), true, whole)?)
+                    let load = || Ok(self.for_all(Arc::new(whole.load(self)?)));
+                    self.seen(self.reader.cache().get_or_decode(self.key(at), true, load)?)
                 }
             };
             // who has waited for another thread may have been given planes that are not the right ones
-            if brick.layout.held.contains(region) || !coded.layout.held.contains(region) {
+            if brick.layout.held.contains(region) || !whole.holds(region) {
                 return Ok(brick);
             }
         }
@@ -101,7 +101,7 @@ impl Access {
         scan: &Stream,
         planes: u64,
         at: &Dims,
-        coded: &Coded,
+        whole: &Whole,
         region: &Region,
     ) -> Result<Arc<DecodedBrick>, FormatError> {
         let (number, array) = (self.number(at), &*self.array);
@@ -112,7 +112,7 @@ impl Access {
             {
                 return Ok(self.for_all(chunk.brick));
             }
-            let brick = decode(&self.reader, array, coded)?;
+            let brick = whole.load(self)?;
             let (from, size) = (region.start[0], array.info().dtype.size());
             let planes = self.segment(scan, number, planes);
             let planes = self.reader.board().room(scan, array.info(), planes);
@@ -172,11 +172,12 @@ impl Access {
         if region.shape[0] == 0 {
             return;
         }
-        let Ok(Brick::Coded(coded)) = self.array.brick(at, Wait::Yes) else { return };
+        let Ok(brick) = self.array.brick(at, Wait::Yes) else { return };
+        let Way::Whole(whole) = Way::of(brick, self) else { return };
         let number = self.number(at);
         let there = self.reader.cache().peek(self.key(at)).is_some()
             || self.scan.as_ref().is_some_and(|scan| scan.segments.holds(number, &region));
-        if !there && self.decoded(at, &coded, &region).is_ok() {
+        if !there && self.decoded(at, &whole, &region).is_ok() {
             self.reader.counters().prefetched.add(1);
         }
     }

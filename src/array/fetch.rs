@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::access::Access;
 use super::gather::Loops;
-use super::reader::Reader;
+use super::whole::{WASTE, Way, in_order, wants_order};
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::source::{SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, Coded, Dims, Element, Layout, Plain, Region, StoredLength};
+use crate::volume::{ArrayInfo, Coded, Dims, Element, Layout, Plain, Region, StoredLength};
 
 /// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
 const GAP: usize = 4 << 10;
@@ -99,13 +99,13 @@ impl Piece {
     /// [`SourceError::WouldBlock`] if it does, and those of the format.
     pub fn try_copy(&self, access: &Access, target: &mut Target<'_>) -> Result<Had, FormatError> {
         let array = &*access.array;
-        match array.brick(&self.brick, Wait::No)? {
-            Brick::Coded(_) => match access.held(&self.brick, &self.region) {
+        match Way::of(array.brick(&self.brick, Wait::No)?, access) {
+            Way::Whole(_) => match access.held(&self.brick, &self.region) {
                 Some(brick) => self.copy_decoded(array, &brick, target),
                 None => Err(SourceError::WouldBlock.into()),
             },
-            Brick::Constant(value) => self.fill(array, &value, target),
-            Brick::Plain(plain) => {
+            Way::Constant(value) => self.fill(array, &value, target),
+            Way::Parts(plain) => {
                 let (to, at) = self.place(target);
                 self.read_plain(array, &plain, &to, &mut target.bytes[at..], Wait::No)?;
                 Ok(Had::Source)
@@ -120,10 +120,10 @@ impl Piece {
     pub fn load(&self, access: &Access) -> Result<Loaded, FormatError> {
         let array = &*access.array;
         let info = array.info();
-        match array.brick(&self.brick, Wait::Yes)? {
-            Brick::Constant(value) => Ok(Loaded::Constant(value)),
-            Brick::Coded(coded) => Ok(Loaded::Brick(access.decoded(&self.brick, &coded, &self.region)?, Had::Decoded)),
-            Brick::Plain(plain) => {
+        match Way::of(array.brick(&self.brick, Wait::Yes)?, access) {
+            Way::Constant(value) => Ok(Loaded::Constant(value)),
+            Way::Whole(whole) => Ok(Loaded::Brick(access.decoded(&self.brick, &whole, &self.region)?, Had::Decoded)),
+            Way::Parts(plain) => {
                 let strides = self.region.shape.strides(info.dtype.size() as u64);
                 let layout = Layout { held: self.region, first: 0, strides };
                 let mut bytes = access.reader.buffers().take(self.region.samples() as usize * info.dtype.size());
@@ -180,6 +180,10 @@ impl Piece {
         let inner = loops.inner(outer);
         let contiguous = inner.steps().iter().all(|s| s.from == s.to) && inner.span() == inner.useful();
         let span = inner.span();
+        // much reading for little is nothing for the threads that talk to the kernel
+        if wait == Wait::No && bytes_read(&loops) > AT_ONCE.max(WASTE * loops.useful()) {
+            return Err(SourceError::WouldBlock.into());
+        }
         let source = array.source();
         SCRATCH.with_borrow_mut(|scratch| {
             if !contiguous && scratch.len() < span {
@@ -208,7 +212,8 @@ pub enum Loaded {
     Brick(Arc<DecodedBrick>, Had),
 }
 
-fn absent() -> FormatError {
+/// The object of a brick is gone.
+pub fn absent() -> FormatError {
     FormatError::Damaged("the object that holds the brick is not there".into())
 }
 
@@ -227,11 +232,18 @@ fn outer_loops(loops: &Loops) -> usize {
     outer
 }
 
+/// Bytes that are read of a plain brick for a box of it.
+pub fn bytes_read(loops: &Loops) -> usize {
+    let outer = outer_loops(loops);
+    loops.steps()[..outer].iter().map(|step| step.count).product::<usize>() * loops.inner(outer).span()
+}
+
 /// Reads the stored bytes of a coded brick and decodes them.
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<DecodedBrick, FormatError> {
+pub fn decode(access: &Access, coded: &Coded) -> Result<DecodedBrick, FormatError> {
+    let (reader, array) = (&*access.reader, &*access.array);
     let length = stored_length(array, coded)?;
     let mut stored = reader.buffers().take(length);
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
@@ -240,23 +252,28 @@ pub fn decode(reader: &Reader, array: &dyn Array, coded: &Coded) -> Result<Decod
     array.source().unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
     let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
-    let bytes = reader.gate().pass(needed, || {
+    let (layout, size) = (coded.layout, array.info().dtype.size());
+    let order = wants_order(access, &layout);
+    let brick = reader.gate().pass(needed.saturating_add(if order { coded.decoded } else { 0 }), || {
         let mut bytes = reader.buffers().take(coded.decoded);
         if padded == 0 {
-            return array.decode(coded, &stored, &mut bytes).map(|()| bytes);
+            array.decode(coded, &stored, &mut bytes)?;
+        } else {
+            // padded only now: what waits at the gate takes no more memory than what it has read
+            let mut with_padding = reader.buffers().take(padded);
+            with_padding[..length].copy_from_slice(&stored);
+            with_padding[length..].fill(0);
+            array.decode(coded, &with_padding, &mut bytes)?;
         }
-        // padded only now: what waits at the gate takes no more memory than what it has read
-        let mut with_padding = reader.buffers().take(padded);
-        with_padding[..length].copy_from_slice(&stored);
-        with_padding[length..].fill(0);
-        array.decode(coded, &with_padding, &mut bytes).map(|()| bytes)
+        if layout.end(size).is_none_or(|end| end > bytes.len() as u64) {
+            return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
+        }
+        let brick = DecodedBrick { bytes: bytes.into(), layout };
+        Ok(if order { in_order(&brick, size, access) } else { brick })
     })?;
-    if coded.layout.end(array.info().dtype.size()).is_none_or(|end| end > bytes.len() as u64) {
-        return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
-    }
     reader.counters().bricks_decoded.add(1);
-    reader.counters().bytes_decoded.add(bytes.len() as u64);
-    Ok(DecodedBrick { bytes: bytes.into(), layout: coded.layout })
+    reader.counters().bytes_decoded.add(coded.decoded as u64);
+    Ok(brick)
 }
 
 /// How many bytes of a coded brick there are to read.
@@ -291,5 +308,8 @@ mod tests {
         assert_eq!(outer_loops(&Loops::new(&[64, 64, 64].into(), &brick, &array, 4)), 1);
         // a depth slice: 256 bytes between samples are read along
         assert_eq!(outer_loops(&Loops::new(&[1, 64, 1].into(), &brick, &array, 4)), 0);
+        // a whole depth slice, in an array that is as large as the brick: an inline at a time
+        let slice = Loops::new(&[64, 64, 1].into(), &brick, &[256, 4, 4].into(), 4);
+        assert_eq!((outer_loops(&slice), bytes_read(&slice)), (1, 64 * (63 * 256 + 4)));
     }
 }

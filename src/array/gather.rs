@@ -17,8 +17,8 @@ pub struct Step {
 /// The loops of a copy, outermost first, for samples of `size` bytes. The source is gone through from its first byte to its
 /// last, in whatever order of axes the target has the samples.
 ///
-/// Axes of one step are left out and axes that continue one another on both sides are joined, so that the innermost run is
-/// as long as the data allow.
+/// Axes of one step are left out, and axes of which one continues the other on both sides are joined where that makes a longer
+/// run: scattered rows and samples stay apart, so that whoever reads them from a file can do so in parts.
 #[derive(Clone, Debug)]
 pub struct Loops {
     steps: Vec<Step>,
@@ -35,7 +35,11 @@ impl Loops {
         let mut steps: Vec<Step> = Vec::with_capacity(all.len());
         for inner in all {
             match steps.last_mut() {
-                Some(outer) if outer.from == inner.from * inner.count && outer.to == inner.to * inner.count => {
+                Some(outer)
+                    if inner.from == inner.to
+                        && outer.from == inner.from * inner.count
+                        && outer.to == inner.to * inner.count =>
+                {
                     *outer = Step { count: outer.count * inner.count, ..inner };
                 }
                 _ => steps.push(inner),
@@ -173,7 +177,8 @@ mod tests {
         assert_eq!(Loops::new(&shape, &c, &c, 2).steps(), [Step { count: 512, from: 2, to: 2 }]);
         let wide = Dims::from([4, 1, 8, 32]).strides(2);
         let loops = Loops::new(&shape, &c, &wide, 2);
-        assert_eq!(loops.steps(), [Step { count: 32, from: 32, to: 64 }, Step { count: 16, from: 2, to: 2 }]);
+        let rows = [Step { count: 4, from: 256, to: 512 }, Step { count: 8, from: 32, to: 64 }];
+        assert_eq!(loops.steps(), [&rows[..], &[Step { count: 16, from: 2, to: 2 }]].concat());
         assert_eq!((loops.span(), loops.useful()), (1024, 1024));
     }
 

@@ -19,6 +19,7 @@ mod transpose;
 mod turned;
 #[cfg(test)]
 mod turned_tests;
+mod whole;
 mod work;
 
 use thiserror::Error;

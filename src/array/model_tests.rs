@@ -1,6 +1,7 @@
 //! The data path against a plain model: an array of mixed bricks over memory, read in random ranges.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -29,6 +30,7 @@ pub struct Mixed {
     /// Bytes at hand: an even page of 512 bytes is, an odd one is not.
     slow: bool,
     changed: Mutex<bool>,
+    bytes_read: AtomicU64,
 }
 
 const SIZE: usize = 2;
@@ -76,6 +78,7 @@ impl Mixed {
             broken: None,
             slow: false,
             changed: Mutex::new(false),
+            bytes_read: AtomicU64::new(0),
         };
         mixed.store();
         mixed
@@ -124,6 +127,11 @@ impl Mixed {
     pub fn slow(mut self) -> Self {
         self.slow = true;
         self
+    }
+
+    /// Bytes that were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
     }
 
     /// A brick that cannot be read.
@@ -188,6 +196,7 @@ impl Source for Mixed {
         if wait == Wait::No && self.slow && (offset / 512) % 2 == 1 {
             return Err(SourceError::WouldBlock);
         }
+        self.bytes_read.fetch_add(out.len() as u64, Ordering::Relaxed);
         let start = offset as usize;
         out.copy_from_slice(&self.object[start..start + out.len()]);
         Ok(true)

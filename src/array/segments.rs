@@ -123,7 +123,7 @@ impl Segments {
 }
 
 /// The planes `from .. until` of a brick, by themselves.
-fn cut(whole: &DecodedBrick, from: u64, until: u64, size: usize, buffers: &Arc<Buffers>) -> DecodedBrick {
+pub fn cut(whole: &DecodedBrick, from: u64, until: u64, size: usize, buffers: &Arc<Buffers>) -> DecodedBrick {
     let mut held = whole.layout.held;
     held.start[0] = from;
     held.shape[0] = until - from;

@@ -99,6 +99,22 @@ fn a_turned_scan_decodes_a_few_times_if_its_layer_does_not_fit() {
 }
 
 #[test]
+fn a_scan_across_scattered_planes_reads_plain_bricks_once() {
+    // a layer fits, and half a layer does
+    for (cache, most) in [(24 * BRICK, 1), (6 * BRICK, 3)] {
+        let counters: Arc<Counters> = Arc::default();
+        // a third of the bricks is constant, a third plain, and a third coded
+        let array = Arc::new(Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
+        let reader = reader_with(cache, &counters);
+        scan(&array, &reader, 2, 4096);
+        let (read, whole) = (array.bytes_read(), array.whole().len() as u64);
+        assert!(read < most * whole, "cache {cache}: {read} bytes of {whole}");
+        assert!(counters.bricks_decoded.get() <= most * BRICKS / 3, "plain bricks are decoded nowhere");
+        scan(&array, &reader, 0, 4096);
+    }
+}
+
+#[test]
 fn scans_in_all_directions_share_bricks_and_a_tiny_cache() {
     let counters: Arc<Counters> = Arc::default();
     let (array, layers) = coded();
