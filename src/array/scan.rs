@@ -132,6 +132,12 @@ impl Stream {
         self.way().next
     }
 
+    /// How many samples it has gone in order.
+    pub(super) fn gone(&self) -> u64 {
+        let way = self.way();
+        way.next - way.first
+    }
+
     /// Whether it goes on.
     pub(super) fn is_alive(&self) -> bool {
         self.way().last.elapsed() < STOPPED

@@ -101,15 +101,16 @@ fn a_turned_scan_decodes_a_few_times_if_its_layer_does_not_fit() {
 #[test]
 fn a_scan_across_scattered_planes_reads_plain_bricks_once() {
     // a layer fits, and half a layer does
-    for (cache, most) in [(24 * BRICK, 1), (6 * BRICK, 3)] {
+    for (cache, most, decodes) in [(24 * BRICK, 4, BRICKS / 3), (6 * BRICK, 6, BRICKS)] {
         let counters: Arc<Counters> = Arc::default();
         // a third of the bricks is constant, a third plain, and a third coded
         let array = Arc::new(Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
         let reader = reader_with(cache, &counters);
         scan(&array, &reader, 2, 4096);
         let (read, whole) = (array.bytes_read(), array.whole().len() as u64);
+        // the first planes are read in parts, until it is known that there will be more
         assert!(read < most * whole, "cache {cache}: {read} bytes of {whole}");
-        assert!(counters.bricks_decoded.get() <= most * BRICKS / 3, "plain bricks are decoded nowhere");
+        assert!(counters.bricks_decoded.get() <= decodes, "plain bricks are decoded nowhere");
         scan(&array, &reader, 0, 4096);
     }
 }

@@ -12,6 +12,8 @@ use crate::volume::{Brick, Coded, Dims, Element, Layout, Plain, Region};
 
 /// To read so many times the bytes that are wanted is a waste: who wants all planes of a plain brick then reads it as a whole.
 pub const WASTE: usize = 4;
+/// The kernel reads ahead of a reader by fewer bytes than this.
+const AHEAD: u64 = 512 << 10;
 /// No larger plain brick is read as a whole.
 const LARGEST: u64 = 8 << 20;
 /// Samples that lie together in fewer bytes than this are put in order once, and not looked for again for every plane.
@@ -70,10 +72,15 @@ impl Whole {
 
 /// Whether a scan had better have a plain brick as a whole.
 fn is_scattered(plain: &Plain, access: &Access) -> bool {
-    if access.turn.is_none() || access.scan.is_none() {
+    let (Some(_), Some(scan)) = (&access.turn, &access.scan) else { return false };
+    let (layout, info) = (&plain.layout, access.array.info());
+    let size = info.dtype.size();
+    // who wants a single plane has it faster without; the kernel reads ahead of it into the next
+    let of_plane = info.shape().strides(1)[0];
+    let ahead = (AHEAD / size as u64).min(of_plane.saturating_mul(4));
+    if scan.gone() < of_plane.saturating_mul(2).saturating_add(ahead) {
         return false;
     }
-    let (layout, size) = (&plain.layout, access.array.info().dtype.size());
     let mut plane = layout.held.shape;
     plane[0] = plane[0].min(1);
     let small = layout.end(size).is_some_and(|end| end - layout.first <= LARGEST);
