@@ -110,17 +110,11 @@ impl Mixed {
 
     /// All samples with `axis` first, the others in their order.
     pub fn whole_by(&self, axis: usize) -> Vec<u8> {
-        let mut shape = self.info.shape().to_vec();
-        let first = shape.remove(axis);
-        shape.insert(0, first);
-        let turned = Dims::from_slice(&shape).unwrap();
-        let sample = |n: u64| {
-            let mut index = turned.index_of(n).to_vec();
-            let first = index.remove(0);
-            index.insert(axis, first);
-            self.sample(&Dims::from_slice(&index).unwrap()).to_le_bytes()
-        };
-        (0..turned.product().unwrap()).flat_map(sample).collect()
+        let (whole, shape) = (self.whole(), self.info.shape());
+        let (count, inner) = (shape[axis] as usize, shape.strides(SIZE as u64)[axis] as usize);
+        let outer = whole.len() / (count * inner);
+        let slices = (0..count).flat_map(|n| (0..outer).map(move |o| (o * count + n) * inner));
+        slices.flat_map(|at| &whole[at..at + inner]).copied().collect()
     }
 
     /// Bytes are not at hand here and there.
