@@ -375,8 +375,12 @@ fn a_mount_that_is_dead_or_asleep_is_told_apart() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     signal(mount.pid(), Signal::SIGSTOP).unwrap();
-    let state = || fs::read_to_string(format!("/proc/{}/status", mount.pid())).unwrap();
-    wait_until("the daemon sleeps", || state().contains("T (stopped)"));
+    // a thread that still runs could take a request with it into its sleep, and who asked could then not even be killed
+    wait_until("all of the daemon sleeps", || {
+        let threads = fs::read_dir(format!("/proc/{}/task", mount.pid())).unwrap();
+        let state = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        threads.flatten().all(|thread| state(thread).contains("T (stopped)"))
+    });
     let asleep = run("stats", &[], mount.point());
     signal(mount.pid(), Signal::SIGCONT).unwrap();
     let line = one_line_of_failure(&asleep, 1);
