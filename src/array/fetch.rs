@@ -1,24 +1,15 @@
 //! The samples of one brick, whichever kind it is, copied to where they belong.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::access::Access;
 use super::gather::Loops;
-use super::whole::{WASTE, Way, in_order, wants_order};
+use super::plain::{PlainPieces, absent, read_piece};
+use super::whole::{Way, in_order, wants_order};
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::source::{SourceError, Wait};
-use crate::volume::{ArrayInfo, Coded, Dims, Element, Layout, Plain, Region, StoredLength};
-
-/// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
-const GAP: usize = 4 << 10;
-/// At most so many bytes of a plain brick are read at once.
-const AT_ONCE: usize = 256 << 10;
-
-thread_local! {
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
+use crate::volume::{ArrayInfo, Coded, Dims, Element, Layout, Region, StoredLength};
 
 /// Where the samples of a read go.
 pub struct Target<'a> {
@@ -78,6 +69,8 @@ pub enum Had {
     Decoded,
     /// Straight from the source: valid only if the source is unchanged.
     Source,
+    /// Not yet: it is in a plain brick, of which several are copied together.
+    Later,
 }
 
 impl Piece {
@@ -93,11 +86,16 @@ impl Piece {
         Ok(Loops::new(&self.region.shape, &layout.strides, to, array.info().dtype.size()))
     }
 
-    /// Copies the piece to `target` if that takes no waiting.
+    /// Copies the piece to `target` if that takes no waiting; that of a plain brick is added to `plains` for now.
     ///
     /// # Errors
     /// [`SourceError::WouldBlock`] if it does, and those of the format.
-    pub fn try_copy(&self, access: &Access, target: &mut Target<'_>) -> Result<Had, FormatError> {
+    pub fn try_copy(
+        &self,
+        access: &Access,
+        target: &mut Target<'_>,
+        plains: &mut PlainPieces,
+    ) -> Result<Had, FormatError> {
         let array = &*access.array;
         match Way::of(array.brick(&self.brick, Wait::No)?, access) {
             Way::Whole(_) => match access.held(&self.brick, &self.region) {
@@ -107,8 +105,8 @@ impl Piece {
             Way::Constant(value) => self.fill(array, &value, target),
             Way::Parts(plain) => {
                 let (to, at) = self.place(target);
-                self.read_plain(array, &plain, &to, &mut target.bytes[at..], Wait::No)?;
-                Ok(Had::Source)
+                plains.add(array, *self, plain, &to, at)?;
+                Ok(Had::Later)
             }
         }
     }
@@ -127,7 +125,7 @@ impl Piece {
                 let strides = self.region.shape.strides(info.dtype.size() as u64);
                 let layout = Layout { held: self.region, first: 0, strides };
                 let mut bytes = access.reader.buffers().take(self.region.samples() as usize * info.dtype.size());
-                self.read_plain(array, &plain, &layout.strides, &mut bytes, Wait::Yes)?;
+                read_piece(array, self, &plain, &layout.strides, &mut bytes)?;
                 Ok(Loaded::Brick(Arc::new(DecodedBrick { bytes: bytes.into(), layout }), Had::Source))
             }
         }
@@ -163,45 +161,6 @@ impl Piece {
         loops.copy(&brick.bytes[from..], &mut target.bytes[at..]);
         Ok(Had::Decoded)
     }
-
-    /// Reads only what is asked for, in as few calls as make sense, straight to `out` where the bytes are contiguous. `out`
-    /// begins at the piece's first sample and has neighbours `to` bytes apart.
-    fn read_plain(
-        &self,
-        array: &dyn Array,
-        plain: &Plain,
-        to: &Dims,
-        out: &mut [u8],
-        wait: Wait,
-    ) -> Result<(), FormatError> {
-        let loops = self.loops(array, &plain.layout, to)?;
-        let from = plain.offset + plain.layout.offset_of(&self.region.start);
-        let outer = outer_loops(&loops);
-        let inner = loops.inner(outer);
-        let contiguous = inner.steps().iter().all(|s| s.from == s.to) && inner.span() == inner.useful();
-        let span = inner.span();
-        // much reading for little is nothing for the threads that talk to the kernel
-        if wait == Wait::No && bytes_read(&loops) > AT_ONCE.max(WASTE * loops.useful()) {
-            return Err(SourceError::WouldBlock.into());
-        }
-        let source = array.source();
-        SCRATCH.with_borrow_mut(|scratch| {
-            if !contiguous && scratch.len() < span {
-                scratch.resize(span, 0);
-            }
-            loops.each(outer, |piece_from, piece_to| {
-                let out = &mut out[piece_to..];
-                let bytes = if contiguous { &mut out[..span] } else { &mut scratch[..span] };
-                if !source.read_at(&plain.object, from + piece_from as u64, bytes, wait)? {
-                    return Err(absent());
-                }
-                if !contiguous {
-                    inner.copy(&scratch[..span], out);
-                }
-                Ok(())
-            })
-        })
-    }
 }
 
 /// What [`Piece::load`] gives.
@@ -210,32 +169,6 @@ pub enum Loaded {
     Constant(Element),
     /// A brick in memory, or as much of it as is asked for, and how it was had.
     Brick(Arc<DecodedBrick>, Had),
-}
-
-/// The object of a brick is gone.
-pub fn absent() -> FormatError {
-    FormatError::Damaged("the object that holds the brick is not there".into())
-}
-
-/// How many of the outer loops of a plain brick get a read call for each of their positions; the rest is read at once.
-fn outer_loops(loops: &Loops) -> usize {
-    let steps = loops.steps();
-    let mut outer = steps.len();
-    while let Some(next) = outer.checked_sub(1) {
-        let within = loops.inner(outer).span();
-        let gap = steps[next].from.saturating_sub(within);
-        if gap > GAP || loops.inner(next).span() > AT_ONCE {
-            break;
-        }
-        outer = next;
-    }
-    outer
-}
-
-/// Bytes that are read of a plain brick for a box of it.
-pub fn bytes_read(loops: &Loops) -> usize {
-    let outer = outer_loops(loops);
-    loops.steps()[..outer].iter().map(|step| step.count).product::<usize>() * loops.inner(outer).span()
 }
 
 /// Reads the stored bytes of a coded brick and decodes them.
@@ -290,26 +223,4 @@ fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError>
         }
     };
     usize::try_from(length).map_err(|_| claimed(length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_gaps_are_read_along_and_large_ones_are_not() {
-        // one inline of a 64x64x64 float32 brick: one call for 16 KiB
-        let brick = Dims::from([64, 64, 64]).strides(4);
-        let array = Dims::from([512, 512, 512]).strides(4);
-        assert_eq!(outer_loops(&Loops::new(&[1, 64, 64].into(), &brick, &array, 4)), 0);
-        // one crossline: a call for each inline, since 16 KiB lie between
-        assert_eq!(outer_loops(&Loops::new(&[64, 1, 64].into(), &brick, &array, 4)), 1);
-        // a whole brick: four calls of 256 KiB would do, so the inlines are walked
-        assert_eq!(outer_loops(&Loops::new(&[64, 64, 64].into(), &brick, &array, 4)), 1);
-        // a depth slice: 256 bytes between samples are read along
-        assert_eq!(outer_loops(&Loops::new(&[1, 64, 1].into(), &brick, &array, 4)), 0);
-        // a whole depth slice, in an array that is as large as the brick: an inline at a time
-        let slice = Loops::new(&[64, 64, 1].into(), &brick, &[256, 4, 4].into(), 4);
-        assert_eq!((outer_loops(&slice), bytes_read(&slice)), (1, 64 * (63 * 256 + 4)));
-    }
 }

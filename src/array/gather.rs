@@ -69,7 +69,7 @@ impl Loops {
     }
 
     /// The innermost run that is contiguous on both sides: bytes, and how many outer loops are left.
-    fn run(&self) -> (usize, usize) {
+    pub fn run(&self) -> (usize, usize) {
         match self.steps.last() {
             Some(last) if last.from == self.size && last.to == self.size => {
                 (last.count * self.size, self.steps.len() - 1)
@@ -151,7 +151,8 @@ impl Loops {
         self.positions(outer, |_, to| value.fill(&mut target[to..to + run]));
     }
 
-    fn positions(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
+    /// Calls `visit` as [`Loops::each`] does.
+    pub fn positions(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
         // the innermost of the outer loops is a plain one; only the others need the odometer
         let Some((inner, rest)) = self.steps[..outer].split_last() else { return visit(0, 0) };
         let walked = self.each::<()>(rest.len(), |from, to| {

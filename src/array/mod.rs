@@ -8,6 +8,7 @@ mod gate;
 mod gather;
 #[cfg(test)]
 mod model_tests;
+mod plain;
 mod reader;
 mod scan;
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::ReadError;
 use super::access::Access;
 use super::board::Board;
-use super::fetch::{Frame, Piece, Target};
+use super::fetch::{Frame, Had, Piece, Target};
 use super::gate::Gate;
+use super::plain::{Failed, PlainPieces};
 use super::scan::Scans;
 use super::spans::boxes;
 use super::turned::Turned;
@@ -77,10 +78,11 @@ impl Reader {
         let mut target = Target { bytes: &mut out, frame };
         let mut at_hand = true;
         let mut pending = Vec::new();
+        let mut plains = PlainPieces::default();
         let mut tally = Tally::default();
         for piece in pieces(array, samples.clone()) {
             // after the first piece that takes waiting the others are not tried: what they cost here is time of the kernel's
-            let outcome = if at_hand { piece.try_copy(&access, &mut target) } else { Err(would_block()) };
+            let outcome = if at_hand { piece.try_copy(&access, &mut target, &mut plains) } else { Err(would_block()) };
             match outcome {
                 Ok(had) => tally.add(had),
                 Err(e) if e.would_block() => {
@@ -88,6 +90,19 @@ impl Reader {
                     pending.push(piece);
                 }
                 Err(cause) => return done(Err(ReadError { brick: piece.brick, cause })),
+            }
+        }
+        if !plains.is_empty() {
+            match plains.copy(array, target.bytes) {
+                Ok(()) => tally.add(Had::Source),
+                Err(Failed { number, cause }) if cause.would_block() => {
+                    tally.add(Had::Source);
+                    pending.extend(plains.pieces_from(number));
+                }
+                Err(Failed { number, cause }) => {
+                    let brick = plains.piece(number).map_or_else(|| Dims::filled(1, 0), |piece| piece.brick);
+                    return done(Err(ReadError { brick, cause }));
+                }
             }
         }
         let ahead = (access.scan.is_some() && (tally.decoded || !pending.is_empty())).then(|| access.clone());

@@ -1,8 +1,9 @@
 //! Which bricks are had as a whole, and how they are had.
 
 use super::access::Access;
-use super::fetch::{absent, bytes_read, decode};
+use super::fetch::decode;
 use super::gather::Loops;
+use super::plain::{absent, bytes_read};
 use super::scan::Keep;
 use super::segments::cut;
 use crate::cache::DecodedBrick;

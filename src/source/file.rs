@@ -4,12 +4,11 @@ use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::pread::fill;
-use super::{Source, SourceError, Wait};
+use super::{OpenFile, Source, SourceError, WHOLE, Wait};
 use crate::counters::Counters;
 
 /// What tells one version of a file from another.
@@ -58,12 +57,9 @@ pub fn time(seconds: i64, nanoseconds: i64) -> SystemTime {
     base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
 }
 
-/// One local file, read with `pread`: a file that is cut short under us is then an error, not a fault.
+/// One local file. That it is cut short under us is an error, not a fault.
 pub struct LocalFile {
-    path: PathBuf,
-    file: File,
-    stamp: FileStamp,
-    counters: Arc<Counters>,
+    open: Arc<OpenFile>,
 }
 
 impl LocalFile {
@@ -78,57 +74,43 @@ impl LocalFile {
         if !metadata.is_file() {
             return Err(failed(&io::Error::other("not a regular file")));
         }
-        Ok(Self { path: path.to_owned(), file, stamp: FileStamp::of(&metadata), counters })
+        Ok(Self { open: OpenFile::new((WHOLE, path.to_owned()), (file, &metadata), Arc::default(), counters) })
     }
 
     /// The version of the file that this source reads.
     #[must_use]
     pub fn stamp(&self) -> FileStamp {
-        self.stamp
-    }
-
-    fn failed(&self, error: &io::Error) -> SourceError {
-        SourceError::io(format!("cannot read {}", self.path.display()), error)
+        self.open.stamp
     }
 }
 
 impl Source for LocalFile {
     fn len(&self, _object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(Some(self.stamp.size))
+        Ok(Some(self.open.stamp.size))
     }
 
     fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let length = out.len() as u64;
-        if offset.checked_add(length).is_none_or(|end| end > self.stamp.size) {
-            return Err(SourceError::TooShort { offset, length, size: self.stamp.size });
-        }
-        match fill(&self.file, offset, out, wait) {
-            Ok(true) => {
-                self.counters.source_bytes.add(length);
-                Ok(true)
+        match self.open.read_at(offset, out, wait) {
+            Err(SourceError::Changed) => {
+                Err(SourceError::TooShort { offset, length: out.len() as u64, size: self.open.size_now() })
             }
-            Ok(false) => Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                let size = self.file.metadata().map_or(0, |m| m.size());
-                Err(SourceError::TooShort { offset, length, size })
-            }
-            Err(e) => Err(self.failed(&e)),
+            read => read.map(|()| true),
         }
     }
 
+    fn hold(&self, _object: &str, _: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        Ok(Some(Arc::clone(&self.open)))
+    }
+
     fn unchanged(&self) -> Result<(), SourceError> {
-        let now = self.file.metadata().map_err(|e| self.failed(&e))?;
-        // a file that has no name any more was replaced or removed
-        if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {
-            return Err(SourceError::Changed);
-        }
-        Ok(())
+        self.open.check()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::PathBuf;
 
     use super::*;
 

@@ -4,25 +4,22 @@
 //! together. A file that is not there is known not to be there for about a second. A file that is not what it was makes the whole
 //! folder count as changed, for ever: what was read of it before must not be mixed with what would be read now.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fgetxattr, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use super::open_files::{Key, OpenFile, OpenFiles};
-use super::pread::fill;
-use super::{FileStamp, Links, Source, SourceError, Wait};
+use super::open_files::{Key, OpenFiles};
+use super::{FileStamp, Links, OpenFile, Source, SourceError, Wait};
 use crate::counters::Counters;
 
-/// Longer attributes are nothing that a format asks for.
-const LONGEST_TAG: usize = 4096;
 /// Files and holes in use last at which [`Folder::is_changed`] looks again.
 const LOOKED_AT: usize = 128;
 
@@ -111,7 +108,7 @@ impl Folders {
             return Err(NoFolder::NotAFolder);
         }
         let (id, stamp) = (NEXT.fetch_add(1, Ordering::Relaxed), FileStamp::of(&metadata));
-        Ok(Arc::new(LocalFolder { id, root, stamp, shared: Arc::clone(self), changed: AtomicBool::new(false) }))
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared: Arc::clone(self), changed: Arc::default() }))
     }
 }
 
@@ -122,7 +119,7 @@ pub struct LocalFolder {
     root: PathBuf,
     stamp: FileStamp,
     shared: Arc<Folders>,
-    changed: AtomicBool,
+    changed: Arc<AtomicBool>,
 }
 
 impl LocalFolder {
@@ -156,20 +153,21 @@ impl LocalFolder {
             return Err(SourceError::WouldBlock);
         }
         let opened = self.open(name).map_err(|e| self.failed("open", name, &e))?;
-        if !files.is_as_before(key, opened.as_ref().map(|(_, stamp)| stamp)) {
+        if !files.is_as_before(key, opened.as_ref().map(|(_, m)| FileStamp::of(m)).as_ref()) {
             return Err(self.has_changed());
         }
-        let Some((file, stamp)) = opened else {
+        let Some((file, metadata)) = opened else {
             files.keep_missing(key, name);
             return Ok(None);
         };
-        let file = Arc::new(OpenFile { name: name.into(), file, stamp });
+        let (changed, counters) = (Arc::clone(&self.changed), Arc::clone(&self.shared.counters));
+        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), changed, counters);
         files.keep(key, &file);
         Ok(Some(file))
     }
 
     /// Opens a file; that there is none is an answer. That a link leads nowhere is not: then there is data, somewhere.
-    fn open(&self, name: &str) -> io::Result<Option<(File, FileStamp)>> {
+    fn open(&self, name: &str) -> io::Result<Option<(File, Metadata)>> {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
         }
@@ -187,7 +185,7 @@ impl LocalFolder {
         };
         let metadata = file.metadata()?;
         match metadata.is_file() {
-            true => Ok(Some((file, FileStamp::of(&metadata)))),
+            true => Ok(Some((file, metadata))),
             false => Err(io::Error::other("not a regular file")),
         }
     }
@@ -215,34 +213,20 @@ impl Source for LocalFolder {
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let Some(open) = self.file(object, wait)? else { return Ok(false) };
-        let (length, size) = (out.len() as u64, open.stamp.size);
-        if offset.checked_add(length).is_none_or(|end| end > size) {
-            return Err(SourceError::TooShort { offset, length, size });
-        }
-        match fill(&open.file, offset, out, wait) {
-            Ok(true) => self.shared.counters.source_bytes.add(length),
-            Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.has_changed()),
-            Err(e) => return Err(self.failed("read", object, &e)),
-        }
+        let Some(file) = self.file(object, wait)? else { return Ok(false) };
+        file.read_at(offset, out, wait)?;
         // here and not in `unchanged`, which does not know which files matter
-        let now = open.file.metadata().map_err(|e| self.failed("look at", object, &e))?;
-        if FileStamp::of(&now) != open.stamp || now.nlink() == 0 {
-            return Err(self.has_changed());
-        }
+        file.check()?;
         Ok(true)
     }
 
     /// An extended attribute of the file.
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        let Some(open) = self.file(object, Wait::Yes)? else { return Ok(None) };
-        let mut value = [0; LONGEST_TAG];
-        match fgetxattr(&open.file, format!("user.{name}"), &mut value) {
-            Ok(length) => Ok(value.get(..length).map(<[u8]>::to_vec)),
-            Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
-            Err(e) => Err(self.failed("read an attribute of", object, &e.into())),
-        }
+        self.file(object, Wait::Yes)?.map_or(Ok(None), |open| open.tag(name))
+    }
+
+    fn hold(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.file(object, wait)
     }
 
     fn unchanged(&self) -> Result<(), SourceError> {

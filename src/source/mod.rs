@@ -7,10 +7,14 @@ mod file;
 mod folder;
 mod index;
 mod links;
+mod open_file;
 mod open_files;
 mod pread;
+mod window;
+mod windows;
 
 use std::io;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -18,6 +22,8 @@ pub use file::{FileStamp, LocalFile, time};
 pub use folder::{EntryKind, Folder, Folders, LocalFolder, NoFolder};
 pub use index::{Index, IndexCache, PartKey};
 pub use links::Links;
+pub use open_file::OpenFile;
+pub use windows::{Mapped, Moment};
 
 /// The name of the one object of a dataset that is a single file.
 pub const WHOLE: &str = "";
@@ -51,6 +57,16 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
     fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        Ok(None)
+    }
+
+    /// The file that an object is, held for several reads in a row; `None` where [`Source::read_at`] is the only way to it, also
+    /// since it is not there.
+    ///
+    /// # Errors
+    /// Those of [`Source::read_at`].
+    fn hold(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        let _ = (object, wait);
         Ok(None)
     }
 

@@ -1,14 +1,13 @@
 //! What all folders of the source share: a bounded number of open files, and what is known of files that were looked at.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use super::FileStamp;
+use super::{FileStamp, OpenFile};
 
 /// Files open at a time, all folders together.
 const OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
@@ -23,13 +22,6 @@ const KNOWN: usize = 1 << 16;
 
 /// An object of a folder: the folder's number, and the hash of a name.
 pub(super) type Key = (u64, u64);
-
-/// A file, and what it was when it was opened.
-pub(super) struct OpenFile {
-    pub name: Box<str>,
-    pub file: File,
-    pub stamp: FileStamp,
-}
 
 /// See the module.
 pub(super) struct OpenFiles {

@@ -1,5 +1,9 @@
 //! What a format says of one brick.
 
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use super::Layout;
 
 /// Where the samples of one brick are to be had. Three kinds, since they cost so differently.
@@ -14,11 +18,41 @@ pub enum Brick {
     Coded(Coded),
 }
 
+/// The name of an object of a source. Cheap to clone: there is one for each brick of a read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectName(Option<Arc<str>>);
+
+impl Deref for ObjectName {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl From<&str> for ObjectName {
+    fn from(name: &str) -> Self {
+        Self((!name.is_empty()).then(|| name.into()))
+    }
+}
+
+impl From<String> for ObjectName {
+    fn from(name: String) -> Self {
+        name.as_str().into()
+    }
+}
+
 /// A brick whose stored bytes are its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plain {
     /// The object of the source, empty for a dataset that is one file.
-    pub object: Box<str>,
+    pub object: ObjectName,
     /// Where the brick's bytes begin in the object.
     pub offset: u64,
     /// Where the samples stand, from `offset`.
@@ -29,7 +63,7 @@ pub struct Plain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coded {
     /// The object of the source, empty for a dataset that is one file.
-    pub object: Box<str>,
+    pub object: ObjectName,
     /// Where the stored bytes begin in the object.
     pub offset: u64,
     /// How many stored bytes to read; for formats that do not say, no fewer than the brick has.

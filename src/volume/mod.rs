@@ -13,7 +13,7 @@ mod survey;
 mod turn;
 
 pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
-pub use brick::{Brick, Coded, Element, Plain, StoredLength};
+pub use brick::{Brick, Coded, Element, ObjectName, Plain, StoredLength};
 pub use dims::{Dims, MAX_AXES};
 pub use dtype::Dtype;
 pub use grid::BrickGrid;

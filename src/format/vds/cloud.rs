@@ -12,6 +12,7 @@ use super::record::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
 use super::tags::Tags;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
+use crate::volume::ObjectName;
 
 /// The object with the description.
 pub(super) const LAYOUT: &str = "VolumeDataLayout";
@@ -156,7 +157,7 @@ struct Known {
 }
 
 impl CloudTable {
-    fn object(&self, chunk: u64) -> Box<str> {
+    fn object(&self, chunk: u64) -> ObjectName {
         format!("{}/{chunk}", self.layer).into()
     }
 

@@ -2,6 +2,7 @@
 
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
+use crate::volume::ObjectName;
 
 /// How the chunks of a layer are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl Metadata {
 pub(super) struct Record {
     pub metadata: Metadata,
     /// The object that its bytes are in.
-    pub object: Box<str>,
+    pub object: ObjectName,
     /// Where they begin.
     pub offset: u64,
     /// How many there are; `None`: to the end of the object.

@@ -101,12 +101,12 @@ impl Array for WkwArray {
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
         let block = self.block(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
         let (cube, number) = self.cube(block);
-        let object = || cube.object().into();
-        Ok(match self.cubes.block(cube, number, wait)? {
+        let (place, object) = self.cubes.block(cube, number, wait)?;
+        Ok(match place {
             Block::Zero => Brick::Constant(Element::zero(self.info.dtype.size())),
-            Block::Raw(offset) => Brick::Plain(Plain { object: object(), offset, layout: self.layout(block) }),
+            Block::Raw(offset) => Brick::Plain(Plain { object, offset, layout: self.layout(block) }),
             Block::Lz4(offset, length) => Brick::Coded(Coded {
-                object: object(),
+                object,
                 offset,
                 length: StoredLength::Bytes(length),
                 padding: 0,

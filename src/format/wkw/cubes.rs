@@ -10,6 +10,7 @@ use super::header::{BYTES, BlockType, Header};
 use crate::codec::lz4;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::volume::ObjectName;
 
 /// Bytes of the jump table that are read at once.
 const PAGE: u64 = 16 << 10;
@@ -58,6 +59,8 @@ pub(super) struct Cubes {
 
 /// What was read of one cube: its header, and a page of its jump table.
 struct Page {
+    /// The cube's name.
+    name: ObjectName,
     blocks: BlockType,
     data_offset: u64,
     /// Bytes of the cube.
@@ -75,15 +78,16 @@ impl Cubes {
     }
 
     /// Where block `number` of a cube is.
-    pub(super) fn block(&self, cube: Cube, number: u64, wait: Wait) -> Result<Block, FormatError> {
+    pub(super) fn block(&self, cube: Cube, number: u64, wait: Wait) -> Result<(Block, ObjectName), FormatError> {
         let place = |page: u64| (number / (PAGE / 8) + page, number % (PAGE / 8));
         let (at, within) = place(0);
-        let Some(page) = self.page(cube, at, wait)? else { return Ok(Block::Zero) };
+        let Some(page) = self.page(cube, at, wait)? else { return Ok((Block::Zero, ObjectName::default())) };
         let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
         if page.blocks == BlockType::Raw {
             let begin = number.checked_mul(bytes).and_then(|before| before.checked_add(page.data_offset));
             let begin = begin.filter(|begin| begin.checked_add(bytes).is_some_and(|end| end <= page.size));
-            return begin.map(Block::Raw).ok_or_else(|| damaged("it lies beyond the end of the file"));
+            let block = begin.map(|begin| (Block::Raw(begin), page.name.clone()));
+            return block.ok_or_else(|| damaged("it lies beyond the end of the file"));
         }
         let begin = page.boundary(within);
         let end = match page.boundary(within + 1) {
@@ -100,9 +104,9 @@ impl Cubes {
             return Err(damaged(&format!("{bytes} bytes cannot be compressed to {length}")));
         }
         if self.is_zero(cube, &page, within, (begin, length), wait)? {
-            return Ok(Block::Zero);
+            return Ok((Block::Zero, ObjectName::default()));
         }
-        Ok(Block::Lz4(begin, length))
+        Ok((Block::Lz4(begin, length), page.name.clone()))
     }
 
     /// Whether a block is the usual compressed block of zeros (section 4): most blocks of a cube with little in it are.
@@ -179,7 +183,7 @@ impl Cubes {
             }
         }
         let verdicts = (0..boundaries.len().div_ceil(8 * 32)).map(|_| AtomicU64::new(0)).collect();
-        Ok(Some(Page { blocks, data_offset, size, boundaries, verdicts }))
+        Ok(Some(Page { name: object.into(), blocks, data_offset, size, boundaries, verdicts }))
     }
 }
 
