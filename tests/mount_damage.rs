@@ -155,6 +155,58 @@ fn truncating_under_load_does_no_harm() {
     assert!(comes_true(SOON, || read().is_ok_and(|found| found == samples)));
 }
 
+/// What is read again and again, and is in memory, the mount copies from where the kernel holds it. A file that is cut short just
+/// then is the end of a process that does not expect it.
+#[test]
+fn a_source_that_is_cut_short_under_a_map_gives_errors_and_no_crash() {
+    for name in ["v3_float32.zgy", "v3_int8.zgy"] {
+        let source = source_with(&[name, "v3_int16.zgy"]);
+        let path = source.path().join(name);
+        let Some(mount) = Mount::with(source.path(), &["--direct-io"]) else { return };
+        let samples = fixture(name).samples(0).unwrap();
+        let file = File::open(mount.data(name, "lod0.raw")).unwrap();
+        let maps = || fs::read_to_string(format!("/proc/{}/maps", mount.pid())).unwrap();
+        for _ in 0..20 {
+            assert!(read_at(&file, 0, samples.len()).unwrap() == samples);
+        }
+        // a file system that is not known to be local is never mapped: then there is nothing to be tested here
+        let is_mapped = maps().contains(path.to_str().unwrap());
+        let cut = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                let (file, samples, cut) = (&file, &samples, &cut);
+                scope.spawn(move || {
+                    let mut failures = 0;
+                    while failures < 50 {
+                        let was_cut = cut.load(Ordering::SeqCst);
+                        let (offset, length) = (part * samples.len() / 4, samples.len() / 4);
+                        match read_at(file, offset as u64, length) {
+                            Ok(found) => {
+                                assert!(found == samples[offset..offset + length], "wrong samples");
+                                assert!(!was_cut, "samples of a file that is not what it was");
+                            }
+                            Err(error) => {
+                                assert!(is_eio(&error), "{name}: {error}");
+                                failures += 1;
+                            }
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+            cut.store(true, Ordering::SeqCst);
+        });
+        assert!(process_lives(mount.pid()), "{name}, mapped: {is_mapped}");
+        let good = fixture("v3_int16.zgy");
+        assert!(fs::read(mount.data(&good.name, "lod0.raw")).unwrap() == good.samples(0).unwrap());
+        drop(file);
+        fs::remove_file(&path).unwrap();
+        let is_gone = || File::open(mount.data(name, "lod0.raw")).is_err() && !maps().contains(path.to_str().unwrap());
+        assert!(comes_true(SOON, is_gone), "{name}: a file that is gone is still mapped");
+    }
+}
+
 /// Two files of one size and shape, but of other samples.
 fn two_of_one_size() -> (Vec<u8>, Vec<u8>, Vec<u8>, Vec<u8>) {
     let file = fs::read(test_data("zgy/v3_int16.zgy")).unwrap();

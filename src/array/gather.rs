@@ -125,6 +125,8 @@ impl Loops {
             3 => self.copy_runs::<3>(outer, source, target),
             4 => self.copy_runs::<4>(outer, source, target),
             8 => self.copy_runs::<8>(outer, source, target),
+            16 => self.copy_runs::<16>(outer, source, target),
+            32 => self.copy_runs::<32>(outer, source, target),
             64 => self.copy_runs::<64>(outer, source, target),
             128 => self.copy_runs::<128>(outer, source, target),
             256 => self.copy_runs::<256>(outer, source, target),

@@ -73,7 +73,7 @@ impl Reader {
         self.board.settle(&self.cache);
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();
-        let mut out = self.buffers.take(bytes);
+        let mut out = self.buffers.take_reply(bytes);
         let frame = Frame::of_range(array.info(), samples.start);
         let mut target = Target { bytes: &mut out, frame };
         let mut at_hand = true;

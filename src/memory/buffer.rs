@@ -6,19 +6,24 @@
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use memmap2::MmapMut;
+use memmap2::{Advice, MmapMut};
+
+use super::slab::{SLOT, Slab, Slot};
 
 /// Smaller buffers than this come from the allocator.
 const MAPPED: usize = 128 << 10;
 const PAGE: usize = 4096;
+/// Bytes of a huge page, on most machines.
+const HUGE: usize = 2 << 20;
 
 /// A place where buffers wait to be used again.
 #[derive(Default)]
 pub struct Buffers {
     idle: Mutex<Idle>,
     bound: usize,
+    slab: OnceLock<Option<Arc<Slab>>>,
 }
 
 /// Memory that waits, by size.
@@ -77,7 +82,7 @@ impl Buffers {
     /// Keeps at most `bound` bytes of buffers that nobody uses.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
-        Arc::new(Self { idle: Mutex::default(), bound })
+        Arc::new(Self { idle: Mutex::default(), bound, slab: OnceLock::new() })
     }
 
     /// A buffer of `len` bytes. Its content is arbitrary (zeros, or what an earlier user left).
@@ -89,8 +94,18 @@ impl Buffers {
         Buffer { memory, len, home: Arc::clone(self) }
     }
 
+    /// Like [`Buffers::take`], for bytes that go to the kernel at once: a few of those at a time are in huge pages.
+    #[must_use]
+    pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
+        let slab = || self.slab.get_or_init(Slab::new).as_ref()?.take();
+        match (MAPPED..=SLOT).contains(&len).then(slab).flatten() {
+            Some(slot) => Buffer { memory: Memory::Slot(slot), len, home: Arc::clone(self) },
+            None => self.take(len),
+        }
+    }
+
     fn give_back(&self, memory: Memory) {
-        if memory.size() >= PAGE {
+        if memory.size() >= PAGE && !matches!(memory, Memory::Slot(_)) {
             let dropped = self.idle().put(memory, self.bound);
             drop(dropped); // unmapping takes its time: not under the lock
         }
@@ -104,6 +119,7 @@ impl Buffers {
 enum Memory {
     Heap(Box<[u8]>),
     Map(MmapMut),
+    Slot(Slot),
 }
 
 impl Memory {
@@ -113,13 +129,19 @@ impl Memory {
 
     fn mapped(size: usize) -> Self {
         // if the kernel has no more maps to give, the allocator knows what to do
-        MmapMut::map_anon(size).map_or_else(|_| Self::heap(size), Self::Map)
+        let Ok(map) = MmapMut::map_anon(size) else { return Self::heap(size) };
+        if size.is_multiple_of(HUGE) {
+            // better to have; smaller ones would leave part of their last huge page unused
+            let _ = map.advise(Advice::HugePage);
+        }
+        Self::Map(map)
     }
 
     fn size(&self) -> usize {
         match self {
             Self::Heap(bytes) => bytes.len(),
             Self::Map(map) => map.len(),
+            Self::Slot(slot) => slot.len(),
         }
     }
 }
@@ -157,6 +179,7 @@ impl Deref for Buffer {
         let bytes: &[u8] = match &self.memory {
             Memory::Heap(bytes) => bytes,
             Memory::Map(map) => map,
+            Memory::Slot(slot) => slot,
         };
         &bytes[..self.len]
     }
@@ -167,6 +190,7 @@ impl DerefMut for Buffer {
         let bytes: &mut [u8] = match &mut self.memory {
             Memory::Heap(bytes) => bytes,
             Memory::Map(map) => map,
+            Memory::Slot(slot) => slot,
         };
         &mut bytes[..self.len]
     }
@@ -195,6 +219,22 @@ mod tests {
         assert_eq!((again.as_ptr(), again.len(), again.weight()), (at, (600 << 10) - 7, 600 << 10));
         drop(buffers.take(2 << 20));
         assert_eq!(idle(&buffers), 0);
+    }
+
+    #[test]
+    fn replies_share_huge_pages_and_never_wait() {
+        let buffers = Buffers::new(1 << 20);
+        let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20)).collect();
+        for (n, reply) in replies.iter_mut().enumerate() {
+            reply.fill(n as u8);
+        }
+        assert!(
+            replies.iter().enumerate().all(|(n, reply)| reply.len() == 1 << 20 && reply.iter().all(|b| *b == n as u8))
+        );
+        let first = replies[0].as_ptr();
+        drop(replies);
+        assert_eq!(buffers.take_reply(200 << 10).as_ptr(), first);
+        assert_ne!(buffers.take(1 << 20).as_ptr(), first, "what may be kept for long is no reply");
     }
 
     #[test]

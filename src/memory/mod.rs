@@ -2,6 +2,7 @@
 
 mod allocator;
 mod buffer;
+mod slab;
 mod weighted;
 
 pub use allocator::be_modest;

@@ -106,7 +106,7 @@ impl ArrayFile {
             shown.truncate(part.bytes.end);
             return shown;
         }
-        let mut out = buffers.take(part.header.len() + part.bytes.len());
+        let mut out = buffers.take_reply(part.header.len() + part.bytes.len());
         let (header, body) = out.split_at_mut(part.header.len());
         header.copy_from_slice(&self.header[part.header.clone()]);
         body.copy_from_slice(&shown[part.bytes.clone()]);
@@ -116,7 +116,7 @@ impl ArrayFile {
 
 /// Values of stored samples.
 fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffers>) -> Buffer {
-    let mut out = buffers.take(stored.len() / dtype.size() * size_of::<f32>());
+    let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>());
     match dtype {
         Dtype::Int8 => convert(stored, &mut out, scaling, |b: [u8; 1]| i8::from_le_bytes(b).into()),
         Dtype::UInt8 => convert(stored, &mut out, scaling, |b: [u8; 1]| b[0].into()),
