@@ -87,6 +87,7 @@ impl Piece {
     }
 
     /// Copies the piece to `target` if that takes no waiting; that of a plain brick is added to `plains` for now.
+    /// `beside_decoded`: a piece before it was of a decoded brick.
     ///
     /// # Errors
     /// [`SourceError::WouldBlock`] if it does, and those of the format.
@@ -95,8 +96,13 @@ impl Piece {
         access: &Access,
         target: &mut Target<'_>,
         plains: &mut PlainPieces,
+        beside_decoded: bool,
     ) -> Result<Had, FormatError> {
         let array = &*access.array;
+        // beside a decoded brick is mostly another: if it is held, where it is stored does not matter
+        if beside_decoded && let Some(brick) = access.held(&self.brick, &self.region) {
+            return self.copy_decoded(array, &brick, target);
+        }
         match Way::of(array.brick(&self.brick, Wait::No)?, access) {
             Way::Whole(_) => match access.held(&self.brick, &self.region) {
                 Some(brick) => self.copy_decoded(array, &brick, target),

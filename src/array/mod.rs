@@ -9,6 +9,8 @@ mod gather;
 #[cfg(test)]
 mod model_tests;
 mod plain;
+#[cfg(test)]
+mod plain_tests;
 mod reader;
 mod scan;
 #[cfg(test)]

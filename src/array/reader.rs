@@ -82,7 +82,11 @@ impl Reader {
         let mut tally = Tally::default();
         for piece in pieces(array, samples.clone()) {
             // after the first piece that takes waiting the others are not tried: what they cost here is time of the kernel's
-            let outcome = if at_hand { piece.try_copy(&access, &mut target, &mut plains) } else { Err(would_block()) };
+            let outcome = if at_hand {
+                piece.try_copy(&access, &mut target, &mut plains, tally.decoded)
+            } else {
+                Err(would_block())
+            };
             match outcome {
                 Ok(had) => tally.add(had),
                 Err(e) if e.would_block() => {
