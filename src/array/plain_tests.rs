@@ -75,7 +75,7 @@ fn reader() -> Arc<Reader> {
 fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
-    let request = Request { array, samples, lane: Lane::new(1), scans: None };
+    let request = Request { array, samples, lane: Lane::new(1), scans: None, turn: None };
     reader.read(request, move |read| done.send(read.ok().map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }
