@@ -14,8 +14,9 @@ const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 /// Oddities beyond this number are not told one by one: a text of some MiB may have a million.
 const MOST_WARNINGS: usize = 32;
 
-/// Values that a description may have: each takes far more memory than its text.
-const MOST_VALUES: usize = 1 << 20;
+/// Values that a description may have: each takes far more memory than its text, an entry of metadata a KiB as long as the
+/// dataset is open.
+const MOST_VALUES: usize = 1 << 17;
 
 /// Whose words a fault is told in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
