@@ -53,7 +53,7 @@ impl fmt::Display for Part {
 }
 
 /// Why a wavelet chunk cannot be decoded.
-#[derive(Clone, Debug, Error, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WaveletError {
     /// The caller's buffer is not of the chunk's size, or there are no such chunks.
     #[error("a chunk of {0:?} samples cannot be decoded into {1} bytes")]
@@ -88,7 +88,7 @@ pub enum WaveletError {
     Flags(u32),
     /// The thresholds are not finite, not positive, or too far apart.
     #[error("thresholds {0} and {1} make no sense")]
-    Thresholds(f32, f32),
+    Thresholds(String, String),
     /// The tree does not have as many entries as the counts say.
     #[error("the tree of level {level} has {found} {what}, the counts say {said}")]
     Counts {

@@ -187,7 +187,7 @@ fn picture(
 
 /// The highest level, `None` if there is none at all.
 fn levels([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletError> {
-    let wrong = || WaveletError::Thresholds(finest, coarsest);
+    let wrong = || WaveletError::Thresholds(finest.to_string(), coarsest.to_string());
     if !finest.is_finite() || !coarsest.is_finite() || finest <= 0.0 {
         return Err(wrong());
     }
