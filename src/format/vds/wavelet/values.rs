@@ -95,12 +95,12 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
                 let mut threshold = finest;
                 let mut used = 0;
                 for (plane, field) in planes.iter_mut().zip(self.fields.clone().take(level + 1)) {
-                    *plane = Plane { bits: bits(stream, field.plane, first, count), threshold };
+                    *plane = Plane { bits: bits(stream, field.plane, first), threshold };
                     threshold *= 2.0;
                     used += 1;
                 }
                 let mut values = [0.0; TILE];
-                add(&mut values, scale.base, &planes[..used], &bits(stream, field.signs, first - before, count));
+                add(&mut values, scale.base, &planes[..used], &bits(stream, field.signs, first - before));
                 self.scatter(&values[..count], first, &sets, picture);
                 first += count;
             }
@@ -144,20 +144,36 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
     }
 }
 
-/// `count` bits of a field that begins at byte `field` of the stream, from bit `first` on. What stands behind them is arbitrary.
+/// As many bits as a tile has, of a field that begins at byte `field` of the stream, from bit `first` on; what stands behind
+/// the field is arbitrary.
 #[inline]
-fn bits(stream: &[u8], field: usize, first: usize, count: usize) -> [u8; TILE / 8] {
+fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     const BYTES: usize = TILE / 8;
     let bytes = stream.get(field + first / 8..).unwrap_or(&[]);
-    let shift = first % 8;
-    let mut here = [0; BYTES + 1];
-    if let Some(whole) = bytes.first_chunk() {
-        here = *whole;
-    } else {
-        let wanted = bytes.len().min(count.div_ceil(8) + 1);
-        here[..wanted].copy_from_slice(&bytes[..wanted]);
+    if first.is_multiple_of(8) {
+        if let Some(whole) = bytes.first_chunk() {
+            return *whole;
+        }
+        let mut bits = [0; BYTES];
+        let wanted = bytes.len().min(BYTES);
+        bits[..wanted].copy_from_slice(&bytes[..wanted]);
+        return bits;
     }
-    std::array::from_fn(|k| (u16::from_le_bytes([here[k], here[k + 1]]) >> shift) as u8)
+    let mut here = [0; BYTES + 8];
+    let bytes = match bytes.first_chunk() {
+        Some(whole) => whole,
+        None => {
+            here[..bytes.len()].copy_from_slice(bytes);
+            &here
+        }
+    };
+    let mut bits = [0; BYTES];
+    let words = bytes.as_chunks::<8>().0;
+    for ((word, next), bits) in words.iter().zip(words.iter().skip(1)).zip(bits.as_chunks_mut::<8>().0) {
+        let [word, next] = [word, next].map(|w| u64::from_le_bytes(*w));
+        *bits = (word >> (first % 8) | next << (64 - first % 8)).to_le_bytes();
+    }
+    bits
 }
 
 /// The bits of a tile in one level, and what each of them stands for.
