@@ -20,11 +20,19 @@ impl Lifting {
     /// The smooth half: `low` with what the four `high` rows around it make of it.
     #[inline]
     pub fn low(self, out: &mut [f32], low: &[f32], high: [&[f32]; 4]) {
-        let gain = self.gain;
         if self.integer {
-            each(out, low, high, |low, high| away(gain * low) + rint(update(high)));
+            each(out, low, high, |low, high| Self { integer: true, ..self }.low_of(low, high));
         } else {
-            each(out, low, high, |low, high| gain * low + update(high));
+            each(out, low, high, |low, high| Self { integer: false, ..self }.low_of(low, high));
+        }
+    }
+
+    /// One sample of it.
+    #[inline(always)]
+    pub fn low_of(self, low: f32, high: [f32; 4]) -> f32 {
+        match self.integer {
+            true => away(self.gain * low) + rint(update(high)),
+            false => self.gain * low + update(high),
         }
     }
 
@@ -75,6 +83,12 @@ fn away(v: f32) -> f32 {
     let rounded = rint(v.abs());
     let size = v.abs();
     (if rounded < size { rounded + 1.0 } else { rounded }).copysign(v)
+}
+
+/// The rows at four places from `first` on.
+#[inline(always)]
+pub(super) fn four<T>(first: isize, at: impl Fn(isize) -> T) -> [T; 4] {
+    [at(first), at(first + 1), at(first + 2), at(first + 3)]
 }
 
 /// Which row of the high half stands at `j`, which may be up to two before or behind the `k` that there are.

@@ -6,7 +6,7 @@
 
 use super::bands::{Bands, has};
 use super::error::WaveletError;
-use super::lifting::{Lifting, high_row, low_row};
+use super::lifting::{Lifting, four, high_row, low_row};
 use super::scratch::room;
 
 /// Rows and planes that are under way.
@@ -109,20 +109,20 @@ fn undo(
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
-            let around = [-2, -1, 0, 1].map(|d| low + high_row(next as isize + d, high, even));
+            let around = four(next as isize - 2, |j| low + high_row(j, high, even));
             for y in 0..height_ {
                 let out = &mut smooth[next % 4 * area + y * width_..][..width_];
-                lifting.low(out, row(next, y), around.map(|z| row(z, y)));
+                lifting.low(out, row(next, y), four(0, |k| row(around[k as usize], y)));
             }
             next += 1;
         }
         let dense = |samples| Plane { samples, stride: width, width, height };
         rest(dense(&smooth[j % 4 * area..][..area]))?;
         if j < high {
-            let around = [-1, 0, 1, 2].map(|d| low_row(j as isize + d, low, even) % 4 * area);
+            let around = four(j as isize - 1, |j| low_row(j, low, even) % 4 * area);
             for y in 0..height_ {
                 let out = &mut made[y * width_..][..width_];
-                lifting.high(out, row(low + j, y), around.map(|at| &smooth[at + y * width_..][..width_]));
+                lifting.high(out, row(low + j, y), four(0, |k| &smooth[around[k as usize] + y * width_..][..width_]));
             }
             rest(dense(&made[..area]))?;
         }
@@ -149,14 +149,14 @@ fn along_y(
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
-            let around = [-2, -1, 0, 1].map(|d| plane.row(low + high_row(next as isize + d, high, even)));
+            let around = four(next as isize - 2, |j| plane.row(low + high_row(j, high, even)));
             lifting.low(&mut smooth[next % 4 * width..][..width], plane.row(next), around);
             next += 1;
         }
         rest(&smooth[j % 4 * width..][..width])?;
         if j < high {
-            let around = [-1, 0, 1, 2].map(|d| low_row(j as isize + d, low, even) % 4 * width);
-            lifting.high(&mut made[..width], plane.row(low + j), around.map(|at| &smooth[at..][..width]));
+            let around = four(j as isize - 1, |j| &smooth[low_row(j, low, even) % 4 * width..][..width]);
+            lifting.high(&mut made[..width], plane.row(low + j), around);
             rest(&made[..width])?;
         }
     }
@@ -183,14 +183,9 @@ fn along_x(
     let smooth = &mut smooth[..low + 3];
     let inner = 2..high - 1;
     let count = inner.len();
-    lifting.low(
-        &mut smooth[3..][..count],
-        &l[2..][..count],
-        [&h[..count], &h[1..][..count], &h[2..][..count], &h[3..][..count]],
-    );
+    lifting.low(&mut smooth[3..][..count], &l[2..][..count], four(0, |d| &h[d as usize..][..count]));
     for j in (0..inner.start).chain(inner.end..low) {
-        let around = [-2, -1, 0, 1].map(|d| std::slice::from_ref(&h[high_row(j as isize + d, high, even)]));
-        lifting.low(&mut smooth[j + 1..][..1], &l[j..][..1], around);
+        smooth[j + 1] = lifting.low_of(l[j], four(j as isize - 2, |j| h[high_row(j, high, even)]));
     }
     for j in [-1, low as isize, low as isize + 1] {
         smooth[(j + 1) as usize] = smooth[low_row(j, low, even) + 1];
@@ -199,7 +194,7 @@ fn along_x(
     for (part, h) in h.chunks(made.len()).enumerate() {
         let from = part * made.len();
         let made = &mut made[..h.len()];
-        lifting.high(made, h, [0, 1, 2, 3].map(|d| &smooth[from + d..][..h.len()]));
+        lifting.high(made, h, four(0, |d| &smooth[from + d as usize..][..h.len()]));
         let out = line[2 * from..].as_chunks_mut::<2>().0;
         for ((pair, l), h) in out.iter_mut().zip(&smooth[from + 1..][..h.len()]).zip(made) {
             *pair = [*l, *h];
