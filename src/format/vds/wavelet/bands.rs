@@ -50,6 +50,11 @@ impl Bands {
         bands
     }
 
+    /// Whether a stream of an old version could be faulty with these boxes: a step but the first halves Z and one other.
+    pub fn may_be_faulty(&self) -> bool {
+        self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
+    }
+
     /// Samples of the box of a step.
     pub fn volume(&self, step: usize) -> usize {
         self.size[step].iter().product()

@@ -100,7 +100,7 @@ pub struct Expected {
 /// Decodes a chunk into `out`: X fastest, little-endian, exactly as many bytes as the samples have.
 ///
 /// Without a `level` the whole chunk is needed, and everything that it holds counts, the residual as well. With one, the
-/// bit planes below it do not count; [`needed`] says how many bytes of the chunk it takes.
+/// bit planes below it do not count; [`needed`] says how many bytes of the chunk it takes. The last level is 15.
 ///
 /// # Errors
 /// [`WaveletError`]: which part of the chunk is damaged. `out` is then arbitrary.
@@ -152,7 +152,7 @@ fn picture(
     let mut stream = Cursor::new(parts.stream);
     let counts = Counts::read(&mut stream, links.all_plain)?;
     coarse(&mut stream, &links.bands, picture)?;
-    let lowest = level.unwrap_or(0);
+    let lowest = level.unwrap_or(0).min(ADAPTIVE - 1);
     let mut target = Picture { samples: picture, size: coding.size, twice: Twice::Never };
     if let Some(highest) = highest
         && highest >= lowest

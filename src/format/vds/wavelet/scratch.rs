@@ -4,7 +4,7 @@ use super::bands::{Bands, has};
 use super::links::Links;
 use super::residual::Planes;
 use super::transform::Buffers;
-use super::walk::Lists;
+use super::walk::{Lists, TWICE};
 
 /// Memory that is used again from chunk to chunk: nothing is allocated for a chunk that is no larger than one before.
 #[derive(Debug, Default)]
@@ -58,11 +58,12 @@ pub fn working_set(size: [usize; 3]) -> usize {
     let samples = bands.volume(0);
     let half = if bands.steps > 0 { bands.volume(1) } else { 0 };
     let plane = if has(bands.mask[0], 2) { size[0] * size[1] } else { 0 };
-    // four bytes each: the picture, singles, and the box of the second step; nodes twice
-    let lists = 4 * (2 * samples + 3 * half);
+    let twice = if bands.may_be_faulty() { TWICE } else { 1 };
+    // four bytes each: the picture, its entries, nodes in two lists, and the box of the second step
+    let lists = 4 * (samples + twice * samples + 2 * twice * half + half);
     let planes = 4 * 5 * plane;
-    // two columns of a byte and counts of two, and factors for every eighth row
-    let rows = 4 * size[1] * size[2] + 4 * size[0] * size[1].div_ceil(8) * size[2].div_ceil(8);
+    // counts of zeros and one of their columns, and factors for every eighth row
+    let rows = 3 * size[1] * size[2] + 4 * size[0] * size[1].div_ceil(8) * size[2].div_ceil(8);
     lists + planes + rows + FIXED
 }
 

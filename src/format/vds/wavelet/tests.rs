@@ -123,7 +123,8 @@ fn the_working_set_is_what_is_used_at_most() {
         let used = scratch.bytes();
         assert!(used <= working_set(case.expected.size), "{}: {used}", case.name);
     }
-    for size in [[128; 3], [64; 3], [512, 512, 1], [512, 1, 1], [1, 1, 512], [512, 2, 2], [128, 128, 5]] {
+    for size in [[128; 3], [64; 3], [512, 512, 1], [512, 1, 1], [1, 1, 512], [512, 2, 2], [128, 128, 5], [2, 512, 512]]
+    {
         let samples: usize = size.iter().product();
         assert!(working_set(size) <= 20 * samples + (512 << 10), "{size:?}");
     }

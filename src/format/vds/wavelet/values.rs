@@ -100,7 +100,12 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
                     used += 1;
                 }
                 let mut values = [0.0; TILE];
-                add(&mut values, scale.base, &planes[..used], &bits(stream, field.signs, first - before));
+                add(
+                    &mut values[..count.next_multiple_of(8)],
+                    scale.base,
+                    &planes[..used],
+                    &bits(stream, field.signs, first - before),
+                );
                 self.scatter(&values[..count], first, &sets, picture);
                 first += count;
             }
@@ -195,7 +200,7 @@ const LANES: [[u32; 4]; 16] = {
 };
 
 /// Makes values of `base` and what their bits stand for, low planes first: the order fixes the rounding.
-fn add(values: &mut [f32; TILE], base: f32, planes: &[Plane], signs: &[u8; TILE / 8]) {
+fn add(values: &mut [f32], base: f32, planes: &[Plane], signs: &[u8; TILE / 8]) {
     for (group, (values, sign)) in values.as_chunks_mut::<8>().0.iter_mut().zip(signs).enumerate() {
         let (mut low, mut high) = ([base; 4], [base; 4]);
         for plane in planes {

@@ -8,6 +8,8 @@ use super::node::{Node, Place};
 
 /// Levels of which the stream counts the entries.
 const COUNTED: usize = 16;
+/// How many times as many nodes and entries there may be in a faulty stream of an old version, which makes some twice.
+pub(super) const TWICE: usize = 2;
 /// The most elements that are sifted at a time.
 const GROUP: usize = 64;
 
@@ -117,15 +119,13 @@ impl Counts {
 
     /// Entries after a level, blocks and singles, of a picture that takes `most` coefficients.
     fn entries(&self, level: usize, ideal: usize, most: usize) -> Result<[usize; 2], WaveletError> {
-        let Some(blocks) = self.blocks.get(level) else {
-            return Ok([most / ideal, if self.singles.is_some() { most } else { 0 }]);
-        };
-        let singles = self.singles.map_or(0, |s| s[level]);
-        let sum = i64::from(*blocks) * ideal as i64 + i64::from(singles);
-        if *blocks < 0 || singles < 0 || sum > most as i64 {
+        let count = |row: &[i32; COUNTED]| row.get(level).copied().unwrap_or(0);
+        let (blocks, singles) = (count(&self.blocks), self.singles.as_ref().map_or(0, count));
+        let sum = i64::from(blocks) * ideal as i64 + i64::from(singles);
+        if blocks < 0 || singles < 0 || sum > most as i64 {
             return Err(WaveletError::Entries(sum, most));
         }
-        Ok([*blocks as usize, singles as usize])
+        Ok([blocks as usize, singles as usize])
     }
 }
 
@@ -139,8 +139,7 @@ pub(super) fn walk(
     lists: &mut Lists,
 ) -> Result<(), WaveletError> {
     let bands = &links.bands;
-    // the rule of the old versions makes some nodes twice, fewer than there are
-    let twice = if links.twice { 2 } else { 1 };
+    let twice = if links.twice { TWICE } else { 1 };
     let nodes = if bands.steps > 1 { bands.volume(1) * twice } else { 0 };
     let [blocks, singles] = counts.entries(usize::from(lowest), links.ideal(), bands.volume(0) * twice)?;
     lists.insignificant.reset(nodes);
