@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::cuts::Cuts;
 use super::description::{self, Channel, Description, Format};
-use super::record::StoredLayer;
+use super::store::StoredLayer;
 use super::value;
 use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, Own, Scaling};
 

@@ -10,7 +10,7 @@ use super::cuts::Cuts;
 use super::description::{Channel, Description, MOST_LAYERS};
 use super::layer_name::{Group, LayerName};
 use super::marks::Marks;
-use super::record::StoredLayer;
+use super::store::StoredLayer;
 use super::{arrays, failing::Failing, wavelet};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::Source;

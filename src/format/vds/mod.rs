@@ -1,42 +1,24 @@
 //! VDS (OpenVDS): volumes of 2 to 6 axes with several channels, each stored in one or more partitionings and levels of detail.
 //!
-//! What a VDS says of itself is read from [`json`] or [`object`] to one [`description`]; its chunks are in a [`container`], which
-//! is one file, or in a [`cloud`] folder of objects. [`cuts`] knows which chunk has which samples, [`layers`] puts stored layers
-//! together by [`layer_name`], and [`array`] makes bricks of chunks: of what a [`record`] in the tables says, [`serial`] or
-//! [`wavelet`] decode it. Nothing is allocated by the word of a file alone.
+//! What a VDS says of itself is read to one [`description`], and told on by [`describe`]; its chunks are in a [`store`], which is one
+//! file, or a folder of objects. [`cuts`] knows which chunk has which samples, [`layers`] puts stored layers together by
+//! [`layer_name`], and [`array`] makes bricks of chunks: of what the tables of the store say, [`serial`] or [`wavelet`] decode it.
+//! Nothing is allocated by the word of a file alone.
 //!
 //! The sections that comments name are those of the description of the format.
 
 mod array;
 mod arrays;
-mod check;
-mod cloud;
-mod container;
 mod cuts;
+mod describe;
 mod description;
-mod ebcdic;
 mod failing;
-mod fields;
-mod geometry;
-mod json;
 mod layer_name;
 mod layers;
 mod marks;
-mod metadata_json;
-#[cfg(test)]
-mod mutations;
-mod object;
-mod object_fields;
-mod object_text;
-mod own;
-mod pages;
-mod record;
 mod rle;
-#[cfg(test)]
-mod samples;
-mod segy;
 mod serial;
-mod tags;
+mod store;
 mod value;
 pub mod wavelet;
 #[doc(hidden)]
@@ -49,11 +31,10 @@ use std::sync::Arc;
 use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::{Folder, Source};
 use crate::volume::DatasetInfo;
-use cloud::Cloud;
-use container::Container;
 use description::Description;
 use layer_name::LayerName;
 use layers::Layers;
+use store::{Cloud, Container, cloud, container};
 
 /// The format.
 pub struct Vds;
@@ -86,9 +67,9 @@ impl Format for Vds {
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
         let (whole, version) = match container.text(b"JSON", cloud::LAYOUT)? {
-            Some(text) => (json::parse(&text).map_err(bad_layout)?, "HueDataStore 1, VolumeDataLayout"),
+            Some(text) => (description::of_json(&text).map_err(bad_layout)?, "HueDataStore 1, VolumeDataLayout"),
             None => match container.text(b"OBJ ", OBJECT)? {
-                Some(text) => (object::parse(&text).map_err(bad_layout)?, "HueDataStore 1, VDSObject"),
+                Some(text) => (description::of_object(&text).map_err(bad_layout)?, "HueDataStore 1, VDSObject"),
                 None => {
                     return Err(FormatError::NotThisFormat("not a VDS: it has no description of a volume".into()));
                 }
@@ -100,7 +81,7 @@ impl Format for Vds {
 
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
-        let whole = json::parse(&cloud.layout()?).map_err(bad_layout)?;
+        let whole = description::of_json(&cloud.layout()?).map_err(bad_layout)?;
         let source = Arc::clone(&folder) as Arc<dyn Source>;
         let find = |name: &str, chunks| cloud.layer(name, chunks);
         let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
@@ -141,10 +122,10 @@ impl Volume {
     fn new(whole: &Description, version: &str, layers: Layers, folder: Option<Arc<dyn Folder>>) -> Self {
         let info = DatasetInfo {
             version: version.into(),
-            geometry: geometry::geometry(whole),
-            metadata: Some(metadata_json::metadata(whole)),
+            geometry: describe::geometry(whole),
+            metadata: Some(describe::metadata(whole)),
             warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
-            own: own::own(whole),
+            own: describe::own(whole),
             ..DatasetInfo::default()
         };
         Self { info, layers: layers.shown, hidden: layers.hidden, folder }

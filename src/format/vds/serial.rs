@@ -2,8 +2,8 @@
 
 use super::cuts::Cuts;
 use super::description::Format;
-use super::record::Method;
 use super::rle;
+use super::store::Method;
 use crate::codec::zlib;
 use crate::volume::Dims;
 

@@ -1,22 +1,23 @@
 //! For the fuzzer: both parsers, and all that is made of what they understand.
 
-use super::{description::Description, geometry, json, metadata_json, object, own};
+use super::describe;
+use super::description::{self, Description};
 
 /// Reads a `VolumeDataLayout`; whether it makes sense.
 #[must_use]
 pub fn json(text: &[u8]) -> bool {
-    told(&json::parse(text))
+    told(&description::of_json(text))
 }
 
 /// Reads a `VDSObject`; whether it makes sense.
 #[must_use]
 pub fn object(text: &[u8]) -> bool {
-    told(&object::parse(text))
+    told(&description::of_object(text))
 }
 
 fn told(outcome: &Result<Description, String>) -> bool {
     let Ok(description) = outcome else { return false };
-    let told = (geometry::geometry(description), metadata_json::metadata(description), own::own(description));
+    let told = (describe::geometry(description), describe::metadata(description), describe::own(description));
     std::hint::black_box(told);
     true
 }

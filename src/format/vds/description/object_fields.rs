@@ -3,14 +3,14 @@
 use super::object_text::{Item, Items};
 
 /// The items of an object, each asked for by its key.
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     /// What stands before a key in texts.
     pub path: String,
     pub items: &'a Items<'a>,
 }
 
 impl Fields<'_> {
-    pub(super) fn fault(&self, key: &str, must: &str) -> String {
+    pub fn fault(&self, key: &str, must: &str) -> String {
         let is = match self.items.get(key) {
             None => return format!("{}{key} is missing", self.path),
             Some(Item::Number(number)) if number.len() <= 100 => (*number).to_owned(),
@@ -20,7 +20,7 @@ impl Fields<'_> {
         format!("{}{key} is {is}: it must be {must}", self.path)
     }
 
-    pub(super) fn text(&self, key: &str) -> Result<String, String> {
+    pub fn text(&self, key: &str) -> Result<String, String> {
         match self.items.get(key) {
             None => Ok(String::new()),
             Some(Item::Text(text)) => Ok(text.clone()),
@@ -29,7 +29,7 @@ impl Fields<'_> {
     }
 
     /// A missing one is false, and all but FALSE true.
-    pub(super) fn flag(&self, key: &str) -> bool {
+    pub fn flag(&self, key: &str) -> bool {
         match self.items.get(key) {
             None => false,
             Some(Item::Text(text)) => text != "FALSE",
@@ -37,7 +37,7 @@ impl Fields<'_> {
         }
     }
 
-    pub(super) fn count(&self, key: &str) -> Result<u64, String> {
+    pub fn count(&self, key: &str) -> Result<u64, String> {
         let number = match self.items.get(key) {
             Some(Item::Number(number)) => plain(number),
             _ => None,
@@ -45,7 +45,7 @@ impl Fields<'_> {
         number.ok_or_else(|| self.fault(key, "a whole number of at least 0"))
     }
 
-    pub(super) fn float(&self, key: &str) -> Result<Option<f32>, String> {
+    pub fn float(&self, key: &str) -> Result<Option<f32>, String> {
         match self.items.get(key) {
             None => Ok(None),
             Some(Item::Number(number)) => single(number).map(Some).ok_or_else(|| self.fault(key, "a number")),
@@ -54,7 +54,7 @@ impl Fields<'_> {
     }
 
     /// `{Min; Max}`; NaN where unknown.
-    pub(super) fn pair(&self, key: &str) -> Result<[f32; 2], String> {
+    pub fn pair(&self, key: &str) -> Result<[f32; 2], String> {
         match self.items.get(key) {
             None => Ok([f32::NAN; 2]),
             Some(Item::One(items)) => {
@@ -65,7 +65,7 @@ impl Fields<'_> {
         }
     }
 
-    pub(super) fn word(&self, key: &str, prefix: &str) -> Result<&str, String> {
+    pub fn word(&self, key: &str, prefix: &str) -> Result<&str, String> {
         let word = match self.items.get(key) {
             Some(Item::Text(text)) => text.strip_prefix(prefix),
             _ => None,
@@ -73,14 +73,14 @@ impl Fields<'_> {
         word.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
-    pub(super) fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+    pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = Some(self.word(key, prefix)?).filter(|digits| !digits.is_empty());
         digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
 /// A number that may be not finite, as C libraries write those.
-pub(super) fn double(number: &str) -> Option<f64> {
+pub fn double(number: &str) -> Option<f64> {
     number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
         infinite if infinite.starts_with("1.#INF") => {
             Some(if number.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
@@ -90,12 +90,12 @@ pub(super) fn double(number: &str) -> Option<f64> {
     })
 }
 
-pub(super) fn single(number: &str) -> Option<f32> {
+pub fn single(number: &str) -> Option<f32> {
     number.parse().ok().or_else(|| double(number).map(|number| number as f32))
 }
 
 /// Digits and nothing else.
-pub(super) fn plain(number: &str) -> Option<u64> {
+pub fn plain(number: &str) -> Option<u64> {
     number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }
 

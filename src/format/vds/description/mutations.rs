@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::super::words;
 use super::samples::{WHOLE_OBJECT, whole_layout};
-use super::{json, object, words};
+use super::{json, object};
 
 /// A change to a text.
 #[derive(Clone, Debug)]

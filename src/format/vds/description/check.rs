@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::description::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
+use super::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
 
 /// Bricks, and the tiles of chunks that are cut along two dimensions, have no more samples along an axis.
 const LONGEST_BRICK: u64 = 4096;
@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 1 << 17;
 
 /// Whose words a fault is told in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keys {
+pub enum Keys {
     /// Those of `VolumeDataLayout`.
     Json,
     /// Those of `VDSObject`.
@@ -79,7 +79,7 @@ fn capitalised(key: &str) -> String {
 
 impl Description {
     /// The description, if all of it is within bounds; else what is not.
-    pub(super) fn checked(self, keys: Keys) -> Result<Self, String> {
+    pub fn checked(self, keys: Keys) -> Result<Self, String> {
         let axes = self.axes.len();
         if !(2..=MOST_AXES).contains(&axes) {
             return Err(format!("{} are {axes} in number: there must be 2 to {MOST_AXES}", keys.axes()));
@@ -159,13 +159,13 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
 }
 
 /// Refuses a text of more values than anything needs, before any is made. `marks` are the bytes of which there is one for each.
-pub(super) fn check_values(text: &[u8], marks: &[u8]) -> Result<(), String> {
+pub fn check_values(text: &[u8], marks: &[u8]) -> Result<(), String> {
     let values = text.iter().filter(|byte| marks.contains(byte)).count();
     if values <= MOST_VALUES { Ok(()) } else { Err(format!("it has more than {MOST_VALUES} values")) }
 }
 
 /// Adds a warning, unless there are too many already.
-pub(super) fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
+pub fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
     match warnings.len() {
         0..MOST_WARNINGS => warnings.push(warning()),
         MOST_WARNINGS => warnings.push("there are more oddities of this kind".into()),
@@ -174,12 +174,12 @@ pub(super) fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::description::Axis;
+pub mod tests {
+    use super::super::Axis;
     use super::*;
 
     /// A description that is in order: 3 axes of 100, 50 and 20 samples, one channel.
-    pub(in super::super) fn sound() -> Description {
+    pub fn sound() -> Description {
         let axis = |name: &str, samples| Axis { name: name.into(), samples, max: samples as f32, ..Axis::default() };
         let channel = Channel { name: "Amplitude".into(), components: 1, integer_scale: 1.0, ..Channel::default() };
         Description {

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 const DEEPEST: usize = 64;
 
 /// The fields of an object or of a compound value. Of two with one key the last counts.
-pub(super) type Items<'a> = HashMap<&'a str, Item<'a>>;
+pub type Items<'a> = HashMap<&'a str, Item<'a>>;
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item<'a> {
+pub enum Item<'a> {
     /// A number, as it is written.
     Number(&'a str),
     Text(String),
@@ -21,7 +21,7 @@ pub(super) enum Item<'a> {
 
 /// An object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Object<'a> {
+pub struct Object<'a> {
     /// The list of its parent that it belongs to.
     pub list: String,
     pub items: Items<'a>,
@@ -29,7 +29,7 @@ pub(super) struct Object<'a> {
 }
 
 /// Reads an object; what comes behind it is of no account.
-pub(super) fn parse(text: &[u8]) -> Result<Object<'_>, String> {
+pub fn parse(text: &[u8]) -> Result<Object<'_>, String> {
     let mut reader = Reader { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), at: 0 };
     if reader.name() != Some("CreateObj") {
         return Err("it does not begin with CreateObj".into());

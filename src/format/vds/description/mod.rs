@@ -1,20 +1,38 @@
 //! What a VDS says of itself, however it is written down: axes, channels, how they are cut, and metadata.
 
+mod check;
+mod fields;
+mod json;
+#[cfg(test)]
+mod mutations;
+mod object;
+mod object_fields;
+mod object_text;
+#[cfg(test)]
+pub mod samples;
+
+#[cfg(test)]
+pub use check::tests::sound;
+
+pub use check::check_values;
+pub use json::parse as of_json;
+pub use object::parse as of_object;
+
 use serde_json::Value;
 
 use crate::volume::Dtype;
 
 /// Longer descriptions are not read, whichever kind: the largest things in them are BLOBs of some numbers for each trace of
 /// a line.
-pub(super) const LONGEST: u64 = 32 << 20;
+pub const LONGEST: u64 = 32 << 20;
 /// Stored layers of a dataset, and channels: there are tens of them, and each takes some 8 KiB once it is open.
-pub(super) const MOST_LAYERS: usize = 1 << 13;
+pub const MOST_LAYERS: usize = 1 << 13;
 /// Axes that a VDS can have.
-pub(super) const MOST_AXES: usize = 6;
+pub const MOST_AXES: usize = 6;
 
 /// The whole description. Checked: what is in one is within the bounds of section 1.4.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Description {
+pub struct Description {
     pub layout: Layout,
     /// Dimension 0, which varies fastest, first; 2 to 6 of them.
     pub axes: Vec<Axis>,
@@ -27,7 +45,7 @@ pub(super) struct Description {
 
 /// How all channels are cut into chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
+pub struct Layout {
     /// Samples of a chunk along each dimension that it is cut along, with both margins: 32 to 4096, a power of two.
     pub brick: u64,
     /// Samples that a chunk holds of its neighbour before it; less than half a brick.
@@ -46,7 +64,7 @@ pub(super) struct Layout {
 
 /// One dimension.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Axis {
+pub struct Axis {
     pub name: String,
     pub unit: String,
     /// Samples at LOD 0: 1 to 2^31 - 1.
@@ -59,7 +77,7 @@ pub(super) struct Axis {
 
 /// The type of the samples of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Format {
+pub enum Format {
     /// Single bits, packed along the lowest dimension of a chunk.
     Bit,
     U8,
@@ -73,7 +91,7 @@ pub(super) enum Format {
 
 impl Format {
     /// The number that stands for it in the header of a chunk (section 4.1).
-    pub(super) fn code(self) -> i32 {
+    pub fn code(self) -> i32 {
         match self {
             Self::Bit => 0,
             Self::U8 => 1,
@@ -86,7 +104,7 @@ impl Format {
     }
 
     /// Its name in JSON, behind `Format_`.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Bit => "1Bit",
             Self::U8 => "U8",
@@ -99,14 +117,14 @@ impl Format {
     }
 
     /// The format of a name.
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub fn of_name(name: &str) -> Option<Self> {
         [Self::Bit, Self::U8, Self::U16, Self::R32, Self::U32, Self::R64, Self::U64]
             .into_iter()
             .find(|f| f.name() == name)
     }
 
     /// The type that its samples are shown as: bits are a byte each.
-    pub(super) fn dtype(self) -> Dtype {
+    pub fn dtype(self) -> Dtype {
         match self {
             Self::Bit | Self::U8 => Dtype::UInt8,
             Self::U16 => Dtype::UInt16,
@@ -120,7 +138,7 @@ impl Format {
 
 /// One channel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Channel {
+pub struct Channel {
     pub name: String,
     pub unit: String,
     pub format: Format,
@@ -144,7 +162,7 @@ pub(super) struct Channel {
 
 /// One metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub struct Entry {
     pub category: String,
     pub name: String,
     pub value: Datum,
@@ -152,7 +170,7 @@ pub(super) struct Entry {
 
 /// The value of a metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Datum {
+pub enum Datum {
     /// `Int`, or a vector of 2 to 4.
     Int(Vec<i32>),
     /// `Float`, or a vector of 2 to 4.
@@ -167,7 +185,7 @@ pub(super) enum Datum {
 
 impl Description {
     /// The metadata entry of a category and a name, whatever its type.
-    pub(super) fn entry(&self, category: &str, name: &str) -> Option<&Datum> {
+    pub fn entry(&self, category: &str, name: &str) -> Option<&Datum> {
         self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
     }
 }

@@ -1,12 +1,20 @@
 //! What the tables of a VDS say of a layer and of each of its chunks (sections 1.1, 1.2 and 3).
 
+pub mod cloud;
+pub mod container;
+mod pages;
+mod tags;
+
+pub use cloud::Cloud;
+pub use container::Container;
+
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
 use crate::volume::ObjectName;
 
 /// How the chunks of a layer are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub enum Method {
     None,
     Wavelet,
     Rle,
@@ -28,23 +36,23 @@ impl Method {
     ];
 
     /// The method of a number in the metadata of a file.
-    pub(super) fn of_code(code: i32) -> Option<Self> {
+    pub fn of_code(code: i32) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
     /// The method of a name in LayerStatus, in all spellings.
-    pub(super) fn of_name(name: &str) -> Option<Self> {
+    pub fn of_name(name: &str) -> Option<Self> {
         let plain = name.replacen("Experimental", "", 1);
         Self::ALL.into_iter().find(|method| method.name() == plain || *method == Self::None && name == "NONE")
     }
 
     /// Whether chunks are coded by the wavelet codec.
-    pub(super) fn is_wavelet(self) -> bool {
+    pub fn is_wavelet(self) -> bool {
         !matches!(self, Self::None | Self::Rle | Self::Zip)
     }
 
     /// The format's own name.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::None => "None",
             Self::Wavelet => "Wavelet",
@@ -57,7 +65,7 @@ impl Method {
     }
 
     /// The name of the codec in lodN.json.
-    pub(super) fn codec(self) -> &'static str {
+    pub fn codec(self) -> &'static str {
         match self {
             Self::None => "raw",
             Self::Wavelet => "wavelet",
@@ -72,7 +80,7 @@ impl Method {
 
 /// The metadata of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Metadata {
+pub struct Metadata {
     /// What kind of chunk it is, or else a number that tells its data from others.
     pub hash: u64,
     /// Wavelet: what part of the stored bytes each adaptive level needs; all zero where there is no such table.
@@ -81,7 +89,7 @@ pub(super) struct Metadata {
 
 /// What there is of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Content {
+pub enum Content {
     /// It was never written.
     Unwritten,
     /// Nothing but NoValue.
@@ -94,7 +102,7 @@ pub(super) enum Content {
 
 impl Metadata {
     /// The metadata in 8 bytes, or in 24 with a table of levels. More are ignored, fewer are zero.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         let mut all = [0; 24];
         all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
         let [hash, low, high] = [0, 8, 16].map(|at| all[at..].first_chunk::<8>().copied().unwrap_or_default());
@@ -104,7 +112,7 @@ impl Metadata {
     }
 
     /// The order of the tests is the format's (section 3).
-    pub(super) fn content(&self) -> Content {
+    pub fn content(&self) -> Content {
         match self.hash {
             0 => Content::Unwritten,
             u64::MAX => Content::NoValue,
@@ -116,7 +124,7 @@ impl Metadata {
 
 /// What a table says of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub struct Record {
     pub metadata: Metadata,
     /// The object that its bytes are in.
     pub object: ObjectName,
@@ -127,7 +135,7 @@ pub(super) struct Record {
 }
 
 /// Where the chunks of one layer are.
-pub(super) trait ChunkTable: Send + Sync {
+pub trait ChunkTable: Send + Sync {
     /// The source of the chunks' bytes.
     fn source(&self) -> &dyn Source;
 
@@ -155,7 +163,7 @@ pub(super) trait ChunkTable: Send + Sync {
 }
 
 /// A stored layer, as its container describes it.
-pub(super) struct StoredLayer {
+pub struct StoredLayer {
     pub method: Method,
     pub tolerance: Option<f32>,
     /// Chunks, where the container says it.

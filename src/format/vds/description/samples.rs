@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A layout with all that there can be.
-pub(super) fn whole_layout() -> Value {
+pub fn whole_layout() -> Value {
     json!({
         "axisDescriptors": [
             {"name": "Sample", "unit": "ms", "numSamples": 100, "coordinateMin": 4.0, "coordinateMax": 400.0},
@@ -34,7 +34,7 @@ pub(super) fn whole_layout() -> Value {
 }
 
 /// An object with all that there can be.
-pub(super) const WHOLE_OBJECT: &str = r#"CreateObj("Volume", "", 77)
+pub const WHOLE_OBJECT: &str = r#"CreateObj("Volume", "", 77)
 {
 Name="\"Sub\\set\"";
 InputChannelDescriptor0:{1,{Format=-1;}}

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
-use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout};
 use super::fields::{Fields, float, whole};
+use super::{Axis, Channel, Datum, Description, Entry, Format, Layout};
 
 /// Reads the text; says what is wrong with it if that cannot be done.
-pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+pub fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b",[{")?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let text = String::from_utf8_lossy(text);
@@ -137,7 +137,7 @@ fn datum(kind: &str, value: &Value) -> Result<Datum, String> {
 }
 
 /// The type of the elements of a type, and how many it has: `IntVector3` is three `Int`.
-pub(super) fn parts(kind: &str) -> (&str, usize) {
+pub fn parts(kind: &str) -> (&str, usize) {
     for (suffix, length) in [("Vector2", 2), ("Vector3", 3), ("Vector4", 4)] {
         if let Some(scalar) = kind.strip_suffix(suffix) {
             return (scalar, length);

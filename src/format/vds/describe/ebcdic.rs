@@ -22,12 +22,12 @@ const LATIN_1: [u8; 256] = [
 ];
 
 /// The text of bytes in EBCDIC.
-pub(super) fn text(bytes: &[u8]) -> String {
+pub fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LATIN_1[usize::from(*byte)])).collect()
 }
 
 /// Whether bytes look like text in EBCDIC rather than in ASCII: it has its letters and digits above 0x80, and blanks at 0x40.
-pub(super) fn is_likely(bytes: &[u8]) -> bool {
+pub fn is_likely(bytes: &[u8]) -> bool {
     let ebcdic = bytes.iter().filter(|byte| **byte == 0x40 || **byte >= 0x80).count();
     let ascii = bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte == b' ').count();
     ebcdic > ascii

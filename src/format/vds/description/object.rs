@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
-use super::description::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
 use super::json::parts;
 use super::object_fields::{Fields, double, plain, single};
 use super::object_text::{self, Item, Items, Object};
+use super::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
 
 /// Chunks that are cut along two dimensions are longer by this; the object does not say.
 const MULTIPLIER_2D: u64 = 4;
@@ -14,7 +14,7 @@ const MULTIPLIER_2D: u64 = 4;
 const PER_TRACE: &str = "1976800267773298824";
 
 /// Reads the text; says what is wrong with it if that cannot be done.
-pub(super) fn parse(text: &[u8]) -> Result<Description, String> {
+pub fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = object_text::parse(text)?;
     let fields = Fields { path: String::new(), items: &object.items };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::record::Metadata;
+use super::Metadata;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, SourceError, Wait};
 
@@ -18,7 +18,7 @@ const PLAIN: u64 = 8;
 const COUNTED: u64 = 64;
 
 /// The pages of one layer.
-pub(super) struct Pages {
+pub struct Pages {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
@@ -35,7 +35,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// The pages of a layer of `chunks` chunks; an error says what makes no sense.
-    pub(super) fn new(
+    pub fn new(
         folder: Arc<dyn Folder>,
         cache: Arc<IndexCache>,
         layer: &str,
@@ -53,7 +53,7 @@ impl Pages {
     }
 
     /// The metadata of a chunk, and the bytes of its object where the record has them.
-    pub(super) fn record(&self, chunk: u64, wait: Wait) -> Result<(Metadata, Option<u64>), FormatError> {
+    pub fn record(&self, chunk: u64, wait: Wait) -> Result<(Metadata, Option<u64>), FormatError> {
         let page = chunk / self.size;
         let name = match &self.directory {
             None => page.to_string().into(),
@@ -115,7 +115,7 @@ impl Pages {
     }
 
     /// Bytes of all records; `None` if they are in many objects.
-    pub(super) fn cost(&self) -> Option<u64> {
+    pub fn cost(&self) -> Option<u64> {
         (self.chunks.div_ceil(self.size) <= COUNTED).then(|| self.chunks.saturating_mul(self.bytes))
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::check_values;
+use super::super::description::check_values;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Wait};
 
@@ -25,14 +25,14 @@ const ENTRY: usize = 96;
 type Listed = HashMap<Box<str>, Vec<u8>>;
 
 /// The metadata of the objects of one dataset.
-pub(super) struct Tags {
+pub struct Tags {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
 }
 
 impl Tags {
-    pub(super) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
+    pub fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
         Self { folder, cache, id: IndexCache::id() }
     }
 
@@ -40,7 +40,7 @@ impl Tags {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is neither, and those of the source.
-    pub(super) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
+    pub fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
         if let Some(tag) = self.folder.tag(object, NAME)? {
             let bytes = decode(&tag).ok_or_else(|| {
                 FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"))

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::description::LONGEST;
-use super::record::{ChunkTable, Metadata, Method, Record, StoredLayer};
+use super::super::description::LONGEST;
+use super::{ChunkTable, Metadata, Method, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// How a container begins.
-pub(super) const MAGIC: &[u8; 12] = b"HueDataStore";
+pub const MAGIC: &[u8; 12] = b"HueDataStore";
 const HEADER: usize = 32;
 /// Bytes of an entry of the file table before the name.
 const ENTRY: usize = 32;
@@ -23,7 +23,7 @@ const LAYER: &[u8; 4] = b"VDS ";
 const DIRECTORY: u64 = 16;
 
 /// An open container.
-pub(super) struct Container {
+pub struct Container {
     source: Arc<dyn Source>,
     /// The whole file: tables are all over it.
     index: Arc<Index>,
@@ -51,7 +51,7 @@ impl Container {
     /// # Errors
     /// [`FormatError::NotThisFormat`], [`FormatError::Unsupported`] for another version, [`FormatError::Damaged`] if the table
     /// is not within the file.
-    pub(super) fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+    pub fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
         if length < HEADER as u64 || !source.read_at(WHOLE, 0, &mut header, Wait::Yes)? || !header.starts_with(MAGIC) {
@@ -92,7 +92,7 @@ impl Container {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
-    pub(super) fn text(&self, kind: &[u8; 4], name: &str) -> Result<Option<Vec<u8>>, FormatError> {
+    pub fn text(&self, kind: &[u8; 4], name: &str) -> Result<Option<Vec<u8>>, FormatError> {
         let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl Container {
     }
 
     /// The names of all stored layers.
-    pub(super) fn layers(&self) -> impl Iterator<Item = &str> {
+    pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
     }
 
@@ -123,7 +123,7 @@ impl Container {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
-    pub(super) fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
+    pub fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
         let file = self.places.get(name).and_then(|place| self.files.get(*place));
         let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;
         let (table, metadata) = self.table(file)?;

@@ -1,6 +1,6 @@
 //! Where the survey lies in the world (section 6.2).
 
-use super::description::{Axis, Datum, Description};
+use super::super::description::{Axis, Datum, Description};
 use crate::volume::{Corner, Geometry};
 
 const CATEGORY: &str = "SurveyCoordinateSystem";
@@ -8,7 +8,7 @@ const CATEGORY: &str = "SurveyCoordinateSystem";
 const FLAT: f64 = 1e-6;
 
 /// The survey's corners and units; `None` if no two axes are those of a survey.
-pub(super) fn geometry(description: &Description) -> Option<Geometry> {
+pub fn geometry(description: &Description) -> Option<Geometry> {
     let named = |name: &str| description.axes.iter().find(|axis| axis.name == name);
     let two = |first: &str, second: &str| Some((named(first)?, named(second)?));
     let vertical = ["Sample", "Time", "Depth", "K", "Z"].into_iter().find_map(named);
@@ -159,8 +159,8 @@ fn text(description: &Description, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::tests::sound;
-    use super::super::description::Entry;
+    use super::super::super::description::Entry;
+    use super::super::super::description::sound;
     use super::*;
 
     /// Name, samples, first and last annotation.

@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::check::check_values;
-use super::description::LONGEST;
+use super::super::description::LONGEST;
+use super::super::description::check_values;
 use super::pages::Pages;
-use super::record::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
 use super::tags::Tags;
+use super::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::ObjectName;
 
 /// The object with the description.
-pub(super) const LAYOUT: &str = "VolumeDataLayout";
+pub const LAYOUT: &str = "VolumeDataLayout";
 /// The object that lists the layers.
-pub(super) const STATUS: &str = "LayerStatus";
+pub const STATUS: &str = "LayerStatus";
 /// Copies may have this behind both names.
-pub(super) const EXTENSION: &str = ".json";
+pub const EXTENSION: &str = ".json";
 /// What keeping the record of a chunk weighs.
 const RECORD: usize = size_of::<Known>();
 
 /// An open folder.
-pub(super) struct Cloud {
+pub struct Cloud {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     tags: Arc<Tags>,
@@ -38,7 +38,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is no list of objects, and those of the source.
-    pub(super) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+    pub fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let text = text(&*folder, STATUS)?;
         check_values(&text, b",[{").map_err(damaged)?;
@@ -61,12 +61,12 @@ impl Cloud {
     ///
     /// # Errors
     /// Those of the source.
-    pub(super) fn layout(&self) -> Result<Vec<u8>, FormatError> {
+    pub fn layout(&self) -> Result<Vec<u8>, FormatError> {
         text(&*self.folder, LAYOUT)
     }
 
     /// The names of all layers that are stored: others are made of these when they are read (section 2.9).
-    pub(super) fn layers(&self) -> impl Iterator<Item = &str> {
+    pub fn layers(&self) -> impl Iterator<Item = &str> {
         let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
             Some(Value::String(status)) => status == "Normal",
             _ => true,
@@ -78,7 +78,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if what is said of it makes no sense.
-    pub(super) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
+    pub fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
         let damaged = |why: String| FormatError::Damaged(why);
         let record = self.places.get(name).and_then(|place| self.status.get(*place));
         let record = record.ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::description::{Datum, Description};
+use super::super::description::{Datum, Description};
 use super::ebcdic;
 use crate::volume::Own;
 
@@ -61,7 +61,7 @@ struct Kept<'a> {
 }
 
 /// What is known of the SEG-Y file, if anything.
-pub(super) fn headers(description: &Description) -> Option<Own> {
+pub fn headers(description: &Description) -> Option<Own> {
     let entry = |name: &str| description.entry("SEGY", name);
     let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
     let old = |name: &str| description.entry("", name);
@@ -177,7 +177,7 @@ fn format_name(code: i64) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::description::Entry;
+    use super::super::super::description::Entry;
     use super::*;
 
     fn with(entries: Vec<(&str, &str, Datum)>) -> Option<Own> {

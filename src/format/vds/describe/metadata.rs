@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::description::{Datum, Description, Entry};
+use super::super::description::{Datum, Description, Entry};
 
 /// The list of all entries: category, name, type and value; BLOBs as base64 and with their length.
-pub(super) fn metadata(description: &Description) -> Value {
+pub fn metadata(description: &Description) -> Value {
     description.metadata.iter().map(entry).collect()
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::description::{Axis, Channel, Description, Layout};
+use super::super::description::{Axis, Channel, Description, Layout};
 use super::segy;
 use crate::volume::Own;
 
 /// How the data are cut, the axes, the channels, and the headers of the SEG-Y file that they come from.
-pub(super) fn own(description: &Description) -> Own {
+pub fn own(description: &Description) -> Own {
     let mut own = Own::new();
     own.insert("layout".into(), layout(&description.layout));
     own.insert("axes".into(), description.axes.iter().map(axis).collect());
@@ -61,7 +61,7 @@ fn channel(channel: &Channel) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::tests::sound;
+    use super::super::super::description::sound;
     use super::*;
 
     #[test]

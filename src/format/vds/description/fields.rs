@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// An object in a JSON document.
-pub(super) struct Fields<'a> {
+pub struct Fields<'a> {
     /// What stands before a key: `axisDescriptors[1].`
     path: String,
     map: &'a Map<String, Value>,
@@ -11,18 +11,18 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// The document itself.
-    pub(super) fn of(map: &'a Map<String, Value>) -> Self {
+    pub fn of(map: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), map }
     }
 
     /// The object of a key.
-    pub(super) fn object(&self, key: &str) -> Result<Fields<'a>, String> {
+    pub fn object(&self, key: &str) -> Result<Fields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
         Ok(Fields { path: format!("{}{key}.", self.path), map })
     }
 
     /// The objects of a list.
-    pub(super) fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, String> {
+    pub fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, String> {
         let list = self.needed(key)?.as_array().ok_or_else(|| self.fault(key, "a list"))?;
         let objects = list.iter().enumerate().map(|(n, value)| {
             let path = format!("{}{key}[{n}]", self.path);
@@ -33,7 +33,7 @@ impl<'a> Fields<'a> {
     }
 
     /// What a key has; null counts as nothing.
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+    pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
 
@@ -42,47 +42,47 @@ impl<'a> Fields<'a> {
     }
 
     /// A key with all that stands before it.
-    pub(super) fn key(&self, key: &str) -> String {
+    pub fn key(&self, key: &str) -> String {
         format!("{}{key}", self.path)
     }
 
     /// Says what a key must be.
-    pub(super) fn fault(&self, key: &str, must: &str) -> String {
+    pub fn fault(&self, key: &str, must: &str) -> String {
         format!("{} is {}: it must be {must}", self.key(key), self.get(key).map_or("missing".into(), kind))
     }
 
     /// A whole number that is not negative.
-    pub(super) fn count(&self, key: &str) -> Result<u64, String> {
+    pub fn count(&self, key: &str) -> Result<u64, String> {
         let number = whole(self.needed(key)?).ok_or_else(|| self.fault(key, "a whole number"))?;
         u64::try_from(number).map_err(|_| self.fault(key, "at least 0"))
     }
 
     /// A text; a missing one is empty.
-    pub(super) fn text(&self, key: &str) -> Result<String, String> {
+    pub fn text(&self, key: &str) -> Result<String, String> {
         let Some(value) = self.get(key) else { return Ok(String::new()) };
         value.as_str().map(str::to_owned).ok_or_else(|| self.fault(key, "a text"))
     }
 
     /// Whether; a missing one is false.
-    pub(super) fn flag(&self, key: &str) -> Result<bool, String> {
+    pub fn flag(&self, key: &str) -> Result<bool, String> {
         let Some(value) = self.get(key) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.fault(key, "true or false"))
     }
 
     /// A number, of which null is NaN.
-    pub(super) fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
+    pub fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
         let Some(value) = self.map.get(key) else { return Ok(missing) };
         float(value).map(|number| number as f32).ok_or_else(|| self.fault(key, "a number"))
     }
 
     /// The word of an enumeration behind what all of its words begin with.
-    pub(super) fn word(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
+    pub fn word(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
         let text = self.needed(key)?.as_str();
         text.and_then(|text| text.strip_prefix(prefix)).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
     /// The number at the end of the word of an enumeration.
-    pub(super) fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+    pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = self.word(key, prefix)?;
         let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         let number = if plain { digits.parse().ok() } else { None };
@@ -91,12 +91,12 @@ impl<'a> Fields<'a> {
 }
 
 /// A number; null is NaN.
-pub(super) fn float(value: &Value) -> Option<f64> {
+pub fn float(value: &Value) -> Option<f64> {
     if value.is_null() { Some(f64::NAN) } else { value.as_f64() }
 }
 
 /// A whole number, also where it is written with a point.
-pub(super) fn whole(value: &Value) -> Option<i64> {
+pub fn whole(value: &Value) -> Option<i64> {
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }

@@ -1,0 +1,11 @@
+//! What a description says, in the words of dataset.json.
+
+mod ebcdic;
+mod geometry;
+mod metadata;
+mod own;
+mod segy;
+
+pub use geometry::geometry;
+pub use metadata::metadata;
+pub use own::own;
