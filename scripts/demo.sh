@@ -34,7 +34,7 @@ if [ -z "$(numpy_python)" ]; then
     apt_install python3-numpy || warn "python3-numpy cannot be installed; going on without it"
 fi
 
-step "Mounting the folder with the bundled volumes: a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes, and a WKW folder"
+step "Mounting the folder with the bundled volumes: a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes, VDS as a file and as a folder, and a WKW folder"
 mkdir "$work/mnt"
 mnt=$work/mnt
 survey=$mnt/north.zgy
@@ -107,13 +107,35 @@ PYTHON
     show "$python $work/cells.py $mnt/cells"
 fi
 
+if [ -n "$python" ]; then
+    step "A survey in VDS, as one file and as a folder of objects, read with NumPy"
+    cat >"$work/south.py" <<'PYTHON'
+import json
+import sys
+import numpy as np
+
+for name in ("south.vds", "cloud-survey"):
+    survey = f"{sys.argv[1]}/{name}"
+    about = json.load(open(f"{survey}/Amplitude/lod0.json"))
+    cube = np.load(f"{survey}/Amplitude/lod0.npy", mmap_mode="r")
+    headers = np.load(f"{survey}/SEGYTraceHeader/lod0.npy", mmap_mode="r")
+    live = np.load(f"{survey}/Trace/lod0.npy", mmap_mode="r")
+    print("%-12s" % name, cube.shape, cube.dtype, about["codec"], "RMS %.1f" % np.sqrt(np.mean(np.square(cube[10], dtype=np.float64))))
+    print("   %d live traces; bytes 189 to 196 of the header of the last: %d, %d" % (
+        np.count_nonzero(live), *headers[-1, -1, 188:196].view(">i4")))
+lines = json.load(open(f"{sys.argv[1]}/south.vds/dataset.json"))["vds"]["segy"]["textHeader"]
+print(*(line for line in lines[:3]), sep="\n")
+PYTHON
+    show "$python $work/south.py $mnt"
+fi
+
 step "Unmounting"
 show "volfs umount $mnt"
 mounted=no
 
 step "Your own data"
 cat <<END
-Any folder with ZGY files or WKW datasets in it, or one of them, can be mounted; nothing in it is changed:
+Any folder with ZGY files, VDS or WKW datasets in it, or one of them, can be mounted; nothing in it is changed:
 
     mkdir -p ~/volumes
     $(command -v volfs) mount FOLDER ~/volumes
