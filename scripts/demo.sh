@@ -123,8 +123,6 @@ for name in ("south.vds", "cloud-survey"):
     print("%-12s" % name, cube.shape, cube.dtype, about["codec"], "RMS %.1f" % np.sqrt(np.mean(np.square(cube[10], dtype=np.float64))))
     print("   %d live traces; bytes 189 to 196 of the header of the last: %d, %d" % (
         np.count_nonzero(live), *headers[-1, -1, 188:196].view(">i4")))
-lines = json.load(open(f"{sys.argv[1]}/south.vds/dataset.json"))["vds"]["segy"]["textHeader"]
-print(*(line for line in lines[:3]), sep="\n")
 PYTHON
     show "$python $work/south.py $mnt"
 fi
