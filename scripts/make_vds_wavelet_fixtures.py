@@ -70,6 +70,19 @@ def odd_floats(size):
     return v
 
 
+def not_numbers(size):
+    """With infinities, and with NaNs that have something to say."""
+    v = smooth(size)
+    flat = v.reshape(-1)
+    bits = flat.view("<u4")
+    bits[5::97] = 0xFFC12345
+    bits[9::89] = 0x7F800001
+    flat[7::101] = -np.inf
+    flat[8::101] = np.nan
+    flat[3::55] = 3e38
+    return v
+
+
 def spiked(size):
     """Spread over so many powers of two that there are many levels, most of them empty."""
     v = smooth(size)
@@ -154,6 +167,8 @@ CASES = [
     ("tiny", smooth, (7, 5, 3), "F32", "WaveletLossless", 0.02, False, None),
     ("eight", smooth, (8, 8, 8), "F32", "WaveletLossless", 0.02, False, None),
     ("hard-floats", odd_floats, (17, 12, 9), "F32", "WaveletLossless", 0.02, False, None),
+    ("not-numbers", not_numbers, (17, 12, 9), "F32", "WaveletLossless", 0.02, False, None),
+    ("not-numbers-normalized", not_numbers, (17, 12, 9), "F32", "WaveletNormalizeBlockLossless", 0.02, False, None),
     ("many-levels", spiked, (16, 16, 8), "F32", "Wavelet", 0.02, False, None),
     ("muted", muted, (40, 12, 9), "F32", "Wavelet", 0.02, False, None),
     ("muted-long", muted, (300, 6, 5), "F32", "WaveletLossless", 0.02, False, None),

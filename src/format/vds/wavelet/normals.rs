@@ -1,4 +1,8 @@
 //! Normals: factors for blocks of 8 x 8 x 8 samples, interpolated between the blocks' centres.
+//!
+//! A block with samples that are no numbers has a factor that is none. The residual of such a chunk fits only if of two NaNs
+//! that meet the same one is kept as by the writer, whose processor keeps the first; so that is then said in so many words,
+//! since the order of operands is otherwise the compiler's choice.
 
 use super::cursor::floats;
 use super::scratch::room;
@@ -6,11 +10,16 @@ use super::scratch::room;
 /// No factor is smaller.
 const SMALLEST: f32 = 1e-22;
 
+/// Differences of factors up to here are numbers.
+const LARGE: f32 = 1e38;
+
 /// The factors, drawn out along X: a row for each block along Y and Z.
 pub(super) struct Normals<'a> {
     rows: &'a [f32],
     size: [usize; 3],
     blocks: [usize; 3],
+    /// Whether there may be NaNs among them.
+    special: bool,
 }
 
 impl<'a> Normals<'a> {
@@ -20,6 +29,8 @@ impl<'a> Normals<'a> {
         let count = blocks[1] * blocks[2];
         room(rows, count * size[0]);
         let rows = &mut rows[..count * size[0]];
+        let special = floats(coded).any(|factor| !factor.is_finite() || factor.abs() > LARGE);
+        let mix = if special { mix_special } else { mix };
         let mut line = [0.0; super::bands::LONGEST / 8];
         let line = &mut line[..blocks[0]];
         for (row, coded) in rows.chunks_exact_mut(size[0]).zip(coded.chunks_exact(4 * blocks[0])) {
@@ -31,7 +42,7 @@ impl<'a> Normals<'a> {
                 *factor = mix(line[a], line[b], f);
             }
         }
-        Self { rows, size, blocks }
+        Self { rows, size, blocks, special }
     }
 
     /// Multiplies a row of samples.
@@ -42,9 +53,16 @@ impl<'a> Normals<'a> {
             let from = (z * self.blocks[1] + y) * self.size[0];
             &self.rows[from..][..row.len()]
         });
-        for k in 0..row.len() {
-            let factor = mix(mix(a[k], b[k], fy), mix(c[k], d[k], fy), fz);
-            row[k] *= if factor < SMALLEST { SMALLEST } else { factor };
+        let at_least = |factor: f32| if factor < SMALLEST { SMALLEST } else { factor };
+        if self.special {
+            for k in 0..row.len() {
+                let factor = mix_special(mix_special(a[k], b[k], fy), mix_special(c[k], d[k], fy), fz);
+                row[k] = first(at_least(factor), row[k], |factor, sample| factor * sample);
+            }
+        } else {
+            for k in 0..row.len() {
+                row[k] *= at_least(mix(mix(a[k], b[k], fy), mix(c[k], d[k], fy), fz));
+            }
         }
     }
 }
@@ -52,6 +70,24 @@ impl<'a> Normals<'a> {
 #[inline(always)]
 fn mix(low: f32, high: f32, f: f32) -> f32 {
     (high - low) * f + low
+}
+
+/// The same with NaNs as the writer has them.
+fn mix_special(low: f32, high: f32, f: f32) -> f32 {
+    let span = first(high, low, |high, low| high - low);
+    first(first(span, f, |span, f| span * f), low, |part, low| part + low)
+}
+
+/// An operation that keeps the first NaN that goes into it, and makes the one that processors make.
+fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
+    const QUIET: u32 = 1 << 22;
+    const MADE: u32 = 0xffc0_0000;
+    match (a.is_nan(), b.is_nan(), of(a, b)) {
+        (true, ..) => f32::from_bits(a.to_bits() | QUIET),
+        (_, true, _) => f32::from_bits(b.to_bits() | QUIET),
+        (.., made) if made.is_nan() => f32::from_bits(MADE),
+        (.., made) => made,
+    }
 }
 
 /// The two blocks that index `j` lies between, of `n`, and how far it is to the second. The number of blocks along X
@@ -83,6 +119,18 @@ mod tests {
         assert_eq!(between(31, 4, 8), (2, 3, 1.0));
         assert_eq!(between(39, 4, 8), (4, 5, 0.4375));
         assert_eq!(between(31, 8, 4), (3, 3, 0.4375));
+    }
+
+    #[test]
+    fn the_first_nan_is_kept() {
+        let [one, two] = [0x7f80_0001, 0xffc0_0002].map(f32::from_bits);
+        let kept = |v: f32| v.to_bits();
+        assert_eq!(kept(first(one, two, |a, b| a + b)), 0x7fc0_0001);
+        assert_eq!(kept(first(two, one, |a, b| a + b)), 0xffc0_0002);
+        assert_eq!(kept(first(1.0, one, |a, b| a * b)), 0x7fc0_0001);
+        assert_eq!(kept(first(f32::INFINITY, f32::INFINITY, |a, b| a - b)), 0xffc0_0000);
+        assert_eq!(kept(mix_special(one, two, 0.5)), 0xffc0_0002);
+        assert_eq!(mix_special(2.0, 4.0, 0.25), 2.5);
     }
 
     #[test]

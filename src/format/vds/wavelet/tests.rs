@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn damage_never_panics(which in 0usize..27, places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), level in 0u8..20) {
+    fn damage_never_panics(which in 0usize..29, places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), level in 0u8..20) {
         let cases = cases();
         let case = &cases[which % cases.len()];
         let mut chunk = case.chunk.clone();
