@@ -134,6 +134,8 @@ impl Memory {
             // better to have; smaller ones would leave part of their last huge page unused
             let _ = map.advise(Advice::HugePage);
         }
+        // all of it will be written: one call is cheaper than a fault for every page
+        let _ = map.advise(Advice::PopulateWrite);
         Self::Map(map)
     }
 
