@@ -92,16 +92,15 @@ impl Links {
         self.links.clear();
         self.sectors = Default::default();
         self.twice = false;
-        let plain_steps: Vec<bool> = (0..bands.steps)
-            .map(|step| step > 0 && subsets(bands.mask[step]).all(|s| is_plain(&bands, step, s)))
-            .collect();
-        self.all_plain = plain_steps.iter().skip(1).all(|plain| *plain);
+        let plain_step = |step: usize| subsets(bands.mask[step]).all(|s| is_plain(&bands, step, s));
+        self.all_plain = (1..bands.steps).all(plain_step);
         self.block = match (self.all_plain, bands.steps) {
             (true, ..=1) => 0,
             (true, _) => bands.mask[1],
             (false, _) => (1 << coding.dims) - 1,
         };
-        for (step, plain_step) in plain_steps.iter().copied().enumerate().skip(1) {
+        for step in 1..bands.steps {
+            let plain_step = plain_step(step);
             for sector in subsets(bands.mask[step]) {
                 let first = self.links.len();
                 self.links.extend(links(&bands, step, sector));

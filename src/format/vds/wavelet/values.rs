@@ -81,7 +81,12 @@ struct Entries<'a, F> {
 
 impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'_, F> {
     fn write(&self, stream: &[u8], scale: Scale, picture: &mut Picture<'_>) {
-        let sets: Vec<usize> = (0..8).filter(|o| o & !self.set == 0).collect();
+        let mut sets = [0; 8];
+        let ideal = 1 << self.set.count_ones();
+        for (set, o) in sets.iter_mut().zip((0..8).filter(|o| o & !self.set == 0)) {
+            *set = o;
+        }
+        let sets = &sets[..ideal];
         let mut finest = scale.finest;
         for _ in 0..scale.lowest {
             finest *= 2.0;
@@ -106,7 +111,7 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
                     &planes[..used],
                     &bits(stream, field.signs, first - before),
                 );
-                self.scatter(&values[..count], first, &sets, picture);
+                self.scatter(&values[..count], first, sets, picture);
                 first += count;
             }
             before = field.known;
