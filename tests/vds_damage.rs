@@ -472,6 +472,36 @@ fn zlib_streams_that_are_damaged() {
     with(&["bytes"], &|chunk| chunk.resize(1 << 20, 0));
 }
 
+/// A wavelet chunk of which one word is another: version, size, thresholds (which stand behind the zero runs and NoValue), counts.
+#[test]
+fn wavelet_chunks_that_are_damaged() {
+    const NAME: &str = "wavelet-lossless.vds";
+    let sound = Container::read(NAME);
+    let layer = sound.files().into_iter().find(|name| name.ends_with(LAYER)).unwrap();
+    let chunk = sound.chunk(&layer, 1);
+    let word = |at: usize| sound.i32(chunk.start + at);
+    // the zero runs say their own length; no NoValue is a single word
+    let thresholds = 24 + (word(24) as usize).next_multiple_of(4) + 4;
+    assert_eq!(word(thresholds - 4), -1);
+    let cases: [(&[&str], usize, i32); 7] = [
+        (&["version"], 0, 674),
+        (&["bytes"], 4, 20),
+        (&["samples"], 8, 512),
+        (&["threshold"], thresholds, f32::NAN.to_bits() as i32),
+        (&["threshold"], thresholds, 0),
+        (&["bit-plane stream"], thresholds + 8, i32::MAX),
+        (&["count"], thresholds + 12, word(thresholds + 12) + 1),
+    ];
+    for (words, at, number) in cases {
+        chunk_fails(NAME, &layer, 1, words, |c| c.put_i32(c.chunk(&layer, 1).start + at, number));
+    }
+    chunk_fails(NAME, &layer, 1, &[], |c| {
+        let bytes = c.chunk(&layer, 1);
+        let half = c.0[bytes.clone()][..bytes.len() / 2].to_vec();
+        c.replace(&layer, 1, &half);
+    });
+}
+
 #[test]
 fn run_lengths_that_lead_out_of_the_chunk() {
     let with = |words: &[&str], change: &dyn Fn(&mut Vec<u8>)| {
