@@ -39,7 +39,7 @@ fn read(opened: Result<Box<dyn Dataset>, FormatError>) -> Option<u64> {
         Err(_) => return None,
     };
     let info = dataset.info();
-    serde_json::to_string(&(&info.own, &info.metadata, &info.warnings)).unwrap();
+    serde_json::to_string(&(&info.own, &dataset.metadata().unwrap(), &info.warnings)).unwrap();
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()));
     let mut bricks = 0;
     for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {

@@ -34,7 +34,7 @@ fn described(open: &OpenDataset) -> Result<Value, FormatError> {
         let of_layer: Result<Vec<Value>, _> = (0..described.levels.len()).map(|lod| json::level(place, lod)).collect();
         levels.insert(described.name.clone(), of_layer?.into());
     }
-    let mut dataset = json::dataset(open);
+    let mut dataset = json::dataset(open)?;
     if let Some(object) = dataset.as_object_mut() {
         object.insert("levels".to_owned(), levels.into());
     }

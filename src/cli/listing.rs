@@ -55,9 +55,9 @@ impl Row {
             }
             rows.push(row);
         }
-        let dataset = view::json::dataset(open);
-        let hidden = dataset["layers"].as_array().into_iter().flatten().filter(|layer| layer["reason"].is_string());
-        rows.extend(hidden.map(|layer| {
+        let mut hidden = view::json::layers(open);
+        hidden.retain(|layer| layer["reason"].is_string());
+        rows.extend(hidden.iter().map(|layer| {
             let mut row = Self::new(below, Some(open.format), layer);
             row.object["layer"] = layer["name"].clone();
             row.object["lods"] = 0.into();

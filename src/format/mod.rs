@@ -10,6 +10,7 @@ pub mod zgy;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
@@ -92,6 +93,15 @@ pub trait Dataset: Send + Sync {
     /// The layers that cannot be shown, and why.
     fn hidden(&self) -> &[HiddenLayer] {
         &[]
+    }
+
+    /// Every metadata entry of the dataset, for formats that have a list of them. Not kept, since there may be a lot of it: may
+    /// read from the source.
+    ///
+    /// # Errors
+    /// Those of the source, and what is wrong with it now.
+    fn metadata(&self) -> Result<Option<Value>, FormatError> {
+        Ok(None)
     }
 
     /// Whether the dataset is known to be not what it was when it was opened, so that it has to be opened anew. May look at

@@ -8,6 +8,7 @@ use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::{Attributes, FsError, Ino, Volfs};
 use crate::catalog::listing::{self, Listed};
 use crate::catalog::{Kind, Node, OpenDataset, OpenError, ROOT};
+use crate::format::FormatError;
 use crate::source::Wait;
 use crate::view::{Content, Place, Shown, json, pretty, registry};
 
@@ -169,16 +170,16 @@ impl Volfs {
             Spot::Status => Ok(self.status().into()),
             Spot::Log => Ok(self.log.text().into()),
             Spot::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
-            Spot::Inside(_, open, _, Item::Description) => Ok(pretty::text(&json::dataset(open)).into()),
+            Spot::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
+            Spot::Inside(_, open, _, Item::Description) => {
+                Ok(pretty::text(&json::dataset(open).map_err(|error| logged(open, error))?).into())
+            }
             Spot::Inside(_, open, _, Item::View { layer, view, node }) => {
                 let (view, place) = (registry()[*view], Place { open, layer: *layer });
                 match wait {
                     _ if view.is_folder(place, *node) => Err(FsError::IsAFolder),
                     Wait::No if view.may_wait() => Err(FsError::WouldBlock),
-                    _ => view.content(place, *node).map_err(|error| {
-                        log::warn!("{}: {error}", open.path);
-                        error.into()
-                    }),
+                    _ => view.content(place, *node).map_err(|error| logged(open, error)),
                 }
             }
             _ => Err(FsError::IsAFolder),
@@ -259,4 +260,10 @@ impl Volfs {
         }
         Ok(entries)
     }
+}
+
+/// An error of a dataset's content, with a line in the log.
+fn logged(open: &OpenDataset, error: FormatError) -> FsError {
+    log::warn!("{}: {error}", open.path);
+    error.into()
 }

@@ -70,10 +70,9 @@ pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
     Ok(value)
 }
 
-/// The content of `dataset.json`.
+/// What dataset.json says of the layers, those that cannot be shown last.
 #[must_use]
-pub fn dataset(open: &OpenDataset) -> Value {
-    let info = open.dataset.info();
+pub fn layers(open: &OpenDataset) -> Vec<Value> {
     let shown = open.dataset.layers().iter().filter_map(|layer| {
         let finest = layer.levels.first()?.info();
         let entry = json!({
@@ -94,21 +93,30 @@ pub fn dataset(open: &OpenDataset) -> Value {
         });
         with(entry, &layer.own)
     });
+    shown.chain(hidden).collect()
+}
+
+/// The content of `dataset.json`.
+///
+/// # Errors
+/// Those of the format, if metadata has to be read and cannot.
+pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
+    let info = open.dataset.info();
     let mut value = json!({
         "format": open.format,
         "name": open.name,
         "version": info.version,
-        "layers": shown.chain(hidden).collect::<Vec<_>>(),
+        "layers": layers(open),
         "geometry": info.geometry.as_ref().map(geometry),
         "statistics": info.statistics.as_ref().map(statistics),
         "histogram": info.histogram.as_ref().map(histogram),
-        "metadata": info.metadata,
+        "metadata": open.dataset.metadata()?,
         "source": source(open),
         "warnings": info.warnings,
     });
     value[open.format] = info.own.clone().into();
     with_text(&mut value);
-    value
+    Ok(value)
 }
 
 /// An object with further keys.

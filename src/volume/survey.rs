@@ -1,7 +1,5 @@
 //! What is known of a whole dataset.
 
-use serde_json::Value;
-
 use super::Own;
 
 /// What is known of a dataset as a whole: the content of dataset.json, but for names and places.
@@ -15,8 +13,6 @@ pub struct DatasetInfo {
     pub statistics: Option<Statistics>,
     /// Distribution of the samples of LOD 0.
     pub histogram: Option<Histogram>,
-    /// Every metadata entry of the dataset, for formats that have a list of them.
-    pub metadata: Option<Value>,
     /// What a reader of the dataset should know.
     pub warnings: Vec<String>,
     /// The format's own keys.

@@ -28,13 +28,15 @@ mod workshop;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::{Folder, Source};
 use crate::volume::DatasetInfo;
 use description::Description;
 use layer_name::LayerName;
 use layers::Layers;
-use store::{Cloud, Container, cloud, container};
+use store::{Cloud, Container, Spelling, Text, cloud, container};
 
 /// The format.
 pub struct Vds;
@@ -66,34 +68,26 @@ impl Format for Vds {
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
-        let (whole, version) = match container.text(b"JSON", cloud::LAYOUT)? {
-            Some(text) => (description::of_json(&text).map_err(bad_layout)?, "HueDataStore 1, VolumeDataLayout"),
-            None => match container.text(b"OBJ ", OBJECT)? {
-                Some(text) => (description::of_object(&text).map_err(bad_layout)?, "HueDataStore 1, VDSObject"),
-                None => {
-                    return Err(FormatError::NotThisFormat("not a VDS: it has no description of a volume".into()));
-                }
-            },
+        let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
+        let text = container.text()?.ok_or_else(absent)?;
+        let whole = text.read()?;
+        let version = match text.spelling {
+            Spelling::Json => "HueDataStore 1, VolumeDataLayout",
+            Spelling::Object => "HueDataStore 1, VDSObject",
         };
         let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, with)?;
-        Ok(Box::new(Volume::new(&whole, version, layers, None)))
+        Ok(Box::new(Volume::new(&whole, version, layers, text, None)))
     }
 
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
-        let whole = description::of_json(&cloud.layout()?).map_err(bad_layout)?;
+        let text = cloud.text()?;
+        let whole = text.read()?;
         let source = Arc::clone(&folder) as Arc<dyn Source>;
         let find = |name: &str, chunks| cloud.layer(name, chunks);
         let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
-        Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, Some(folder))))
+        Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
     }
-}
-
-/// The name of the older description.
-const OBJECT: &str = "VDSObject";
-
-fn bad_layout(why: String) -> FormatError {
-    FormatError::Damaged(format!("bad layout: {why}"))
 }
 
 /// Whether a folder has the folder of any layer.
@@ -115,20 +109,21 @@ struct Volume {
     info: DatasetInfo,
     layers: Vec<Layer>,
     hidden: Vec<HiddenLayer>,
+    /// Where all of the description is.
+    text: Text,
     folder: Option<Arc<dyn Folder>>,
 }
 
 impl Volume {
-    fn new(whole: &Description, version: &str, layers: Layers, folder: Option<Arc<dyn Folder>>) -> Self {
+    fn new(whole: &Description, version: &str, layers: Layers, text: Text, folder: Option<Arc<dyn Folder>>) -> Self {
         let info = DatasetInfo {
             version: version.into(),
             geometry: describe::geometry(whole),
-            metadata: Some(describe::metadata(whole)),
             warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
             own: describe::own(whole),
             ..DatasetInfo::default()
         };
-        Self { info, layers: layers.shown, hidden: layers.hidden, folder }
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }
     }
 }
 
@@ -143,6 +138,10 @@ impl Dataset for Volume {
 
     fn hidden(&self) -> &[HiddenLayer] {
         &self.hidden
+    }
+
+    fn metadata(&self) -> Result<Option<Value>, FormatError> {
+        Ok(Some(describe::metadata(&self.text.read()?)))
     }
 
     fn is_changed(&self) -> bool {

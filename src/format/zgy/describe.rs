@@ -29,7 +29,6 @@ impl Facts<'_> {
             geometry: Some(self.geometry()),
             statistics: Some(header.info.statistics),
             histogram: Some(header.histogram.clone()),
-            metadata: None,
             warnings: self.range_warning().into_iter().chain(self.other_warnings()).collect(),
             own: self.own(),
         }

@@ -9,6 +9,7 @@ use super::super::description::LONGEST;
 use super::super::description::check_values;
 use super::pages::Pages;
 use super::tags::Tags;
+use super::text::{Spelling, Text};
 use super::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
@@ -40,7 +41,7 @@ impl Cloud {
     /// [`FormatError::Damaged`] if it is no list of objects, and those of the source.
     pub fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
-        let text = text(&*folder, STATUS)?;
+        let text = list(&*folder)?;
         check_values(&text, b",[{").map_err(damaged)?;
         let json = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
         let Value::Array(records) = json else { return Err(damaged("it is no list".into())) };
@@ -57,12 +58,15 @@ impl Cloud {
         Ok(Self { folder, cache, tags, status, places })
     }
 
-    /// The text of the description.
+    /// The description.
     ///
     /// # Errors
-    /// Those of the source.
-    pub fn layout(&self) -> Result<Vec<u8>, FormatError> {
-        text(&*self.folder, LAYOUT)
+    /// [`FormatError::NotThisFormat`] if there is none, and those of the source.
+    pub fn text(&self) -> Result<Text, FormatError> {
+        let (name, length) = object(&*self.folder, LAYOUT)?;
+        let source = Arc::clone(&self.folder) as Arc<dyn Source>;
+        let text = Text::new(source, name.as_str().into(), (0, length), Spelling::Json);
+        text.map_err(|e| FormatError::Damaged(format!("{name}: {e}")))
     }
 
     /// The names of all layers that are stored: others are made of these when they are read (section 2.9).
@@ -123,20 +127,27 @@ fn name_of(record: &Map<String, Value>) -> &str {
     record.get("layerName").and_then(Value::as_str).unwrap_or("")
 }
 
-/// The text of one of the two objects, whichever name it has.
-fn text(folder: &dyn Folder, name: &str) -> Result<Vec<u8>, FormatError> {
-    let other = format!("{name}{EXTENSION}");
-    for name in [name, &other] {
-        let Some(length) = folder.len(name)? else { continue };
-        if length > LONGEST {
-            return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
-        }
-        let mut text = vec![0; length as usize];
-        if folder.read_at(name, 0, &mut text, Wait::Yes)? {
-            return Ok(text);
+/// The name that one of the two objects has here, and its length.
+fn object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError> {
+    for name in [name.to_owned(), format!("{name}{EXTENSION}")] {
+        if let Some(length) = folder.len(&name)? {
+            return Ok((name, length));
         }
     }
     Err(FormatError::NotThisFormat(format!("there is no {name}")))
+}
+
+/// The list of layers.
+fn list(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
+    let (name, length) = object(folder, STATUS)?;
+    if length > LONGEST {
+        return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
+    }
+    let mut text = vec![0; length as usize];
+    match folder.read_at(&name, 0, &mut text, Wait::Yes)? {
+        true => Ok(text),
+        false => Err(FormatError::NotThisFormat(format!("there is no {name}"))),
+    }
 }
 
 /// Where the chunks of one layer are.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::description::LONGEST;
+use super::cloud::LAYOUT;
+use super::text::{Spelling, Text};
 use super::{ChunkTable, Metadata, Method, Record, StoredLayer};
 use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
@@ -17,6 +18,8 @@ const ENTRY: usize = 32;
 const LONGEST_TABLE: u64 = 16 << 20;
 /// Bytes of metadata that a file or a chunk may have.
 const MOST_METADATA: i32 = 1000;
+/// The name of the older description.
+const OBJECT: &str = "VDSObject";
 /// The kind of the files that are layers.
 const LAYER: &[u8; 4] = b"VDS ";
 /// Bytes of a page directory before the file's metadata.
@@ -88,11 +91,25 @@ impl Container {
         Ok(Self { source, index, length, files, places })
     }
 
-    /// The only chunk of a file that holds a text; `None` if there is no such file.
+    /// The description, in whichever spelling there is; `None` if there is none.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
-    pub fn text(&self, kind: &[u8; 4], name: &str) -> Result<Option<Vec<u8>>, FormatError> {
+    pub fn text(&self) -> Result<Option<Text>, FormatError> {
+        for (kind, name, spelling) in [(b"JSON", LAYOUT, Spelling::Json), (b"OBJ ", OBJECT, Spelling::Object)] {
+            if let Some(place) = self.only_chunk(kind, name)? {
+                let text = Text::new(Arc::clone(&self.source), WHOLE.into(), place, spelling);
+                return text.map(Some).map_err(|e| FormatError::Damaged(format!("{name}: {e}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the only chunk of a file is; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
+    fn only_chunk(&self, kind: &[u8; 4], name: &str) -> Result<Option<(u64, u64)>, FormatError> {
         let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
             return Ok(None);
         };
@@ -106,12 +123,7 @@ impl Container {
             return Err(damaged("it is empty".into()));
         }
         let (offset, length, _) = table.entry(0, Wait::Yes).map_err(named)?;
-        if length > LONGEST {
-            return Err(damaged(format!("it claims {length} bytes")));
-        }
-        let mut text = vec![0; length as usize];
-        self.source.read_at(WHOLE, offset, &mut text, Wait::Yes)?;
-        Ok(Some(text))
+        Ok(Some((offset, length)))
     }
 
     /// The names of all stored layers.

@@ -4,9 +4,11 @@ pub mod cloud;
 pub mod container;
 mod pages;
 mod tags;
+mod text;
 
 pub use cloud::Cloud;
 pub use container::Container;
+pub use text::{Spelling, Text};
 
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
