@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::board::Board;
+use super::plan::Plan;
 use super::reader::Reader;
 use super::scan::{Keep, Stream};
+use super::segments::Cut;
 use super::whole::{Way, Whole};
-use crate::cache::{BrickKey, DecodedBrick};
+use crate::cache::{BrickKey, DecodedBrick, Kept};
 use crate::format::{Array, FormatError};
 use crate::pool::Lane;
 use crate::source::Wait;
@@ -59,33 +61,43 @@ impl Access {
         }
     }
 
-    /// A brick that holds `region`, if there is one in memory.
+    /// What the cache calls the bricks of a layer.
+    pub fn layer_keys(&self, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
+        let (count, bricks) = (self.array.info().grid.count(), Board::layer_bricks(self.array.info()));
+        (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
+    }
+
+    /// A brick that holds `region`, which is read now, if there is one in memory.
     pub fn held(&self, at: &Dims, region: &Region) -> Option<Arc<DecodedBrick>> {
-        let number = self.number(at);
         if let Some(brick) = self.reader.cache().get(self.key(at)) {
             return Some(self.seen(brick));
         }
-        let scan = self.scan.as_ref()?;
-        let chunk = scan.segments.get(number, region)?;
+        let planes = self.scan.as_ref()?.segments.get(self.number(at), region, true)?;
         self.reader.counters().cache_hits.add(1);
-        let (_, end) = self.array.info().grid.owned(0, at[0]);
-        if chunk.last && region.end(0) < end {
-            self.renew(scan, *at, region.end(0));
-        }
-        Some(chunk.brick)
+        Some(planes)
     }
 
-    /// A brick that holds `region`, decoded now if need be.
+    /// A brick that holds `region`, which is read now, decoded if need be.
     ///
     /// # Errors
     /// Those of the format and the source.
     pub fn decoded(&self, at: &Dims, whole: &Whole, region: &Region) -> Result<Arc<DecodedBrick>, FormatError> {
+        self.had(at, whole, region, true)
+    }
+
+    fn had(&self, at: &Dims, whole: &Whole, region: &Region, read: bool) -> Result<Arc<DecodedBrick>, FormatError> {
         loop {
             let brick = match self.scan.as_ref().map(|scan| (scan, scan.keep())) {
-                Some((scan, Keep::Planes(planes))) => self.decoded_for(scan, planes, at, whole, region)?,
-                _ => {
-                    let load = || Ok(self.for_all(Arc::new(whole.load(self)?)));
-                    self.seen(self.reader.cache().get_or_decode(self.key(at), true, load)?)
+                Some((scan, Keep::Planes(plan))) => self.had_for(scan, plan, at, whole, region, read)?,
+                scan => {
+                    // what is decoded while the scan only begins is the scan's as well
+                    let scan = scan.filter(|(scan, keep)| *keep == Keep::Whole || scan.goes_on());
+                    let kept = if scan.is_some() { Kept::ForScan } else { Kept::ForAll };
+                    let load = || {
+                        scan.inspect(|(scan, _)| scan.note_decoded());
+                        Ok(self.for_all(Arc::new(whole.load(self)?)))
+                    };
+                    self.seen(self.reader.cache().get_or_decode(self.key(at), kept, load)?)
                 }
             };
             // who has waited for another thread may have been given planes that are not the right ones
@@ -96,53 +108,68 @@ impl Access {
     }
 
     /// A brick of which a scan keeps the next planes, or just these planes.
-    fn decoded_for(
+    fn had_for(
         &self,
         scan: &Stream,
-        planes: u64,
+        plan: Plan,
         at: &Dims,
         whole: &Whole,
         region: &Region,
+        read: bool,
     ) -> Result<Arc<DecodedBrick>, FormatError> {
-        let (number, array) = (self.number(at), &*self.array);
-        let brick = self.reader.cache().get_or_decode(self.key(at), false, || {
+        let number = self.number(at);
+        let brick = self.reader.cache().get_or_decode(self.key(at), Kept::No, || {
             // another thread may have been here since this one looked
-            if scan.segments.holds(number, region)
-                && let Some(chunk) = scan.segments.get(number, region)
-            {
-                return Ok(self.for_all(chunk.brick));
+            if let Some(planes) = scan.segments.get(number, region, read) {
+                return Ok(self.for_all(planes));
             }
             let brick = whole.load(self)?;
-            let (from, size) = (region.start[0], array.info().dtype.size());
-            let planes = self.segment(scan, number, planes);
-            let planes = self.reader.board().room(scan, array.info(), planes);
-            scan.segments.put(number, &brick, from, planes, size, self.reader.buffers());
+            self.keep_planes(scan, plan, at, &brick, region, read);
             Ok(self.for_all(Arc::new(brick)))
         })?;
         Ok(self.seen(brick))
     }
 
-    /// Gives a scan that keeps planes what the cache still holds of the layer's bricks, from `plane` on.
-    pub fn adopt(&self, layer: u64, plane: u64) {
-        let Some((scan, Keep::Planes(planes))) = self.scan.as_ref().map(|scan| (scan, scan.keep())) else { return };
-        let info = self.array.info();
-        let bricks = Board::layer_bricks(info);
-        for number in layer * bricks..(layer + 1) * bricks {
-            if let Some(brick) = self.reader.cache().peek(self.key(&info.grid.count().index_of(number))) {
-                let (brick, planes) = (self.seen(brick), self.segment(scan, number, planes));
-                scan.segments.put(number, &brick, plane, planes, info.dtype.size(), self.reader.buffers());
-            }
-        }
+    /// Keeps planes of a brick for a scan, from the first one of `region` on, and as many as there is room for.
+    fn keep_planes(&self, scan: &Stream, plan: Plan, at: &Dims, brick: &DecodedBrick, region: &Region, read: bool) {
+        let (number, info) = (self.number(at), self.array.info());
+        let planes =
+            if scan.segments.knows(number) { plan.longest() } else { plan.first(number % Board::layer_bricks(info)) };
+        let mut kept = info.grid.region(at);
+        let end = kept.end(0);
+        kept.start[0] = region.start[0];
+        kept.shape[0] = region.shape[0];
+        // what is read in part will be asked for again at once, and what is read wholly is not kept
+        let (least, past) = if !read {
+            (0, 0)
+        } else if region.samples() < kept.samples() {
+            (region.shape[0], 0)
+        } else {
+            (0, region.shape[0])
+        };
+        let room = Board::room(scan, info).saturating_add(past);
+        kept.shape[0] = planes.min(room).max(least).min(end.saturating_sub(kept.start[0]));
+        let cut = Cut { region: kept, read: read.then_some(region), size: info.dtype.size() };
+        scan.segments.put(number, brick, cut, self.reader.buffers());
     }
 
-    /// How many planes to keep of a brick. The first segments of a layer's bricks have all lengths up to `planes`, so that they
-    /// do not all end at once.
-    fn segment(&self, scan: &Stream, number: u64, planes: u64) -> u64 {
-        if scan.segments.knows(number) {
-            return planes;
+    /// Gives a scan that keeps planes what the cache still holds of the layer's bricks, from `plane` on. If it is `alone` the cache
+    /// drops these bricks one by one.
+    pub fn adopt(&self, layer: u64, plane: u64, alone: bool) {
+        let Some((scan, Keep::Planes(plan))) = self.scan.as_ref().map(|scan| (scan, scan.keep())) else { return };
+        let (grid, bricks) = (&self.array.info().grid, Board::layer_bricks(self.array.info()));
+        for number in layer * bricks..(layer + 1) * bricks {
+            let at = grid.count().index_of(number);
+            let Some(region) = one_plane(grid.region(&at), plane) else { return };
+            if !scan.segments.holds(number, &region)
+                && let Some(brick) = self.reader.cache().peek(self.key(&at))
+            {
+                self.keep_planes(scan, plan, &at, &self.seen(brick), &region, false);
+                if alone {
+                    self.reader.cache().forget(self.key(&at));
+                }
+            }
         }
-        let layer = Board::layer_bricks(self.array.info());
-        1 + (u128::from(number % layer) * u128::from(planes) / u128::from(layer)) as u64
     }
 
     /// The lane for work that nobody waits for yet.
@@ -150,35 +177,43 @@ impl Access {
         self.lane.ahead(self.reader.gate().decoders())
     }
 
-    /// Decodes the continuation of a segment before it is asked for.
-    fn renew(&self, scan: &Arc<Stream>, at: Dims, plane: u64) {
-        let (access, pool) = (self.clone(), self.reader.pool());
-        scan.begin_ahead();
-        pool.submit(self.lane_ahead(), move || {
-            access.decode_ahead(&at, plane);
-            if let Some(scan) = &access.scan {
-                scan.end_ahead();
+    /// Whether `region` of a brick is in memory.
+    fn is_there(&self, at: &Dims, region: &Region) -> bool {
+        self.scan.as_ref().is_some_and(|scan| scan.segments.holds(self.number(at), region))
+            || self.reader.cache().peek(self.key(at)).is_some()
+    }
+
+    /// Whether a brick would have to be decoded for its plane `plane`, as far as can be told without waiting.
+    pub fn lacks(&self, at: &Dims, plane: u64) -> bool {
+        let Some(region) = one_plane(self.array.info().grid.region(at), plane) else { return false };
+        !self.is_there(at, &region)
+            && match self.array.brick(at, Wait::No) {
+                Ok(brick) => matches!(Way::of(brick, self), Way::Whole(_)),
+                Err(e) => e.would_block(),
             }
-        });
     }
 
     /// Decodes a brick that will be asked for from `plane` on. What is wrong with it is the matter of who asks for it.
     pub fn decode_ahead(&self, at: &Dims, plane: u64) {
-        let grid = &self.array.info().grid;
-        let mut region = grid.region(at);
-        let end = region.end(0);
-        region.start[0] = region.start[0].max(plane);
-        region.shape[0] = end.saturating_sub(region.start[0]).min(1);
-        if region.shape[0] == 0 {
+        let info = self.array.info();
+        let Some(region) = one_plane(info.grid.region(at), plane) else { return };
+        let Some(scan) = &self.scan else { return };
+        let no_room = matches!(scan.keep(), Keep::Planes(_)) && Board::room(scan, info) == 0;
+        if no_room || self.is_there(at, &region) {
             return;
         }
         let Ok(brick) = self.array.brick(at, Wait::Yes) else { return };
         let Way::Whole(whole) = Way::of(brick, self) else { return };
-        let number = self.number(at);
-        let there = self.reader.cache().peek(self.key(at)).is_some()
-            || self.scan.as_ref().is_some_and(|scan| scan.segments.holds(number, &region));
-        if !there && self.decoded(at, &whole, &region).is_ok() {
+        if self.had(at, &whole, &region, false).is_ok() {
             self.reader.counters().prefetched.add(1);
         }
     }
+}
+
+/// The first plane of a region from `plane` on.
+fn one_plane(mut region: Region, plane: u64) -> Option<Region> {
+    let end = region.end(0);
+    region.start[0] = region.start[0].max(plane);
+    region.shape[0] = 1;
+    (region.start[0] < end).then_some(region)
 }

@@ -1,23 +1,21 @@
-//! The scans under way: how much of the cache each of them may use, and what it should ask for ahead.
+//! The scans under way: what they should ask for ahead, and that each has its part of the cache.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::Access;
-use super::scan::{Keep, Stream};
-use super::segments::CHUNKS;
-use crate::cache::BrickCache;
+use super::division::{Adoption, Division, brick_cost, row};
+use super::reader::Reader;
+use super::scan::{Course, Keep, OUT_OF_ORDER, Stream};
 use crate::volume::{ArrayInfo, Dims};
 
-/// Scans may use so much of the cache together, in hundredths; the rest is for other readers.
-const SHARE: usize = 95;
+/// A scan whose layer fits the cache has each brick decoded once or twice, and as many of the next layer ahead; one that has more than so many
+/// times its bricks decoded is in a cache that is too small after all.
+const CROWDED: u64 = 3;
 
 /// All scans under way.
 #[derive(Default)]
 pub struct Board {
-    scans: Mutex<Vec<Weak<Stream>>>,
-    /// Bytes of the cache that are lent for segments.
-    lent: AtomicUsize,
+    division: Mutex<Division>,
 }
 
 impl Board {
@@ -26,143 +24,187 @@ impl Board {
         info.grid.count()[1..].iter().product::<u64>().max(1)
     }
 
-    fn brick_bytes(info: &ArrayInfo) -> usize {
+    /// Bytes of a brick.
+    pub fn brick_bytes(info: &ArrayInfo) -> usize {
         let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
         samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
     }
 
     /// Bytes in segments.
     pub fn bytes(&self) -> usize {
-        self.alive().iter().map(|scan| scan.segments.bytes()).sum()
+        self.division().bytes()
     }
 
-    /// Planes of a brick that a scan may keep now, at most `planes`: its part of what is lent, less what it keeps already. Where
-    /// that is little it is a few all the same: to keep nothing would mean to decode the brick again for the next plane, and a
-    /// few of each brick are less than what was reckoned with.
-    pub fn room(&self, scan: &Stream, info: &ArrayInfo, planes: u64) -> u64 {
-        let segmented = self.alive().iter().filter(|other| other.keep() != Keep::Whole).count();
-        let part = self.lent.load(Ordering::Relaxed) / segmented.max(1);
+    /// Planes of a brick for which a scan has room.
+    pub fn room(scan: &Stream, info: &ArrayInfo) -> u64 {
         let plane = Self::brick_bytes(info) as u64 / info.grid.step()[0].max(1);
-        let room = part.saturating_sub(scan.segments.bytes()) as u64 / plane.max(1);
-        planes.min(room.max(planes.div_ceil(4)))
+        scan.share().saturating_sub(scan.segments.bytes()) as u64 / plane.max(1)
     }
 
-    /// Takes back what scans that stopped have been lent.
-    pub fn settle(&self, cache: &BrickCache) {
-        if self.lent.load(Ordering::Relaxed) > 0 {
-            self.balance(cache);
+    /// Takes note of a request, of a scan or of another reader, and takes back what scans that stopped have been lent.
+    pub fn settle(&self, reader: &Arc<Reader>, other: bool) {
+        // whoever has the lock divides anew himself, or the next request does
+        let Ok(mut division) = self.division.try_lock() else { return };
+        if division.note(other) || division.has_stopped() {
+            let adoptions = division.divide(reader, None);
+            drop(division);
+            adoptions.iter().for_each(Adoption::run);
+            let loan = self.division().loan(reader.cache().bound());
+            reader.cache().lend(loan, std::iter::empty());
         }
     }
 
-    /// What a scan should keep of the bricks of the layer that it comes to.
-    fn decide(&self, scan: &Arc<Stream>, info: &ArrayInfo, cache: &BrickCache) {
-        self.join(scan);
-        let share = cache.bound() / 100 * SHARE / self.alive().len().max(1);
-        let (bricks, brick) = (Self::layer_bricks(info), Self::brick_bytes(info));
-        let deep = info.grid.step()[0];
-        let layer = usize::try_from(bricks).unwrap_or(usize::MAX).saturating_mul(brick);
-        scan.set_keep(if deep <= 1 || layer <= share {
-            Keep::Whole
-        } else {
-            let longest = longest_segment(share, (layer as u64 / deep).max(1));
-            Keep::Planes(longest.clamp(1, deep))
-        });
-    }
-
-    fn join(&self, scan: &Arc<Stream>) {
-        let mut scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
-        if !scans.iter().any(|other| other.as_ptr() == Arc::as_ptr(scan)) {
-            scans.push(Arc::downgrade(scan));
+    /// A scan comes to a layer of bricks: decides what it keeps of them.
+    fn enter(&self, access: &Access, scan: &Arc<Stream>, layer: u64) {
+        let cache = access.reader.cache();
+        let mut division = self.division();
+        let before = division.enter(access, scan, layer);
+        let adoptions = division.divide(&access.reader, Some(scan));
+        drop(division);
+        if let Some(before) = before {
+            cache.retire(access.layer_keys(before));
         }
-    }
-
-    /// The scans that go on. One that has stopped loses its segments, and is a new one if it goes on after all.
-    fn alive(&self) -> Vec<Arc<Stream>> {
-        let mut scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
-        let (alive, stopped): (Vec<_>, Vec<_>) =
-            scans.iter().filter_map(Weak::upgrade).partition(|scan| scan.is_alive());
-        *scans = alive.iter().map(Arc::downgrade).collect();
-        drop(scans);
-        for scan in stopped {
-            scan.stop();
-        }
-        alive
-    }
-
-    fn balance(&self, cache: &BrickCache) {
-        let alive = self.alive();
-        let segmented = alive.iter().filter(|scan| scan.keep() != Keep::Whole).count();
-        let lent = cache.bound() / 100 * SHARE / alive.len().max(1) * segmented;
-        if self.lent.swap(lent, Ordering::Relaxed) != lent {
-            cache.lend(lent);
-        }
+        // before the cache drops the bricks
+        adoptions.iter().for_each(Adoption::run);
+        let loan = self.division().loan(cache.bound());
+        let wanted = (scan.keep() == Keep::Whole).then(|| access.layer_keys(layer));
+        cache.lend(loan, wanted.into_iter().flatten());
     }
 
     /// Asks for the bricks that a scan will want next, on threads of the pool.
     pub fn look_ahead(&self, access: &Access) {
         let Some(scan) = &access.scan else { return };
-        let (info, cache) = (access.array.info(), access.reader.cache());
+        let info = access.array.info();
         let grid = &info.grid;
         let Some(last) = info.shape().product().and_then(|n| n.checked_sub(1)) else { return };
         let position = info.shape().index_of(scan.next().min(last));
         let brick = Dims::from_fn(position.len(), |a| grid.brick_of(a, position[a]));
         let (number, bricks) = (grid.count().linear_of(&brick), Self::layer_bricks(info));
-        let layer = brick[0];
-        if scan.enter(layer) {
-            scan.segments.drop_before(layer * bricks);
-            // what was decoded ahead is wanted sooner than what the scan has just passed
-            cache
-                .touch((layer * bricks..(layer + 1) * bricks).map(|number| access.key(&grid.count().index_of(number))));
-            self.decide(scan, info, cache);
-            access.adopt(layer, position[0]);
-            self.balance(cache);
-        }
-        if !scan.in_order() {
-            return;
-        }
-        let share = cache.bound() / 100 * SHARE / self.alive().len().max(1);
-        let room = (share / Self::brick_bytes(info)) as u64;
-        let decoders = access.reader.gate().decoders() as u64;
+        let (plane, layer) = (position[0], brick[0]);
         let (first, end) = grid.owned(0, layer);
-        let (passed, deep) = (position[0] - first, end - first);
-        let next_layer = (layer + 1) * bricks;
-        let target = if passed == 0 {
-            // in the first plane: the rest of this row of bricks, and the next
-            let row = grid.count().get(2..).map_or(1, |inner| inner.iter().product::<u64>()).max(1);
-            let ahead = row.max(4 * decoders).min(room / 2);
-            (number - number % row + row + ahead).min(next_layer)
-        } else if scan.keep() == Keep::Whole {
-            // in the others: of the next layer as much as of this one is passed, so that it is there in time
-            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(deep)) as u64;
-            next_layer + due.min(room.saturating_sub(bricks))
-        } else {
+        let plane_samples = info.shape().strides(1)[0].max(1);
+        scan.note_crowded(CROWDED * bricks);
+        if scan.goes_on() && scan.enter(layer) {
+            self.enter(access, scan, layer);
+        }
+        if scan.enter_plane(plane) {
+            // some windows of the last planes may still come
+            let late = (OUT_OF_ORDER / info.dtype.size() as u64).div_ceil(plane_samples).min((end - first) / 8).max(1);
+            scan.segments.pass(plane.saturating_sub(late), layer * bricks);
+        }
+        // who may go elsewhere after this plane gets nothing of the next
+        let goes_on = scan.goes_on() || !scan.next().is_multiple_of(info.shape().strides(1)[0].max(1));
+        if !scan.in_order() || !goes_on {
             return;
+        }
+        let decoders = access.reader.gate().decoders() as u64;
+        let share = if scan.keep() == Keep::Freely { access.reader.cache().bound() } else { scan.share() };
+        let room = (share / brick_cost(info)) as u64;
+        // who reads planes in another order than theirs is on a scan within each, but not from one to the next
+        let steady = scan.gone() > plane_samples;
+        let (course, from, target) = match scan.keep() {
+            Keep::Planes(plan) => {
+                // of as many visits as a segment has planes one decodes: there is something to do for half of the decoders, and the
+                // requests under way occupy the others
+                let planes = room.saturating_mul(grid.step()[0]);
+                let ahead = row(info).saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
+                let from = plane * bricks + number - layer * bricks;
+                let target = from.saturating_add(ahead.min(bricks).min(planes / 2));
+                let end = if steady { info.shape()[0] } else { plane + 1 };
+                (Course::Visits, from, target.min(end.saturating_mul(bricks)))
+            }
+            keep if keep == Keep::Freely || plane == first => {
+                // in the first plane that it sees: the rest of this row of bricks, and the next
+                let row = row(info);
+                let ahead = row.max(4 * decoders).min(room / 2);
+                let target = (number - number % row + row + ahead).min((layer + 1) * bricks);
+                (Course::Bricks, number, target)
+            }
+            _ if !steady => return,
+            _ => {
+                // in the others: of the next layer as much as of this one is passed, so that it is there in time
+                let (passed, deep) = (plane - first, end - first);
+                let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(deep)) as u64;
+                let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
+                (Course::Bricks, number, target.min(grid.total()))
+            }
         };
-        scan.skip_to(number);
-        for _ in 0..decoders {
-            let Some(number) = scan.claim(target.min(grid.total()), decoders as usize) else { return };
-            let access = access.clone();
-            access.reader.pool().clone().submit(access.lane_ahead(), move || go_on(&access, number, target));
+        scan.skip_to(course, from);
+        while let Some(step) = scan.claim(course, target, decoders as usize) {
+            let ahead = Ahead { access: access.clone(), course, target, share: scan.share() };
+            if ahead.lacks(step) {
+                access.reader.pool().submit(access.lane_ahead(), move || ahead.go_on(step));
+            } else {
+                scan.end_ahead();
+            }
+        }
+    }
+
+    fn division(&self) -> MutexGuard<'_, Division> {
+        self.division.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Decodes the bricks of a scan before they are asked for.
+struct Ahead {
+    access: Access,
+    course: Course,
+    target: u64,
+    /// What the scan had of the cache when that was decided.
+    share: usize,
+}
+
+impl Ahead {
+    /// The brick of a step, and the plane for which it is wanted.
+    fn place(&self, step: u64) -> (Dims, u64) {
+        let info = self.access.array.info();
+        match self.course {
+            Course::Bricks => (info.grid.count().index_of(step), self.plane()),
+            Course::Visits => {
+                let bricks = Board::layer_bricks(info);
+                let plane = step / bricks;
+                let number = info.grid.brick_of(0, plane) * bricks + step % bricks;
+                (info.grid.count().index_of(number), plane)
+            }
+        }
+    }
+
+    /// The plane to which the scan has come.
+    fn plane(&self) -> u64 {
+        let next = self.access.scan.as_ref().map_or(0, |scan| scan.next());
+        self.access.array.info().shape().index_of(next)[0]
+    }
+
+    fn lacks(&self, step: u64) -> bool {
+        let (at, plane) = self.place(step);
+        self.access.lacks(&at, plane)
+    }
+
+    /// Decodes the brick of a step, and then those of others as long as there are any.
+    fn go_on(&self, step: u64) {
+        let Some(scan) = &self.access.scan else { return };
+        let decoders = self.access.reader.gate().decoders();
+        let mut step = Some(step);
+        while let Some(this) = step {
+            let turn = Turn { scan };
+            let (at, plane) = self.place(this);
+            if plane >= self.plane() {
+                self.access.decode_ahead(&at, plane);
+            }
+            drop(turn);
+            let has_room = scan.share() >= self.share;
+            step = if has_room { scan.claim(self.course, self.target, decoders) } else { None };
         }
     }
 }
 
-/// How many planes a segment has if there are `share` bytes, and one plane of all bricks of a layer takes `plane`. On average a
-/// segment holds half of its length, and half a chunk that is passed in part; an eleventh is for the times when it is more.
-fn longest_segment(share: usize, plane: u64) -> u64 {
-    (share as u64 / 11 * 10).saturating_mul(2 * CHUNKS) / (CHUNKS + 1) / plane
+/// A brick that is being decoded ahead, however that ends.
+struct Turn<'a> {
+    scan: &'a Stream,
 }
 
-/// Decodes one brick ahead after the other.
-fn go_on(access: &Access, number: u64, target: u64) {
-    let Some(scan) = &access.scan else { return };
-    let grid = &access.array.info().grid;
-    let mut number = Some(number);
-    while let Some(brick) = number {
-        let at = grid.count().index_of(brick);
-        let plane = access.array.info().shape().index_of(scan.next())[0];
-        access.decode_ahead(&at, plane);
-        scan.end_ahead();
-        number = scan.claim(target.min(grid.total()), access.reader.gate().decoders());
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.scan.end_ahead();
     }
 }

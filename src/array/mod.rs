@@ -3,6 +3,7 @@
 mod access;
 mod board;
 mod boxed;
+mod division;
 mod fetch;
 mod gate;
 mod gather;
@@ -11,6 +12,9 @@ mod model_tests;
 mod plain;
 #[cfg(test)]
 mod plain_tests;
+mod plan;
+#[cfg(test)]
+mod race_tests;
 mod reader;
 mod scan;
 #[cfg(test)]

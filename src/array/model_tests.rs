@@ -28,7 +28,7 @@ pub struct Mixed {
     margin: u64,
     broken: Option<u64>,
     /// Bytes at hand: an even page of 512 bytes is, an odd one is not.
-    slow: bool,
+    pub slow: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
 }

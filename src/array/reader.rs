@@ -68,9 +68,9 @@ impl Reader {
         let done = move |read: Result<Buffer, ReadError>| {
             done(read.map_err(|e| ReadError { brick: turn.map_or(e.brick, |turn| turn.dims_back(&e.brick)), ..e }));
         };
-        let scan = scans.and_then(|scans| scans.note(array.info(), &samples));
+        let scan = scans.as_ref().and_then(|scans| scans.note(array.info(), &samples));
+        let other = scan.is_none() && scans.is_none_or(|scans| !scans.any());
         let access = Access { reader: Arc::clone(self), array, turn, lane, scan };
-        self.board.settle(&self.cache);
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();
         let mut out = self.buffers.take_reply(bytes);
@@ -109,7 +109,9 @@ impl Reader {
                 }
             }
         }
-        let ahead = (access.scan.is_some() && (tally.decoded || !pending.is_empty())).then(|| access.clone());
+        let coded = tally.decoded || !pending.is_empty();
+        self.board.settle(self, other && coded);
+        let ahead = (access.scan.is_some() && coded).then(|| access.clone());
         if pending.is_empty() {
             done(tally.check(array, pieces(array, samples).next()).map(|()| out));
         } else {
@@ -141,10 +143,6 @@ impl Reader {
     #[must_use]
     pub fn bytes_held(&self) -> usize {
         self.cache.bytes() + self.board.bytes()
-    }
-
-    pub(super) fn board(&self) -> &Board {
-        &self.board
     }
 
     pub(super) fn pool(&self) -> &Arc<Pool> {

@@ -1,5 +1,6 @@
 //! Scans of an array whose bricks all have to be decoded: right bytes, and few decodes however small the cache.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::model_tests::{Mixed, read_with, reader_with};
@@ -44,26 +45,122 @@ fn a_layer_that_fits_is_decoded_once() {
 
 #[test]
 fn a_layer_that_does_not_fit_is_decoded_a_few_times() {
-    for (part, most) in [(2, 2.5), (4, 4.0), (8, 8.0), (16, 24.0)] {
+    // of a layer, in sixteenths
+    for (part, most) in [(15, 1.3), (12, 1.5), (8, 2.4), (4, 3.6), (2, 5.8), (1, 11.5)] {
         for window in [256, 1024] {
-            let decodes = amplification(LAYER / part, window);
-            assert!(decodes <= most, "1/{part} of a layer, window {window}: {decodes}");
+            let decodes = amplification(LAYER * part / 16, window);
+            assert!(decodes <= most, "{part}/16 of a layer, window {window}: {decodes}");
         }
     }
 }
 
 #[test]
-fn two_scans_at_once_share_the_cache() {
+fn a_plane_that_does_not_fit_is_decoded_once_for_each_plane_at_most() {
+    let decodes = amplification(LAYER / 128, 256);
+    assert!(decodes <= 64.0 * 1.1, "{decodes}");
+}
+
+/// Two scans of different arrays at once; gives decodes for each brick.
+fn two(cache: usize) -> f64 {
     let counters: Arc<Counters> = Arc::default();
-    let reader = reader_with(LAYER, &counters);
+    let reader = reader_with(cache, &counters);
     let arrays = [coded(), coded()];
     std::thread::scope(|scope| {
         for array in &arrays {
             scope.spawn(|| scan(array, &reader, &counters, 2048));
         }
     });
-    let decodes = counters.bricks_decoded.get() as f64 / 384.0;
-    assert!(decodes <= 2.6, "{decodes} with half a layer for each");
+    counters.bricks_decoded.get() as f64 / 384.0
+}
+
+#[test]
+fn two_scans_at_once_share_the_cache() {
+    let (both, half) = (two(5 * LAYER / 2), two(LAYER));
+    assert!(both <= 1.1, "{both} with a layer for each");
+    assert!(half <= 2.5, "{half} with half a layer for each");
+}
+
+/// Reads ranges of samples in turn, as one reader or as several; gives decodes for each brick of an array of `bricks`.
+fn decodes(array: &Arc<Mixed>, cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+    decodes_of(array, &array.whole(), cache, bricks, readers)
+}
+
+fn decodes_of(array: &Arc<Mixed>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+    let counters: Arc<Counters> = Arc::default();
+    let reader = reader_with(cache, &counters);
+    let scans: Vec<Arc<Scans>> = readers.iter().map(|_| Arc::default()).collect();
+    for n in 0..readers.iter().map(Vec::len).max().unwrap() {
+        for (ranges, scans) in readers.iter().zip(&scans) {
+            let Some(range) = ranges.get(n).filter(|range| !range.is_empty()) else { continue };
+            let expected = &whole[2 * range.start as usize..2 * range.end as usize];
+            assert!(read_with(&reader, array, range.clone(), Some(scans)).unwrap() == expected, "at {range:?}");
+        }
+    }
+    counters.bricks_decoded.get() as f64 / bricks as f64
+}
+
+fn windows(samples: Range<u64>, window: u64) -> Vec<Range<u64>> {
+    samples.clone().step_by(window as usize).map(|start| start..(start + window).min(samples.end)).collect()
+}
+
+/// The windows of planes in the order given, 8 in each.
+fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    order.flat_map(|plane| windows(plane << 12..(plane + 1) << 12, 512)).collect()
+}
+
+#[test]
+fn readers_that_go_elsewhere_than_on() {
+    let array = coded();
+    for (what, ranges, cache, most) in [
+        ("from the middle of a brick", planes(100..192), LAYER / 2, 1.4),
+        ("every second plane, in a cache that holds a layer", planes((0..192).step_by(2)), 5 * LAYER / 4, 1.1),
+        ("every second plane, in half of one", planes((0..192).step_by(2)), LAYER / 2, 3.2),
+        (
+            "windows out of order",
+            planes(0..192).chunks(2).flat_map(|two| two.iter().rev().cloned()).collect(),
+            LAYER / 2,
+            2.5,
+        ),
+    ] {
+        let decodes = decodes(&array, cache, 192, &[ranges]);
+        assert!(decodes <= most, "{what}: {decodes}");
+    }
+}
+
+#[test]
+fn arrays_of_other_kinds() {
+    for (what, shape, step, cache, bricks, most) in [
+        ("tiles", vec![100, 64, 64], vec![1, 16, 16], 64 << 10, 1600.0, 1.05),
+        ("few planes", vec![3, 128, 128], vec![64, 16, 16], 50 << 10, 64.0, 2.1),
+        ("four axes", vec![64, 16, 32, 4], vec![16, 8, 8, 4], 32 << 10, 32.0, 2.5),
+        ("one brick, larger than the cache", vec![64, 32, 32], vec![64, 32, 32], 16 << 10, 1.0, 12.0),
+    ] {
+        let array = Arc::new(Mixed::new(&shape, 0, &step, 0).all_coded());
+        let samples = shape.iter().product::<u64>();
+        let decodes = decodes(&array, cache, 1, &[windows(0..samples, 1024)]) / bricks;
+        assert!(decodes <= most, "{what}: {decodes}");
+    }
+}
+
+#[test]
+fn a_scan_and_readers_here_and_there_leave_each_other_their_bricks() {
+    let counters: Arc<Counters> = Arc::default();
+    let (scanned, other) = (coded(), coded());
+    let reader = reader_with(2 * LAYER, &counters);
+    // a third of the cache in bricks that one reader wants all the time, each in its last plane
+    let hot: Vec<u64> = (0..40).map(|n| ((n / 8 % 8) * 8 * 64 + n % 8 * 8) + (63 + n / 40 * 64) * 4096).collect();
+    let (to_scan, scans) = (planes(0..192), Arc::new(Scans::default()));
+    let at_random = |n: usize| {
+        let start = hot[n * 7 % hot.len()];
+        read_with(&reader, &other, start..start + 4, None).unwrap();
+    };
+    (0..400).for_each(at_random);
+    for (n, range) in to_scan.into_iter().enumerate() {
+        at_random(n);
+        read_with(&reader, &scanned, range, Some(&scans)).unwrap();
+    }
+    let decodes = counters.bricks_decoded.get();
+    assert!(decodes <= 192 + 2 * 40, "{decodes} for 192 bricks of a scan, and 40 of another reader");
 }
 
 #[test]
@@ -105,4 +202,59 @@ fn scans_and_random_readers_of_a_tiny_cache_get_the_right_bytes() {
             });
         }
     });
+}
+
+/// Bricks of 256 KiB, 8 x 8 of them in a layer, and planes of 1 MiB, which are eight of the kernel's windows.
+mod large {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    pub const BRICKS: u64 = 192;
+    pub const LAYER: usize = 16 << 20;
+    const PLANE: u64 = 512 << 10;
+    static ARRAY: LazyLock<Arc<Mixed>> =
+        LazyLock::new(|| Arc::new(Mixed::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
+    static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| ARRAY.whole());
+
+    /// The windows of planes in the order given.
+    pub fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+        order.flat_map(|plane| windows(plane * PLANE..(plane + 1) * PLANE, 64 << 10)).collect()
+    }
+
+    pub fn decodes(cache: usize, readers: &[Vec<Range<u64>>]) -> f64 {
+        super::decodes_of(&ARRAY, &WHOLE, cache, BRICKS, readers)
+    }
+}
+
+#[test]
+fn a_cache_of_exactly_one_layer_holds_it() {
+    let (small, large) = (amplification(LAYER, 1024), large::decodes(large::LAYER, &[large::planes(0..48)]));
+    assert!(small <= 1.02 && large <= 1.02, "{small}, {large}");
+}
+
+#[test]
+fn two_readers_of_one_file_at_the_same_place() {
+    for lag in [0, 1, 3, 8, 40, 60, 100] {
+        let first = large::planes(0..48);
+        let second = std::iter::repeat_n(0..0, lag).chain(first.clone()).collect();
+        let together = large::decodes(5 * large::LAYER / 4, &[first, second]);
+        assert!(together <= 2.6, "{together} with {lag} windows between them");
+    }
+}
+
+#[test]
+fn two_readers_of_one_file_at_different_places() {
+    for from in [8, 16, 20, 32] {
+        let second = large::planes((from..48).chain(0..from));
+        let apart = large::decodes(5 * large::LAYER / 2, &[large::planes(0..48), second]);
+        assert!(apart <= 2.2, "{apart} with the second one {from} planes ahead");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_backwards() {
+    let small = decodes(&coded(), 5 * LAYER / 4, 192, &[planes((0..192).rev())]);
+    let large = large::decodes(5 * large::LAYER / 4, &[large::planes((0..48).rev())]);
+    assert!(small <= 1.1 && large <= 1.1, "{small}, {large}");
 }

@@ -2,114 +2,171 @@
 //!
 //! Every plane of a scan touches all bricks of a layer. If these do not fit, the least recently used ones are dropped just before
 //! they are needed again, and each brick is decoded for each of its planes. So a scan keeps of each decoded brick only the next few
-//! planes, its *segment*. A segment shrinks as the scan goes on: it is cut into chunks that are dropped one by one. Segments of
-//! different bricks end at different planes, so that on average half of their length is held, and decoding goes on evenly.
+//! planes, its *segment*. A segment shrinks as the scan goes on: it is cut into chunks, and each is dropped as soon as all of it was
+//! read. Segments of different bricks end at different planes, so that on average half of their length is held, and decoding goes
+//! on evenly.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gather::Loops;
 use crate::cache::DecodedBrick;
-use crate::memory::Buffers;
+use crate::memory::{Buffers, give_back};
 use crate::volume::{Dims, Layout, Region};
 
 /// A segment is cut into so many chunks.
 pub const CHUNKS: u64 = 16;
+/// Larger chunks are whole pages, since their memory is.
+const PAGE: u64 = 4096;
 
 /// The segments of one scan by brick number.
 #[derive(Default)]
 pub struct Segments {
     segments: Mutex<HashMap<u64, Segment>>,
     bytes: AtomicUsize,
+    /// Something was kept since everything was dropped.
+    used: AtomicBool,
 }
 
+/// Consecutive planes of a brick; of a brick that was there before, perhaps none.
 #[derive(Default)]
 struct Segment {
-    /// Consecutive planes, the first ones first.
-    chunks: VecDeque<Arc<DecodedBrick>>,
-    /// Its continuation is being decoded.
-    renewing: bool,
+    /// The first ones first.
+    chunks: VecDeque<Chunk>,
+    /// It was cut short, as were others, so that it is out of step with them no more.
+    trimmed: bool,
 }
 
-/// Part of a segment.
-pub struct Chunk {
-    /// The planes.
-    pub brick: Arc<DecodedBrick>,
-    /// The segment ends with the plane that was asked for, and nobody is decoding the next.
-    pub last: bool,
+struct Chunk {
+    planes: Arc<DecodedBrick>,
+    /// Samples that were not read yet.
+    unread: u64,
+}
+
+/// What is kept of a brick.
+#[derive(Clone, Copy)]
+pub struct Cut<'a> {
+    /// Some planes of what the brick owns.
+    pub region: Region,
+    /// What has just been read of them.
+    pub read: Option<&'a Region>,
+    /// Bytes of a sample.
+    pub size: usize,
 }
 
 impl Segments {
-    /// The chunk of a brick that holds `region`, if there is one. Planes before it are dropped.
-    pub fn get(&self, brick: u64, region: &Region) -> Option<Chunk> {
+    /// The planes of a brick that hold `region`, if they are there. With `read` they are read now, and dropped if nothing of them
+    /// is unread.
+    pub fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&brick)?;
-        while segment.chunks.front().is_some_and(|chunk| chunk.layout.held.end(0) <= region.start[0]) {
-            if let Some(passed) = segment.chunks.pop_front() {
-                self.bytes.fetch_sub(passed.bytes.weight(), Ordering::Relaxed);
-            }
+        let chunks = &mut segment.chunks;
+        let at = chunks.iter().position(|chunk| chunk.planes.layout.held.contains(region))?;
+        let planes = Arc::clone(&chunks[at].planes);
+        if read {
+            chunks[at].unread = chunks[at].unread.saturating_sub(region.samples());
+            let dropped = if chunks[at].unread == 0 { chunks.remove(at) } else { None };
+            drop(segments);
+            self.bytes.fetch_sub(weight(&dropped), Ordering::Relaxed);
         }
-        let found = segment.chunks.iter().find(|chunk| chunk.layout.held.contains(region))?;
-        let brick = Arc::clone(found);
-        let end = segment.chunks.back().map_or(0, |chunk| chunk.layout.held.end(0));
-        let last = end <= region.end(0) && !segment.renewing;
-        segment.renewing |= last;
-        Some(Chunk { brick, last })
+        Some(planes)
     }
 
-    /// Whether `region` of a brick is there. Nothing is dropped: the scan has not come to it yet.
+    /// Whether `region` of a brick is there.
     pub fn holds(&self, brick: u64, region: &Region) -> bool {
-        let segments = self.lock();
-        let holds = |segment: &Segment| segment.chunks.iter().any(|chunk| chunk.layout.held.contains(region));
-        segments.get(&brick).is_some_and(holds)
+        self.get(brick, region, false).is_some()
     }
 
-    /// Whether anything was kept of a brick before.
+    /// Whether something was kept of a brick before, and it is out of step with others.
     pub fn knows(&self, brick: u64) -> bool {
-        self.lock().contains_key(&brick)
+        self.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
-    /// Keeps the planes `from .. from + planes` of a brick, as far as it holds them, samples of `size` bytes.
-    pub fn put(&self, brick: u64, whole: &DecodedBrick, from: u64, planes: u64, size: usize, buffers: &Arc<Buffers>) {
-        let held = whole.layout.held;
-        let end = held.end(0).min(from.saturating_add(planes));
-        let each = planes.div_ceil(CHUNKS).max(1);
+    /// Keeps planes of a brick, as far as it holds them.
+    pub fn put(&self, brick: u64, whole: &DecodedBrick, cut: Cut<'_>, buffers: &Arc<Buffers>) {
+        let Some(region) = whole.layout.held.intersection(&cut.region) else { return };
+        let (from, end) = (region.start[0], region.end(0));
+        let plane = region.shape[1..].iter().product::<u64>() * cut.size as u64;
+        let mut each = region.shape[0].div_ceil(CHUNKS).max(1);
+        if each.saturating_mul(plane) > PAGE {
+            each = each.next_multiple_of((PAGE / plane.max(1)).max(1));
+        }
         let mut chunks = VecDeque::new();
-        let mut at = from.max(held.start[0]);
+        let mut at = from;
         while at < end {
-            let until = (at + each).min(end);
-            chunks.push_back(Arc::new(cut(whole, at, until, size, buffers)));
+            let until = at.saturating_add(each).min(end);
+            let mut held = region;
+            (held.start[0], held.shape[0]) = (at, until - at);
+            let planes = Arc::new(part(whole, held, cut.size, buffers));
+            let read = cut.read.and_then(|read| read.intersection(&held)).map_or(0, |read| read.samples());
+            if read < held.samples() {
+                chunks.push_back(Chunk { planes, unread: held.samples() - read });
+            }
             at = until;
         }
-        let weight = |chunks: &VecDeque<Arc<DecodedBrick>>| chunks.iter().map(|c| c.bytes.weight()).sum::<usize>();
+        self.used.store(true, Ordering::Relaxed);
         self.bytes.fetch_add(weight(&chunks), Ordering::Relaxed);
         let mut segments = self.lock();
         let segment = segments.entry(brick).or_default();
-        segment.renewing = false;
         // what is left of the old one is still being read
-        while segment.chunks.back().is_some_and(|old| old.layout.held.end(0) > from) {
-            if let Some(double) = segment.chunks.pop_back() {
-                self.bytes.fetch_sub(double.bytes.weight(), Ordering::Relaxed);
-            }
-        }
+        let keep = segment.chunks.iter().take_while(|old| old.planes.layout.held.end(0) <= from).count();
+        let double = segment.chunks.split_off(keep);
         segment.chunks.append(&mut chunks);
+        segment.trimmed = false;
+        drop(segments);
+        self.bytes.fetch_sub(weight(&double), Ordering::Relaxed);
     }
 
-    /// Drops all segments of bricks before `brick`: the scan has passed them.
-    pub fn drop_before(&self, brick: u64) {
+    /// The scan has passed the planes before `plane`, and the bricks before `brick`: drops what it has not read of these.
+    pub fn pass(&self, plane: u64, brick: u64) {
         let mut dropped = Vec::new();
         let mut segments = self.lock();
         segments.retain(|number, segment| {
-            let keep = *number >= brick;
-            if !keep {
-                dropped.extend(segment.chunks.drain(..));
-            }
-            keep
+            let passed = segment.chunks.iter().take_while(|chunk| chunk.planes.layout.held.end(0) <= plane).count();
+            dropped.extend(segment.chunks.drain(..passed));
+            *number >= brick || !segment.chunks.is_empty()
         });
         drop(segments);
-        let bytes: usize = dropped.iter().map(|chunk| chunk.bytes.weight()).sum();
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.bytes.fetch_sub(weight(&dropped), Ordering::Relaxed);
+    }
+
+    /// Drops everything.
+    pub fn clear(&self) {
+        let dropped = std::mem::take(&mut *self.lock());
+        self.bytes.fetch_sub(dropped.values().map(|segment| weight(&segment.chunks)).sum(), Ordering::Relaxed);
+        drop(dropped);
+        // what comes now are whole bricks, in memory of another kind
+        if self.used.swap(false, Ordering::Relaxed) {
+            give_back();
+        }
+    }
+
+    /// Drops what is read last until no more than `most` bytes are left.
+    pub fn trim(&self, most: usize) {
+        let excess = self.bytes().saturating_sub(most);
+        if excess == 0 {
+            return;
+        }
+        let mut dropped = Vec::new();
+        let mut segments = self.lock();
+        let ends = |(number, segment): (&u64, &Segment)| {
+            let numbered = |chunk: &Chunk| (chunk.planes.layout.held.start[0], *number);
+            segment.chunks.iter().map(numbered).collect::<Vec<_>>()
+        };
+        let mut last: Vec<(u64, u64)> = segments.iter().flat_map(ends).collect();
+        last.sort_unstable();
+        for (_, number) in last.into_iter().rev() {
+            if weight(&dropped) >= excess {
+                break;
+            }
+            if let Some(segment) = segments.get_mut(&number) {
+                dropped.extend(segment.chunks.pop_back());
+                segment.trimmed = true;
+            }
+        }
+        drop(segments);
+        self.bytes.fetch_sub(weight(&dropped), Ordering::Relaxed);
     }
 
     /// Bytes held.
@@ -122,11 +179,12 @@ impl Segments {
     }
 }
 
-/// The planes `from .. until` of a brick, by themselves.
-pub fn cut(whole: &DecodedBrick, from: u64, until: u64, size: usize, buffers: &Arc<Buffers>) -> DecodedBrick {
-    let mut held = whole.layout.held;
-    held.start[0] = from;
-    held.shape[0] = until - from;
+fn weight<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
+    chunks.into_iter().map(|chunk| chunk.planes.bytes.weight()).sum()
+}
+
+/// Part of a brick, by itself.
+pub fn part(whole: &DecodedBrick, held: Region, size: usize, buffers: &Arc<Buffers>) -> DecodedBrick {
     let strides: Dims = held.shape.strides(size as u64);
     let mut bytes = buffers.take(held.samples() as usize * size);
     let start = whole.layout.offset_of(&held.start) as usize;
@@ -150,29 +208,51 @@ mod tests {
         Region { start: [at, 2].into(), shape: [1, 5].into() }
     }
 
+    fn keep(from: u64, planes: u64) -> Cut<'static> {
+        Cut { region: Region { start: [from, 0].into(), shape: [planes, 10].into() }, read: None, size: 1 }
+    }
+
     #[test]
-    fn a_segment_shrinks_and_asks_for_its_continuation_once() {
+    fn a_segment_shrinks_as_it_is_read() {
         let (whole, buffers) = brick();
         let segments = Segments::default();
-        assert!(segments.get(7, &plane(70)).is_none());
-        segments.put(7, &whole, 70, 16, 1, &buffers);
+        assert!(segments.get(7, &plane(70), true).is_none());
+        segments.put(7, &whole, keep(70, 16), &buffers);
         assert_eq!(segments.bytes(), 160);
+        let half = |at, from| Region { start: [at, from].into(), shape: [1, 5].into() };
         for at in 70..85 {
-            let chunk = segments.get(7, &plane(at)).unwrap();
-            assert!(!chunk.last);
-            let start = chunk.brick.layout.offset_of(&plane(at).start) as usize;
-            assert_eq!(chunk.brick.bytes[start..start + 5], [(at - 64) as u8; 5]);
+            for from in [0, 5] {
+                let planes = segments.get(7, &half(at, from), true).unwrap();
+                let start = planes.layout.offset_of(&half(at, from).start) as usize;
+                assert_eq!(planes.bytes[start..start + 5], [(at - 64) as u8; 5]);
+            }
         }
-        assert_eq!(segments.bytes(), 20, "what is passed is dropped");
-        assert!(segments.get(7, &plane(85)).unwrap().last);
-        assert!(!segments.get(7, &plane(85)).unwrap().last, "only once");
-        assert!(segments.get(7, &plane(86)).is_none());
-        segments.put(7, &whole, 86, 64, 1, &buffers);
-        assert!(segments.get(7, &plane(86)).is_some());
-        assert!(segments.get(7, &plane(84)).is_none());
-        assert!(segments.get(7, &plane(119)).is_some());
-        assert!(segments.get(7, &plane(120)).is_none(), "the array ends there");
-        segments.drop_before(8);
+        assert_eq!(segments.bytes(), 10, "the last plane is not read");
+        assert!(segments.get(7, &half(85, 0), false).is_some());
+        assert!(segments.get(7, &half(85, 0), true).is_some());
+        assert!(segments.get(7, &half(85, 5), true).is_some());
+        assert_eq!(segments.bytes(), 0, "all of it was read");
+        assert!(!segments.holds(7, &plane(85)) && segments.knows(7));
+        segments.put(7, &whole, Cut { read: Some(&plane(86)), ..keep(86, 64) }, &buffers);
+        assert!(segments.holds(7, &plane(86)) && segments.holds(7, &plane(119)));
+        assert!(!segments.holds(7, &plane(85)) && !segments.holds(7, &plane(120)), "the array ends there");
+        segments.pass(118, 8);
+        assert!(segments.knows(7) && !segments.holds(7, &plane(100)) && segments.holds(7, &plane(118)));
+        segments.pass(120, 8);
+        assert_eq!((segments.bytes(), segments.knows(7)), (0, false));
+    }
+
+    #[test]
+    fn what_was_just_read_is_not_kept() {
+        let (whole, buffers) = brick();
+        let segments = Segments::default();
+        let read = Region { start: [70, 0].into(), shape: [1, 10].into() };
+        segments.put(3, &whole, Cut { read: Some(&read), ..keep(70, 4) }, &buffers);
+        assert_eq!(segments.bytes(), 30);
+        segments.trim(10);
+        assert_eq!(segments.bytes(), 10);
+        assert!(segments.holds(3, &plane(71)) && !segments.holds(3, &plane(72)) && !segments.knows(3));
+        segments.clear();
         assert_eq!(segments.bytes(), 0);
     }
 }

@@ -5,7 +5,7 @@ use super::fetch::decode;
 use super::gather::Loops;
 use super::plain::{absent, bytes_read};
 use super::scan::Keep;
-use super::segments::cut;
+use super::segments::part;
 use crate::cache::DecodedBrick;
 use crate::format::FormatError;
 use crate::source::Wait;
@@ -106,14 +106,13 @@ fn read(access: &Access, plain: &Plain) -> Result<DecodedBrick, FormatError> {
 /// Whether a brick is put in the order of its reader.
 pub fn wants_order(access: &Access, layout: &Layout) -> bool {
     // what keeps planes copies them anyway
-    let keeps_whole = access.scan.as_ref().is_some_and(|scan| scan.keep() == Keep::Whole);
+    let keeps_whole = access.scan.as_ref().is_some_and(|scan| !matches!(scan.keep(), Keep::Planes(_)));
     access.turn.is_some() && keeps_whole && run(layout, access.array.info().dtype.size() as u64) < SHORT
 }
 
 /// The brick with its samples in C order, as the reader counts axes.
 pub fn in_order(brick: &DecodedBrick, size: usize, access: &Access) -> DecodedBrick {
-    let held = &brick.layout.held;
-    cut(brick, held.start[0], held.end(0), size, access.reader.buffers())
+    part(brick, brick.layout.held, size, access.reader.buffers())
 }
 
 /// Bytes of the samples that lie together in a brick, in the order of its reader.

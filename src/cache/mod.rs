@@ -2,6 +2,10 @@
 //!
 //! Constant and plain bricks never come here. A reader holds the brick that it copies from, so that it survives being
 //! dropped from the cache meanwhile. What failed is not kept: the next reader tries again.
+//!
+//! The bricks that scans go through have a part of the cache for themselves, within which the least recently used ones go first as
+//! well: neither do readers here and there throw out a layer of bricks in the middle of a scan, nor does a scan throw out
+//! everything that these use. Whoever asks finds the bricks of both parts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -42,7 +46,68 @@ pub struct BrickCache {
 
 struct State {
     held: Weighted<BrickKey, Arc<DecodedBrick>>,
+    /// The bricks of scans.
+    scanned: Weighted<BrickKey, Arc<DecodedBrick>>,
+    /// What scans have passed drives out nothing that others use.
+    modest: bool,
     flights: HashMap<BrickKey, Arc<Flight>>,
+}
+
+/// What is to be done with a brick that has been decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It is not kept.
+    No,
+    /// It is kept for all readers.
+    ForAll,
+    /// It is kept for a scan.
+    ForScan,
+}
+
+/// What scans get of the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Loan {
+    /// Bytes that are used elsewhere.
+    pub elsewhere: usize,
+    /// Bytes for bricks.
+    pub bricks: usize,
+    /// Bricks that a scan has passed drive out nothing that others use.
+    pub modest: bool,
+}
+
+type Dropped = Vec<(BrickKey, Arc<DecodedBrick>)>;
+
+impl State {
+    /// The brick, which is now the most recently used.
+    fn get(&mut self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
+        self.scanned.get(key).or_else(|| self.held.get(key))
+    }
+
+    fn put(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, kept: Kept) -> Dropped {
+        let bytes = brick.bytes.weight();
+        match kept {
+            Kept::No => vec![(key, brick)],
+            Kept::ForAll => self.held.put(key, brick, bytes),
+            Kept::ForScan => {
+                let passed = self.scanned.put(key, brick, bytes);
+                self.pass(passed)
+            }
+        }
+    }
+
+    /// What was kept for a scan may stay as one brick among others.
+    fn pass(&mut self, bricks: Dropped) -> Dropped {
+        let mut dropped = Vec::new();
+        for (key, brick) in bricks {
+            let bytes = brick.bytes.weight();
+            dropped.extend(if self.modest {
+                self.held.put_last(key, brick, bytes)
+            } else {
+                self.held.put(key, brick, bytes)
+            });
+        }
+        dropped
+    }
 }
 
 /// A brick that somebody decodes, and others wait for.
@@ -56,26 +121,27 @@ impl BrickCache {
     /// A cache of at most `bound` bytes.
     #[must_use]
     pub fn new(bound: usize, counters: Arc<Counters>) -> Self {
-        let state = State { held: Weighted::new(bound), flights: HashMap::new() };
+        let (held, scanned) = (Weighted::new(bound), Weighted::new(0));
+        let state = State { held, scanned, modest: false, flights: HashMap::new() };
         Self { state: Mutex::new(state), bound, counters }
     }
 
     /// The brick, if it is held. Never waits for a decoder.
     #[must_use]
     pub fn get(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
-        let brick = self.lock().held.get(&key)?;
+        let brick = self.lock().get(&key)?;
         self.counters.cache_hits.add(1);
         Some(brick)
     }
 
     /// The brick: held, awaited from another thread that decodes it, or decoded here by `decode`, which runs without any
-    /// lock. What is decoded here is kept if `keep` says so.
+    /// lock. What is decoded here is kept as `kept` says.
     ///
     /// # Errors
     /// That of `decode`, whoever ran it.
-    pub fn get_or_decode(&self, key: BrickKey, keep: bool, decode: impl FnOnce() -> Outcome) -> Outcome {
+    pub fn get_or_decode(&self, key: BrickKey, kept: Kept, decode: impl FnOnce() -> Outcome) -> Outcome {
         let mut state = self.lock();
-        if let Some(brick) = state.held.get(&key) {
+        if let Some(brick) = state.get(&key) {
             drop(state);
             self.counters.cache_hits.add(1);
             return Ok(brick);
@@ -88,7 +154,7 @@ impl BrickCache {
         let flight = Arc::new(Flight::default());
         state.flights.insert(key, Arc::clone(&flight));
         drop(state);
-        let mut landing = Landing { cache: self, key, keep, flight, outcome: None };
+        let mut landing = Landing { cache: self, key, kept, flight, outcome: None };
         let outcome = decode();
         landing.outcome = Some(outcome.clone());
         outcome
@@ -97,15 +163,16 @@ impl BrickCache {
     /// The brick, if it is held; this is not a use that counts.
     #[must_use]
     pub fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
-        self.lock().held.peek(&key)
+        let state = self.lock();
+        state.scanned.peek(&key).or_else(|| state.held.peek(&key))
     }
 
-    /// Makes those of the bricks that are held the most recently used ones.
-    pub fn touch(&self, keys: impl Iterator<Item = BrickKey>) {
+    /// Drops a brick.
+    pub fn forget(&self, key: BrickKey) {
         let mut state = self.lock();
-        for key in keys {
-            state.held.get(&key);
-        }
+        let dropped = (state.scanned.take(&key), state.held.take(&key));
+        drop(state);
+        drop(dropped);
     }
 
     /// Bytes that may be held, lent ones included.
@@ -114,16 +181,40 @@ impl BrickCache {
         self.bound
     }
 
-    /// Lends bytes of the bound to somebody else, all in all so many.
-    pub fn lend(&self, bytes: usize) {
-        let dropped = self.lock().held.set_bound(self.bound.saturating_sub(bytes));
+    /// Lends part of the bound to scans, all in all so much. Those of the bricks `wanted` that are held are kept for scans from
+    /// now on, and are the most recently used ones.
+    pub fn lend(&self, loan: Loan, wanted: impl Iterator<Item = BrickKey>) {
+        let mut state = self.lock();
+        state.modest = loan.modest;
+        let passed = state.scanned.set_bound(loan.bricks);
+        let mut dropped = Vec::new();
+        for key in wanted {
+            if state.scanned.get(&key).is_none()
+                && let Some(brick) = state.held.take(&key)
+            {
+                dropped.extend(state.put(key, brick, Kept::ForScan));
+            }
+        }
+        let lent = loan.elsewhere.saturating_add(state.scanned.bound());
+        dropped.extend(state.held.set_bound(self.bound.saturating_sub(lent)));
+        dropped.extend(state.pass(passed));
+        drop(state);
         drop(dropped);
+    }
+
+    /// Bricks that a scan has passed are the first to go, and the first of them before the others.
+    pub fn retire(&self, keys: impl DoubleEndedIterator<Item = BrickKey>) {
+        let mut state = self.lock();
+        for key in keys.rev() {
+            state.scanned.demote(&key);
+        }
     }
 
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.lock().held.weight()
+        let state = self.lock();
+        state.held.weight() + state.scanned.weight()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -147,7 +238,7 @@ impl Flight {
 struct Landing<'a> {
     cache: &'a BrickCache,
     key: BrickKey,
-    keep: bool,
+    kept: Kept,
     flight: Arc<Flight>,
     outcome: Option<Outcome>,
 }
@@ -159,8 +250,8 @@ impl Drop for Landing<'_> {
         let mut state = self.cache.lock();
         state.flights.remove(&self.key);
         let dropped = match &outcome {
-            Ok(brick) if self.keep => state.held.put(self.key, Arc::clone(brick), brick.bytes.weight()),
-            _ => Vec::new(),
+            Ok(brick) => state.put(self.key, Arc::clone(brick), self.kept),
+            Err(_) => Vec::new(),
         };
         drop(state);
         drop(dropped);
@@ -197,7 +288,7 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     start.wait();
-                    let got = cache.get_or_decode(key, true, || {
+                    let got = cache.get_or_decode(key, Kept::ForAll, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
                         thread::sleep(Duration::from_millis(50));
                         brick(1000)
@@ -216,12 +307,12 @@ mod tests {
         let cache = cache(1 << 20);
         let key = (ArrayId::next(), 0);
         let bad = || Err(FormatError::Damaged("bad".into()));
-        assert_eq!(cache.get_or_decode(key, true, bad).err(), Some(FormatError::Damaged("bad".into())));
-        assert!(cache.get_or_decode(key, true, || brick(10)).is_ok());
+        assert_eq!(cache.get_or_decode(key, Kept::ForAll, bad).err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, Kept::ForAll, || brick(10)).is_ok());
         let panicked =
-            catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), true, || panic!("on purpose"))));
+            catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), Kept::ForAll, || panic!("on purpose"))));
         assert!(panicked.is_err());
-        assert!(cache.get_or_decode((key.0, 1), true, || brick(10)).is_ok());
+        assert!(cache.get_or_decode((key.0, 1), Kept::ForAll, || brick(10)).is_ok());
     }
 
     #[test]
@@ -229,16 +320,45 @@ mod tests {
         let cache = cache(10_000);
         let array = ArrayId::next();
         for n in 0..50 {
-            assert!(cache.get_or_decode((array, n), true, || brick(3000)).is_ok());
+            assert!(cache.get_or_decode((array, n), Kept::ForAll, || brick(3000)).is_ok());
             assert!(cache.bytes() <= 10_000);
         }
-        assert!(cache.get_or_decode((array, 98), false, || brick(10)).is_ok());
+        assert!(cache.get_or_decode((array, 98), Kept::No, || brick(10)).is_ok());
         assert!(cache.get((array, 98)).is_none(), "it was not to be kept");
-        cache.lend(5000);
+        cache.lend(Loan { elsewhere: 5000, ..Loan::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
-        cache.lend(0);
-        assert!(cache.get_or_decode((array, 99), true, || brick(20_000)).is_ok());
+        cache.lend(Loan::default(), std::iter::empty());
+        assert!(cache.get_or_decode((array, 99), Kept::ForAll, || brick(20_000)).is_ok());
         assert!(cache.get((array, 99)).is_none());
         assert!(cache.get((array, 49)).is_some());
+    }
+
+    #[test]
+    fn scans_and_others_leave_each_other_their_bricks() {
+        let cache = cache(20 * 1200);
+        let array = ArrayId::next();
+        let read = |n: u64, kept| assert!(cache.get_or_decode((array, n), kept, || brick(1000)).is_ok());
+        let held = |from: u64, to: u64| (from..to).filter(|n| cache.peek((array, *n)).is_some()).count();
+        for n in 0..20 {
+            read(n, Kept::ForAll);
+        }
+        let loan = Loan { bricks: 10 * 1200, modest: true, ..Loan::default() };
+        cache.lend(loan, (0..2).map(|n| (array, n)));
+        // what the scan wants is its own now; of the others the last ones are left
+        assert_eq!((held(0, 2), held(2, 20)), (2, 10));
+        for n in 100..150 {
+            read(n, Kept::ForScan);
+        }
+        assert_eq!((held(2, 20), held(140, 150)), (10, 10));
+        for n in 200..250 {
+            read(n, Kept::ForAll);
+        }
+        assert_eq!((held(140, 150), held(240, 250)), (10, 10));
+        cache.retire((145..150).map(|n| (array, n)));
+        (300..303).for_each(|n| read(n, Kept::ForScan));
+        assert_eq!((held(140, 145), held(145, 148), held(148, 150)), (5, 0, 2), "what is passed goes first");
+        cache.lend(Loan::default(), std::iter::empty());
+        assert_eq!((held(140, 150), held(240, 250)), (7, 10));
+        assert!(cache.bytes() <= 20 * 1200);
     }
 }

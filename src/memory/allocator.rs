@@ -19,3 +19,13 @@ pub fn be_modest() {
         nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, MAPPED);
     }
 }
+
+/// Gives what has been freed, but lies between blocks in use, back to the system. That takes some milliseconds. Without effect where the
+/// C library is not glibc.
+pub fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim takes any number, and the allocator takes its own locks.
+    unsafe {
+        nix::libc::malloc_trim(0);
+    }
+}

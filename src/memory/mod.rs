@@ -5,6 +5,6 @@ mod buffer;
 mod slab;
 mod weighted;
 
-pub use allocator::be_modest;
+pub use allocator::{be_modest, give_back};
 pub use buffer::{Buffer, Buffers};
-pub use weighted::Weighted;
+pub use weighted::{Weighted, cost};

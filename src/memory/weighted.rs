@@ -6,6 +6,14 @@ use lru::LruCache;
 
 /// What an entry costs beside its value: its place in the map, the list and the allocator.
 const ENTRY: usize = 128;
+/// What is that much smaller than the value does not count, so that a cache of so many bytes holds so many bytes of large values.
+const LITTLE: usize = 64;
+
+/// What a value of `bytes` costs.
+#[must_use]
+pub fn cost(bytes: usize) -> usize {
+    bytes.saturating_add(ENTRY.saturating_sub(bytes / LITTLE))
+}
 
 /// Values by key, each with a weight in bytes; the least recently used ones go when the sum exceeds the bound.
 pub struct Weighted<K, V> {
@@ -34,15 +42,15 @@ impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
 
     /// Keeps `value`, which weighs `bytes`, and gives back what no longer fits, so that the caller can drop it when no
     /// lock is held. What is heavier than the whole bound comes back itself, and drives out nothing.
-    pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<V> {
-        let cost = bytes.saturating_add(ENTRY);
+    pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
+        let cost = cost(bytes);
         let mut out = Vec::new();
-        if let Some((old, weight)) = self.entries.pop(&key) {
+        if let Some((key, (old, weight))) = self.entries.pop_entry(&key) {
             self.weight -= weight;
-            out.push(old);
+            out.push((key, old));
         }
         if cost > self.bound {
-            out.push(value);
+            out.push((key, value));
             return out;
         }
         self.make_room(cost, &mut out);
@@ -51,20 +59,51 @@ impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
         out
     }
 
+    /// Keeps `value` if there is room for it, as the first to go.
+    pub fn put_last(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
+    where
+        K: Clone,
+    {
+        if self.weight.saturating_add(cost(bytes)) > self.bound {
+            return vec![(key, value)];
+        }
+        let out = self.put(key.clone(), value, bytes);
+        self.entries.demote(&key);
+        out
+    }
+
+    /// Makes `key` the first to go.
+    pub fn demote(&mut self, key: &K) {
+        self.entries.demote(key);
+    }
+
+    /// Takes out the value of `key`.
+    pub fn take(&mut self, key: &K) -> Option<V> {
+        let (value, weight) = self.entries.pop(key)?;
+        self.weight -= weight;
+        Some(value)
+    }
+
     /// Sets another bound, and gives back what no longer fits.
-    pub fn set_bound(&mut self, bound: usize) -> Vec<V> {
+    pub fn set_bound(&mut self, bound: usize) -> Vec<(K, V)> {
         let mut out = Vec::new();
         self.bound = bound;
         self.make_room(0, &mut out);
         out
     }
 
-    fn make_room(&mut self, cost: usize, out: &mut Vec<V>) {
+    fn make_room(&mut self, cost: usize, out: &mut Vec<(K, V)>) {
         while self.weight + cost > self.bound {
-            let Some((_, (old, weight))) = self.entries.pop_lru() else { break };
+            let Some((key, (old, weight))) = self.entries.pop_lru() else { break };
             self.weight -= weight;
-            out.push(old);
+            out.push((key, old));
         }
+    }
+
+    /// Bytes that may be held.
+    #[must_use]
+    pub fn bound(&self) -> usize {
+        self.bound
     }
 
     /// Bytes held.
@@ -80,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let mut store = Weighted::new(3 * (100 + ENTRY));
+        let mut store = Weighted::new(3 * cost(100));
         for key in 0..3 {
             store.put(key, key, 100);
         }
@@ -88,9 +127,27 @@ mod tests {
         store.put(3, 3, 100);
         assert_eq!(store.get(&1), None);
         assert_eq!(store.get(&0), Some(0));
-        assert_eq!(store.weight(), 3 * (100 + ENTRY));
-        assert_eq!(store.set_bound(2 * (100 + ENTRY)), [2]);
+        assert_eq!(store.weight(), 3 * cost(100));
+        assert_eq!(store.set_bound(2 * cost(100)), [(2, 2)]);
         assert_eq!(store.get(&0), Some(0));
+    }
+
+    #[test]
+    fn what_is_put_last_goes_first_and_drives_out_nothing() {
+        let mut store = Weighted::new(3 * cost(100));
+        store.put(0, 0, 100);
+        store.put(1, 1, 100);
+        assert_eq!(store.put_last(2, 2, 100), []);
+        assert_eq!(store.put_last(3, 3, 100), [(3, 3)]);
+        assert_eq!(store.put(4, 4, 100), [(2, 2)]);
+        assert_eq!((store.take(&0), store.take(&0), store.weight()), (Some(0), None, 2 * cost(100)));
+    }
+
+    #[test]
+    fn so_many_bytes_hold_so_many_bytes_of_large_values() {
+        let mut store = Weighted::new(5 << 20);
+        (0..5).for_each(|key| drop(store.put(key, (), 1 << 20)));
+        assert!(store.get(&0).is_some());
     }
 
     #[test]
