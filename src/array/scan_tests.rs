@@ -173,11 +173,13 @@ fn a_scan_that_stopped_gives_the_cache_back() {
     for samples in part().chain(part()) {
         read_with(&reader, &array, samples, None).unwrap();
     }
-    let before = counters.bricks_decoded.get();
-    for samples in part() {
-        read_with(&reader, &array, samples, None).unwrap();
-    }
-    assert_eq!(counters.bricks_decoded.get(), before);
+    // what was begun ahead of the scan may still be on its way
+    let nothing_is_decoded = || {
+        let before = counters.bricks_decoded.get();
+        part().for_each(|samples| drop(read_with(&reader, &array, samples, None).unwrap()));
+        counters.bricks_decoded.get() == before
+    };
+    assert!((0..20).any(|_| nothing_is_decoded()));
 }
 
 #[test]
