@@ -89,7 +89,7 @@ def whole(volume, tools):
 def slices(volume, tools):
     """The middle slice across each axis, on a mount where nothing is decoded yet."""
     rows = [Row(volume.title, "cold slices" + (", O_DIRECT" if direct else ""), [Samples() for _ in range(3)],
-                [Samples() for _ in range(3)], timed=True, wanted=volume.targets[direct],
+                [Samples() for _ in range(3)], timed=True, wanted=volume.slice_target,
                 wanted_bias=None if volume.plain else BIAS)
             for direct in (False, True)]
     watched = [Watched(volume.codec) for _ in rows]

@@ -30,6 +30,11 @@ class Volume:
         return self.codec == "raw"
 
     @property
+    def slice_target(self):
+        """What is aimed at for one cold slice: peer's time / ours."""
+        return 0.7 if self.recipe[0] == "wkw" else 1.5
+
+    @property
     def peer(self):
         """The reference library of the format."""
         return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw"}[self.recipe[0]]
