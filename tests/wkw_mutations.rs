@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use memory_folder::MemoryFolder;
+use memory_folder::{MemoryFolder, files_below};
 use volfs::format::wkw::Wkw;
 use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
@@ -40,19 +40,7 @@ impl Noise {
 
 /// All files of a dataset of the test data.
 fn dataset(name: &str) -> Files {
-    fn add(files: &mut Files, folder: &Path, below: &str) {
-        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
-            if entry.file_type().unwrap().is_dir() {
-                add(files, &entry.path(), &format!("{name}/"));
-            } else {
-                files.insert(name, fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-    let mut files = Files::new();
-    add(&mut files, &Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wkw").join(name), "");
-    files
+    files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/wkw").join(name))
 }
 
 /// Does with a dataset all that can be done; says how many bricks were read.

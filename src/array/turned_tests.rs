@@ -76,7 +76,9 @@ fn amplification(axis: usize, cache: impl Fn(usize) -> usize, window: usize) -> 
     let reader = reader_with(cache, &counters);
     scan(&array, &reader, axis, window);
     assert!(reader.bytes_held() <= cache + BRICK, "{} held of {cache}", reader.bytes_held());
-    counters.bricks_decoded.get() as f64 / BRICKS as f64
+    let decodes = counters.bricks_decoded.get() as f64 / BRICKS as f64;
+    assert!(decodes >= 1.0, "all bricks have to be decoded");
+    decodes
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! A folder of files in memory, for tests that try many thousands of them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
@@ -9,6 +11,23 @@ use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
 #[must_use]
 pub fn tag_of(object: &str, name: &str) -> String {
     format!("{object}\0{name}")
+}
+
+/// All files below a folder, by their names from there.
+pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn add(files: &mut BTreeMap<String, Vec<u8>>, folder: &Path, below: &str) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = format!("{below}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                add(files, &entry.path(), &format!("{name}/"));
+            } else {
+                files.insert(name, fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    add(&mut files, folder, "");
+    files
 }
 
 /// Files by their names below one root, of which this is the folder `below`.

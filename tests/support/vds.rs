@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memory_folder::{MemoryFolder, tag_of};
+use memory_folder::{MemoryFolder, files_below, tag_of};
 use serde_json::Value;
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
@@ -200,19 +200,7 @@ impl Cloud {
     }
 
     fn untagged(name: &str) -> Self {
-        fn add(files: &mut BTreeMap<String, Vec<u8>>, folder: &Path, below: &str) {
-            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-                let name = format!("{below}{}", entry.file_name().to_str().unwrap());
-                if entry.file_type().unwrap().is_dir() {
-                    add(files, &entry.path(), &format!("{name}/"));
-                } else {
-                    files.insert(name, fs::read(entry.path()).unwrap());
-                }
-            }
-        }
-        let mut files = BTreeMap::new();
-        add(&mut files, &data().join(name), "");
-        Self(files)
+        Self(files_below(&data().join(name)))
     }
 
     /// Gives an object its metadata.
