@@ -7,7 +7,7 @@ import time
 from mounts import Absent, Anonymous, Failed, Nullfs, Volfs
 from readers import READERS, Array, by_peer, dd, dd_at_once, into_array, latency
 from table import Row, Samples
-from volumes import WORKING, make_many, make_pair, warm
+from volumes import WORKING, make_many, make_pair, ready
 
 MIB = 1 << 20
 # what decoders may need together, beside one that is always admitted
@@ -55,11 +55,11 @@ def whole(volume, tools):
                 wanted=volume.targets[reader.direct],
                 wanted_of_null=SHARES_OF_NULL[reader.direct] if volume.plain else None) for reader in READERS]
     watched = [Watched(volume.codec) for _ in rows]
-    source = volume.path(tools.data)
+    source, size = volume.path(tools.data), volume.size(tools)
     crcs = [None] * len(rows)
     for number in range(tools.rounds):
         for n, (row, reader) in enumerate(zip(rows, READERS)):
-            warm(source)
+            ready(source, size)
             try:
                 with Volfs(tools, source) as mount:
                     array = Array.of(mount.layer(source.name))
@@ -71,12 +71,13 @@ def whole(volume, tools):
                     watched[n].see(mount, array)
             except Absent as absent:
                 row.problem = f"n/a ({absent})"
-        warm(source)
+        ready(source, size)
         theirs = peers(volume, tools, "all", rows, crc=number == 0)
         for row, reader, crc in zip(rows, READERS, crcs):
             if row.ours[0].seconds:
                 if number == 0 and theirs is not None and crc is not None:
                     row.same = theirs == crc
+                ready(source, size)
                 with Nullfs(tools, row.null[0].size) as mount:
                     row.null[0].add(reader.read(mount.file, mount.size)[0])
     for row, watch in zip(rows, watched):
@@ -98,7 +99,7 @@ def slices(volume, tools):
         for axis in range(3):
             crcs = [None, None]
             for row, watch, direct in zip(rows, watched, (False, True)):
-                warm(source)
+                ready(source)
                 try:
                     with Volfs(tools, source) as mount:
                         array = Array.of(mount.layer(source.name))
@@ -110,7 +111,7 @@ def slices(volume, tools):
                         watch.see(mount, array)
                 except Absent as absent:
                     row.problem = f"n/a ({absent})"
-            warm(source)
+            ready(source)
             theirs = peers(volume, tools, str(axis), rows, crc=number == 0)
             if number == 0 and theirs is not None:
                 for row, crc in zip(rows, crcs):
@@ -133,7 +134,7 @@ def cache(volume, tools):
             layer = Array.of(mount.layer(source.name)).layer_of_bricks()
         for _ in range(tools.rounds):
             for row, watch, part in zip(rows, watched, parts):
-                warm(source)
+                ready(source, volume.size(tools))
                 with Volfs(tools, source, "--cache-size", str(layer // part)) as mount:
                     array = Array.of(mount.layer(source.name))
                     row.ours[0].size = array.size
@@ -156,7 +157,7 @@ def pair(volume, tools):
     try:
         for _ in range(tools.rounds):
             for readers in (1, 2):
-                warm(folder)
+                ready(folder, readers * volume.size(tools))
                 with Volfs(tools, folder) as mount:
                     arrays = [Array.of(mount.layer(name)) for name in names[:readers]]
                     seconds = dd_at_once([array.raw for array in arrays], arrays[0].size)
@@ -179,7 +180,7 @@ def pread(volume, tools):
     try:
         for _ in range(tools.rounds):
             for row, watch, mode in zip(rows, watched, ("direct", "dropped")):
-                warm(source)
+                ready(source, volume.size(tools))
                 with Volfs(tools, source) as mount:
                     array = Array.of(mount.layer(source.name))
                     dd(array.raw, array.size, direct=True)

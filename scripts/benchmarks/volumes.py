@@ -1,5 +1,6 @@
 """The volumes that are read, and how they come to be there. Written once, below the data folder."""
 
+import mmap
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,10 @@ class Volume:
     def peer(self):
         """The reference library of the format."""
         return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw"}[self.recipe[0]]
+
+    def size(self, tools):
+        """Bytes of its samples."""
+        return tools.edge**3 * {"dtype=uint8": 1, "dtype=uint16": 2}.get(self.recipe[1] if len(self.recipe) > 1 else "", 4)
 
     def path(self, data):
         """Where it lies; the ending is that of the format."""
@@ -102,6 +107,20 @@ def warm(path):
         with file.open("rb", buffering=0) as stream:
             while stream.readinto(buffer):
                 pass
+
+
+def touch(size):
+    """Takes memory and gives it back. What has lain free for some seconds may have gone back to the host of a virtual machine, and then its first
+    user pays for it, whoever that is: some µs a page, more than reading it costs."""
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
+        pass
+
+
+def ready(source, size=0):
+    """Before every run of anybody: the source is in the page cache, and there is free memory for what will be read: for the array of the reader,
+    the pages of the kernel, and decoded bricks."""
+    warm(source)
+    touch(3 * size + (64 << 20))
 
 
 def make_pair(volume, data):
