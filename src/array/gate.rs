@@ -14,6 +14,8 @@ pub struct Gate {
 struct Inside {
     decoders: usize,
     bytes: usize,
+    /// Threads that wait to be let in.
+    waiting: usize,
 }
 
 impl Gate {
@@ -35,7 +37,9 @@ impl Gate {
         while inside.decoders > 0
             && (inside.decoders >= self.decoders || inside.bytes.saturating_add(bytes) > self.budget)
         {
+            inside.waiting += 1;
             inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside.waiting -= 1;
         }
         inside.decoders += 1;
         inside.bytes = inside.bytes.saturating_add(bytes);
@@ -55,9 +59,13 @@ impl Drop for Leave<'_> {
         let mut inside = self.gate.inside.lock().unwrap_or_else(PoisonError::into_inner);
         inside.decoders -= 1;
         inside.bytes = inside.bytes.saturating_sub(self.bytes);
+        let somebody = inside.waiting > 0;
         drop(inside);
-        // those that wait need different amounts: any of them may be the one that fits now
-        self.gate.left.notify_all();
+        // those that wait need different amounts: any of them may be the one that fits now; to wake nobody is a call of the
+        // system all the same
+        if somebody {
+            self.gate.left.notify_all();
+        }
     }
 }
 
