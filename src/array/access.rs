@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::board::Board;
+use super::fetch::Piece;
 use super::plan::Plan;
 use super::reader::Reader;
 use super::scan::{Keep, Stream};
@@ -12,7 +13,7 @@ use crate::cache::{BrickKey, DecodedBrick, Kept};
 use crate::format::{Array, FormatError};
 use crate::pool::Lane;
 use crate::source::Wait;
-use crate::volume::{Dims, Region, Turn};
+use crate::volume::{Dims, Layout, Region, Turn};
 
 /// One reader's access to the bricks of an array.
 #[derive(Clone)]
@@ -67,14 +68,34 @@ impl Access {
         (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
     }
 
-    /// A brick that holds `region`, which is read now, if there is one in memory.
-    pub fn held(&self, at: &Dims, region: &Region) -> Option<Arc<DecodedBrick>> {
-        if let Some(brick) = self.reader.cache().get(self.key(at)) {
-            return Some(self.seen(brick));
+    /// Calls `visit` with each piece, which is read now, and the brick in memory that holds it, if there is one, with the brick's layout
+    /// for this reader.
+    ///
+    /// # Errors
+    /// Those of `visit`.
+    pub fn each_held<E>(
+        &self,
+        pieces: &[Piece],
+        mut visit: impl FnMut(&Piece, Option<(Layout, Arc<DecodedBrick>)>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let keys: Vec<BrickKey> = pieces.iter().map(|piece| self.key(&piece.brick)).collect();
+        for (piece, brick) in pieces.iter().zip(self.reader.cache().get_many(&keys)) {
+            let held = brick.map(|brick| (self.layout(&brick), brick)).or_else(|| self.kept(piece));
+            visit(piece, held)?;
         }
-        let planes = self.scan.as_ref()?.segments.get(self.number(at), region, true)?;
+        Ok(())
+    }
+
+    /// The layout of a brick of the cache for this reader.
+    fn layout(&self, brick: &DecodedBrick) -> Layout {
+        self.turn.as_ref().map_or(brick.layout, |turn| turn.layout(&brick.layout))
+    }
+
+    /// The planes that the scan keeps of a brick, if they hold the piece, which is read now.
+    fn kept(&self, piece: &Piece) -> Option<(Layout, Arc<DecodedBrick>)> {
+        let planes = self.scan.as_ref()?.segments.get(self.number(&piece.brick), &piece.region, true)?;
         self.reader.counters().cache_hits.add(1);
-        Some(planes)
+        Some((planes.layout, planes))
     }
 
     /// A brick that holds `region`, which is read now, decoded if need be.

@@ -8,7 +8,7 @@ use super::plain::{PlainPieces, absent, read_piece};
 use super::whole::{Way, in_order, wants_order};
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
-use crate::source::{SourceError, Wait};
+use crate::source::Wait;
 use crate::volume::{ArrayInfo, Coded, Dims, Element, Layout, Region, StoredLength};
 
 /// Where the samples of a read go.
@@ -75,7 +75,7 @@ pub enum Had {
 
 impl Piece {
     /// Byte strides of `target`, and the place of the piece in it.
-    fn place(&self, target: &Target<'_>) -> (Dims, usize) {
+    pub(super) fn place(&self, target: &Target<'_>) -> (Dims, usize) {
         (target.frame.strides, target.frame.offset_of(&self.region.start))
     }
 
@@ -86,33 +86,25 @@ impl Piece {
         Ok(Loops::new(&self.region.shape, &layout.strides, to, array.info().dtype.size()))
     }
 
-    /// Copies the piece to `target` if that takes no waiting; that of a plain brick is added to `plains` for now.
-    /// `beside_decoded`: a piece before it was of a decoded brick.
+    /// Copies the piece to `target` if that takes no waiting; that of a plain brick is added to `plains` for now. `None`: it is in a
+    /// brick that is had as a whole.
     ///
     /// # Errors
-    /// [`SourceError::WouldBlock`] if it does, and those of the format.
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it does, and those of the format.
     pub fn try_copy(
         &self,
         access: &Access,
         target: &mut Target<'_>,
         plains: &mut PlainPieces,
-        beside_decoded: bool,
-    ) -> Result<Had, FormatError> {
+    ) -> Result<Option<Had>, FormatError> {
         let array = &*access.array;
-        // beside a decoded brick is mostly another: if it is held, where it is stored does not matter
-        if beside_decoded && let Some(brick) = access.held(&self.brick, &self.region) {
-            return self.copy_decoded(array, &brick, target);
-        }
         match Way::of(array.brick(&self.brick, Wait::No)?, access) {
-            Way::Whole(_) => match access.held(&self.brick, &self.region) {
-                Some(brick) => self.copy_decoded(array, &brick, target),
-                None => Err(SourceError::WouldBlock.into()),
-            },
-            Way::Constant(value) => self.fill(array, &value, target),
+            Way::Whole(_) => Ok(None),
+            Way::Constant(value) => self.fill(array, &value, target).map(Some),
             Way::Parts(plain) => {
                 let (to, at) = self.place(target);
                 plains.add(array, *self, plain, &to, at)?;
-                Ok(Had::Later)
+                Ok(Some(Had::Later))
             }
         }
     }

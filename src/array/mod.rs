@@ -1,12 +1,15 @@
 //! N-dimensional reading: a range of samples becomes boxes, boxes become bricks, and their rows are copied out.
 
 mod access;
+mod at_hand;
+mod beside;
 mod board;
 mod boxed;
 mod division;
 mod fetch;
 mod gate;
 mod gather;
+mod held;
 #[cfg(test)]
 mod model_tests;
 mod plain;

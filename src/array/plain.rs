@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 
+use super::beside::{self, SIDE_BY_SIDE};
 use super::fetch::Piece;
 use super::gather::Loops;
 use super::whole::WASTE;
@@ -19,8 +20,6 @@ const AT_ONCE: usize = 256 << 10;
 /// Bricks whose rows are at least so long are copied side by side, row by row, so that the reply is written in order. Measured
 /// with rows of 256 bytes it takes three quarters of the time; rows of 32 bytes are copied faster brick by brick.
 const LONG_ROW: usize = 128;
-/// At most so many bricks are copied side by side: the processor follows no more of them.
-const SIDE_BY_SIDE: usize = 16;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -170,21 +169,12 @@ impl PlainPieces {
         for alike in parts.chunk_by(|a, b| a.loops == b.loops) {
             let Shape { loops, useful, .. } = &self.loops[alike[0].loops];
             copied += useful * alike.len();
-            let (row, outer) = loops.run();
+            let (row, _) = loops.run();
             for parts in alike.chunk_by(|a, b| row >= LONG_ROW && a.to + row == b.to) {
                 for parts in parts.chunks(SIDE_BY_SIDE) {
-                    if let [part] = parts {
-                        loops.copy(&bytes[starts(part)..], &mut out[part.to..]);
-                        continue;
-                    }
-                    let mut from = [0; SIDE_BY_SIDE];
-                    from.iter_mut().zip(parts).for_each(|(from, part)| *from = starts(part));
-                    let from = &from[..parts.len()];
-                    let first = parts[0].to;
-                    loops.positions(outer, |source, target| {
-                        let out = &mut out[first + target..][..row * from.len()];
-                        copy_rows(bytes, from, source, row, out);
-                    });
+                    let mut sources = [&[][..]; SIDE_BY_SIDE];
+                    sources.iter_mut().zip(parts).for_each(|(source, part)| *source = &bytes[starts(part)..]);
+                    beside::copy(loops, &sources[..parts.len()], &mut out[parts[0].to..]);
                 }
             }
         }
@@ -203,23 +193,6 @@ impl PlainPieces {
             return Err(SourceError::WouldBlock.into());
         }
         read_loops(loops, part.from, &mut out[part.to..], read)
-    }
-}
-
-/// Copies one row of each of several bricks, one behind the other. The rows stand `at` bytes behind the bricks' beginnings.
-fn copy_rows(bytes: &[u8], from: &[usize], at: usize, row: usize, out: &mut [u8]) {
-    // rows of the most usual length are copied without a call
-    if row == 256 {
-        let (rows, _) = out.as_chunks_mut::<256>();
-        for (to, from) in rows.iter_mut().zip(from) {
-            if let Some(row) = bytes[from + at..].first_chunk() {
-                *to = *row;
-            }
-        }
-        return;
-    }
-    for (to, from) in out.chunks_exact_mut(row).zip(from) {
-        to.copy_from_slice(&bytes[from + at..][..row]);
     }
 }
 

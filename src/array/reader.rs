@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use super::ReadError;
 use super::access::Access;
+use super::at_hand::AtHand;
 use super::board::Board;
-use super::fetch::{Frame, Had, Piece, Target};
+use super::fetch::{Frame, Piece, Target};
 use super::gate::Gate;
-use super::plain::{Failed, PlainPieces};
 use super::scan::Scans;
 use super::spans::boxes;
 use super::turned::Turned;
-use super::work::{Tally, Work};
+use super::work::Work;
 use crate::cache::BrickCache;
 use crate::counters::Counters;
-use crate::format::{Array, FormatError};
+use crate::format::Array;
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
 use crate::volume::{Dims, Region, Turn};
@@ -76,39 +76,11 @@ impl Reader {
         let mut out = self.buffers.take_reply(bytes);
         let frame = Frame::of_range(array.info(), samples.start);
         let mut target = Target { bytes: &mut out, frame };
-        let mut at_hand = true;
-        let mut pending = Vec::new();
-        let mut plains = PlainPieces::default();
-        let mut tally = Tally::default();
-        for piece in pieces(array, samples.clone()) {
-            // after the first piece that takes waiting the others are not tried: what they cost here is time of the kernel's
-            let outcome = if at_hand {
-                piece.try_copy(&access, &mut target, &mut plains, tally.decoded)
-            } else {
-                Err(would_block())
-            };
-            match outcome {
-                Ok(had) => tally.add(had),
-                Err(e) if e.would_block() => {
-                    at_hand = false;
-                    pending.push(piece);
-                }
-                Err(cause) => return done(Err(ReadError { brick: piece.brick, cause })),
-            }
+        let mut at_hand = AtHand::new(&access);
+        if let Err(e) = at_hand.copy(pieces(array, samples.clone()), &mut target) {
+            return done(Err(e));
         }
-        if !plains.is_empty() {
-            match plains.copy(array, target.bytes) {
-                Ok(()) => tally.add(Had::Source),
-                Err(Failed { number, cause }) if cause.would_block() => {
-                    tally.add(Had::Source);
-                    pending.extend(plains.pieces_from(number));
-                }
-                Err(Failed { number, cause }) => {
-                    let brick = plains.piece(number).map_or_else(|| Dims::filled(1, 0), |piece| piece.brick);
-                    return done(Err(ReadError { brick, cause }));
-                }
-            }
-        }
+        let AtHand { tally, pending, .. } = at_hand;
         let coded = tally.decoded || !pending.is_empty();
         self.board.settle(self, other && coded);
         let ahead = (access.scan.is_some() && coded).then(|| access.clone());
@@ -152,10 +124,6 @@ impl Reader {
     pub(super) fn counters(&self) -> &Counters {
         &self.counters
     }
-}
-
-fn would_block() -> FormatError {
-    crate::source::SourceError::WouldBlock.into()
 }
 
 /// The parts of bricks that make up the samples `range`, box by box, bricks in C order.

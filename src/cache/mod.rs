@@ -126,12 +126,15 @@ impl BrickCache {
         Self { state: Mutex::new(state), bound, counters }
     }
 
-    /// The brick, if it is held. Never waits for a decoder.
+    /// Those of the bricks that are held, in the order of `keys`. Never waits for a decoder.
     #[must_use]
-    pub fn get(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
-        let brick = self.lock().get(&key)?;
-        self.counters.cache_hits.add(1);
-        Some(brick)
+    pub fn get_many(&self, keys: &[BrickKey]) -> Vec<Option<Arc<DecodedBrick>>> {
+        let mut bricks = Vec::with_capacity(keys.len());
+        let mut state = self.lock();
+        bricks.extend(keys.iter().map(|key| state.get(key)));
+        drop(state);
+        self.counters.cache_hits.add(bricks.iter().flatten().count() as u64);
+        bricks
     }
 
     /// The brick: held, awaited from another thread that decodes it, or decoded here by `decode`, which runs without any
@@ -302,7 +305,7 @@ mod tests {
         });
         assert_eq!(decoded.into_inner(), 1);
         assert_eq!(cache.counters.cache_hits.get() + cache.counters.cache_misses.get(), 8);
-        assert!(cache.get(key).is_some());
+        assert!(cache.peek(key).is_some());
     }
 
     #[test]
@@ -327,13 +330,13 @@ mod tests {
             assert!(cache.bytes() <= 10_000);
         }
         assert!(cache.get_or_decode((array, 98), Kept::No, || brick(10)).is_ok());
-        assert!(cache.get((array, 98)).is_none(), "it was not to be kept");
+        assert!(cache.peek((array, 98)).is_none(), "it was not to be kept");
         cache.lend(Loan { elsewhere: 5000, ..Loan::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
         cache.lend(Loan::default(), std::iter::empty());
         assert!(cache.get_or_decode((array, 99), Kept::ForAll, || brick(20_000)).is_ok());
-        assert!(cache.get((array, 99)).is_none());
-        assert!(cache.get((array, 49)).is_some());
+        assert!(cache.peek((array, 99)).is_none());
+        assert!(cache.peek((array, 49)).is_some());
     }
 
     #[test]
