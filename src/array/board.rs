@@ -6,11 +6,15 @@ use super::access::Access;
 use super::division::{Adoption, Division, brick_cost, row};
 use super::reader::Reader;
 use super::scan::{Course, Keep, OUT_OF_ORDER, Stream};
+use super::work::hands;
 use crate::volume::{ArrayInfo, Dims};
 
 /// A scan whose layer fits the cache has each brick decoded once or twice, and as many of the next layer ahead; one that has more than so many
 /// times its bricks decoded is in a cache that is too small after all.
 const CROWDED: u64 = 3;
+
+/// Decoded bytes for which another thread is woken to decode ahead: nobody waits for them yet.
+const BATCH: usize = 256 << 10;
 
 /// All scans under way.
 #[derive(Default)]
@@ -130,7 +134,12 @@ impl Board {
             }
         };
         scan.skip_to(course, from);
-        while let Some(step) = scan.claim(course, target, decoders as usize) {
+        let hands = match course {
+            Course::Bricks => hands(scan.unclaimed(course, target), info, BATCH).min(decoders as usize),
+            // most visits find their planes there
+            Course::Visits => decoders as usize,
+        };
+        while let Some(step) = scan.claim(course, target, hands) {
             let ahead = Ahead { access: access.clone(), course, target, share: scan.share() };
             if ahead.lacks(step) {
                 access.reader.pool().submit(access.lane_ahead(), move || ahead.go_on(step));

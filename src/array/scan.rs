@@ -310,6 +310,11 @@ impl Stream {
         self.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Steps before `target` that nobody has claimed.
+    pub(super) fn unclaimed(&self, course: Course, target: u64) -> u64 {
+        target.saturating_sub(self.asked[course as usize].load(Ordering::Relaxed))
+    }
+
     /// Claims the next step to be asked for ahead, if it is before `target` and fewer than `most` are under way.
     pub(super) fn claim(&self, course: Course, target: u64, most: usize) -> Option<u64> {
         if self.under_way.load(Ordering::Relaxed) >= most {

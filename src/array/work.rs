@@ -5,10 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ReadError;
 use super::access::Access;
+use super::board::Board;
 use super::fetch::{Frame, Had, Piece, Target};
 use crate::format::{Array, FormatError};
 use crate::memory::Buffer;
-use crate::volume::Dims;
+use crate::volume::{ArrayInfo, Dims};
+
+/// Decoded bytes for which another thread is woken while somebody waits: less is done before it is awake.
+const BATCH: usize = 64 << 10;
 
 /// Who gets the answer.
 pub type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
@@ -63,7 +67,7 @@ struct Progress {
 impl Work {
     /// Begins to work on the pieces of a read into `out`, of which some may be there already.
     pub fn start(access: Access, frame: Frame, pieces: Vec<Piece>, out: Buffer, tally: Tally, done: Done) {
-        let helpers = pieces.len().min(access.reader.gate().decoders());
+        let helpers = hands(pieces.len() as u64, access.array.info(), BATCH).min(access.reader.gate().decoders());
         let (lane, pool) = (access.lane, Arc::clone(access.reader.pool()));
         let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         let progress = Mutex::new(Progress { out, tally, failure: None, done: Some(done) });
@@ -111,6 +115,12 @@ impl Work {
         };
         done(checked.map(|()| out));
     }
+}
+
+/// How many threads are worth waking for so many bricks, if each should have `batch` bytes to decode.
+pub fn hands(bricks: u64, info: &ArrayInfo, batch: usize) -> usize {
+    let bytes = bricks.saturating_mul(Board::brick_bytes(info) as u64);
+    usize::try_from(bytes.div_ceil(batch as u64).min(bricks)).unwrap_or(usize::MAX)
 }
 
 fn gave_up(piece: &Piece) -> ReadError {
