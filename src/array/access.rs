@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::scan::{Keep, Stream};
 use super::segments::Cut;
 use super::whole::{Way, Whole};
-use crate::cache::{BrickKey, DecodedBrick, Kept};
+use crate::cache::{BrickKey, DecodedBrick, Kept, Sought};
 use crate::format::{Array, FormatError};
 use crate::pool::Lane;
 use crate::source::Wait;
@@ -68,34 +68,27 @@ impl Access {
         (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
     }
 
-    /// Calls `visit` with each piece, which is read now, and the brick in memory that holds it, if there is one, with the brick's layout
-    /// for this reader.
-    ///
-    /// # Errors
-    /// Those of `visit`.
-    pub fn each_held<E>(
-        &self,
-        pieces: &[Piece],
-        mut visit: impl FnMut(&Piece, Option<(Layout, Arc<DecodedBrick>)>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let keys: Vec<BrickKey> = pieces.iter().map(|piece| self.key(&piece.brick)).collect();
-        for (piece, brick) in pieces.iter().zip(self.reader.cache().get_many(&keys)) {
-            let held = brick.map(|brick| (self.layout(&brick), brick)).or_else(|| self.kept(piece));
-            visit(piece, held)?;
+    /// Looks in the cache for the bricks of pieces, all at once.
+    pub fn look_for(&self, pieces: &[Piece], bricks: &mut Vec<Sought>) {
+        bricks.clear();
+        bricks.extend(pieces.iter().map(|piece| (self.key(&piece.brick), None)));
+        self.reader.cache().get_many(bricks);
+    }
+
+    /// What memory has of a piece, which is read now, with its layout for this reader: the brick that the cache had, or what the
+    /// scan keeps of it.
+    pub fn held(&self, piece: &Piece, brick: Option<Arc<DecodedBrick>>) -> Option<(Layout, Arc<DecodedBrick>)> {
+        if let Some(brick) = brick {
+            return Some((self.layout(&brick), brick));
         }
-        Ok(())
+        let planes = self.scan.as_ref()?.segments.get(self.number(&piece.brick), &piece.region, true)?;
+        self.reader.counters().cache_hits.add(1);
+        Some((planes.layout, planes))
     }
 
     /// The layout of a brick of the cache for this reader.
     fn layout(&self, brick: &DecodedBrick) -> Layout {
         self.turn.as_ref().map_or(brick.layout, |turn| turn.layout(&brick.layout))
-    }
-
-    /// The planes that the scan keeps of a brick, if they hold the piece, which is read now.
-    fn kept(&self, piece: &Piece) -> Option<(Layout, Arc<DecodedBrick>)> {
-        let planes = self.scan.as_ref()?.segments.get(self.number(&piece.brick), &piece.region, true)?;
-        self.reader.counters().cache_hits.add(1);
-        Some((planes.layout, planes))
     }
 
     /// A brick that holds `region`, which is read now, decoded if need be.

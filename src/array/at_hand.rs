@@ -1,5 +1,7 @@
 //! What memory has of a request: copied at once, by the thread that talks to the kernel.
 
+use std::cell::Cell;
+
 use super::ReadError;
 use super::access::Access;
 use super::board::Board;
@@ -7,15 +9,38 @@ use super::fetch::{Had, Piece, Target};
 use super::held::HeldPieces;
 use super::plain::{Failed, PlainPieces};
 use super::work::Tally;
+use crate::cache::Sought;
 use crate::volume::Dims;
 
 /// Bricks of so many bytes are held for copying at a time, if they are dropped from the cache meanwhile.
 const HELD: usize = 8 << 20;
 
+/// So many pieces are looked for at a time.
+const PIECES: usize = 256;
+
+thread_local! {
+    static LISTS: Cell<Lists> = Cell::default();
+}
+
+/// The lists for pieces of one request: the thread's next one uses their memory again.
+#[derive(Default)]
+struct Lists {
+    pieces: Vec<Piece>,
+    bricks: Vec<Sought>,
+    held: HeldPieces,
+}
+
+impl Lists {
+    /// Nothing of a request is held after it.
+    fn forget(&mut self) {
+        self.bricks.clear();
+        self.held.clear();
+    }
+}
+
 /// A request, of which some pieces are there and others take waiting.
 pub struct AtHand<'a> {
     access: &'a Access,
-    held: HeldPieces,
     plains: PlainPieces,
     /// There was a brick that is had as a whole.
     wholes: bool,
@@ -27,14 +52,7 @@ pub struct AtHand<'a> {
 
 impl<'a> AtHand<'a> {
     pub fn new(access: &'a Access) -> Self {
-        Self {
-            access,
-            held: HeldPieces::default(),
-            plains: PlainPieces::default(),
-            wholes: false,
-            tally: Tally::default(),
-            pending: Vec::new(),
-        }
+        Self { access, plains: PlainPieces::default(), wholes: false, tally: Tally::default(), pending: Vec::new() }
     }
 
     /// Copies those of the pieces that are there.
@@ -42,32 +60,44 @@ impl<'a> AtHand<'a> {
     /// # Errors
     /// Those of the format and the source.
     pub fn copy(&mut self, mut pieces: impl Iterator<Item = Piece>, target: &mut Target<'_>) -> Result<(), ReadError> {
-        let at_once = (HELD / Board::brick_bytes(self.access.array.info())).clamp(1, 1024);
-        loop {
-            let some: Vec<Piece> = pieces.by_ref().take(at_once).collect();
-            if some.is_empty() {
-                return self.copy_plains(target);
+        let at_once = (HELD / Board::brick_bytes(self.access.array.info())).clamp(1, PIECES);
+        let mut lists = LISTS.take();
+        let copied = loop {
+            lists.pieces.clear();
+            lists.pieces.extend(pieces.by_ref().take(at_once));
+            if lists.pieces.is_empty() {
+                break self.copy_plains(target);
             }
-            self.sort(&some, target)?;
-            self.held.copy(target.bytes);
-        }
+            if let Err(e) = self.sort(&mut lists, target) {
+                break Err(e);
+            }
+            lists.held.copy(target.bytes);
+        };
+        lists.forget();
+        LISTS.set(lists);
+        copied
     }
 
-    fn sort(&mut self, pieces: &[Piece], target: &mut Target<'_>) -> Result<(), ReadError> {
-        let mut first = 0;
-        while let Some(piece) = pieces.get(first).filter(|_| !self.wholes) {
+    fn sort(&mut self, lists: &mut Lists, target: &mut Target<'_>) -> Result<(), ReadError> {
+        let Lists { pieces, bricks, held } = lists;
+        let mut pieces = &pieces[..];
+        while let Some((piece, rest)) = pieces.split_first().filter(|_| !self.wholes) {
             self.try_other(piece, target)?;
             // it is looked for with the others
-            first += usize::from(!self.wholes);
+            pieces = if self.wholes { pieces } else { rest };
         }
-        let access = self.access;
-        let size = access.array.info().dtype.size();
         // beside a brick that is had as a whole is mostly another: if it is held, where it is stored does not matter
-        access.each_held(&pieces[first..], |piece, brick| {
-            let Some(brick) = brick else { return self.try_other(piece, target) };
+        let (access, size) = (self.access, self.access.array.info().dtype.size());
+        access.look_for(pieces, bricks);
+        for (piece, (_, brick)) in pieces.iter().zip(bricks.drain(..)) {
+            let Some((layout, brick)) = access.held(piece, brick) else {
+                self.try_other(piece, target)?;
+                continue;
+            };
             self.tally.add(Had::Decoded);
-            self.held.add(piece, brick, size, target).map_err(|cause| ReadError { brick: piece.brick, cause })
-        })
+            held.add(piece, (layout, brick), size, target).map_err(|cause| ReadError { brick: piece.brick, cause })?;
+        }
+        Ok(())
     }
 
     /// A piece that is not of a brick in memory: copied if it takes no waiting; that of a plain brick is put aside for now.

@@ -64,7 +64,7 @@ impl HeldPieces {
         Ok(())
     }
 
-    /// Copies all of them to `out`, and forgets them.
+    /// Copies all of them to `out`, and forgets them; their shapes may come again.
     pub fn copy(&mut self, out: &mut [u8]) {
         for alike in self.parts.chunk_by(|a, b| a.shape == b.shape) {
             let loops = &self.shapes[alike[0].shape].loops;
@@ -79,5 +79,11 @@ impl HeldPieces {
             }
         }
         self.parts.clear();
+    }
+
+    /// Forgets them, and their shapes.
+    pub fn clear(&mut self) {
+        self.parts.clear();
+        self.shapes.clear();
     }
 }

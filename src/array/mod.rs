@@ -12,6 +12,7 @@ mod gather;
 mod held;
 #[cfg(test)]
 mod model_tests;
+mod pieces;
 mod plain;
 #[cfg(test)]
 mod plain_tests;

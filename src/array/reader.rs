@@ -7,10 +7,10 @@ use super::ReadError;
 use super::access::Access;
 use super::at_hand::AtHand;
 use super::board::Board;
-use super::fetch::{Frame, Piece, Target};
+use super::fetch::{Frame, Target};
 use super::gate::Gate;
+use super::pieces::pieces;
 use super::scan::Scans;
-use super::spans::boxes;
 use super::turned::Turned;
 use super::work::Work;
 use crate::cache::BrickCache;
@@ -18,7 +18,7 @@ use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::{Buffer, Buffers};
 use crate::pool::{Lane, Pool};
-use crate::volume::{Dims, Region, Turn};
+use crate::volume::Turn;
 
 /// What every read shares.
 pub struct Reader {
@@ -124,20 +124,4 @@ impl Reader {
     pub(super) fn counters(&self) -> &Counters {
         &self.counters
     }
-}
-
-/// The parts of bricks that make up the samples `range`, box by box, bricks in C order.
-fn pieces(array: &dyn Array, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
-    boxes(&array.info().shape(), range).into_iter().flat_map(move |part| pieces_of_box(array, part))
-}
-
-/// The parts of bricks that make up a box, bricks in C order.
-pub(super) fn pieces_of_box(array: &dyn Array, part: Region) -> impl Iterator<Item = Piece> + '_ {
-    let grid = &array.info().grid;
-    let touched = grid.touched(&part);
-    (0..touched.samples()).filter_map(move |n| {
-        let within = touched.shape.index_of(n);
-        let brick = Dims::from_fn(within.len(), |a| touched.start[a] + within[a]);
-        Some(Piece { brick, region: grid.region(&brick).intersection(&part)? })
-    })
 }

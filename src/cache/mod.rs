@@ -34,6 +34,9 @@ impl DecodedBrick {
 /// Which brick of which array.
 pub type BrickKey = (ArrayId, u64);
 
+/// A brick that is looked for, and what was found.
+pub type Sought = (BrickKey, Option<Arc<DecodedBrick>>);
+
 /// A brick, or why there is none: the same for all who wait for it.
 pub type Outcome = Result<Arc<DecodedBrick>, FormatError>;
 
@@ -126,15 +129,17 @@ impl BrickCache {
         Self { state: Mutex::new(state), bound, counters }
     }
 
-    /// Those of the bricks that are held, in the order of `keys`. Never waits for a decoder.
-    #[must_use]
-    pub fn get_many(&self, keys: &[BrickKey]) -> Vec<Option<Arc<DecodedBrick>>> {
-        let mut bricks = Vec::with_capacity(keys.len());
+    /// Looks for many bricks under one lock. Never waits for a decoder.
+    pub fn get_many(&self, bricks: &mut [Sought]) {
+        if bricks.is_empty() {
+            return;
+        }
         let mut state = self.lock();
-        bricks.extend(keys.iter().map(|key| state.get(key)));
+        for (key, brick) in bricks.iter_mut() {
+            *brick = state.get(key);
+        }
         drop(state);
-        self.counters.cache_hits.add(bricks.iter().flatten().count() as u64);
-        bricks
+        self.counters.cache_hits.add(bricks.iter().filter(|(_, brick)| brick.is_some()).count() as u64);
     }
 
     /// The brick: held, awaited from another thread that decodes it, or decoded here by `decode`, which runs without any
