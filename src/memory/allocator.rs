@@ -5,6 +5,8 @@
 /// Blocks from this size on are maps of their own, which go back to the system when they are freed. Left to itself the allocator
 /// raises this limit to the largest block that it has seen.
 const MAPPED: i32 = 128 << 10;
+/// The allocator asks for so much more than it needs when its memory grows: small bricks come by the thousand.
+const AT_ONCE: i32 = 1 << 20;
 
 /// Keeps the allocator from holding on to memory: it makes an arena for every other thread, and what one thread frees in the arena
 /// of another is used again by neither.
@@ -17,6 +19,7 @@ pub fn be_modest() {
     unsafe {
         nix::libc::mallopt(nix::libc::M_ARENA_MAX, 2);
         nix::libc::mallopt(nix::libc::M_MMAP_THRESHOLD, MAPPED);
+        nix::libc::mallopt(nix::libc::M_TOP_PAD, AT_ONCE);
     }
 }
 

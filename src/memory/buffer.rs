@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use memmap2::{Advice, MmapMut};
 
-use super::slab::{SLOT, Slab, Slot};
+use super::slab::{Slab, Slot};
 
 /// Smaller buffers than this come from the allocator.
 const MAPPED: usize = 128 << 10;
@@ -18,12 +18,16 @@ const PAGE: usize = 4096;
 /// Bytes of a huge page, on most machines.
 const HUGE: usize = 2 << 20;
 
+/// Replies that are in huge pages, by the bytes of the longest: how many of these share how many huge pages. A reply is what the kernel asks for at a
+/// time, with and without `--direct-io`, and there is room for a header before its samples.
+const REPLIES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
+
 /// A place where buffers wait to be used again.
 #[derive(Default)]
 pub struct Buffers {
     idle: Mutex<Idle>,
     bound: usize,
-    slab: OnceLock<Option<Arc<Slab>>>,
+    slabs: [OnceLock<Option<Arc<Slab>>>; REPLIES.len()],
 }
 
 /// Memory that waits, by size.
@@ -82,7 +86,7 @@ impl Buffers {
     /// Keeps at most `bound` bytes of buffers that nobody uses.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
-        Arc::new(Self { idle: Mutex::default(), bound, slab: OnceLock::new() })
+        Arc::new(Self { idle: Mutex::default(), bound, slabs: Default::default() })
     }
 
     /// A buffer of `len` bytes. Its content is arbitrary (zeros, or what an earlier user left).
@@ -94,11 +98,24 @@ impl Buffers {
         Buffer { memory, len, home: Arc::clone(self) }
     }
 
+    /// Like [`Buffers::take`], for bytes that are needed for a moment: those that wait are larger than need be at times, so that they fit
+    /// for lengths that differ.
+    #[must_use]
+    pub fn take_briefly(self: &Arc<Self>, len: usize) -> Buffer {
+        let step = (len / 2).next_power_of_two() / 4;
+        let mut buffer = self.take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len));
+        buffer.truncate(len);
+        buffer
+    }
+
     /// Like [`Buffers::take`], for bytes that go to the kernel at once: a few of those at a time are in huge pages.
     #[must_use]
     pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
-        let slab = || self.slab.get_or_init(Slab::new).as_ref()?.take();
-        match (MAPPED..=SLOT).contains(&len).then(slab).flatten() {
+        let slot = || {
+            let (slab, (pages, longest)) = self.slabs.iter().zip(REPLIES).find(|(_, (_, longest))| len <= *longest)?;
+            slab.get_or_init(|| Slab::new(pages, longest)).as_ref()?.take()
+        };
+        match (len >= MAPPED).then(slot).flatten() {
             Some(slot) => Buffer { memory: Memory::Slot(slot), len, home: Arc::clone(self) },
             None => self.take(len),
         }
@@ -224,6 +241,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_needed_for_a_moment_fits_for_other_lengths() {
+        let buffers = Buffers::new(4 << 20);
+        let first = buffers.take_briefly(930_000);
+        let at = first.as_ptr();
+        drop(first);
+        let again = buffers.take_briefly(970_000);
+        assert_eq!((again.as_ptr(), again.len()), (at, 970_000));
+        for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
+            let buffer = buffers.take_briefly(len);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.weight() <= len + len / 3 + 4096);
+        }
+    }
+
+    #[test]
     fn replies_share_huge_pages_and_never_wait() {
         let buffers = Buffers::new(1 << 20);
         let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20)).collect();
@@ -236,6 +268,8 @@ mod tests {
         let first = replies[0].as_ptr();
         drop(replies);
         assert_eq!(buffers.take_reply(200 << 10).as_ptr(), first);
+        let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10)).collect();
+        assert!(short.iter().all(|reply| reply.as_ptr() != first), "short ones leave the others their place");
         assert_ne!(buffers.take(1 << 20).as_ptr(), first, "what may be kept for long is no reply");
     }
 

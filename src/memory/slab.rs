@@ -1,7 +1,7 @@
 //! Memory of huge pages, for the buffers of replies.
 //!
 //! The kernel looks up every page of a reply when it copies it to the client, and the processor every page that a copy touches:
-//! in huge pages both are quicker. A huge page is larger than any reply, so that a few replies share two of them.
+//! in huge pages both are quicker. A huge page is larger than any reply, so that several replies share one.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -14,14 +14,12 @@ use memmap2::{Advice, MmapMut};
 
 /// Bytes of a huge page, on most machines.
 const HUGE: usize = 2 << 20;
-/// Replies at a time; those beyond get other memory.
-const SLOTS: usize = 3;
-/// Bytes of a slot: the longest reply, what a header before the samples adds to it, and what is left over.
-pub(super) const SLOT: usize = 2 * HUGE / SLOTS / 4096 * 4096;
 
 /// The slots, of which each belongs to one user at a time.
 pub(super) struct Slab {
     first: NonNull<u8>,
+    /// Bytes of a slot.
+    slot: usize,
     /// A bit for each slot that is free.
     free: AtomicU32,
     _map: MmapMut,
@@ -34,14 +32,20 @@ unsafe impl Send for Slab {}
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// Memory for the slots, if there is any to be had. It takes room only when slots are used.
-    pub fn new() -> Option<Arc<Self>> {
-        let mut map = MmapMut::map_anon(3 * HUGE).ok()?;
+    /// As many slots of `slot` bytes as there is room for in so many huge pages, if there are any to be had. They take memory only
+    /// when they are used.
+    pub fn new(pages: usize, slot: usize) -> Option<Arc<Self>> {
+        let bytes = pages.checked_mul(HUGE)?;
+        let slots = u32::try_from(bytes.checked_div(slot)?).ok()?.min(u32::BITS);
+        if slots == 0 {
+            return None;
+        }
+        let mut map = MmapMut::map_anon(bytes.checked_add(HUGE)?).ok()?;
         // without huge pages it is memory like any other
         let _ = map.advise(Advice::HugePage);
         let before = map.as_ptr().align_offset(HUGE);
-        let first = NonNull::from(map.get_mut(before..before.checked_add(SLOTS * SLOT)?)?).cast();
-        Some(Arc::new(Self { first, free: AtomicU32::new((1 << SLOTS) - 1), _map: map }))
+        let first = NonNull::from(map.get_mut(before..before.checked_add(bytes)?)?).cast();
+        Some(Arc::new(Self { first, slot, free: AtomicU32::new(u32::MAX >> (u32::BITS - slots)), _map: map }))
     }
 
     /// A slot that nobody uses, always the first: it is the one that the processor's cache still holds.
@@ -60,8 +64,8 @@ pub(super) struct Slot {
 
 impl Slot {
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: slots are numbered below SLOTS, and the slab has SLOTS times SLOT bytes from `first` on.
-        unsafe { self.slab.first.add(self.number as usize * SLOT) }
+        // SAFETY: slots are numbered from 0 on, and no number is given out for which there is no `slot` bytes behind `first`.
+        unsafe { self.slab.first.add(self.number as usize * self.slab.slot) }
     }
 }
 
@@ -70,14 +74,14 @@ impl Deref for Slot {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: these bytes lie within the slab's map, which was zeros at first, and nobody else has the slot.
-        unsafe { slice::from_raw_parts(self.start().as_ptr(), SLOT) }
+        unsafe { slice::from_raw_parts(self.start().as_ptr(), self.slab.slot) }
     }
 }
 
 impl DerefMut for Slot {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for reading; the slot is borrowed by one at a time.
-        unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), SLOT) }
+        unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.slab.slot) }
     }
 }
 
@@ -93,18 +97,22 @@ mod tests {
 
     #[test]
     fn slots_are_apart_and_come_back() {
-        let slab = Slab::new().unwrap();
-        let mut slots: Vec<Slot> = (0..SLOTS).map(|_| slab.take().unwrap()).collect();
-        assert!(slab.take().is_none());
-        for (n, slot) in slots.iter_mut().enumerate() {
-            assert_eq!(slot.len(), SLOT);
-            slot.fill(n as u8 + 1);
+        for (pages, slot, count) in [(2, 341 * 4096, 3), (1, 34 * 4096, 15), (1, 4096, 32)] {
+            let slab = Slab::new(pages, slot).unwrap();
+            let mut slots: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();
+            assert_eq!(slots.len(), count);
+            for (n, part) in slots.iter_mut().enumerate() {
+                assert_eq!(part.len(), slot);
+                part.fill(n as u8 + 1);
+            }
+            assert!(slots.iter().enumerate().all(|(n, slot)| slot.iter().all(|b| *b == n as u8 + 1)));
+            let at = slots[1].as_ptr();
+            slots.remove(1);
+            let again = slab.take().unwrap();
+            assert_eq!(again.as_ptr(), at);
+            drop((slots, again));
+            assert_eq!(slab.free.load(Ordering::Relaxed).count_ones() as usize, count);
         }
-        assert!(slots.iter().enumerate().all(|(n, slot)| slot.iter().all(|b| *b == n as u8 + 1)));
-        let at = slots[1].as_ptr();
-        slots.remove(1);
-        assert_eq!(slab.take().unwrap().as_ptr(), at);
-        drop(slots);
-        assert_eq!(slab.free.load(Ordering::Relaxed), (1 << SLOTS) - 1);
+        assert!(Slab::new(1, 3 << 20).is_none() && Slab::new(1, 0).is_none());
     }
 }
