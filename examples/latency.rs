@@ -1,6 +1,6 @@
 //! How long reads of 4 KiB take, one after the other, at places all over a file. Used by `scripts/bench`.
 //!
-//! `latency FILE COUNT direct|dropped` prints the median and the 99th percentile in nanoseconds. None of the reads is answered
+//! `latency FILE COUNT direct|dropped [BYTES]`, with reads of the first BYTES only if these are given, prints the median and the 99th percentile in nanoseconds. None of the reads is answered
 //! from the kernel's page cache: with `direct` it is passed by (`O_DIRECT`), with `dropped` the file's pages are dropped before
 //! each read, outside of the time that counts.
 
@@ -19,8 +19,14 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [path, count, mode] = arguments.as_slice() else {
-        return Err(io::Error::other("give a file, a number of reads, and direct or dropped"));
+    let (path, count, mode, bytes) = match arguments.as_slice() {
+        [path, count, mode] => (path, count, mode, None),
+        [path, count, mode, bytes] => (path, count, mode, Some(bytes)),
+        _ => {
+            return Err(io::Error::other(
+                "give a file, a number of reads, direct or dropped, and perhaps how many bytes",
+            ));
+        }
     };
     let count: u64 = count.parse().map_err(|_| io::Error::other(format!("{count} is not a number")))?;
     let direct = match mode.as_str() {
@@ -30,7 +36,9 @@ fn main() -> io::Result<()> {
     };
     let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
     let file = open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())?;
-    let pieces = u64::try_from(fstat(&file)?.st_size).unwrap_or(0) / PIECE as u64;
+    let size = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
+    let bytes = bytes.map_or(Ok(size), |bytes| bytes.parse()).map_err(io::Error::other)?;
+    let pieces = bytes.min(size) / PIECE as u64;
     let pieces = NonZeroU64::new(pieces).ok_or_else(|| io::Error::other("the file is too short"))?;
 
     let mut memory = vec![0_u8; 2 * PIECE];

@@ -1,9 +1,10 @@
 //! A mount that does no work: one file, and every read of it is answered at once out of one warm buffer.
 //!
-//! What a client measures here is what the kernel, the FUSE library and the client itself cost; no file system behind FUSE is
-//! faster on this machine. The settings are those of `src/fs/fuse.rs`. Used by `scripts/bench`.
+//! What a client measures here is what the kernel, the FUSE library and the client itself cost where a mount only answers what it is asked, in
+//! requests as long as the kernel makes them. Used by `scripts/bench`.
 //!
-//! `nullfs MOUNTPOINT BYTES` shows `null.raw` of so many bytes and stays in front until it is unmounted.
+//! `nullfs MOUNTPOINT BYTES [split]` shows `null.raw` of so many bytes and stays in front until it is unmounted. With `split` reads with O_DIRECT
+//! come in parts that are asked for together, as in volfs (`src/fs/fuse.rs`).
 
 use std::env;
 use std::ffi::OsStr;
@@ -25,6 +26,7 @@ const PAGE: usize = 4096;
 
 struct Null {
     size: u64,
+    split: bool,
     samples: Vec<u8>,
 }
 
@@ -56,6 +58,9 @@ impl Filesystem for Null {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let _ = config.set_max_background(64);
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        if self.split {
+            let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        }
         Ok(())
     }
 
@@ -94,8 +99,14 @@ impl Filesystem for Null {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [mountpoint, bytes] = arguments.as_slice() else {
-        return Err(io::Error::other("give the mount point, and the size of the file in bytes"));
+    let (mountpoint, bytes, split) = match arguments.as_slice() {
+        [mountpoint, bytes] => (mountpoint, bytes, false),
+        [mountpoint, bytes, split] if split == "split" => (mountpoint, bytes, true),
+        _ => {
+            return Err(io::Error::other(
+                "give the mount point, the size of the file in bytes, and perhaps the word split",
+            ));
+        }
     };
     let size = bytes.parse().map_err(|_| io::Error::other(format!("{bytes} is not a number of bytes")))?;
     let mut config = Config::default();
@@ -107,7 +118,10 @@ fn main() -> io::Result<()> {
         MountOption::NoSuid,
         MountOption::DefaultPermissions,
     ];
+    if split {
+        config.mount_options.push(MountOption::CUSTOM(format!("max_read={}", 128 << 10)));
+    }
     config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     config.clone_fd = true;
-    fuser::mount(Null { size, samples: vec![0x5a; LONGEST + PAGE] }, mountpoint, &config)
+    fuser::mount(Null { size, split, samples: vec![0x5a; LONGEST + PAGE] }, mountpoint, &config)
 }

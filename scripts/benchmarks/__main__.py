@@ -36,6 +36,7 @@ def jobs():
         for volume in VOLUMES:
             if names is None or volume.name in names:
                 yield kind, volume, measure
+    yield "ceiling", None, rows.ceiling
     yield "many", None, rows.many
 
 

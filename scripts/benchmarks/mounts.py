@@ -119,13 +119,13 @@ class Volfs:
 class Nullfs:
     """A fresh mount of nullfs with one file of a size."""
 
-    def __init__(self, tools, size):
-        self.tools, self.size, self.at = tools, size, tools.mounts / "nullfs"
+    def __init__(self, tools, size, *options):
+        self.tools, self.size, self.options, self.at = tools, size, options, tools.mounts / "nullfs"
         self.file = self.at / "null.raw"
 
     def __enter__(self):
         self.at.mkdir(parents=True, exist_ok=True)
-        self.daemon = subprocess.Popen([self.tools.nullfs, self.at, str(self.size)], stdout=subprocess.DEVNULL,
+        self.daemon = subprocess.Popen([self.tools.nullfs, self.at, str(self.size), *self.options], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + PATIENCE
         while not self.file.exists():

@@ -84,9 +84,9 @@ def by_peer(volume, data, what, crc=False):
     return json.loads(run(sys.executable, driver, volume.path(data), what, *["--crc"] * crc)[0])
 
 
-def latency(tools, path, mode):
-    """Seconds of the median read of 4 KiB."""
-    return int(run(tools.latency, path, tools.reads, mode)[0].split()[0]) / 1e9
+def latency(tools, path, mode, size):
+    """Seconds of the median read of 4 KiB within the first `size` bytes."""
+    return int(run(tools.latency, path, tools.reads, mode, size)[0].split()[0]) / 1e9
 
 
 @dataclass(frozen=True)

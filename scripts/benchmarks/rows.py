@@ -7,7 +7,7 @@ import time
 from mounts import Absent, Anonymous, Failed, Nullfs, Volfs
 from readers import READERS, Array, by_peer, dd, dd_at_once, into_array, latency
 from table import Row, Samples
-from volumes import WORKING, make_many, make_pair, ready
+from volumes import WORKING, make_many, make_pair, ready, touch
 
 MIB = 1 << 20
 # what decoders may need together, beside one that is always admitted
@@ -172,30 +172,45 @@ def pair(volume, tools):
 
 
 def pread(volume, tools):
-    """4 KiB at a time, all over a volume whose bricks are decoded; the kernel's page cache has none of it."""
+    """4 KiB at a time in a volume whose bricks are decoded, within its first plane and all over it; the kernel's page cache has none of it."""
     source = volume.path(tools.data)
-    rows = [Row(volume.title, f"4 KiB, {name}", [Samples(4096)], null=[Samples(4096)], timed=True,
-                wanted_of_null=LATENCY_OF_NULL) for name in ("O_DIRECT", "pages dropped")]
-    watched = [Watched(volume.codec) for _ in rows]
+    kinds = (("in a plane, O_DIRECT", "direct", True), ("in a plane, pages dropped", "dropped", True),
+             ("all over, O_DIRECT", "direct", False), ("all over, pages dropped", "dropped", False))
+    rows = [Row(volume.title, f"4 KiB {name}", [Samples(4096)], null=[Samples(4096)], timed=True,
+                wanted_of_null=LATENCY_OF_NULL) for name, _, _ in kinds]
+    watched = Watched(volume.codec)
     try:
         for _ in range(tools.rounds):
-            for row, watch, mode in zip(rows, watched, ("direct", "dropped")):
-                ready(source, volume.size(tools))
-                with Volfs(tools, source) as mount:
-                    array = Array.of(mount.layer(source.name))
-                    dd(array.raw, array.size, direct=True)
-                    before = mount.counters()["bricks_decoded"]
-                    row.ours[0].add(latency(tools, array.raw, mode))
-                    if mount.counters()["bricks_decoded"] != before:
-                        raise Failed("the cache does not hold the volume")
-                    watch.see(mount, array)
-                with Nullfs(tools, array.size) as mount:
-                    row.null[0].add(latency(tools, mount.file, mode))
+            ready(source, volume.size(tools))
+            with Volfs(tools, source) as mount:
+                array = Array.of(mount.layer(source.name))
+                dd(array.raw, array.size, direct=True)
+                before = mount.counters()["bricks_decoded"]
+                with Nullfs(tools, array.size) as null:
+                    for row, (_, mode, near) in zip(rows, kinds):
+                        size = array.size // (array.shape[0] if near else 1)
+                        row.ours[0].add(latency(tools, array.raw, mode, size))
+                        row.null[0].add(latency(tools, null.file, mode, size))
+                if mount.counters()["bricks_decoded"] != before:
+                    raise Failed("the cache does not hold the volume")
+                watched.see(mount, array)
     except Absent as absent:
         rows[:] = [Row(volume.title, "4 KiB", problem=f"n/a ({absent})")]
-    for row, watch in zip(rows, watched):
-        row.memory, row.ceiling = watch.most, watch.ceiling
+    for row in rows:
+        row.memory, row.ceiling = watched.most, watched.ceiling
     return rows
+
+
+def ceiling(tools):
+    """What nullfs gives if reads with O_DIRECT are asked for in parts, side by side, as they are of volfs."""
+    size = 4 * tools.edge**3
+    row = Row("nullfs", "dd, O_DIRECT, in parts side by side", [Samples(size)], null=[Samples(size)])
+    for _ in range(tools.rounds):
+        for samples, options in ((row.ours, ("split",)), (row.null, ())):
+            touch(size)
+            with Nullfs(tools, size, *options) as mount:
+                samples[0].add(dd(mount.file, size, direct=True))
+    return [row]
 
 
 def listing(flag, folder):
