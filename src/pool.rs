@@ -10,43 +10,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// What work belongs to: lanes are told apart by a number and a purpose, and a lane has so many threads at a time.
+/// What work belongs to: lanes are told apart by a number, and a lane has so many threads at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     number: u64,
-    purpose: Purpose,
     width: usize,
-}
-
-/// What the work is for. None of these takes a thread from the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Purpose {
-    /// Somebody waits for it.
-    Wanted,
-    /// It will be asked for.
-    Ahead,
-    /// It is given to somebody who has not asked for it.
-    Giving,
 }
 
 impl Lane {
     /// The lane of this number, for work that somebody waits for.
     #[must_use]
     pub fn new(number: u64) -> Self {
-        Self { number, purpose: Purpose::Wanted, width: LANE_THREADS }
+        Self { number, width: LANE_THREADS }
     }
 
-    /// The lane beside this one for work that nobody waits for yet, `width` jobs at a time.
+    /// The lane beside this one for work that nobody waits for yet, `width` jobs at a time: it takes no thread from the work
+    /// that somebody does wait for.
     #[must_use]
     pub fn ahead(self, width: usize) -> Self {
-        Self { purpose: Purpose::Ahead, width: width.clamp(1, LANE_THREADS - 1), ..self }
-    }
-
-    /// The lane beside this one for giving somebody what he has not asked for. Its threads may wait for those of this one,
-    /// which never wait for them.
-    #[must_use]
-    pub fn giving(self) -> Self {
-        Self { purpose: Purpose::Giving, width: GIVING_THREADS, ..self }
+        Self { number: self.number, width: width.clamp(1, LANE_THREADS - 1) }
     }
 }
 
@@ -54,8 +36,6 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads of a lane at a time.
 const LANE_THREADS: usize = 12;
-/// Threads of a lane that give.
-const GIVING_THREADS: usize = 3;
 /// Threads in all.
 const ALL_THREADS: usize = 160;
 /// An idle thread waits so long for work.

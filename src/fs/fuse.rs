@@ -13,14 +13,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, MountOption, Notifier, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session, SessionACL,
+    KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session, SessionACL,
 };
-use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 use thiserror::Error;
 
-use super::{Attributes, FsError, Ino, Opened, Options, PageCache, Read, Volfs};
+use super::{Attributes, FsError, Ino, Opened, Options, Volfs};
 use crate::catalog::CatalogError;
 use crate::logging::Recent;
 use crate::pool::Lane;
@@ -71,8 +70,7 @@ pub struct Mounted {
 pub fn mount(options: &Options, mountpoint: &Path, log: Arc<Recent>) -> Result<Mounted, MountError> {
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
-    let session = Session::new(Adapter { fs: Arc::clone(&fs) }, mountpoint, &config(options)).map_err(refused)?;
-    fs.give_ahead(Box::new(Pages { kernel: session.notifier() }));
+    let session = Session::new(Adapter { fs }, mountpoint, &config(options)).map_err(refused)?;
     // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also what somebody has mounted there
     // since ours was taken away. So the handle is never dropped, and whoever wants to end the mount unmounts it.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
@@ -116,18 +114,6 @@ fn config(options: &Options) -> Config {
     config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     config.clone_fd = true;
     config
-}
-
-/// The kernel's page cache.
-struct Pages {
-    kernel: Notifier,
-}
-
-impl PageCache for Pages {
-    fn store(&self, file: Ino, offset: u64, bytes: &[u8]) {
-        // what is not stored is asked for
-        let _ = self.kernel.store(INodeNo(file.0), offset, bytes);
-    }
 }
 
 struct Adapter {
@@ -227,11 +213,8 @@ impl Filesystem for Adapter {
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let direct_io = self.fs.options().direct_io;
         // reads with O_DIRECT come in parts that are asked for together
-        let _ = config.add_capabilities(if direct_io {
-            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
-        } else {
-            InitFlags::FUSE_ASYNC_DIO
-        });
+        let parts = if direct_io { InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP } else { InitFlags::FUSE_ASYNC_DIO };
+        let _ = config.add_capabilities(parts);
         Ok(())
     }
 
@@ -275,19 +258,17 @@ impl Filesystem for Adapter {
     fn read(
         &self,
         _: &Request,
-        number: INodeNo,
+        _: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
-        flags: OpenFlags,
+        _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let cached = !OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::DIRECT);
-        let read = Read { ino: ino(number), handle: handle.0, offset, size, cached };
         // a reply that is dropped in a fault of ours answers with EIO
         let read = AssertUnwindSafe(|| {
-            self.fs.read(read, |bytes| match bytes {
+            self.fs.read(handle.0, offset, size, |bytes| match bytes {
                 Ok(bytes) => reply.data(bytes),
                 Err(e) => reply.error(errno(&e)),
             });

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Ino;
-use super::ahead::Runs;
 use crate::array::Scans;
 use crate::catalog::{NodeId, OpenDataset};
 use crate::view::Content;
@@ -29,8 +28,6 @@ pub struct OpenFile {
     pub node: NodeId,
     /// Who reads it, and whether in order.
     pub scans: Arc<Scans>,
-    /// What they are given before they ask.
-    pub runs: Runs,
 }
 
 /// The dataset and layer of a file. Keeps the dataset open while the file is.

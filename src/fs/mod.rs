@@ -3,14 +3,12 @@
 //! Every method takes a [`Wait`]: with [`Wait::No`] it answers from memory or says [`FsError::WouldBlock`], and the adapter
 //! to the kernel then calls it again with [`Wait::Yes`] on a thread that may wait.
 
-mod ahead;
 pub mod daemon;
 mod error;
 pub mod fuse;
 mod handles;
 mod ino;
 pub mod mountinfo;
-mod read;
 mod reports;
 mod spot;
 mod status;
@@ -21,26 +19,24 @@ mod xattr;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
-pub use ahead::PageCache;
 pub use error::FsError;
 pub use handles::FolderEntry;
 pub use ino::Ino;
-pub use read::Read;
 
-use crate::array::{Means, Reader};
+use crate::array::{Means, ReadError, Reader, Request};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::Recent;
+use crate::memory::Buffer;
 use crate::pool::{Lane, Pool};
 use crate::source::{IndexCache, Wait};
-use ahead::Runs;
+use crate::view::{ArrayFile, Content};
 use handles::{Handle, Handles, OpenFile};
 use reports::Reports;
 use tree::Tree;
@@ -109,9 +105,6 @@ pub struct Volfs {
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
     reports: Reports,
     log: Arc<Recent>,
-    pages: OnceLock<Box<dyn PageCache>>,
-    /// Pieces that are on their way there.
-    given: AtomicUsize,
     started: Instant,
     started_at: SystemTime,
 }
@@ -139,16 +132,9 @@ impl Volfs {
             trees: Mutex::new(LruCache::new(TREES)),
             reports: Reports::default(),
             log,
-            pages: OnceLock::new(),
-            given: AtomicUsize::new(0),
             started: Instant::now(),
             started_at: SystemTime::now(),
         })
-    }
-
-    /// From now on readers that go on in order find pages in the kernel's page cache.
-    pub fn give_ahead(&self, pages: Box<dyn PageCache>) {
-        let _ = self.pages.set(pages);
     }
 
     /// The threads for whatever takes time.
@@ -202,8 +188,7 @@ impl Volfs {
         self.look_again(&spot, wait)?;
         let content = self.content(&spot, wait)?;
         let uncached = spot.is_volatile() || self.options.direct_io;
-        let file =
-            OpenFile { content, of: spot.belongs(), node: ino.node(), scans: Arc::default(), runs: Runs::default() };
+        let file = OpenFile { content, of: spot.belongs(), node: ino.node(), scans: Arc::default() };
         Ok(Opened { handle: self.handles.add(Handle::File(file)), uncached })
     }
 
@@ -243,11 +228,70 @@ impl Volfs {
         }
     }
 
+    /// Reads from an open file. `done` gets the bytes, fewer at the end of the file: from within this call if nothing has
+    /// to be waited for, else from a thread of the pool.
+    pub fn read(
+        self: &Arc<Self>,
+        handle: u64,
+        offset: u64,
+        size: u32,
+        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
+    ) {
+        self.counters.reads.add(1);
+        let Some(handle) = self.handles.get(handle) else { return done(Err(FsError::BadHandle)) };
+        let Handle::File(file) = &*handle else { return done(Err(FsError::IsAFolder)) };
+        match &file.content {
+            Content::Bytes(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                let end = start.saturating_add(size as usize).min(bytes.len());
+                self.counters.bytes_read.add((end - start) as u64);
+                done(Ok(&bytes[start..end]));
+            }
+            Content::Array(array) => {
+                let (fs, array) = (Arc::clone(self), array.clone());
+                fs.read_array(file, &array, offset, size, {
+                    let fs = Arc::clone(self);
+                    let handle = Arc::clone(&handle);
+                    move |read| {
+                        let read = read.map_err(|e| fs.report(&handle, &e));
+                        match &read {
+                            Ok(bytes) => fs.counters.bytes_read.add(bytes.len() as u64),
+                            Err(_) => fs.counters.errors.add(1),
+                        }
+                        done(read.as_deref().map_err(Clone::clone));
+                    }
+                });
+            }
+        }
+    }
+
+    fn read_array(
+        &self,
+        open: &OpenFile,
+        file: &ArrayFile,
+        offset: u64,
+        size: u32,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
+        let (node, scans) = (open.node, Arc::clone(&open.scans));
+        let part = file.part(offset, size);
+        let samples = part.samples.clone();
+        let (array, turn, lane) = (Arc::clone(file.array()), file.turn(), Lane::new(node.into()));
+        let request = Request { array, turn, samples, lane, scans: Some(scans) };
+        let (file, buffers) = (file.clone(), Arc::clone(self.reader.buffers()));
+        self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
+    }
+
+    /// A line in the log, and the error that the client gets.
+    fn report(&self, handle: &Handle, error: &ReadError) -> FsError {
+        if let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle {
+            self.reports.add(of, file.array().info(), error);
+        }
+        FsError::Io
+    }
+
     /// Closes a file or folder.
     pub fn release(&self, handle: u64) {
-        if let Some(Handle::File(file)) = self.handles.get(handle).as_deref() {
-            file.runs.stop();
-        }
         self.handles.remove(handle);
     }
 

@@ -78,20 +78,12 @@ impl ArrayFile {
         if self.float.is_some() { size_of::<f32>() } else { self.array.info().dtype.size() }
     }
 
-    /// Bytes of a plane: the samples of one index along the first axis.
+    /// What the bytes from `offset` on are; fewer than `length` at the end of the file.
     #[must_use]
-    pub fn plane_bytes(&self) -> u64 {
-        let shape = self.array.info().shape();
-        let first = self.turn.map_or(shape[0], |turn| turn.dims(&shape)[0]);
-        (self.len() - self.header.len() as u64) / first.max(1)
-    }
-
-    /// What the bytes of a range are; fewer at the end of the file.
-    #[must_use]
-    pub fn part(&self, bytes: Range<u64>) -> Part {
+    pub fn part(&self, offset: u64, length: u32) -> Part {
         let shown = self.shown() as u64;
-        let start = bytes.start.min(self.len());
-        let end = bytes.end.clamp(start, self.len());
+        let start = offset.min(self.len());
+        let end = start.saturating_add(length.into()).min(self.len());
         let header = self.header.len() as u64;
         let body = start.max(header) - header..end.max(header) - header;
         let samples = body.start / shown..body.end.div_ceil(shown);
@@ -261,7 +253,7 @@ pub(super) mod tests {
             let body = if float { to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec() } else { stored.clone() };
             let whole = [header, body].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);
-            let part = file.part(offset..offset + u64::from(length));
+            let part = file.part(offset, length);
             let samples = &stored[2 * part.samples.start as usize..2 * part.samples.end as usize];
             let got = file.assemble(&part, take(samples), &buffers);
             let start = (offset as usize).min(whole.len());
