@@ -15,8 +15,6 @@ use super::slab::{Slab, Slot};
 /// Smaller buffers than this come from the allocator.
 const MAPPED: usize = 128 << 10;
 const PAGE: usize = 4096;
-/// Bytes of a huge page, on most machines.
-const HUGE: usize = 2 << 20;
 
 /// Replies that are in huge pages, by the bytes of the longest: how many of these share how many huge pages. A reply is what the kernel asks for at a
 /// time, with and without `--direct-io`, and there is room for a header before its samples.
@@ -147,11 +145,8 @@ impl Memory {
     fn mapped(size: usize) -> Self {
         // if the kernel has no more maps to give, the allocator knows what to do
         let Ok(map) = MmapMut::map_anon(size) else { return Self::heap(size) };
-        if size.is_multiple_of(HUGE) {
-            // better to have; smaller ones would leave part of their last huge page unused
-            let _ = map.advise(Advice::HugePage);
-        }
-        // all of it will be written: one call is cheaper than a fault for every page
+        // all of it will be written: one call is cheaper than a fault for every page. Not in huge pages: those are what the host of a
+        // virtual machine has taken back first, and to get them again costs more than they save
         let _ = map.advise(Advice::PopulateWrite);
         Self::Map(map)
     }
