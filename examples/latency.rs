@@ -1,8 +1,8 @@
 //! How long reads of 4 KiB take, one after the other, at places all over a file. Used by `scripts/bench`.
 //!
-//! `latency FILE COUNT direct|dropped [BYTES]`, with reads of the first BYTES only if these are given, prints the median and the 99th percentile in nanoseconds. None of the reads is answered
-//! from the kernel's page cache: with `direct` it is passed by (`O_DIRECT`), with `dropped` the file's pages are dropped before
-//! each read, outside of the time that counts.
+//! `latency FILE COUNT direct|dropped [BYTES]` prints the median and the 99th percentile in nanoseconds, of reads within the first
+//! BYTES if these are given. None of the reads is answered from the kernel's page cache: with `direct` it is passed by
+//! (`O_DIRECT`), with `dropped` the file's pages are dropped before each read, outside of the time that counts.
 
 use std::env;
 use std::io;
@@ -28,7 +28,8 @@ fn main() -> io::Result<()> {
             ));
         }
     };
-    let count: u64 = count.parse().map_err(|_| io::Error::other(format!("{count} is not a number")))?;
+    let number = |text: &String| text.parse::<u64>().map_err(|_| io::Error::other(format!("{text} is not a number")));
+    let count = number(count)?;
     let direct = match mode.as_str() {
         "direct" => true,
         "dropped" => false,
@@ -37,7 +38,7 @@ fn main() -> io::Result<()> {
     let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
     let file = open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())?;
     let size = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
-    let bytes = bytes.map_or(Ok(size), |bytes| bytes.parse()).map_err(io::Error::other)?;
+    let bytes = bytes.map_or(Ok(size), number)?;
     let pieces = bytes.min(size) / PIECE as u64;
     let pieces = NonZeroU64::new(pieces).ok_or_else(|| io::Error::other("the file is too short"))?;
 

@@ -16,8 +16,8 @@ use super::slab::{Slab, Slot};
 const MAPPED: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// Replies that are in huge pages, by the bytes of the longest: how many of these share how many huge pages. A reply is what the kernel asks for at a
-/// time, with and without `--direct-io`, and there is room for a header before its samples.
+/// Replies that are in huge pages, the shorter ones first: how many huge pages they share, and the bytes of the longest. That is what the
+/// kernel asks for at a time, without and with `--direct-io`, and room for a header before its samples.
 const REPLIES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
 /// A place where buffers wait to be used again.

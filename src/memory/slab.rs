@@ -64,7 +64,8 @@ pub(super) struct Slot {
 
 impl Slot {
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: slots are numbered from 0 on, and no number is given out for which there is no `slot` bytes behind `first`.
+        // SAFETY: the numbers are those of bits that `new` has set in `free`: as many as there is room for, of `slot` bytes each, from
+        // `first` on.
         unsafe { self.slab.first.add(self.number as usize * self.slab.slot) }
     }
 }
