@@ -111,6 +111,8 @@ impl PlainPieces {
             let failed = |number: usize, cause: FormatError| Failed { number: done + number, cause };
             let object = &parts[0].object;
             match source.hold(object, Wait::No) {
+                // whether it has changed a server knows, which may not answer
+                Ok(Some(file)) if !file.is_near() => return Err(failed(0, SourceError::WouldBlock.into())),
                 Ok(Some(file)) => {
                     let outcome = self.copy_from(&file, parts, now, out);
                     // before anything is said of what was copied: it need not be of the version that is shown

@@ -56,6 +56,10 @@ impl OpenFile {
         if offset.checked_add(length).is_none_or(|end| end > size) {
             return Err(SourceError::TooShort { offset, length, size });
         }
+        // the look at whether it has changed, which follows, would wait
+        if wait == Wait::No && !self.is_near() {
+            return Err(SourceError::WouldBlock);
+        }
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
@@ -63,6 +67,12 @@ impl OpenFile {
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())
+    }
+
+    /// Whether it is on a file system of this machine: else a look at it may wait for a server.
+    #[must_use]
+    pub fn is_near(&self) -> bool {
+        self.windows.are_near()
     }
 
     /// An extended attribute that belongs to users.

@@ -30,6 +30,10 @@ const BELIEVED: u32 = 100;
 /// seen costs one read of a disk, while a server that does not answer would hold up the thread for ever.
 const LOCAL: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994]; // ext2 to ext4, XFS, Btrfs, F2FS, tmpfs
 
+/// Others of this machine: a look at a file waits for no server. Overlay, ZFS, ramfs, SquashFS, EROFS, FAT, exFAT, NTFS.
+const NEAR: [u32; 8] =
+    [0x794c_7630, 0x2fc1_2fc1, 0x8584_58f6, 0x7371_7368, 0xe0f5_e1e2, 0x4d44, 0x2011_bab0, 0x7366_746e];
+
 static WINDOWS: LazyLock<Mutex<LruCache<(u64, u64), Seen>>> = LazyLock::new(|| Mutex::new(LruCache::new(KEPT)));
 
 /// A part of a file, and how often it was asked for.
@@ -44,6 +48,7 @@ pub(super) struct Windows {
     id: u64,
     size: u64,
     local: bool,
+    near: bool,
     honest: OnceLock<bool>,
 }
 
@@ -51,8 +56,15 @@ impl Windows {
     /// Those of a file of `size` bytes. May wait for its disk.
     pub fn of(file: &File, size: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let local = fstatfs(file).is_ok_and(|s| LOCAL.iter().any(|magic| i128::from(*magic) == i128::from(s.f_type)));
-        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), size, local, honest: OnceLock::new() }
+        let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
+        let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
+        let (local, near) = (is_one_of(&LOCAL), is_one_of(&LOCAL) || is_one_of(&NEAR));
+        Self { id: NEXT.fetch_add(1, Ordering::Relaxed), size, local, near, honest: OnceLock::new() }
+    }
+
+    /// Whether the file is on a file system of this machine.
+    pub fn are_near(&self) -> bool {
+        self.near
     }
 
     /// The number of the window that a range of the file lies in, and the place of its first byte there; `None` if it lies in
