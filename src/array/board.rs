@@ -149,6 +149,19 @@ impl Board {
         }
     }
 
+    /// Whether the bricks that a scan comes from go when it comes to the next ones.
+    pub fn is_tight(access: &Access) -> bool {
+        let Some(scan) = &access.scan else { return false };
+        let room = match scan.keep() {
+            Keep::Planes(_) => 0,
+            Keep::Whole => scan.share(),
+            Keep::Freely => access.reader.cache().bound(),
+        };
+        let info = access.array.info();
+        let layer = usize::try_from(Self::layer_bricks(info)).unwrap_or(usize::MAX).saturating_mul(brick_cost(info));
+        scan.is_crowded() || room < layer.saturating_mul(2)
+    }
+
     fn division(&self) -> MutexGuard<'_, Division> {
         self.division.lock().unwrap_or_else(PoisonError::into_inner)
     }

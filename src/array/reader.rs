@@ -69,7 +69,7 @@ impl Reader {
             done(read.map_err(|e| ReadError { brick: turn.map_or(e.brick, |turn| turn.dims_back(&e.brick)), ..e }));
         };
         let scan = scans.as_ref().and_then(|scans| scans.note(array.info(), &samples));
-        let other = scan.is_none() && scans.is_none_or(|scans| !scans.any());
+        let other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.any());
         let access = Access { reader: Arc::clone(self), array, turn, lane, scan };
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();
@@ -81,7 +81,7 @@ impl Reader {
             return done(Err(e));
         }
         let AtHand { tally, pending, .. } = at_hand;
-        let coded = tally.decoded || !pending.is_empty();
+        let (decoded, coded) = (tally.decoded, tally.decoded || !pending.is_empty());
         self.board.settle(self, other && coded);
         let ahead = (access.scan.is_some() && coded).then(|| access.clone());
         if pending.is_empty() {
@@ -92,6 +92,9 @@ impl Reader {
         // what is wanted now goes first
         if let Some(access) = ahead {
             self.board.look_ahead(&access);
+            if let (true, Some(scans)) = (decoded, scans) {
+                scans.set_tight(Board::is_tight(&access));
+            }
         }
     }
 

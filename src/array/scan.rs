@@ -1,7 +1,7 @@
 //! Readers that go through an array in order: noticed by their requests, several at once in one open file.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,9 +27,22 @@ pub struct Scans {
     streams: Mutex<Vec<Arc<Stream>>>,
     /// How many of them have ever gone some way in order.
     in_order: Arc<AtomicUsize>,
+    /// Decoded bricks stay for a short time only.
+    tight: AtomicBool,
 }
 
 impl Scans {
+    /// Whether bricks would have to be decoded again for requests that come far out of order.
+    #[must_use]
+    pub fn is_tight(&self) -> bool {
+        self.tight.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of whether that is so.
+    pub(super) fn set_tight(&self, tight: bool) {
+        self.tight.store(tight, Ordering::Relaxed);
+    }
+
     /// Takes note of a request; gives the scan that it belongs to, if it does.
     pub fn note(&self, info: &ArrayInfo, samples: &Range<u64>) -> Option<Arc<Stream>> {
         let (size, plane) = (info.dtype.size() as u64, info.shape().strides(1)[0]);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use super::printable;
+use crate::fs::forerunner;
 use crate::fs::mountinfo::Mount;
 
 /// Names at most so many.
@@ -20,7 +21,7 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != process::id() && holds(pid, mount))
+        .filter(|&pid| pid != process::id() && holds(pid, mount) && !reads_ahead(pid))
         .collect();
     processes.sort_unstable();
     found.extend(processes.iter().map(|&pid| describe(pid)));
@@ -32,8 +33,16 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
 }
 
 fn describe(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    format!("{} (process {pid})", printable::text(name.trim_end()))
+    format!("{} (process {pid})", printable::text(name(pid).trim_end()))
+}
+
+/// Whether it is a process of a mount, which has a file open for a moment only.
+fn reads_ahead(pid: u32) -> bool {
+    name(pid).trim_end().as_bytes() == forerunner::NAME.to_bytes()
+}
+
+fn name(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
 fn holds(pid: u32, mount: &Mount) -> bool {

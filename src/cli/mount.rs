@@ -16,6 +16,7 @@ use super::summary::Count;
 use super::{limits, machine, mountpoint, output};
 use crate::format::{Format, registry};
 use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
+use crate::fs::forerunner::Forerunner;
 use crate::fs::{Options, fuse};
 use crate::logging::{self, Recent, Target};
 use crate::memory::be_modest;
@@ -132,11 +133,16 @@ impl Plan {
     }
 
     fn mount(&self) -> Result<Session, CliError> {
+        // before there are threads
+        let forerunner = (!self.options.direct_io).then(Forerunner::start);
         let signals = Signals::hold()?;
         let recent = Arc::new(Recent::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
+        let forerunner = forerunner.and_then(|started| {
+            started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()
+        });
         let stop = signals.unmount_on_arrival(self.mountpoint.clone());
-        let mounted = fuse::mount(&self.options, &self.mountpoint, recent).map_err(CliError::Mount)?;
+        let mounted = fuse::mount(&self.options, &self.mountpoint, forerunner, recent).map_err(CliError::Mount)?;
         stop.remember_mount(&self.mountpoint);
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));

@@ -1,26 +1,22 @@
 //! A process that goes on behind the command: it forks before there are threads, tells the command when it is ready, and
 //! unmounts on a signal.
 
-#![allow(unsafe_code)]
-
-use std::fs;
-use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{self, ForkResult, Pid};
+use nix::unistd::{ForkResult, Pid};
 use thiserror::Error;
 
 use super::mountinfo;
+use super::process::{self, ProcessError, failed};
 use super::unmount::{UnmountError, unmount};
 
 /// What the daemon says when the mount is there; anything else is the reason why it is not.
@@ -35,17 +31,16 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The same where somebody holds the mount: nobody can say for how long.
 const GRACE_IF_HELD: Duration = Duration::from_secs(1);
 
+/// Whoever holds the mount for a moment only, such as the process that reads ahead, is waited for: so often, and so long.
+const MOMENTS: u32 = 10;
+const MOMENT: Duration = Duration::from_millis(10);
+
 /// Why there is no daemon.
 #[derive(Debug, Error)]
 pub enum DaemonError {
     /// The system refuses.
-    #[error("cannot start in the background: {doing}: {error}; --foreground does without")]
-    System {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's words.
-        error: io::Error,
-    },
+    #[error("cannot start in the background: {0}; --foreground does without")]
+    System(#[from] ProcessError),
     /// The daemon says why it ended.
     #[error("{0}")]
     Refused(String),
@@ -55,10 +50,6 @@ pub enum DaemonError {
     /// The daemon neither ended nor became ready.
     #[error("the mount did not answer within {} s and was given up; is the source reachable?", .0.as_secs())]
     TimedOut(Duration),
-}
-
-fn system<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> DaemonError {
-    move |error| DaemonError::System { doing, error: error.into() }
 }
 
 /// Which of the two processes this one is after [`detach`].
@@ -75,56 +66,21 @@ pub enum Role {
 /// # Errors
 /// [`DaemonError::System`]: if the system refuses, or if there are threads already, which a fork would lose.
 pub fn detach() -> Result<Role, DaemonError> {
-    let threads = fs::read_dir("/proc/self/task").map_err(system("cannot count threads"))?.count();
-    if threads != 1 {
-        return Err(system("too late")(io::Error::other("there are other threads")));
-    }
-    let (reader, writer) = io::pipe().map_err(system("no pipe"))?;
-    // SAFETY: there is no other thread (counted above), so that the child finds no lock held by a thread that it has not,
-    // and may go on with any code.
-    match unsafe { unistd::fork() }.map_err(system("fork"))? {
+    let (reader, writer) = io::pipe().map_err(failed("no pipe"))?;
+    match process::fork()? {
         ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, reader })),
         ForkResult::Child => {
             drop(reader);
             let mut ready = Ready { writer };
-            match leave_everything(ready.writer.as_raw_fd()) {
+            match process::leave_everything(ready.writer.as_raw_fd()) {
                 Ok(()) => Ok(Role::Daemon(ready)),
                 Err(error) => {
                     ready.say(&error.to_string());
-                    process::exit(1);
+                    exit(1);
                 }
             }
         }
     }
-}
-
-/// Cuts the ties to the caller: its terminal, its folder, its files. Only `kept` stays open.
-fn leave_everything(kept: RawFd) -> Result<(), DaemonError> {
-    unistd::setsid().map_err(system("no session"))?;
-    unistd::chdir("/").map_err(system("cannot go to /"))?;
-    close_inherited(kept).map_err(system("cannot close files"))?;
-    let null = File::options().read(true).write(true).open("/dev/null").map_err(system("/dev/null"))?;
-    unistd::dup2_stdin(&null).map_err(system("/dev/null"))?;
-    unistd::dup2_stdout(&null).map_err(system("/dev/null"))?;
-    unistd::dup2_stderr(&null).map_err(system("/dev/null"))?;
-    Ok(())
-}
-
-/// Closes every descriptor above 2 but `kept`. None of them belongs to a value of this process: it has opened nothing yet
-/// but the pipe.
-fn close_inherited(kept: RawFd) -> io::Result<()> {
-    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&fd| fd > 2 && fd != kept)
-        .collect();
-    for fd in open {
-        // the list has the descriptor that it was read with, which is closed by now
-        match unistd::close(fd) {
-            Ok(()) | Err(Errno::EBADF | Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-    }
-    Ok(())
 }
 
 /// The process that was called.
@@ -173,7 +129,7 @@ impl Started {
         // a process that is gone needs no signal
         let _ = kill(self.child, Signal::SIGKILL);
         // nothing was mounted there before the daemon began; an error that is about to be reported matters more
-        if mounted_device(mountpoint).is_some() {
+        if mountinfo::volfs_at(mountpoint).is_some() {
             let _ = unmount(mountpoint, true);
         }
         let _ = waitpid(self.child, Some(WaitPidFlag::WNOHANG));
@@ -222,7 +178,7 @@ impl Signals {
     /// [`DaemonError::System`] if the system refuses.
     pub fn hold() -> Result<Self, DaemonError> {
         let set: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
-        set.thread_block().map_err(system("signals"))?;
+        set.thread_block().map_err(failed("signals"))?;
         Ok(Self(set))
     }
 
@@ -240,7 +196,7 @@ impl Signals {
             };
             log::info!("{}: unmounting", signal.as_str());
             thread::sleep(shared.unmount_now(&mountpoint));
-            process::exit(0);
+            exit(0);
         });
         stop
     }
@@ -257,7 +213,7 @@ impl Stop {
     /// Remembers what is mounted at `mountpoint` as the process' own. Something else that is there when the signal comes,
     /// because ours was unmounted, is then left alone.
     pub fn remember_mount(&self, mountpoint: &Path) {
-        if let Some(device) = mounted_device(mountpoint) {
+        if let Some(device) = mountinfo::volfs_at(mountpoint) {
             let _ = self.mount.set(device);
         }
     }
@@ -272,11 +228,19 @@ impl Stop {
     pub fn unmount_now(&self, mountpoint: &Path) -> Duration {
         self.told.store(true, Ordering::SeqCst);
         // not remembered yet: nothing but our own can have been mounted there since the start
-        let seen = mounted_device(mountpoint);
+        let seen = mountinfo::volfs_at(mountpoint);
         if seen.is_none() || self.mount.get().is_some_and(|own| seen != Some(*own)) {
             return Duration::ZERO;
         }
-        match unmount(mountpoint, false) {
+        let mut outcome = unmount(mountpoint, false);
+        for _ in 0..MOMENTS {
+            if outcome != Err(UnmountError::Busy) {
+                break;
+            }
+            thread::sleep(MOMENT);
+            outcome = unmount(mountpoint, false);
+        }
+        match outcome {
             Ok(()) | Err(UnmountError::NotMounted) => GRACE,
             Err(reason) => {
                 log::warn!("{reason}: the mount is taken away all the same");
@@ -289,23 +253,9 @@ impl Stop {
     }
 }
 
-/// The device of the volfs mount that is seen at `mountpoint`.
-fn mounted_device(mountpoint: &Path) -> Option<(u32, u32)> {
-    let mounts = mountinfo::read().ok()?;
-    mountinfo::topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_with_threads_does_not_fork() {
-        // the test runner has threads
-        thread::scope(|scope| {
-            scope.spawn(|| assert!(matches!(detach(), Err(DaemonError::System { doing: "too late", .. }))));
-        });
-    }
 
     #[test]
     fn readiness_is_told_through_the_pipe() {

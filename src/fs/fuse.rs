@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +17,12 @@ use fuser::{
     KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session, SessionACL,
 };
+use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 use thiserror::Error;
 
-use super::{Attributes, FsError, Ino, Opened, Options, Volfs};
+use super::forerunner::{Errand, Forerunner};
+use super::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs, mountinfo};
 use crate::catalog::CatalogError;
 use crate::logging::Recent;
 use crate::pool::Lane;
@@ -37,7 +40,7 @@ const LONGEST_READ: u32 = 128 << 10;
 /// The unit of statfs.
 const BLOCK: u32 = 4096;
 /// Reads ahead that the kernel may have under way.
-const BACKGROUND: u16 = 64;
+const BACKGROUND: u16 = 128;
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]
@@ -67,14 +70,23 @@ pub struct Mounted {
 ///
 /// # Errors
 /// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not let us.
-pub fn mount(options: &Options, mountpoint: &Path, log: Arc<Recent>) -> Result<Mounted, MountError> {
+pub fn mount(
+    options: &Options,
+    mountpoint: &Path,
+    forerunner: Option<Forerunner>,
+    log: Arc<Recent>,
+) -> Result<Mounted, MountError> {
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
+    let adapter = Adapter { fs: Arc::clone(&fs), forerunner: forerunner.as_ref().map(Forerunner::pid) };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
-    let session = Session::new(Adapter { fs }, mountpoint, &config(options)).map_err(refused)?;
+    let session = Session::new(adapter, mountpoint, &config(options)).map_err(refused)?;
     // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also what somebody has mounted there
     // since ours was taken away. So the handle is never dropped, and whoever wants to end the mount unmounts it.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
+    if let (Some(forerunner), Some(device)) = (forerunner, mountinfo::volfs_at(mountpoint)) {
+        fs.read_ahead_with(Box::new(Ahead { forerunner, device, mountpoint: mountpoint.to_owned() }));
+    }
     Ok(Mounted { session: ended })
 }
 
@@ -116,8 +128,32 @@ fn config(options: &Options) -> Config {
     config
 }
 
+/// The forerunner of a mount.
+struct Ahead {
+    forerunner: Forerunner,
+    device: (u32, u32),
+    mountpoint: PathBuf,
+}
+
+impl ReadAhead for Ahead {
+    fn busy(&self) -> Option<usize> {
+        self.forerunner.out()
+    }
+
+    fn ask(&self, file: Ino, path: &Path, bytes: Range<u64>) {
+        let path = self.mountpoint.join(path);
+        self.forerunner.send(Errand { device: self.device, file, path, bytes });
+    }
+
+    fn stop(&self, file: Ino) {
+        self.forerunner.stop(file);
+    }
+}
+
 struct Adapter {
     fs: Arc<Volfs>,
+    /// Who reads ahead of others: a process.
+    forerunner: Option<u32>,
 }
 
 impl Adapter {
@@ -243,11 +279,14 @@ impl Filesystem for Adapter {
         );
     }
 
-    fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
             return reply.error(errno(&FsError::ReadOnly));
         }
         let number = ino(number);
+        if self.forerunner == Some(request.pid()) {
+            return reply_opened(reply, self.fs.open_ahead(number), false);
+        }
         self.answer(
             Volfs::lane(number),
             move |fs, wait| fs.open(number, wait),
@@ -262,18 +301,20 @@ impl Filesystem for Adapter {
         handle: FileHandle,
         offset: u64,
         size: u32,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let cached = !OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::DIRECT);
+        let read = Read { handle: handle.0, offset, size, cached };
         // a reply that is dropped in a fault of ours answers with EIO
-        let read = AssertUnwindSafe(|| {
-            self.fs.read(handle.0, offset, size, |bytes| match bytes {
+        let answer = AssertUnwindSafe(|| {
+            self.fs.read(read, |bytes| match bytes {
                 Ok(bytes) => reply.data(bytes),
                 Err(e) => reply.error(errno(&e)),
             });
         });
-        if catch_unwind(read).is_err() {
+        if catch_unwind(answer).is_err() {
             log::error!("internal error: a read stopped half way");
         }
     }

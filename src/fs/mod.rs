@@ -5,11 +5,17 @@
 
 pub mod daemon;
 mod error;
+pub mod forerunner;
 pub mod fuse;
 mod handles;
 mod ino;
+mod left_pages;
 pub mod mountinfo;
+mod path;
+mod process;
+mod read;
 mod reports;
+mod runs;
 mod spot;
 mod status;
 mod tree;
@@ -19,7 +25,7 @@ mod xattr;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
@@ -27,17 +33,18 @@ use lru::LruCache;
 pub use error::FsError;
 pub use handles::FolderEntry;
 pub use ino::Ino;
+pub use process::ProcessError;
+pub use read::{Read, ReadAhead};
 
-use crate::array::{Means, ReadError, Reader, Request};
+use crate::array::{Means, Reader};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::Recent;
-use crate::memory::Buffer;
 use crate::pool::{Lane, Pool};
 use crate::source::{IndexCache, Wait};
-use crate::view::{ArrayFile, Content};
 use handles::{Handle, Handles, OpenFile};
+use left_pages::LeftPages;
 use reports::Reports;
 use tree::Tree;
 
@@ -104,6 +111,8 @@ pub struct Volfs {
     handles: Handles,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
     reports: Reports,
+    ahead: OnceLock<Box<dyn ReadAhead>>,
+    left_pages: LeftPages,
     log: Arc<Recent>,
     started: Instant,
     started_at: SystemTime,
@@ -131,6 +140,8 @@ impl Volfs {
             handles: Handles::default(),
             trees: Mutex::new(LruCache::new(TREES)),
             reports: Reports::default(),
+            ahead: OnceLock::new(),
+            left_pages: LeftPages::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -161,7 +172,10 @@ impl Volfs {
     /// [`FsError::NotFound`] if there is none, [`FsError::Stale`] if the folder is of a changed source.
     pub fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
         let spot = self.spot(parent, wait)?;
-        self.fresh(&spot, wait)?;
+        // what the mount says of itself needs no source
+        if !spot::is_about(parent, name) {
+            self.fresh(&spot, wait)?;
+        }
         let child = self.child(&spot, name, wait)?.ok_or(FsError::NotFound)?;
         self.attributes(&child, wait)
     }
@@ -173,7 +187,7 @@ impl Volfs {
     pub fn getattr(&self, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
         let mut attributes = self.attributes(&self.spot(ino, wait)?, wait)?;
         // an open file has the size of what it shows, also where that is computed anew each time
-        if let Some(Handle::File(file)) = handle.and_then(|h| self.handles.get(h)).as_deref() {
+        if let Some(Handle::File(file) | Handle::Ahead(file)) = handle.and_then(|h| self.handles.get(h)).as_deref() {
             attributes.size = file.content.len();
         }
         Ok(attributes)
@@ -188,8 +202,8 @@ impl Volfs {
         self.look_again(&spot, wait)?;
         let content = self.content(&spot, wait)?;
         let uncached = spot.is_volatile() || self.options.direct_io;
-        let file = OpenFile { content, of: spot.belongs(), node: ino.node(), scans: Arc::default() };
-        Ok(Opened { handle: self.handles.add(Handle::File(file)), uncached })
+        let file = OpenFile::new(ino, content, spot.belongs());
+        Ok(Opened { handle: self.handles.add(Handle::File(Arc::new(file))), uncached })
     }
 
     /// Opens a folder: its entries are those of this moment.
@@ -228,71 +242,11 @@ impl Volfs {
         }
     }
 
-    /// Reads from an open file. `done` gets the bytes, fewer at the end of the file: from within this call if nothing has
-    /// to be waited for, else from a thread of the pool.
-    pub fn read(
-        self: &Arc<Self>,
-        handle: u64,
-        offset: u64,
-        size: u32,
-        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
-    ) {
-        self.counters.reads.add(1);
-        let Some(handle) = self.handles.get(handle) else { return done(Err(FsError::BadHandle)) };
-        let Handle::File(file) = &*handle else { return done(Err(FsError::IsAFolder)) };
-        match &file.content {
-            Content::Bytes(bytes) => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                let end = start.saturating_add(size as usize).min(bytes.len());
-                self.counters.bytes_read.add((end - start) as u64);
-                done(Ok(&bytes[start..end]));
-            }
-            Content::Array(array) => {
-                let (fs, array) = (Arc::clone(self), array.clone());
-                fs.read_array(file, &array, offset, size, {
-                    let fs = Arc::clone(self);
-                    let handle = Arc::clone(&handle);
-                    move |read| {
-                        let read = read.map_err(|e| fs.report(&handle, &e));
-                        match &read {
-                            Ok(bytes) => fs.counters.bytes_read.add(bytes.len() as u64),
-                            Err(_) => fs.counters.errors.add(1),
-                        }
-                        done(read.as_deref().map_err(Clone::clone));
-                    }
-                });
-            }
-        }
-    }
-
-    fn read_array(
-        &self,
-        open: &OpenFile,
-        file: &ArrayFile,
-        offset: u64,
-        size: u32,
-        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
-    ) {
-        let (node, scans) = (open.node, Arc::clone(&open.scans));
-        let part = file.part(offset, size);
-        let samples = part.samples.clone();
-        let (array, turn, lane) = (Arc::clone(file.array()), file.turn(), Lane::new(node.into()));
-        let request = Request { array, turn, samples, lane, scans: Some(scans) };
-        let (file, buffers) = (file.clone(), Arc::clone(self.reader.buffers()));
-        self.reader.read(request, move |stored| done(stored.map(|stored| file.assemble(&part, stored, &buffers))));
-    }
-
-    /// A line in the log, and the error that the client gets.
-    fn report(&self, handle: &Handle, error: &ReadError) -> FsError {
-        if let Handle::File(OpenFile { content: Content::Array(file), of: Some(of), .. }) = handle {
-            self.reports.add(of, file.array().info(), error);
-        }
-        FsError::Io
-    }
-
     /// Closes a file or folder.
     pub fn release(&self, handle: u64) {
-        self.handles.remove(handle);
+        if let (Some(file), Some(ahead)) = (self.handles.remove(handle), self.ahead.get()) {
+            ahead.stop(file);
+        }
     }
 
     /// An extended attribute of a file.

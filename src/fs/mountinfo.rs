@@ -111,6 +111,13 @@ pub fn source_of(mount: &Mount) -> &Path {
     Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
 }
 
+/// The device of the volfs mount that is seen at `mountpoint`: major and minor number.
+#[must_use]
+pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
+    let mounts = read().ok()?;
+    topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

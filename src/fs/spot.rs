@@ -7,7 +7,7 @@ use super::handles::{Belongs, FolderEntry};
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::{Attributes, FsError, Ino, Volfs};
 use crate::catalog::listing::{self, Listed};
-use crate::catalog::{Kind, Node, OpenDataset, OpenError, ROOT};
+use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, ROOT};
 use crate::format::FormatError;
 use crate::source::Wait;
 use crate::view::{Content, Place, Shown, json, pretty, registry};
@@ -223,13 +223,11 @@ impl Volfs {
                 if wait == Wait::No {
                     return Err(FsError::WouldBlock);
                 }
-                let top = node.id == ROOT;
-                if top {
+                if node.id == ROOT {
                     add(Ino::new(ROOT, 1), ABOUT.into(), true);
                 }
                 for child in listing::list(&self.catalog, node, self.pool())? {
-                    let hides = top && child.name() == ABOUT;
-                    let name = if hides { ABOUT_OF_SOURCE.into() } else { child.name().clone() };
+                    let name = name_of_source(node.id, child.name()).to_owned();
                     let ino = match child {
                         Listed::Found(child) => Ino::new(child.id, 0),
                         // its number is known when it answers; any other will do for a list of names
@@ -260,6 +258,16 @@ impl Volfs {
         }
         Ok(entries)
     }
+}
+
+/// Whether a name of the folder `parent` is that of the folder about the mount.
+pub(super) fn is_about(parent: Ino, name: &OsStr) -> bool {
+    parent == Ino::ROOT && name == ABOUT
+}
+
+/// The name under which a folder or dataset of the source stands in the folder `parent` of the mount.
+pub(super) fn name_of_source(parent: NodeId, name: &OsStr) -> &OsStr {
+    if parent == ROOT && name == ABOUT { OsStr::new(ABOUT_OF_SOURCE) } else { name }
 }
 
 /// An error of a dataset's content, with a line in the log.

@@ -78,6 +78,20 @@ impl ArrayFile {
         if self.float.is_some() { size_of::<f32>() } else { self.array.info().dtype.size() }
     }
 
+    /// Bytes before the array.
+    #[must_use]
+    pub fn header_bytes(&self) -> u64 {
+        self.header.len() as u64
+    }
+
+    /// Bytes of a plane: the samples of one index along the first axis.
+    #[must_use]
+    pub fn plane_bytes(&self) -> u64 {
+        let shape = self.array.info().shape();
+        let first = self.turn.map_or(shape[0], |turn| turn.dims(&shape)[0]);
+        (self.len() - self.header_bytes()) / first.max(1)
+    }
+
     /// What the bytes from `offset` on are; fewer than `length` at the end of the file.
     #[must_use]
     pub fn part(&self, offset: u64, length: u32) -> Part {
