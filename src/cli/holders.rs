@@ -21,9 +21,12 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != process::id() && holds(pid, mount) && !reads_ahead(pid))
+        .filter(|&pid| pid != process::id() && holds(pid, mount))
         .collect();
     processes.sort_unstable();
+    let (ahead, others): (Vec<u32>, Vec<u32>) = processes.iter().partition(|pid| reads_ahead(**pid));
+    // one that reads ahead has a file open for a moment only, unless it was stopped
+    let processes = if others.is_empty() && found.is_empty() { ahead } else { others };
     found.extend(processes.iter().map(|&pid| describe(pid)));
     if found.len() > MOST {
         let more = found.split_off(MOST).len();
@@ -36,7 +39,7 @@ fn describe(pid: u32) -> String {
     format!("{} (process {pid})", printable::text(name(pid).trim_end()))
 }
 
-/// Whether it is a process of a mount, which has a file open for a moment only.
+/// Whether it is a process that reads ahead for a mount.
 fn reads_ahead(pid: u32) -> bool {
     name(pid).trim_end().as_bytes() == forerunner::NAME.to_bytes()
 }
