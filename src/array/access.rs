@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::board::Board;
+use super::bricks::{brick_bytes, layer_bricks};
 use super::fetch::Piece;
 use super::plan::Plan;
 use super::reader::Reader;
@@ -64,7 +64,7 @@ impl Access {
 
     /// What the cache calls the bricks of a layer.
     pub fn layer_keys(&self, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
-        let (count, bricks) = (self.array.info().grid.count(), Board::layer_bricks(self.array.info()));
+        let (count, bricks) = (self.array.info().grid.count(), layer_bricks(self.array.info()));
         (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
     }
 
@@ -147,8 +147,7 @@ impl Access {
     /// Keeps planes of a brick for a scan, from the first one of `region` on, and as many as there is room for.
     fn keep_planes(&self, scan: &Stream, plan: Plan, at: &Dims, brick: &DecodedBrick, region: &Region, read: bool) {
         let (number, info) = (self.number(at), self.array.info());
-        let planes =
-            if scan.segments.knows(number) { plan.longest() } else { plan.first(number % Board::layer_bricks(info)) };
+        let planes = if scan.segments.knows(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
         let mut kept = info.grid.region(at);
         let end = kept.end(0);
         kept.start[0] = region.start[0];
@@ -161,17 +160,24 @@ impl Access {
         } else {
             (0, region.shape[0])
         };
-        let room = Board::room(scan, info).saturating_add(past);
+        let room = self.room(scan).saturating_add(past);
         kept.shape[0] = planes.min(room).max(least).min(end.saturating_sub(kept.start[0]));
         let cut = Cut { region: kept, read: read.then_some(region), size: info.dtype.size() };
         scan.segments.put(number, brick, cut, self.reader.buffers());
+    }
+
+    /// Planes of a brick for which a scan has room.
+    fn room(&self, scan: &Stream) -> u64 {
+        let info = self.array.info();
+        let plane = brick_bytes(info) as u64 / info.grid.step()[0].max(1);
+        scan.share().saturating_sub(scan.segments.bytes()) as u64 / plane.max(1)
     }
 
     /// Gives a scan that keeps planes what the cache still holds of the layer's bricks, from `plane` on. If it is `alone` the cache
     /// drops these bricks one by one.
     pub fn adopt(&self, layer: u64, plane: u64, alone: bool) {
         let Some((scan, Keep::Planes(plan))) = self.scan.as_ref().map(|scan| (scan, scan.keep())) else { return };
-        let (grid, bricks) = (&self.array.info().grid, Board::layer_bricks(self.array.info()));
+        let (grid, bricks) = (&self.array.info().grid, layer_bricks(self.array.info()));
         for number in layer * bricks..(layer + 1) * bricks {
             let at = grid.count().index_of(number);
             let Some(region) = one_plane(grid.region(&at), plane) else { return };
@@ -212,7 +218,7 @@ impl Access {
         let info = self.array.info();
         let Some(region) = one_plane(info.grid.region(at), plane) else { return };
         let Some(scan) = &self.scan else { return };
-        let no_room = matches!(scan.keep(), Keep::Planes(_)) && Board::room(scan, info) == 0;
+        let no_room = matches!(scan.keep(), Keep::Planes(_)) && self.room(scan) == 0;
         if no_room || self.is_there(at, &region) {
             return;
         }

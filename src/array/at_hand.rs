@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::ReadError;
 use super::access::Access;
-use super::board::Board;
+use super::bricks::brick_bytes;
 use super::fetch::{Had, Piece, Target};
 use super::held::HeldPieces;
 use super::plain::{Failed, PlainPieces};
@@ -60,7 +60,7 @@ impl<'a> AtHand<'a> {
     /// # Errors
     /// Those of the format and the source.
     pub fn copy(&mut self, mut pieces: impl Iterator<Item = Piece>, target: &mut Target<'_>) -> Result<(), ReadError> {
-        let at_once = (HELD / Board::brick_bytes(self.access.array.info())).clamp(1, PIECES);
+        let at_once = (HELD / brick_bytes(self.access.array.info())).clamp(1, PIECES);
         let mut lists = LISTS.take();
         let copied = loop {
             lists.pieces.clear();

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::access::Access;
-use super::division::{Adoption, Division, brick_cost, row};
+use super::bricks::{brick_cost, hands, layer_bricks, row_bricks};
+use super::division::{Adoption, Division};
 use super::reader::Reader;
 use super::scan::{Course, Keep, OUT_OF_ORDER, Stream};
-use super::work::hands;
-use crate::volume::{ArrayInfo, Dims};
+use crate::volume::Dims;
 
 /// A scan whose layer fits the cache has each brick decoded once or twice, and as many of the next layer ahead; one that has more than so many
 /// times its bricks decoded is in a cache that is too small after all.
@@ -23,26 +23,9 @@ pub struct Board {
 }
 
 impl Board {
-    /// Bricks that one plane of an array touches.
-    pub fn layer_bricks(info: &ArrayInfo) -> u64 {
-        info.grid.count()[1..].iter().product::<u64>().max(1)
-    }
-
-    /// Bytes of a brick.
-    pub fn brick_bytes(info: &ArrayInfo) -> usize {
-        let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
-        samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
-    }
-
     /// Bytes in segments.
     pub fn bytes(&self) -> usize {
         self.division().bytes()
-    }
-
-    /// Planes of a brick for which a scan has room.
-    pub fn room(scan: &Stream, info: &ArrayInfo) -> u64 {
-        let plane = Self::brick_bytes(info) as u64 / info.grid.step()[0].max(1);
-        scan.share().saturating_sub(scan.segments.bytes()) as u64 / plane.max(1)
     }
 
     /// Takes note of a request, of a scan or of another reader, and takes back what scans that stopped have been lent.
@@ -83,7 +66,7 @@ impl Board {
         let Some(last) = info.shape().product().and_then(|n| n.checked_sub(1)) else { return };
         let position = info.shape().index_of(scan.next().min(last));
         let brick = Dims::from_fn(position.len(), |a| grid.brick_of(a, position[a]));
-        let (number, bricks) = (grid.count().linear_of(&brick), Self::layer_bricks(info));
+        let (number, bricks) = (grid.count().linear_of(&brick), layer_bricks(info));
         let (plane, layer) = (position[0], brick[0]);
         let (first, end) = grid.owned(0, layer);
         let plane_samples = info.shape().strides(1)[0].max(1);
@@ -111,7 +94,7 @@ impl Board {
                 // of as many visits as a segment has planes one decodes: there is something to do for half of the decoders, and the
                 // requests under way occupy the others
                 let planes = room.saturating_mul(grid.step()[0]);
-                let ahead = row(info).saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
+                let ahead = row_bricks(info).saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
                 let from = plane * bricks + number - layer * bricks;
                 let target = from.saturating_add(ahead.min(bricks).min(planes / 2));
                 let end = if steady { info.shape()[0] } else { plane + 1 };
@@ -119,7 +102,7 @@ impl Board {
             }
             keep if keep == Keep::Freely || plane == first => {
                 // in the first plane that it sees: the rest of this row of bricks, and the next
-                let row = row(info);
+                let row = row_bricks(info);
                 let ahead = row.max(4 * decoders).min(room / 2);
                 let target = (number - number % row + row + ahead).min((layer + 1) * bricks);
                 (Course::Bricks, number, target)
@@ -158,7 +141,7 @@ impl Board {
             Keep::Freely => access.reader.cache().bound(),
         };
         let info = access.array.info();
-        let layer = usize::try_from(Self::layer_bricks(info)).unwrap_or(usize::MAX).saturating_mul(brick_cost(info));
+        let layer = usize::try_from(layer_bricks(info)).unwrap_or(usize::MAX).saturating_mul(brick_cost(info));
         scan.is_crowded() || room < layer.saturating_mul(2)
     }
 
@@ -183,7 +166,7 @@ impl Ahead {
         match self.course {
             Course::Bricks => (info.grid.count().index_of(step), self.plane()),
             Course::Visits => {
-                let bricks = Board::layer_bricks(info);
+                let bricks = layer_bricks(info);
                 let plane = step / bricks;
                 let number = info.grid.brick_of(0, plane) * bricks + step % bricks;
                 (info.grid.count().index_of(number), plane)

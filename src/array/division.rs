@@ -9,13 +9,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::access::Access;
-use super::board::Board;
+use super::bricks::{brick_cost, layer_bricks, row_bricks};
 use super::plan::Plan;
 use super::reader::Reader;
 use super::scan::{Keep, Stream, View};
 use crate::cache::{BrickKey, Loan};
-use crate::memory::cost;
-use crate::volume::ArrayInfo;
 
 /// Scans may use so much of the cache together while other readers ask for much, in hundredths.
 const SHARE_AMONG_OTHERS: usize = 60;
@@ -26,8 +24,6 @@ const WITH_SLACK: usize = 110;
 /// Other readers ask for much if they make so many requests in the time below.
 const MANY: usize = 300;
 const LATELY: Duration = Duration::from_secs(2);
-/// What larger bricks are rounded to in memory.
-const PAGE: usize = 4096;
 
 /// The scans under way, and what they get of the cache.
 #[derive(Default)]
@@ -66,9 +62,9 @@ struct Layer {
 impl Layer {
     fn new(access: &Access, layer: u64) -> Self {
         let info = access.array.info();
-        let (count, bricks, step) = (info.grid.count(), Board::layer_bricks(info), info.grid.step()[0]);
+        let (count, bricks, step) = (info.grid.count(), layer_bricks(info), info.grid.step()[0]);
         let key = |number| access.key(&count.index_of(number));
-        let needed = if step > 1 { bricks } else { bricks.min(4 * row(info)) };
+        let needed = if step > 1 { bricks } else { bricks.min(4 * row_bricks(info)) };
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX).saturating_mul(brick_cost(info));
         let (first, end) = info.grid.owned(0, layer);
         Self {
@@ -91,17 +87,6 @@ impl Layer {
     fn plan(&self, share: usize, planes: u64) -> Plan {
         Plan::new(share, self.bricks, planes.max(1), self.plane_bytes as u64)
     }
-}
-
-/// Bricks in a row of bricks: those that a few rows of a plane touch.
-pub fn row(info: &ArrayInfo) -> u64 {
-    info.grid.count().get(2..).map_or(1, |inner| inner.iter().product::<u64>()).max(1)
-}
-
-/// What the cache weighs a brick.
-pub fn brick_cost(info: &ArrayInfo) -> usize {
-    let brick = Board::brick_bytes(info);
-    cost(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
 }
 
 /// The scans in one layer.

@@ -5,6 +5,7 @@ mod at_hand;
 mod beside;
 mod board;
 mod boxed;
+mod bricks;
 mod division;
 mod fetch;
 mod gate;

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ReadError;
 use super::access::Access;
-use super::board::Board;
+use super::bricks::hands;
 use super::fetch::{Frame, Had, Piece, Target};
 use crate::format::{Array, FormatError};
 use crate::memory::Buffer;
-use crate::volume::{ArrayInfo, Dims};
+use crate::volume::Dims;
 
 /// Decoded bytes for which another thread is woken while somebody waits: less is done before it is awake.
 const BATCH: usize = 64 << 10;
@@ -115,12 +115,6 @@ impl Work {
         };
         done(checked.map(|()| out));
     }
-}
-
-/// How many threads are worth waking for so many bricks, if each should have `batch` bytes to decode.
-pub fn hands(bricks: u64, info: &ArrayInfo, batch: usize) -> usize {
-    let bytes = bricks.saturating_mul(Board::brick_bytes(info) as u64);
-    usize::try_from(bytes.div_ceil(batch as u64).min(bricks)).unwrap_or(usize::MAX)
 }
 
 fn gave_up(piece: &Piece) -> ReadError {
