@@ -1,6 +1,7 @@
 //! Tables that say where bricks lie: read in pages, when needed, and kept within a bound for all datasets together.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,13 @@ const PAGE: u64 = 16 << 10;
 pub type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
+
+/// Parts that a thread has just used: neighbouring bricks stand in the same ones, and a request touches a hundred bricks.
+const JUST_USED: usize = 4;
+
+thread_local! {
+    static LATELY: RefCell<[Option<(PartKey, Part)>; JUST_USED]> = const { RefCell::new([const { None }; JUST_USED]) };
+}
 
 /// The parts of all tables that were read, bounded in bytes.
 pub struct IndexCache {
@@ -40,7 +48,15 @@ impl IndexCache {
     /// A part of a table, if it is kept.
     #[must_use]
     pub fn part<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
-        self.parts().get(&key)?.downcast().ok()
+        // a key is of one table of the process, and a part never changes
+        let part = LATELY.with_borrow_mut(|lately| {
+            let place = &mut lately[(key.1 ^ key.2) as usize % JUST_USED];
+            if place.as_ref().is_none_or(|(had, _)| *had != key) {
+                *place = Some((key, self.parts().get(&key)?));
+            }
+            place.as_ref().map(|(_, part)| Arc::clone(part))
+        });
+        part?.downcast().ok()
     }
 
     /// Keeps a part of a table, which weighs `bytes`, while there is room.
