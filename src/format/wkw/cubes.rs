@@ -3,6 +3,7 @@
 //! Of a file only the header and those pages of the jump table are read that are needed; they are kept with the tables of all
 //! other datasets, within one bound.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,6 +58,33 @@ pub(super) struct Cubes {
     zeros: Option<Vec<u8>>,
 }
 
+/// The raw cube that a thread has just read from, with all that is needed of it. A request takes a hundred neighbouring blocks, and several
+/// threads counting the users of one name wait for each other.
+struct LastRaw {
+    array: u64,
+    number: u64,
+    data_offset: u64,
+    size: u64,
+    name: ObjectName,
+}
+
+thread_local! {
+    static LAST_RAW: RefCell<Option<LastRaw>> = const { RefCell::new(None) };
+}
+
+impl LastRaw {
+    fn of(cube: Cube, page: &Page) -> Self {
+        let (Cube { array, number, .. }, name) = (cube, ObjectName::from(&*page.name));
+        Self { array, number, data_offset: page.data_offset, size: page.size, name }
+    }
+
+    /// Where block `number` of `bytes` bytes is, if it is within the cube.
+    fn block(&self, number: u64, bytes: u64) -> Option<(Block, ObjectName)> {
+        let begin = number.checked_mul(bytes)?.checked_add(self.data_offset)?;
+        (begin.checked_add(bytes)? <= self.size).then(|| (Block::Raw(begin), self.name.clone()))
+    }
+}
+
 /// What was read of one cube: its header, and a page of its jump table.
 struct Page {
     /// The cube's name.
@@ -79,15 +107,21 @@ impl Cubes {
 
     /// Where block `number` of a cube is.
     pub(super) fn block(&self, cube: Cube, number: u64, wait: Wait) -> Result<(Block, ObjectName), FormatError> {
+        let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
+        let beyond = || damaged("it lies beyond the end of the file");
+        let is_last = |last: &&LastRaw| (last.array, last.number) == (cube.array, cube.number);
+        let known = LAST_RAW.with_borrow(|last| last.as_ref().filter(is_last).map(|last| last.block(number, bytes)));
+        if let Some(block) = known {
+            return block.ok_or_else(beyond);
+        }
         let place = |page: u64| (number / (PAGE / 8) + page, number % (PAGE / 8));
         let (at, within) = place(0);
         let Some(page) = self.page(cube, at, wait)? else { return Ok((Block::Zero, ObjectName::default())) };
-        let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
         if page.blocks == BlockType::Raw {
-            let begin = number.checked_mul(bytes).and_then(|before| before.checked_add(page.data_offset));
-            let begin = begin.filter(|begin| begin.checked_add(bytes).is_some_and(|end| end <= page.size));
-            let block = begin.map(|begin| (Block::Raw(begin), page.name.clone()));
-            return block.ok_or_else(|| damaged("it lies beyond the end of the file"));
+            let last = LastRaw::of(cube, &page);
+            let block = last.block(number, bytes);
+            LAST_RAW.set(Some(last));
+            return block.ok_or_else(beyond);
         }
         let begin = page.boundary(within);
         let end = match page.boundary(within + 1) {
