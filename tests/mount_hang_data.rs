@@ -17,10 +17,12 @@ use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
     ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
 };
-use support::{Mount, fixture, fuse_or_skip, test_data};
+use support::{Mount, fixture, fuse_or_skip, test_data, wait_until};
 
 /// Generous: what hangs, hangs for ever.
 const LIMIT: Duration = Duration::from_secs(20);
+/// No fewer than there are threads that talk to the kernel.
+const READERS: usize = 8;
 const NAME: &str = "slow.zgy";
 const ROOT: INodeNo = INodeNo(1);
 const FILE: INodeNo = INodeNo(2);
@@ -28,19 +30,30 @@ const FILE: INodeNo = INodeNo(2);
 /// Shut, it lets nobody pass.
 #[derive(Default)]
 struct Door {
-    shut: Mutex<bool>,
+    state: Mutex<State>,
     opened: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    shut: bool,
+    waiting: usize,
 }
 
 impl Door {
     fn shut(&self, shut: bool) {
-        *self.shut.lock().unwrap() = shut;
+        self.state.lock().unwrap().shut = shut;
         self.opened.notify_all();
     }
 
     fn pass(&self) {
-        let shut = self.shut.lock().unwrap();
-        drop(self.opened.wait_while(shut, |shut| *shut).unwrap());
+        let mut state = self.state.lock().unwrap();
+        state.waiting += 1;
+        self.opened.wait_while(state, |state| state.shut).unwrap().waiting -= 1;
+    }
+
+    fn waiting(&self) -> usize {
+        self.state.lock().unwrap().waiting
     }
 }
 
@@ -145,7 +158,7 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
     let door = Arc::new(Door::default());
     let slow = Slow { door: Arc::clone(&door), bytes: fs::read(test_data("zgy/v3_int16.zgy")).unwrap() };
     let mut config = Config::default();
-    config.n_threads = Some(4);
+    config.n_threads = Some(READERS);
     let server = fuser::spawn_mount(slow, &folder, &config).unwrap();
     let Some(mount) = Mount::of(source.path()) else { return };
     // the server lists nothing, but knows the name
@@ -154,18 +167,15 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
     // now the kernel has its bytes
     assert!(read_directly(&hanging) == truth && read_directly(&hanging) == truth);
     let open_at_end = OpenAtEnd(&door);
-    let readers: Vec<_> = (0..8)
-        .map(|_| {
-            let mut file = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(&hanging).unwrap();
-            thread::spawn(move || {
-                thread::sleep(Duration::from_millis(300));
-                let mut bytes = Vec::new();
-                file.read_to_end(&mut bytes).map(|_| bytes)
-            })
-        })
-        .collect();
+    let open = || File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(&hanging).unwrap();
+    let files: Vec<File> = (0..READERS).map(|_| open()).collect();
     door.shut(true);
-    thread::sleep(Duration::from_millis(600));
+    let read = |mut file: File| {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let readers: Vec<_> = files.into_iter().map(|file| thread::spawn(move || read(file))).collect();
+    wait_until("all readers hang", || door.waiting() == READERS);
     for _ in 0..3 {
         let status = mount.path(".volfs/status.json");
         assert!(within(move || fs::read(status).unwrap()).is_some(), "status.json answers");

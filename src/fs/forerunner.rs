@@ -39,7 +39,7 @@ pub struct Forerunner {
 }
 
 /// Pages to be asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Errand {
     /// The device of the mount: major and minor number.
     pub device: (u32, u32),

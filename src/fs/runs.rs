@@ -40,8 +40,9 @@ pub struct Asked {
     pub length: u64,
     /// Bytes of the file.
     pub file: u64,
-    /// Bytes before its array, and of a plane of that.
+    /// Bytes before its array.
     pub header: u64,
+    /// Bytes of a plane of the array.
     pub plane: u64,
 }
 

@@ -40,6 +40,12 @@ impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
         self.entries.peek(key).map(|(value, _)| value.clone())
     }
 
+    /// What the value of `key` costs; 0 if there is none.
+    #[must_use]
+    pub fn cost_of(&self, key: &K) -> usize {
+        self.entries.peek(key).map_or(0, |(_, cost)| *cost)
+    }
+
     /// Keeps `value`, which weighs `bytes`, and gives back what no longer fits, so that the caller can drop it when no
     /// lock is held. What is heavier than the whole bound comes back itself, and drives out nothing.
     pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {

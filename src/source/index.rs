@@ -18,6 +18,8 @@ type Part = Arc<dyn Any + Send + Sync>;
 
 /// Parts that a thread has just used: neighbouring bricks stand in the same ones, and a request touches a hundred bricks.
 const JUST_USED: usize = 4;
+/// Larger parts no thread keeps beyond the bound of all.
+const SMALL: usize = 64 << 10;
 
 thread_local! {
     static LATELY: RefCell<[Option<(PartKey, Part)>; JUST_USED]> = const { RefCell::new([const { None }; JUST_USED]) };
@@ -51,10 +53,17 @@ impl IndexCache {
         // a key is of one table of the process, and a part never changes
         let part = LATELY.with_borrow_mut(|lately| {
             let place = &mut lately[(key.1 ^ key.2) as usize % JUST_USED];
-            if place.as_ref().is_none_or(|(had, _)| *had != key) {
-                *place = Some((key, self.parts().get(&key)?));
+            if let Some((had, part)) = place
+                && *had == key
+            {
+                return Some(Arc::clone(part));
             }
-            place.as_ref().map(|(_, part)| Arc::clone(part))
+            let mut parts = self.parts();
+            let part = parts.get(&key)?;
+            if parts.cost_of(&key) <= SMALL {
+                *place = Some((key, Arc::clone(&part)));
+            }
+            Some(part)
         });
         part?.downcast().ok()
     }
@@ -209,6 +218,23 @@ mod tests {
         fn unchanged(&self) -> Result<(), SourceError> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_thread_keeps_the_small_parts_that_it_has_just_used_and_no_large_ones() {
+        let (cache, id) = (IndexCache::new(1 << 20), IndexCache::id());
+        for (number, bytes) in [(0, 100), (1, SMALL + 1)] {
+            let (key, part) = ((id, number, 0), Arc::new(number));
+            cache.keep(key, &part, bytes);
+            assert_eq!(cache.part::<u64>(key).as_deref(), Some(&number));
+            assert_eq!(
+                Arc::strong_count(&part),
+                if number == 0 { 3 } else { 2 },
+                "here, in the store, with the thread"
+            );
+        }
+        assert_eq!(cache.part::<u64>((id, 2, 0)), None);
+        assert_eq!(cache.part::<u64>((IndexCache::id(), 0, 0)), None, "of another table");
     }
 
     #[test]
