@@ -44,9 +44,15 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
 }
 
+# libclang as bindgen looks for it, and clang's own headers beside it. The C++ library libclang-cpp is another one, and does
+# not count: a machine may have it without libclang.
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] || compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null \
-        || compgen -G '/usr/lib/*/libclang*.so*' >/dev/null
+    [ -n "${LIBCLANG_PATH:-}" ] && return
+    local library headers
+    library=$(compgen -G '/usr/lib/llvm-*/lib/libclang.so*' || compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' \
+        || compgen -G '/usr/lib/*/libclang.so*' || compgen -G '/usr/lib/*/libclang-[0-9]*.so*') || return 1
+    headers=$(compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' || compgen -G '/usr/lib/clang/*/include/stddef.h') || return 1
+    [ -n "$library" ] && [ -n "$headers" ]
 }
 
 # The compiler and what the build and the mount need beside it.
