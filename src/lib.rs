@@ -35,5 +35,6 @@ pub mod logging;
 pub mod memory;
 pub mod pool;
 pub mod source;
+pub mod sync;
 pub mod view;
 pub mod volume;

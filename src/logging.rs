@@ -3,6 +3,7 @@
 //! `RUST_LOG` says what is written (default `info`). A record is one line: messages hold names from data, so that control
 //! characters in them are escaped.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use env_logger::{Builder, Env, Logger};
@@ -226,7 +227,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 
 /// A log must go on after a panic elsewhere.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Turned files: what is read through a mount is the array with its axes moved.
+//! PermutedArray files: what is read through a mount is the array with its axes moved.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -125,8 +125,8 @@ impl Check {
         for (lod, array) in levels.iter().enumerate() {
             self.level(lod, &**array);
         }
-        self.same("range", &["codingrange"], &dataset.info().own["codingrange"]);
-        self.own(dataset.info());
+        self.same("range", &["codingrange"], &dataset.info().native["codingrange"]);
+        self.native(dataset.info());
         self.geometry(dataset.info());
         self.figures(dataset.info());
     }
@@ -181,7 +181,7 @@ impl Check {
     fn kinds(&mut self, array: &dyn Array, path: &[&str]) {
         let census = array.census().unwrap().expect("these tables are small");
         let counts = census.counts;
-        let compressed = census.own["compressed"].as_u64().unwrap();
+        let compressed = census.native["compressed"].as_u64().unwrap();
         let kinds = [
             ("compressed", compressed),
             ("constant", counts.constant),
@@ -195,7 +195,7 @@ impl Check {
                 }
             }
         }
-        if kinds.iter().map(|(_, n)| n).sum::<u64>() != counts.total || census.own["damaged"] != 0 {
+        if kinds.iter().map(|(_, n)| n).sum::<u64>() != counts.total || census.native["damaged"] != 0 {
             self.fault("some bricks are damaged");
         }
         let codec = if compressed == 0 {
@@ -218,8 +218,8 @@ impl Check {
         }
     }
 
-    fn own(&mut self, info: &DatasetInfo) {
-        let own = Value::Object(info.own.clone());
+    fn native(&mut self, info: &DatasetInfo) {
+        let own = Value::Object(info.native.clone());
         for path in [
             &["version"][..],
             &["size"],

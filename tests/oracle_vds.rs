@@ -158,7 +158,7 @@ fn layers_are_those_of_channels_and_partitionings() {
     assert_eq!(found.len(), 16);
     assert_eq!((&found[..4], &found[4..8], &found[8..12]), (&tiles[..], &mask[..], &trace[..]));
     let dataset = open("tiles.vds");
-    assert_eq!(dataset.layers()[1].own["dimensions"], "Dimensions_01");
+    assert_eq!(dataset.layers()[1].native["dimensions"], "Dimensions_01");
     assert_eq!(names("six.vds"), ["Amplitude", "Amplitude@Dimensions_245"]);
     assert_eq!(names("four.vds")[..3], ["Amplitude", "Amplitude@Dimensions_013", "Amplitude@Dimensions_12"]);
 }

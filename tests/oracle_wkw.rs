@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use volfs::format::wkw::Wkw;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{Folders, IndexCache, Links, Wait};
+use volfs::source::{Folders, IndexCache, SymlinkPolicy, Wait};
 use volfs::volume::Brick;
 
 fn data() -> PathBuf {
@@ -27,7 +27,7 @@ fn expected() -> Value {
 fn open(name: &str) -> Box<dyn Dataset> {
     let path = data().join(name);
     assert!(Wkw.is_folder(&path), "{name} is not seen as a dataset");
-    let folders = Folders::new(Arc::new(Links::below(&path, false)), Arc::default());
+    let folders = Folders::new(Arc::new(SymlinkPolicy::below(&path, false)), Arc::default());
     Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
 }
 
@@ -73,8 +73,8 @@ fn facts(array: &dyn Array, expected: &Value) {
     assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
     assert_eq!(json!(&info.shape()[..]), expected["shape"], "{expected}");
     assert_eq!(json!(&info.brick_shape[..]), expected["brick_shape"], "{expected}");
-    assert_eq!(info.own["mag"], expected["mag"]);
-    assert_eq!(info.own["offset"], expected["offset"]);
+    assert_eq!(info.native["mag"], expected["mag"]);
+    assert_eq!(info.native["offset"], expected["offset"]);
     assert_eq!(json!(info.codec), expected["codec"]);
     let names: Vec<&str> = info.axes.iter().map(|axis| &*axis.name).collect();
     assert_eq!(names, ["z", "y", "x", "channel"][..info.axes.len()]);
@@ -115,7 +115,7 @@ fn what_cannot_be_shown_has_a_reason() {
     for (dataset, entries) in datasets("missing") {
         for entry in entries {
             let layer = dataset.layers().iter().find(|layer| entry["layer"] == json!(layer.name)).unwrap();
-            let found = &layer.own["missing"][0];
+            let found = &layer.native["missing"][0];
             assert_eq!(found["mag"], entry["mag"]);
             assert!(found["reason"].as_str().unwrap().contains(entry["reason"].as_str().unwrap()), "{found}");
         }
@@ -125,17 +125,17 @@ fn what_cannot_be_shown_has_a_reason() {
 #[test]
 fn descriptions_are_passed_on_and_doubted() {
     let dataset = open("pyramid");
-    let own = &dataset.info().own;
+    let own = &dataset.info().native;
     assert_eq!(own["unknown"], json!([1, {"a": null}]));
     assert_eq!(own["dataLayers"][1]["largestSegmentId"], json!(9_007_199_254_740_997_u64));
     let segmentation = level(&*dataset, "segmentation", 2);
-    assert_eq!(segmentation.info().own["largestSegmentId"], json!(9_007_199_254_740_997_u64));
-    assert_eq!(segmentation.info().own["category"], "segmentation");
-    assert_eq!(segmentation.info().own["voxel_size"], json!([44.96, 44.96, 56.0]));
+    assert_eq!(segmentation.info().native["largestSegmentId"], json!(9_007_199_254_740_997_u64));
+    assert_eq!(segmentation.info().native["category"], "segmentation");
+    assert_eq!(segmentation.info().native["voxel_size"], json!([44.96, 44.96, 56.0]));
     assert_eq!(level(&*dataset, "color", 0).info().warnings, [""; 0]);
     assert!(level(&*dataset, "wrong class", 0).info().warnings[0].contains("elementClass"));
-    assert!(open("bare").info().own.is_empty() && open("bare").info().warnings.is_empty());
-    let categories: Vec<_> = open("bare").layers().iter().map(|layer| layer.own["category"].clone()).collect();
+    assert!(open("bare").info().native.is_empty() && open("bare").info().warnings.is_empty());
+    let categories: Vec<_> = open("bare").layers().iter().map(|layer| layer.native["category"].clone()).collect();
     assert_eq!(categories, ["color", "segmentation"]);
 }
 

@@ -61,7 +61,7 @@ fn cloud_layer_fails(name: &str, words: &[&str], change: impl FnOnce(&mut Value)
 fn one_layer_fails(sound: &dyn Dataset, dataset: &dyn Dataset, layer: &str, words: &[&str]) {
     let told = |text: &str| assert!(words.iter().all(|word| text.contains(word)), "{text:?} has not all of {words:?}");
     let mut others = 0;
-    for stored in sound.layers().iter().flat_map(|layer| layer.own["stored"].as_array().unwrap()) {
+    for stored in sound.layers().iter().flat_map(|layer| layer.native["stored"].as_array().unwrap()) {
         let stored = stored.as_str().unwrap();
         if stored != layer {
             let samples = |dataset: &dyn Dataset| naive::read_all(&*find(dataset, stored)).unwrap();
@@ -71,7 +71,7 @@ fn one_layer_fails(sound: &dyn Dataset, dataset: &dyn Dataset, layer: &str, word
     }
     assert!(others > 0);
     let of = |hidden: &Value| hidden.as_array().unwrap().iter().any(|stored| stored == layer);
-    if let Some(hidden) = dataset.hidden().iter().find(|hidden| of(&hidden.own["stored"])) {
+    if let Some(hidden) = dataset.hidden().iter().find(|hidden| of(&hidden.native["stored"])) {
         return told(&hidden.reason);
     }
     // its other LODs are there, so that it is shown, too

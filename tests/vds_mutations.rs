@@ -39,12 +39,12 @@ fn read(opened: Result<Box<dyn Dataset>, FormatError>) -> Option<u64> {
         Err(_) => return None,
     };
     let info = dataset.info();
-    serde_json::to_string(&(&info.own, &dataset.metadata().unwrap(), &info.warnings)).unwrap();
+    serde_json::to_string(&(&info.native, &dataset.metadata().unwrap(), &info.warnings)).unwrap();
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()));
     let mut bricks = 0;
     for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
         assert!(array.info().bytes() > 0 && array.info().bytes() < u64::MAX / 2);
-        serde_json::to_string(&array.info().own).unwrap();
+        serde_json::to_string(&array.info().native).unwrap();
         array.census().unwrap_or_else(|e| panic!("the chunks cannot be counted: {e}"));
         let grid = &array.info().grid;
         let step = (grid.total() / BRICKS).max(1);

@@ -51,12 +51,12 @@ fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
         Err(FormatError::Source(error)) => panic!("the system is blamed: {error}"),
         Err(_) => return None,
     };
-    serde_json::to_string(&dataset.info().own).unwrap();
+    serde_json::to_string(&dataset.info().native).unwrap();
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()));
     let mut bricks = 0;
     for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
         assert!(array.info().bytes() > 0 && array.info().bytes() < u64::MAX / 2);
-        serde_json::to_string(&array.info().own).unwrap();
+        serde_json::to_string(&array.info().native).unwrap();
         let grid = &array.info().grid;
         let step = (grid.total() / BRICKS).max(1);
         for number in (0..BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {

@@ -50,7 +50,7 @@ fn read(file: Vec<u8>, cache: &Arc<IndexCache>) -> (bool, u64) {
         Err(FormatError::Source(error)) => panic!("a header part was looked for beyond the file: {error}"),
         Err(_) => return (false, 0),
     };
-    serde_json::to_string(&dataset.info().own).unwrap();
+    serde_json::to_string(&dataset.info().native).unwrap();
     let mut bricks = 0;
     for array in &dataset.layers()[0].levels {
         assert!(array.info().grid.total() <= length / 8, "more bricks than the table has room for");

@@ -11,9 +11,9 @@ use super::segments::Cut;
 use super::whole::{Way, Whole};
 use crate::cache::{BrickKey, DecodedBrick, Kept, Sought};
 use crate::format::{Array, FormatError};
-use crate::pool::Lane;
+use crate::pool::Bulkhead;
 use crate::source::Wait;
-use crate::volume::{Dims, Layout, Region, Turn};
+use crate::volume::{AxisPermutation, Dims, Layout, Region};
 
 /// One reader's access to the bricks of an array.
 #[derive(Clone)]
@@ -23,9 +23,9 @@ pub struct Access {
     /// The array, in the order of axes that the reader wants.
     pub array: Arc<dyn Array>,
     /// What that order is, if it is not the array's own.
-    pub turn: Option<Turn>,
-    /// The lane of the pool for work on it.
-    pub lane: Lane,
+    pub turn: Option<AxisPermutation>,
+    /// The bulkhead of the pool for work on it.
+    pub bulkhead: Bulkhead,
     /// The scan that the reader is on, if it is on one.
     pub scan: Option<Arc<Stream>>,
 }
@@ -40,7 +40,7 @@ impl Access {
     pub fn key(&self, at: &Dims) -> BrickKey {
         let info = self.array.info();
         let number = match &self.turn {
-            Some(turn) => turn.dims_back(&info.grid.count()).linear_of(&turn.dims_back(at)),
+            Some(turn) => turn.invert_dims(&info.grid.count()).linear_of(&turn.invert_dims(at)),
             None => self.number(at),
         };
         (info.id, number)
@@ -57,7 +57,7 @@ impl Access {
     /// A brick of this reader's as the cache has it: in the array's own order of axes.
     fn for_all(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
         match &self.turn {
-            Some(turn) => Arc::new(brick.seen(turn.layout_back(&brick.layout))),
+            Some(turn) => Arc::new(brick.seen(turn.invert_layout(&brick.layout))),
             None => brick,
         }
     }
@@ -192,9 +192,9 @@ impl Access {
         }
     }
 
-    /// The lane for work that nobody waits for yet.
-    pub fn lane_ahead(&self) -> Lane {
-        self.lane.ahead(self.reader.gate().decoders())
+    /// The bulkhead for work that nobody waits for yet.
+    pub fn prefetch_bulkhead(&self) -> Bulkhead {
+        self.bulkhead.ahead(self.reader.gate().decoders())
     }
 
     /// Whether `region` of a brick is in memory.

@@ -1,6 +1,7 @@
 //! The scans under way: what they should ask for ahead, and that each has its part of the cache.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use super::access::Access;
 use super::bricks::{brick_cost, hands, layer_bricks, row_bricks};
@@ -31,7 +32,7 @@ impl Board {
     /// Takes note of a request, of a scan or of another reader, and takes back what scans that stopped have been lent.
     pub fn settle(&self, reader: &Arc<Reader>, other: bool) {
         // whoever has the lock divides anew himself, or the next request does
-        let Ok(mut division) = self.division.try_lock() else { return };
+        let Some(mut division) = self.division.try_lock() else { return };
         if division.note(other) || division.has_stopped() {
             let adoptions = division.divide(reader, None);
             drop(division);
@@ -125,7 +126,7 @@ impl Board {
         while let Some(step) = scan.claim(course, target, hands) {
             let ahead = Ahead { access: access.clone(), course, target, share: scan.share() };
             if ahead.lacks(step) {
-                access.reader.pool().submit(access.lane_ahead(), move || ahead.go_on(step));
+                access.reader.pool().submit(access.prefetch_bulkhead(), move || ahead.go_on(step));
             } else {
                 scan.end_ahead();
             }
@@ -146,7 +147,7 @@ impl Board {
     }
 
     fn division(&self) -> MutexGuard<'_, Division> {
-        self.division.lock().unwrap_or_else(PoisonError::into_inner)
+        self.division.lock()
     }
 }
 

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::work::{Tally, Work};
 use crate::format::Array;
 use crate::memory::Buffer;
-use crate::pool::Lane;
+use crate::pool::Bulkhead;
 use crate::volume::Region;
 
 /// A box of an array.
@@ -19,8 +19,8 @@ pub struct BoxRequest {
     pub array: Arc<dyn Array>,
     /// The samples; they lie within the array.
     pub region: Region,
-    /// The lane of the pool that the work belongs to.
-    pub lane: Lane,
+    /// The bulkhead of the pool that the work belongs to.
+    pub bulkhead: Bulkhead,
 }
 
 impl Reader {
@@ -31,7 +31,7 @@ impl Reader {
         request: BoxRequest,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
-        let BoxRequest { array, region, lane } = request;
+        let BoxRequest { array, region, bulkhead } = request;
         let info = array.info();
         let out = self.buffers().take(region.samples() as usize * info.dtype.size());
         let frame = Frame::of_box(info, &region);
@@ -39,7 +39,7 @@ impl Reader {
         if pieces.is_empty() {
             return done(Ok(out));
         }
-        let access = Access { reader: Arc::clone(self), array, turn: None, lane, scan: None };
+        let access = Access { reader: Arc::clone(self), array, turn: None, bulkhead, scan: None };
         Work::start(access, frame, pieces, out, Tally::default(), Box::new(done));
     }
 }

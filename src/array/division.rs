@@ -125,7 +125,7 @@ impl Division {
     pub fn enter(&mut self, access: &Access, scan: &Arc<Stream>, layer: u64) -> Option<u64> {
         self.leave(scan);
         let of = Layer::new(access, layer);
-        scan.set_view(View { array: Arc::clone(&access.array), turn: access.turn, lane: access.lane });
+        scan.set_view(View { array: Arc::clone(&access.array), turn: access.turn, bulkhead: access.bulkhead });
         self.scans.push(Entry { scan: Arc::downgrade(scan), layer: of, planned: of.left(scan) });
         scan.left_behind().filter(|before| {
             let keys = Layer::new(access, *before).keys;
@@ -226,8 +226,9 @@ impl Division {
                 scan.set_share(if enters { share.min(scan.segments.bytes()) } else { share });
                 scan.set_keep(Keep::Planes(group.layer.plan(share, entry.planned)));
                 scan.segments.trim(share);
-                if from_now_on && let Some(View { array, turn, lane }) = scan.view() {
-                    let access = Access { reader: Arc::clone(reader), array, turn, lane, scan: Some(Arc::clone(scan)) };
+                if from_now_on && let Some(View { array, turn, bulkhead }) = scan.view() {
+                    let access =
+                        Access { reader: Arc::clone(reader), array, turn, bulkhead, scan: Some(Arc::clone(scan)) };
                     let plane = scan.next() / group.layer.plane;
                     let enters = enters.then_some(share);
                     adoptions.push(Adoption { access, layer: group.layer.number, plane, alone, enters });

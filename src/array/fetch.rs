@@ -176,7 +176,7 @@ pub enum Loaded {
 pub fn decode(access: &Access, coded: &Coded) -> Result<DecodedBrick, FormatError> {
     let (reader, array) = (&*access.reader, &*access.array);
     let length = stored_length(array, coded)?;
-    let mut stored = reader.buffers().take_briefly(length);
+    let mut stored = reader.buffers().take_scratch(length);
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(absent());
     }
@@ -191,7 +191,7 @@ pub fn decode(access: &Access, coded: &Coded) -> Result<DecodedBrick, FormatErro
             array.decode(coded, &stored, &mut bytes)?;
         } else {
             // padded only now: what waits at the gate takes no more memory than what it has read
-            let mut with_padding = reader.buffers().take_briefly(padded);
+            let mut with_padding = reader.buffers().take_scratch(padded);
             with_padding[..length].copy_from_slice(&stored);
             with_padding[length..].fill(0);
             array.decode(coded, &with_padding, &mut bytes)?;

@@ -1,6 +1,6 @@
 //! How many bricks are decoded at a time.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use crate::sync::{Condvar, Mutex};
 
 /// Admits decoders: so many at a time, and no more of them than fit a budget of bytes; one is always admitted.
 pub struct Gate {
@@ -33,12 +33,12 @@ impl Gate {
 
     /// Runs `decode`, which needs `bytes` of memory, as soon as there is room.
     pub fn pass<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
-        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.inside.lock();
         while inside.decoders > 0
             && (inside.decoders >= self.decoders || inside.bytes.saturating_add(bytes) > self.budget)
         {
             inside.waiting += 1;
-            inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside = self.left.wait(inside);
             inside.waiting -= 1;
         }
         inside.decoders += 1;
@@ -56,7 +56,7 @@ struct Leave<'a> {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        let mut inside = self.gate.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inside = self.gate.inside.lock();
         inside.decoders -= 1;
         inside.bytes = inside.bytes.saturating_sub(self.bytes);
         let somebody = inside.waiting > 0;

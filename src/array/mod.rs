@@ -13,6 +13,9 @@ mod gather;
 mod held;
 #[cfg(test)]
 mod model_tests;
+mod permuted;
+#[cfg(test)]
+mod permuted_tests;
 mod pieces;
 mod plain;
 #[cfg(test)]
@@ -28,9 +31,6 @@ mod segments;
 mod setup;
 mod spans;
 mod transpose;
-mod turned;
-#[cfg(test)]
-mod turned_tests;
 mod whole;
 mod work;
 
@@ -40,7 +40,7 @@ pub use boxed::BoxRequest;
 pub use gate::Gate;
 pub use reader::{Reader, Request};
 pub use scan::Scans;
-pub use setup::Means;
+pub use setup::ReaderConfig;
 
 use crate::format::FormatError;
 use crate::volume::Dims;

@@ -1,9 +1,10 @@
 //! The data path against a plain model: an array of mixed bricks over memory, read in random ranges.
 
+use crate::sync::Mutex;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use proptest::prelude::*;
@@ -12,11 +13,12 @@ use super::{BoxRequest, Gate, ReadError, Reader, Request, Scans};
 use crate::cache::BrickCache;
 use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
-use crate::memory::{Buffer, Buffers};
-use crate::pool::{Lane, Pool};
+use crate::memory::{Buffer, BufferPool};
+use crate::pool::{Bulkhead, Pool};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{
-    ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength, Turn,
+    ArrayInfo, AxisPermutation, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
+    StoredLength,
 };
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
@@ -197,7 +199,7 @@ impl Source for Mixed {
     }
 
     fn unchanged(&self) -> Result<(), SourceError> {
-        if *self.changed.lock().unwrap() { Err(SourceError::Changed) } else { Ok(()) }
+        if *self.changed.lock() { Err(SourceError::Changed) } else { Ok(()) }
     }
 }
 
@@ -207,7 +209,7 @@ fn reader(cache: usize) -> Arc<Reader> {
 
 pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
     let cache = BrickCache::new(cache, Arc::clone(counters));
-    Reader::new(cache, Gate::new(2, 1 << 20), Pool::new(), Buffers::new(1 << 20), Arc::clone(counters))
+    Reader::new(cache, Gate::new(2, 1 << 20), Pool::new(), BufferPool::new(1 << 20), Arc::clone(counters))
 }
 
 fn read(reader: &Arc<Reader>, array: &Arc<Mixed>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
@@ -226,14 +228,14 @@ pub fn read_with(
 pub fn read_turned(
     reader: &Arc<Reader>,
     array: &Arc<Mixed>,
-    turn: Option<Turn>,
+    turn: Option<AxisPermutation>,
     samples: Range<u64>,
     scans: Option<&Arc<Scans>>,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read(
-        Request { array, turn, samples, lane: Lane::new(0), scans: scans.cloned() },
+        Request { array, turn, samples, bulkhead: Bulkhead::new(0), scans: scans.cloned() },
         move |read: Result<Buffer, ReadError>| {
             done.send(read.map(|bytes| bytes.to_vec())).unwrap();
         },
@@ -267,9 +269,12 @@ proptest! {
 fn read_box(reader: &Arc<Reader>, array: &Arc<Mixed>, region: Region) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
-    reader.read_box(BoxRequest { array, region, lane: Lane::new(0) }, move |read: Result<Buffer, ReadError>| {
-        done.send(read.map(|bytes| bytes.to_vec())).unwrap();
-    });
+    reader.read_box(
+        BoxRequest { array, region, bulkhead: Bulkhead::new(0) },
+        move |read: Result<Buffer, ReadError>| {
+            done.send(read.map(|bytes| bytes.to_vec())).unwrap();
+        },
+    );
     answer.recv().unwrap()
 }
 
@@ -331,7 +336,7 @@ fn a_bad_brick_fails_the_reads_that_touch_it_and_no_other() {
 fn nothing_read_from_a_changed_source_is_delivered_or_kept() {
     let array = Arc::new(Mixed::new(&[48, 8], 0, &[8, 8], 0));
     let reader = reader(1 << 20);
-    *array.changed.lock().unwrap() = true;
+    *array.changed.lock() = true;
     for brick in [1, 2] {
         let error = read(&reader, &array, brick * 64..brick * 64 + 64).unwrap_err();
         assert_eq!(error.cause, SourceError::Changed.into());

@@ -1,6 +1,6 @@
 //! Plain bricks: from the source to the reply, only the bytes asked for.
 //!
-//! What the kernel holds in memory is copied from where it lies (`source::Mapped`). Everything else is read: long pieces straight
+//! What the kernel holds in memory is copied from where it lies (`source::MappedWindow`). Everything else is read: long pieces straight
 //! into the reply, short ones through a buffer that stays in the processor's cache.
 
 use std::cell::RefCell;
@@ -10,7 +10,7 @@ use super::fetch::Piece;
 use super::gather::Loops;
 use super::whole::WASTE;
 use crate::format::{Array, FormatError};
-use crate::source::{Mapped, Moment, OpenFile, SourceError, Wait};
+use crate::source::{CoarseInstant, MappedWindow, OpenFile, SourceError, Wait};
 use crate::volume::{Dims, ObjectName, Plain};
 
 /// A gap between two pieces of a plain brick is read along with them if it is no longer than this: a second call costs more.
@@ -105,7 +105,7 @@ impl PlainPieces {
     /// # Errors
     /// [`Failed`]: the first piece that could not be had, and [`SourceError::WouldBlock`] if it takes waiting.
     pub fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), Failed> {
-        let (source, now) = (array.source(), Moment::now());
+        let (source, now) = (array.source(), CoarseInstant::now());
         let mut done = 0;
         for parts in self.parts.chunk_by(|a, b| a.object == b.object) {
             let failed = |number: usize, cause: FormatError| Failed { number: done + number, cause };
@@ -136,7 +136,7 @@ impl PlainPieces {
     }
 
     /// Copies the parts of one file.
-    fn copy_from(&self, file: &OpenFile, parts: &[Part], now: Moment, out: &mut [u8]) -> Result<(), Failed> {
+    fn copy_from(&self, file: &OpenFile, parts: &[Part], now: CoarseInstant, out: &mut [u8]) -> Result<(), Failed> {
         let place = |part: &Part| file.window_of(part.from, self.loops[part.loops].span);
         let mut done = 0;
         for parts in parts.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
@@ -165,7 +165,13 @@ impl PlainPieces {
     }
 
     /// Copies parts from a window where they begin at `starts`; gives the bytes copied.
-    fn copy_mapped(&self, window: &Mapped, parts: &[Part], starts: impl Fn(&Part) -> usize, out: &mut [u8]) -> usize {
+    fn copy_mapped(
+        &self,
+        window: &MappedWindow,
+        parts: &[Part],
+        starts: impl Fn(&Part) -> usize,
+        out: &mut [u8],
+    ) -> usize {
         let bytes = window.bytes();
         let mut copied = 0;
         for alike in parts.chunk_by(|a, b| a.loops == b.loops) {

@@ -6,9 +6,9 @@ use std::sync::{Arc, mpsc};
 use proptest::prelude::*;
 
 use super::reader::{Reader, Request};
-use super::setup::Means;
+use super::setup::ReaderConfig;
 use crate::format::{Array, Census, FormatError};
-use crate::pool::{Lane, Pool};
+use crate::pool::{Bulkhead, Pool};
 use crate::source::{LocalFile, Source, WHOLE, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Layout, Plain};
 
@@ -69,13 +69,13 @@ impl Array for Numbers {
 }
 
 fn reader() -> Arc<Reader> {
-    Means { cache: 0, idle: 1 << 20, threads: 2 }.reader(Pool::new(), Arc::default())
+    ReaderConfig { cache: 0, idle: 1 << 20, threads: 2 }.reader(Pool::new(), Arc::default())
 }
 
 fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
-    let request = Request { array, samples, lane: Lane::new(1), scans: None, turn: None };
+    let request = Request { array, samples, bulkhead: Bulkhead::new(1), scans: None, turn: None };
     reader.read(request, move |read| done.send(read.ok().map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }

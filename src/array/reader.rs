@@ -9,16 +9,16 @@ use super::at_hand::AtHand;
 use super::board::Board;
 use super::fetch::{Frame, Target};
 use super::gate::Gate;
+use super::permuted::PermutedArray;
 use super::pieces::pieces;
 use super::scan::Scans;
-use super::turned::Turned;
 use super::work::Work;
 use crate::cache::BrickCache;
 use crate::counters::Counters;
 use crate::format::Array;
-use crate::memory::{Buffer, Buffers};
-use crate::pool::{Lane, Pool};
-use crate::volume::Turn;
+use crate::memory::{Buffer, BufferPool};
+use crate::pool::{Bulkhead, Pool};
+use crate::volume::AxisPermutation;
 
 /// What every read shares.
 pub struct Reader {
@@ -26,7 +26,7 @@ pub struct Reader {
     board: Board,
     gate: Gate,
     pool: Arc<Pool>,
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferPool>,
     counters: Arc<Counters>,
 }
 
@@ -35,11 +35,11 @@ pub struct Request {
     /// The array.
     pub array: Arc<dyn Array>,
     /// The order of its axes, if it is not the array's own.
-    pub turn: Option<Turn>,
+    pub turn: Option<AxisPermutation>,
     /// The samples, by number in that order; they lie within the array.
     pub samples: Range<u64>,
-    /// The lane of the pool that the work belongs to.
-    pub lane: Lane,
+    /// The bulkhead of the pool that the work belongs to.
+    pub bulkhead: Bulkhead,
     /// The readers of the file that the request comes from: those that go through it in order are served ahead.
     pub scans: Option<Arc<Scans>>,
 }
@@ -51,7 +51,7 @@ impl Reader {
         cache: BrickCache,
         gate: Gate,
         pool: Arc<Pool>,
-        buffers: Arc<Buffers>,
+        buffers: Arc<BufferPool>,
         counters: Arc<Counters>,
     ) -> Arc<Self> {
         Arc::new(Self { cache, board: Board::default(), gate, pool, buffers, counters })
@@ -60,17 +60,17 @@ impl Reader {
     /// Reads samples. `done` gets them in C order, little-endian: from within this call if that takes no waiting, else
     /// from a thread of the pool.
     pub fn read(self: &Arc<Self>, request: Request, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
-        let Request { array, turn, samples, lane, scans } = request;
+        let Request { array, turn, samples, bulkhead, scans } = request;
         let array = match turn {
-            Some(turn) => Turned::shared(array, turn),
+            Some(turn) => PermutedArray::shared(array, turn),
             None => array,
         };
         let done = move |read: Result<Buffer, ReadError>| {
-            done(read.map_err(|e| ReadError { brick: turn.map_or(e.brick, |turn| turn.dims_back(&e.brick)), ..e }));
+            done(read.map_err(|e| ReadError { brick: turn.map_or(e.brick, |turn| turn.invert_dims(&e.brick)), ..e }));
         };
         let scan = scans.as_ref().and_then(|scans| scans.note(array.info(), &samples));
         let other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.any());
-        let access = Access { reader: Arc::clone(self), array, turn, lane, scan };
+        let access = Access { reader: Arc::clone(self), array, turn, bulkhead, scan };
         let array = &*access.array;
         let bytes = (samples.end - samples.start) as usize * array.info().dtype.size();
         let mut out = self.buffers.take_reply(bytes);
@@ -104,7 +104,7 @@ impl Reader {
 
     /// Where buffers come from and go back to.
     #[must_use]
-    pub fn buffers(&self) -> &Arc<Buffers> {
+    pub fn buffers(&self) -> &Arc<BufferPool> {
         &self.buffers
     }
 

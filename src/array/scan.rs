@@ -1,15 +1,16 @@
 //! Readers that go through an array in order: noticed by their requests, several at once in one open file.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::plan::Plan;
 use super::segments::Segments;
 use crate::format::Array;
-use crate::pool::Lane;
-use crate::volume::{ArrayInfo, Turn};
+use crate::pool::Bulkhead;
+use crate::volume::{ArrayInfo, AxisPermutation};
 
 /// Readers of one open file that are told apart.
 const STREAMS: usize = 4;
@@ -48,7 +49,7 @@ impl Scans {
         let (size, plane) = (info.dtype.size() as u64, info.shape().strides(1)[0]);
         // the rows of a box in the next plane belong to the same reader
         let (back, on) = (OUT_OF_ORDER / size, (OUT_OF_ORDER / size).max(2 * plane));
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.streams.lock();
         let distance = |stream: &Stream| stream.distance(samples, back, on, plane);
         let near = streams.iter().enumerate().filter_map(|(at, stream)| Some((distance(stream)?, at))).min();
         if let Some((_, at)) = near {
@@ -67,7 +68,7 @@ impl Scans {
 
     /// Whether any of the readers is on a scan of many planes.
     pub fn any(&self) -> bool {
-        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        let streams = self.streams.lock();
         streams.iter().any(|stream| stream.goes_on() && stream.way().sure)
     }
 }
@@ -121,9 +122,9 @@ pub struct View {
     /// The array, in the order of axes of the scan.
     pub array: Arc<dyn Array>,
     /// What that order is, if it is not the array's own.
-    pub turn: Option<Turn>,
-    /// The lane of the pool for work on it.
-    pub lane: Lane,
+    pub turn: Option<AxisPermutation>,
+    /// The bulkhead of the pool for work on it.
+    pub bulkhead: Bulkhead,
 }
 
 /// What is counted when a scan asks for bricks ahead.
@@ -251,12 +252,12 @@ impl Stream {
 
     /// What it reads, once it has come to a layer.
     pub(super) fn view(&self) -> Option<View> {
-        self.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.view.lock().clone()
     }
 
     /// Takes note of what it reads.
     pub(super) fn set_view(&self, view: View) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        *self.view.lock() = Some(view);
     }
 
     /// What it keeps of a brick.
@@ -341,7 +342,7 @@ impl Stream {
     }
 
     fn way(&self) -> MutexGuard<'_, Way> {
-        self.way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.way.lock()
     }
 }
 

@@ -6,13 +6,14 @@
 //! read. Segments of different bricks end at different planes, so that on average half of their length is held, and decoding goes
 //! on evenly.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::gather::Loops;
 use crate::cache::DecodedBrick;
-use crate::memory::{Buffers, give_back};
+use crate::memory::{BufferPool, give_back};
 use crate::volume::{Dims, Layout, Region};
 
 /// A segment is cut into so many chunks.
@@ -84,7 +85,7 @@ impl Segments {
     }
 
     /// Keeps planes of a brick, as far as it holds them.
-    pub fn put(&self, brick: u64, whole: &DecodedBrick, cut: Cut<'_>, buffers: &Arc<Buffers>) {
+    pub fn put(&self, brick: u64, whole: &DecodedBrick, cut: Cut<'_>, buffers: &Arc<BufferPool>) {
         let Some(region) = whole.layout.held.intersection(&cut.region) else { return };
         let (from, end) = (region.start[0], region.end(0));
         let plane = region.shape[1..].iter().product::<u64>() * cut.size as u64;
@@ -175,7 +176,7 @@ impl Segments {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Segment>> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+        self.segments.lock()
     }
 }
 
@@ -184,7 +185,7 @@ fn weight<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
 }
 
 /// Part of a brick, by itself.
-pub fn part(whole: &DecodedBrick, held: Region, size: usize, buffers: &Arc<Buffers>) -> DecodedBrick {
+pub fn part(whole: &DecodedBrick, held: Region, size: usize, buffers: &Arc<BufferPool>) -> DecodedBrick {
     let strides: Dims = held.shape.strides(size as u64);
     let mut bytes = buffers.take(held.samples() as usize * size);
     let start = whole.layout.offset_of(&held.start) as usize;
@@ -196,8 +197,8 @@ pub fn part(whole: &DecodedBrick, held: Region, size: usize, buffers: &Arc<Buffe
 mod tests {
     use super::*;
 
-    fn brick() -> (DecodedBrick, Arc<Buffers>) {
-        let buffers = Buffers::new(0);
+    fn brick() -> (DecodedBrick, Arc<BufferPool>) {
+        let buffers = BufferPool::new(0);
         let mut bytes = buffers.take(64 * 10);
         bytes.iter_mut().enumerate().for_each(|(n, b)| *b = (n / 10) as u8);
         let layout = Layout::c_order([64, 0].into(), [64, 10].into(), [120, 10].into(), 1);

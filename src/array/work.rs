@@ -1,7 +1,8 @@
 //! A read that takes time: its pieces, and the threads that share them.
 
+use crate::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ReadError;
 use super::access::Access;
@@ -68,13 +69,13 @@ impl Work {
     /// Begins to work on the pieces of a read into `out`, of which some may be there already.
     pub fn start(access: Access, frame: Frame, pieces: Vec<Piece>, out: Buffer, tally: Tally, done: Done) {
         let helpers = hands(pieces.len() as u64, access.array.info(), BATCH).min(access.reader.gate().decoders());
-        let (lane, pool) = (access.lane, Arc::clone(access.reader.pool()));
+        let (bulkhead, pool) = (access.bulkhead, Arc::clone(access.reader.pool()));
         let (next, left) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         let progress = Mutex::new(Progress { out, tally, failure: None, done: Some(done) });
         let work = Arc::new(Self { access, frame, pieces, next, left, progress });
         for _ in 0..helpers {
             let work = Arc::clone(&work);
-            pool.submit(lane, move || work.help());
+            pool.submit(bulkhead, move || work.help());
         }
     }
 
@@ -100,7 +101,7 @@ impl Work {
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     fn answer(&self) {

@@ -7,12 +7,13 @@
 //! well: neither do readers here and there throw out a layer of bricks in the middle of a scan, nor does a scan throw out
 //! everything that these use. Whoever asks finds the bricks of both parts.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::counters::Counters;
 use crate::format::FormatError;
-use crate::memory::{Buffer, Weighted};
+use crate::memory::{Buffer, LruByWeight};
 use crate::volume::{ArrayId, Layout};
 
 /// The samples of one brick, decoded.
@@ -48,9 +49,9 @@ pub struct BrickCache {
 }
 
 struct State {
-    held: Weighted<BrickKey, Arc<DecodedBrick>>,
+    held: LruByWeight<BrickKey, Arc<DecodedBrick>>,
     /// The bricks of scans.
-    scanned: Weighted<BrickKey, Arc<DecodedBrick>>,
+    scanned: LruByWeight<BrickKey, Arc<DecodedBrick>>,
     /// What scans have passed drives out nothing that others use.
     modest: bool,
     flights: HashMap<BrickKey, Arc<Flight>>,
@@ -124,7 +125,7 @@ impl BrickCache {
     /// A cache of at most `bound` bytes.
     #[must_use]
     pub fn new(bound: usize, counters: Arc<Counters>) -> Self {
-        let (held, scanned) = (Weighted::new(bound), Weighted::new(0));
+        let (held, scanned) = (LruByWeight::new(bound), LruByWeight::new(0));
         let state = State { held, scanned, modest: false, flights: HashMap::new() };
         Self { state: Mutex::new(state), bound, counters }
     }
@@ -226,17 +227,17 @@ impl BrickCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
 impl Flight {
     fn wait(&self) -> Outcome {
-        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outcome = self.outcome.lock();
         loop {
             match &*outcome {
                 Some(known) => return known.clone(),
-                None => outcome = self.landed.wait(outcome).unwrap_or_else(PoisonError::into_inner),
+                None => outcome = self.landed.wait(outcome),
             }
         }
     }
@@ -265,7 +266,7 @@ impl Drop for Landing<'_> {
         drop(dropped);
         // nobody comes to it any more; to wake nobody would cost a call of the system all the same
         if Arc::strong_count(&self.flight) > 1 {
-            *self.flight.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+            *self.flight.outcome.lock() = Some(outcome);
             self.flight.landed.notify_all();
         }
     }
@@ -280,11 +281,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::memory::Buffers;
+    use crate::memory::BufferPool;
 
     fn brick(bytes: usize) -> Outcome {
         let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
-        Ok(Arc::new(DecodedBrick { bytes: Buffers::new(0).take(bytes).into(), layout }))
+        Ok(Arc::new(DecodedBrick { bytes: BufferPool::new(0).take(bytes).into(), layout }))
     }
 
     fn cache(bound: usize) -> BrickCache {

@@ -4,18 +4,19 @@
 //! in turn while another waits; when there is no progress for a moment the next entries are given to a new thread, and the entry
 //! that hangs is listed as what its name and the folder say of it. It is not looked at again before the thread comes back.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::node::{Node, NodeId};
 use super::probe::is_promised;
 use super::{Catalog, CatalogError};
-use crate::pool::{Lane, Pool};
+use crate::pool::{Bulkhead, Pool};
 
 /// An entry that takes longer holds up nobody else.
 const PATIENCE: Duration = Duration::from_millis(30);
@@ -42,13 +43,13 @@ impl Listed {
     }
 }
 
-/// The lane of the pool for looking at one name of a folder: a name that hangs stops itself.
+/// The bulkhead of the pool for looking at one name of a folder: a name that hangs stops itself.
 #[must_use]
-pub fn lane(folder: NodeId, name: &std::ffi::OsStr) -> Lane {
+pub fn bulkhead(folder: NodeId, name: &std::ffi::OsStr) -> Bulkhead {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
-    // the lanes of datasets are their numbers, which are small
-    Lane::new(hasher.finish() | 1 << 63)
+    // the bulkheads of datasets are their numbers, which are small
+    Bulkhead::new(hasher.finish() | 1 << 63)
 }
 
 /// Names that some thread is looking at for a listing, and since when.
@@ -86,9 +87,9 @@ pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Res
     let mut seen = walk.seen();
     while seen.count < walk.names.len() {
         let before = seen.count;
-        let (now, waited) = walk.progress.wait_timeout(seen, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+        let (now, timed_out) = walk.progress.wait_timeout(seen, PATIENCE);
         seen = now;
-        if waited.timed_out() && seen.count == before {
+        if timed_out && seen.count == before {
             stalls += 1;
             if stalls > STALLS || walk.next.load(Ordering::Relaxed) >= walk.names.len() {
                 break;
@@ -108,7 +109,7 @@ impl Walk {
         let place = self.next.load(Ordering::Relaxed);
         let Some((name, _)) = self.names.get(place) else { return };
         let walk = Arc::clone(self);
-        pool.submit(lane(self.folder.id, name), move || walk.go_on());
+        pool.submit(bulkhead(self.folder.id, name), move || walk.go_on());
     }
 
     fn go_on(&self) {
@@ -135,7 +136,7 @@ impl Walk {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 
@@ -157,6 +158,6 @@ impl Catalog {
     }
 
     fn looks(&self) -> MutexGuard<'_, HashMap<(NodeId, OsString), Instant>> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looks.lock()
     }
 }

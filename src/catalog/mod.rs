@@ -10,14 +10,15 @@ mod open;
 mod probe;
 mod survey;
 
+use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::ReadDir;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lru::LruCache;
 use thiserror::Error;
@@ -28,7 +29,7 @@ pub use survey::{Survey, survey};
 
 use crate::counters::Counters;
 use crate::format::OpenWith;
-use crate::source::{Folders, Links};
+use crate::source::{Folders, SymlinkPolicy};
 use open::Shared;
 use probe::{Found, Prober};
 
@@ -84,7 +85,7 @@ impl Catalog {
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let (base, only) = base_of(source)?;
-        let links = Arc::new(Links::below(source, follow_links));
+        let links = Arc::new(SymlinkPolicy::below(source, follow_links));
         let prober = Prober::new(base.clone(), Arc::clone(&links));
         let found = prober.look_at_base().map_err(|e| CatalogError::io(&base, &e))?;
         let root = Arc::new(Node::root(base, found));
@@ -103,7 +104,7 @@ impl Catalog {
     /// The folder or dataset with this number, also if it is stale.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<Arc<Node>> {
-        self.nodes.read().unwrap_or_else(PoisonError::into_inner).get(id as usize).cloned()
+        self.nodes.read().get(id as usize).cloned()
     }
 
     /// Bytes of all arrays of all datasets that were opened so far.
@@ -131,7 +132,7 @@ impl Catalog {
 
     /// What `folder` had under `name` when it was looked at last.
     fn known(&self, folder: &Node, name: &OsStr) -> Option<Arc<Node>> {
-        let children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        let children = self.children.lock();
         children.get(&(folder.id, name.to_owned())).cloned()
     }
 
@@ -231,7 +232,7 @@ impl Catalog {
     /// Gives what was found its number: the one that it has already, if it is the same.
     fn settle(&self, folder: &Arc<Node>, name: &OsStr, found: Option<Found>) -> Option<Arc<Node>> {
         let key = (folder.id, name.to_owned());
-        let mut children = self.children.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut children = self.children.lock();
         let known = children.get(&key).cloned();
         let Some(found) = found else {
             children.remove(&key);
@@ -247,7 +248,7 @@ impl Catalog {
             return Some(Arc::clone(known));
         }
         let node = {
-            let mut nodes = self.nodes.write().unwrap_or_else(PoisonError::into_inner);
+            let mut nodes = self.nodes.write();
             let id = NodeId::try_from(nodes.len()).ok()?;
             let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), found));
             nodes.push(Arc::clone(&node));
@@ -267,7 +268,7 @@ impl Catalog {
     }
 
     fn lock_open(&self) -> MutexGuard<'_, LruCache<NodeId, Arc<Node>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! One folder or dataset of the source, as it was found.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::open::{OpenDataset, OpenError};
@@ -139,7 +140,7 @@ impl Node {
 
     /// Opens it with `open` unless that was done already.
     pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> Opened {
-        let _one_at_a_time = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
         }
@@ -163,10 +164,10 @@ impl Node {
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     fn lock_opened(&self) -> MutexGuard<'_, Option<(Opened, Instant)>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        self.opened.lock()
     }
 }

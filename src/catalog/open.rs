@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::probe::{format_of, stamp_of};
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, registry};
-use crate::source::{FileStamp, Folder, Folders, IndexCache, Links, LocalFile, NoFolder, Source, SourceError};
+use crate::source::{FileStamp, Folder, Folders, IndexCache, LocalFile, NoFolder, Source, SourceError, SymlinkPolicy};
 
 /// Memory for the tables of datasets that are opened without a mount.
 const INDEX_ALONE: usize = 41 << 20;
@@ -146,7 +146,7 @@ fn open_folder(
 pub fn open_dataset(path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     let stamp = stamp_of(path)?;
     let below = path.file_name().map_or(path, Path::new);
-    let (links, counters) = (Arc::new(Links::below(path, false)), Arc::<Counters>::default());
+    let (links, counters) = (Arc::new(SymlinkPolicy::below(path, false)), Arc::<Counters>::default());
     let folders = Folders::new(links, Arc::clone(&counters));
     open(
         path,

@@ -11,7 +11,7 @@ use super::node::{Kind, Node};
 use rustix::io::Errno;
 
 use crate::format::{Format, registry};
-use crate::source::{FileStamp, Links, time};
+use crate::source::{FileStamp, SymlinkPolicy, time};
 
 /// Bytes of a file that may be read to find out what it is.
 const HEAD: usize = 16;
@@ -33,11 +33,11 @@ impl Found {
 /// Looks at paths below one folder.
 pub struct Prober {
     base: PathBuf,
-    links: Arc<Links>,
+    links: Arc<SymlinkPolicy>,
 }
 
 impl Prober {
-    pub fn new(base: PathBuf, links: Arc<Links>) -> Self {
+    pub fn new(base: PathBuf, links: Arc<SymlinkPolicy>) -> Self {
         Self { base, links }
     }
 

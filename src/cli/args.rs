@@ -123,7 +123,7 @@ pub struct MountArgs {
 
     /// Follow symbolic links that lead out of SOURCE
     ///
-    /// Links that stay below SOURCE are always followed, others are not shown.
+    /// SymlinkPolicy that stay below SOURCE are always followed, others are not shown.
     #[arg(long)]
     pub follow_links: bool,
 

@@ -16,11 +16,11 @@ use super::limits;
 use super::parts::Parts;
 use super::read_args::{CatArgs, Format};
 use super::selection::select;
-use crate::array::{BoxRequest, Means, ReadError, Reader};
+use crate::array::{BoxRequest, ReadError, Reader, ReaderConfig};
 use crate::catalog::{self, OpenDataset};
 use crate::format::{Array, FormatError, Layer};
 use crate::memory::Buffer;
-use crate::pool::{Lane, Pool};
+use crate::pool::{Bulkhead, Pool};
 use crate::view::npy;
 use crate::volume::{ArrayInfo, Region};
 
@@ -105,7 +105,7 @@ fn copy(
     let parts = Parts::new(&**array, region, most);
     let cache = if parts.share_bricks() { memory / 2 } else { 0 };
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let means = Means { cache: bytes(cache), idle: bytes(most + IDLE), threads: limits::default_threads() };
+    let means = ReaderConfig { cache: bytes(cache), idle: bytes(most + IDLE), threads: limits::default_threads() };
     let ahead = Ahead {
         reader: means.reader(Pool::new(), Arc::default()),
         array,
@@ -144,7 +144,7 @@ impl Ahead<'_> {
                 break;
             }
             let (answer, receiver) = mpsc::channel();
-            let request = BoxRequest { array: Arc::clone(self.array), region: part, lane: Lane::new(0) };
+            let request = BoxRequest { array: Arc::clone(self.array), region: part, bulkhead: Bulkhead::new(0) };
             // nobody waits for it any more if an earlier part failed
             self.reader.read_box(request, move |read| drop(answer.send(read)));
             self.asked.push_back((receiver, part));

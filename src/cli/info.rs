@@ -8,7 +8,7 @@ use super::page::Page;
 use super::{info_text, output};
 use crate::catalog::{self, OpenDataset};
 use crate::format::FormatError;
-use crate::view::{Place, json, pretty};
+use crate::view::{LayerRef, json, pretty};
 
 /// Prints all that is known of one dataset.
 ///
@@ -30,7 +30,7 @@ pub fn run(args: &InfoArgs) -> Result<(), CliError> {
 fn described(open: &OpenDataset) -> Result<Value, FormatError> {
     let mut levels = Map::new();
     for (layer, described) in open.dataset.layers().iter().enumerate() {
-        let place = Place { open, layer };
+        let place = LayerRef { open, layer };
         let of_layer: Result<Vec<Value>, _> = (0..described.levels.len()).map(|lod| json::level(place, lod)).collect();
         levels.insert(described.name.clone(), of_layer?.into());
     }

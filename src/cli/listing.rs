@@ -9,7 +9,7 @@ use super::printable;
 use super::value::{float, list, plain};
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
-use crate::view::{self, Place};
+use crate::view::{self, LayerRef};
 
 /// Digits of a voxel's size.
 const DIGITS: usize = 6;
@@ -42,7 +42,7 @@ impl Row {
     pub fn layers(below: &Path, open: &OpenDataset) -> Result<Vec<Self>, FormatError> {
         let mut rows = Vec::new();
         for (layer, described) in open.dataset.layers().iter().enumerate() {
-            let place = Place { open, layer };
+            let place = LayerRef { open, layer };
             let finest = view::json::level(place, 0)?;
             let mut row = Self::new(below, Some(open.format), &finest);
             row.object["lods"] = described.levels.len().into();

@@ -19,7 +19,7 @@ use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
 use crate::fs::forerunner::Forerunner;
 use crate::fs::{Options, fuse};
 use crate::logging::{self, Recent, Target};
-use crate::memory::be_modest;
+use crate::memory::limit_arenas;
 
 /// How long a mount may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub fn run(args: MountArgs) -> Result<(), CliError> {
         Err(CliError::AlreadyMounted { wanted, shown, .. }) if by_mount && wanted == shown => return Ok(()),
         plan => plan?,
     };
-    be_modest();
+    limit_arenas();
     if plan.foreground {
         return plan.serve(None);
     }

@@ -22,7 +22,7 @@ pub struct LsArgs {
 
     /// Follow symbolic links that lead out of SOURCE
     ///
-    /// Links that stay below SOURCE are always followed, others are not shown: as in a mount.
+    /// SymlinkPolicy that stay below SOURCE are always followed, others are not shown: as in a mount.
     #[arg(long)]
     pub follow_links: bool,
 }

@@ -24,7 +24,7 @@ pub(super) enum Words<'a> {
     /// Bytes that begin at an address of a word.
     Bytes(&'a [u8]),
     /// A copy.
-    Own(Vec<u64>),
+    NativeJson(Vec<u64>),
 }
 
 impl<'a> Words<'a> {
@@ -42,13 +42,13 @@ impl<'a> Words<'a> {
         last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
         words.push(u64::from_ne_bytes(last));
         words.resize(words.len().max(length.div_ceil(8)), 0);
-        Self::Own(words)
+        Self::NativeJson(words)
     }
 
     fn as_ptr(&self) -> *const u8 {
         match self {
             Self::Bytes(bytes) => bytes.as_ptr(),
-            Self::Own(words) => words.as_ptr().cast(),
+            Self::NativeJson(words) => words.as_ptr().cast(),
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Words<'a> {
     fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len() / 8 * 8,
-            Self::Own(words) => words.len() * 8,
+            Self::NativeJson(words) => words.len() * 8,
         }
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, Own};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
 /// Every format, in the order in which they are asked whether a file is theirs.
 #[must_use]
@@ -118,7 +118,7 @@ pub struct Layer {
     /// The levels, the finest first; the index is the LOD. Never empty.
     pub levels: Vec<Arc<dyn Array>>,
     /// What dataset.json says of the layer beside that.
-    pub own: Own,
+    pub native: NativeJson,
 }
 
 /// A layer that cannot be shown.
@@ -132,7 +132,7 @@ pub struct HiddenLayer {
     /// Why it cannot be shown.
     pub reason: String,
     /// What dataset.json says of the layer beside that.
-    pub own: Own,
+    pub native: NativeJson,
 }
 
 /// One layer at one LOD, brick by brick. Many threads read one array at a time.
@@ -173,7 +173,7 @@ pub struct Census {
     /// How the stored ones are coded: `raw`, `zfp`, ..., or `mixed`.
     pub codec: &'static str,
     /// The format's own keys of lodN.json.
-    pub own: Own,
+    pub native: NativeJson,
 }
 
 /// Why a dataset, or a part of one, cannot be read.

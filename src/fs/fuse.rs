@@ -25,7 +25,7 @@ use super::forerunner::{Errand, Forerunner};
 use super::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs, mountinfo};
 use crate::catalog::CatalogError;
 use crate::logging::Recent;
-use crate::pool::Lane;
+use crate::pool::Bulkhead;
 use crate::source::Wait;
 
 /// The kernel remembers names and attributes for so long, and asks again then. With the time for which the catalog believes
@@ -160,7 +160,7 @@ impl Adapter {
     /// Answers from memory, or else from a thread that may wait.
     fn answer<T: 'static>(
         &self,
-        lane: Lane,
+        bulkhead: Bulkhead,
         ask: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
@@ -168,7 +168,7 @@ impl Adapter {
         match catch_unwind(AssertUnwindSafe(|| ask(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
             Err(FsError::WouldBlock) => {
                 let fs = Arc::clone(&self.fs);
-                self.fs.pool().submit(lane, move || reply(ask(&fs, Wait::Yes)));
+                self.fs.pool().submit(bulkhead, move || reply(ask(&fs, Wait::Yes)));
             }
             answer => reply(answer),
         }
@@ -257,7 +257,7 @@ impl Filesystem for Adapter {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (parent, name) = (ino(parent), name.to_owned());
         self.answer(
-            self.fs.lane_of_name(parent, &name),
+            self.fs.bulkhead_of_name(parent, &name),
             move |fs, wait| fs.lookup(parent, &name, wait),
             |found| match found {
                 Ok(a) => reply.entry(&remembered(&a), &file_attr(&a), Generation(0)),
@@ -270,7 +270,7 @@ impl Filesystem for Adapter {
     fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
         let (number, handle) = (ino(number), handle.map(|h| h.0));
         self.answer(
-            Volfs::lane(number),
+            Volfs::bulkhead(number),
             move |fs, wait| fs.getattr(number, handle, wait),
             |found| match found {
                 Ok(a) => reply.attr(&remembered(&a), &file_attr(&a)),
@@ -288,7 +288,7 @@ impl Filesystem for Adapter {
             return reply_opened(reply, self.fs.open_ahead(number), false);
         }
         self.answer(
-            Volfs::lane(number),
+            Volfs::bulkhead(number),
             move |fs, wait| fs.open(number, wait),
             |opened| reply_opened(reply, opened, false),
         );
@@ -336,7 +336,7 @@ impl Filesystem for Adapter {
     fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let number = ino(number);
         self.answer(
-            Volfs::lane(number),
+            Volfs::bulkhead(number),
             move |fs, wait| fs.opendir(number, wait),
             |opened| reply_opened(reply, opened, true),
         );
@@ -365,7 +365,7 @@ impl Filesystem for Adapter {
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let (number, name) = (ino(number), name.to_owned());
         self.answer(
-            Volfs::lane(number),
+            Volfs::bulkhead(number),
             move |fs, wait| fs.getxattr(number, &name, wait),
             move |value| reply_xattr(reply, size, value),
         );
@@ -374,7 +374,7 @@ impl Filesystem for Adapter {
     fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
         let number = ino(number);
         self.answer(
-            Volfs::lane(number),
+            Volfs::bulkhead(number),
             move |fs, wait| fs.listxattr(number, wait),
             move |value| reply_xattr(reply, size, value),
         );

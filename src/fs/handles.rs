@@ -1,11 +1,12 @@
 //! What is open.
 
+use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::Ino;
 use super::runs::Runs;
@@ -102,18 +103,18 @@ impl Handles {
         if let Handle::Ahead(file) = &handle {
             *self.ahead().handles.entry(file.ino.node()).or_default() += 1;
         }
-        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(number, Arc::new(handle));
+        self.open.write().insert(number, Arc::new(handle));
         number
     }
 
     /// The handle with a number.
     pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+        self.open.read().get(&number).cloned()
     }
 
     /// Drops a handle. Gives the file whose reader has closed it, if it was read ahead.
     pub fn remove(&self, number: u64) -> Option<Ino> {
-        let removed = self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let removed = self.open.write().remove(&number);
         match removed.as_deref()? {
             Handle::File(file) if file.led.load(Ordering::Relaxed) => {
                 let mut ahead = self.ahead();
@@ -168,6 +169,6 @@ impl Handles {
     }
 
     fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ahead.lock()
     }
 }

@@ -3,8 +3,8 @@
 //! They are read with what follows them, ahead of the reader, and kept here until it asks: by then nobody may know the bricks
 //! around them any more.
 
+use crate::sync::Mutex;
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
 
 use lru::LruCache;
 
@@ -14,11 +14,11 @@ use super::Ino;
 const PAGES: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// A file and an offset in it.
-type Place = (Ino, u64);
+type LayerRef = (Ino, u64);
 
 /// Pages by where they are.
 pub struct LeftPages {
-    pages: Mutex<LruCache<Place, Box<[u8]>>>,
+    pages: Mutex<LruCache<LayerRef, Box<[u8]>>>,
 }
 
 impl Default for LeftPages {
@@ -30,12 +30,12 @@ impl Default for LeftPages {
 impl LeftPages {
     /// Keeps a page of a file until it is taken.
     pub fn put(&self, file: Ino, offset: u64, page: &[u8]) {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).put((file, offset), page.into());
+        self.pages.lock().put((file, offset), page.into());
     }
 
     /// The page, once.
     pub fn take(&self, file: Ino, offset: u64) -> Option<Box<[u8]>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).pop(&(file, offset))
+        self.pages.lock().pop(&(file, offset))
     }
 }
 
@@ -54,6 +54,6 @@ mod tests {
         assert_eq!(left.take(Ino(7), 999 * 4096), None);
         assert_eq!(left.take(Ino(8), 998 * 4096), None);
         assert_eq!(left.take(Ino(7), 0), None);
-        assert_eq!(left.pages.lock().unwrap().len(), PAGES.get() - 1);
+        assert_eq!(left.pages.lock().len(), PAGES.get() - 1);
     }
 }

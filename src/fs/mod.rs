@@ -22,10 +22,11 @@ mod tree;
 pub mod unmount;
 mod xattr;
 
+use crate::sync::Mutex;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
@@ -36,12 +37,12 @@ pub use ino::Ino;
 pub use process::ProcessError;
 pub use read::{Read, ReadAhead};
 
-use crate::array::{Means, Reader};
+use crate::array::{Reader, ReaderConfig};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::Recent;
-use crate::pool::{Lane, Pool};
+use crate::pool::{Bulkhead, Pool};
 use crate::source::{IndexCache, Wait};
 use handles::{Handle, Handles, OpenFile};
 use left_pages::LeftPages;
@@ -50,7 +51,7 @@ use tree::Tree;
 
 /// Memory for tables of where bricks lie, all datasets together: room for one of 32 MiB in order.
 const INDEX_BYTES: usize = 41 << 20;
-/// Buffers that wait to be used again.
+/// BufferPool that wait to be used again.
 const IDLE_BUFFERS: usize = 4 << 20;
 /// Datasets whose file numbers are remembered.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
@@ -128,7 +129,7 @@ impl Volfs {
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let means = Means { cache, idle: IDLE_BUFFERS, threads: options.threads };
+        let means = ReaderConfig { cache, idle: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
         let reader = means.reader(Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {
@@ -268,19 +269,19 @@ impl Volfs {
         Ok(self.spot(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
     }
 
-    /// The lane of the pool for looking up a name.
+    /// The bulkhead of the pool for looking up a name.
     #[must_use]
-    pub fn lane_of_name(&self, parent: Ino, name: &OsStr) -> Lane {
+    pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
-            Some(folder) if folder.kind == Kind::Folder => listing::lane(folder.id, name),
-            _ => Self::lane(parent),
+            Some(folder) if folder.kind == Kind::Folder => listing::bulkhead(folder.id, name),
+            _ => Self::bulkhead(parent),
         }
     }
 
-    /// The lane of the pool for work on a file or folder.
+    /// The bulkhead of the pool for work on a file or folder.
     #[must_use]
-    pub fn lane(ino: Ino) -> Lane {
-        Lane::new(ino.node().into())
+    pub fn bulkhead(ino: Ino) -> Bulkhead {
+        Bulkhead::new(ino.node().into())
     }
 
     /// The text of status.json at this moment.
@@ -289,7 +290,7 @@ impl Volfs {
     }
 
     fn tree(&self, node: NodeId, open: &crate::catalog::OpenDataset) -> Arc<Tree> {
-        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trees = self.trees.lock();
         Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::of(open))))
     }
 

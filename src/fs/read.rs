@@ -10,7 +10,7 @@ use super::handles::{Handle, OpenFile};
 use super::runs::{Asked, is_left, left_before};
 use super::{FsError, Ino, Opened, Volfs};
 use crate::array::{ReadError, Request};
-use crate::pool::Lane;
+use crate::pool::Bulkhead;
 use crate::view::Content;
 
 /// Whoever can have the kernel ask for pages of a file that nobody has asked for yet.
@@ -166,11 +166,11 @@ impl Volfs {
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
         let Content::Array(file) = &open.content else { return done(Err(FsError::Io)) };
-        let (lane, scans) = (Lane::new(open.ino.node().into()), Arc::clone(&open.scans));
+        let (bulkhead, scans) = (Bulkhead::new(open.ino.node().into()), Arc::clone(&open.scans));
         let part = file.part(offset, size);
         let samples = part.samples.clone();
         let (array, turn) = (Arc::clone(file.array()), file.turn());
-        let request = Request { array, turn, samples, lane, scans: Some(scans) };
+        let request = Request { array, turn, samples, bulkhead, scans: Some(scans) };
         let fs = Arc::clone(self);
         let file = file.clone();
         self.reader.read(request, move |stored| {
@@ -191,9 +191,10 @@ impl Volfs {
 
 #[cfg(test)]
 mod tests {
+    use crate::sync::Mutex;
     use std::ffi::OsStr;
     use std::path::PathBuf;
-    use std::sync::{Mutex, PoisonError, mpsc};
+    use std::sync::mpsc;
     use std::time::Duration;
 
     use super::*;
@@ -211,11 +212,11 @@ mod tests {
         }
 
         fn ask(&self, file: Ino, path: &Path, bytes: Range<u64>) {
-            self.0.lock().unwrap().push((file, path.to_owned(), bytes));
+            self.0.lock().push((file, path.to_owned(), bytes));
         }
 
         fn stop(&self, file: Ino) {
-            self.0.lock().unwrap().retain(|(asked, ..)| *asked != file);
+            self.0.lock().retain(|(asked, ..)| *asked != file);
         }
     }
 
@@ -253,7 +254,7 @@ mod tests {
 
     /// What the messenger was sent on since the last time, done as the kernel and it would: what was read ahead.
     fn run(fs: &Arc<Volfs>, errands: &Errands) -> Vec<(u64, Vec<u8>)> {
-        let errands = std::mem::take(&mut *errands.lock().unwrap_or_else(PoisonError::into_inner));
+        let errands = std::mem::take(&mut *errands.lock());
         let mut pieces = Vec::new();
         for (ino, path, bytes) in errands {
             assert_eq!(find(fs, path.to_str().unwrap()), ino, "the path leads to the file");
@@ -277,7 +278,7 @@ mod tests {
             let path = format!("north.zgy/data/{name}");
             let plain = open(&fs, &path);
             let whole: Vec<u8> = (0..16).flat_map(|n| read(&fs, plain, n << 20, 1 << 20, false)).collect();
-            assert!(whole.len() >= 9 << 20 && errands.lock().unwrap().is_empty(), "these reads are not cached");
+            assert!(whole.len() >= 9 << 20 && errands.lock().is_empty(), "these reads are not cached");
             let handle = open(&fs, &path);
             let (mut at, mut ahead, mut left) = (0u64, 0, 0);
             let mut pieces: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -314,7 +315,7 @@ mod tests {
             for n in 0..72 {
                 assert!(!read(&fs, file, n << 17, 128 << 10, direct_io).is_empty());
             }
-            assert!(errands.lock().unwrap().is_empty());
+            assert!(errands.lock().is_empty());
         }
     }
 
@@ -326,7 +327,7 @@ mod tests {
             for n in 0..72 {
                 read(&fs, file, n << 17, 128 << 10, true);
             }
-            let end = errands.lock().unwrap().last().map_or(0, |(.., bytes)| bytes.end);
+            let end = errands.lock().last().map_or(0, |(.., bytes)| bytes.end);
             assert_eq!(end < 3 << 20, few, "{end} with a cache of {cache_size}");
         }
     }
@@ -341,10 +342,10 @@ mod tests {
         for n in 0..3 {
             read(&fs, file, n << 17, 128 << 10, true);
         }
-        assert!(!errands.lock().unwrap().is_empty());
+        assert!(!errands.lock().is_empty());
         fs.release(fs.open_ahead(ino).unwrap().handle);
         fs.release(file);
         assert_eq!(fs.open_ahead(ino).unwrap_err(), FsError::NotFound);
-        assert!(errands.lock().unwrap().is_empty(), "what nobody waits for is not asked for");
+        assert!(errands.lock().is_empty(), "what nobody waits for is not asked for");
     }
 }

@@ -1,8 +1,8 @@
 //! What the log says of bricks that cannot be read: each once, and not more than a reader of the log can bear.
 
+use crate::sync::Mutex;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -66,7 +66,7 @@ impl Reports {
     }
 
     fn judge(&self, what: (ArrayId, u64), now: Instant) -> Verdict {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.known.get(&what).is_some() {
             return Verdict::Silence;
         }

@@ -4,9 +4,9 @@
 //! asks for nothing itself, so that nobody would know how far it has come: the first page of each [`STRETCH`] is left out, and
 //! tells when the reader asks for it.
 
+use crate::sync::Mutex;
 use std::iter;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// What is asked for at a time; so far the kernel itself reads ahead, and out of order.
 const STEP: u64 = 128 << 10;
@@ -60,7 +60,7 @@ struct Run {
 impl Runs {
     /// Takes note of a read; gives what should be asked for ahead, if somebody is `free` to do so.
     pub fn note(&self, asked: Asked, free: impl FnOnce() -> bool) -> Option<Range<u64>> {
-        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = self.runs.lock();
         let Some(at) = runs.iter().position(|run| run.is_near(asked.offset)) else {
             if runs.len() >= RUNS {
                 runs.remove(0);

@@ -10,7 +10,7 @@ use crate::catalog::listing::{self, Listed};
 use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, ROOT};
 use crate::format::FormatError;
 use crate::source::Wait;
-use crate::view::{Content, Place, Shown, json, pretty, registry};
+use crate::view::{Content, LayerRef, ShownArray, json, pretty, registry};
 
 /// The folder about the mount itself, and its files.
 const ABOUT: &str = ".volfs";
@@ -54,9 +54,9 @@ impl Spot {
     }
 
     /// The array that a file shows, and its format.
-    pub fn array(&self) -> Option<(Shown, &'static str)> {
+    pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, _, Item::View { layer, view, node }) = self else { return None };
-        let shown = registry()[*view].shows(Place { open, layer: *layer }, *node)?;
+        let shown = registry()[*view].shows(LayerRef { open, layer: *layer }, *node)?;
         Some((shown, open.format))
     }
 
@@ -175,7 +175,7 @@ impl Volfs {
                 Ok(pretty::text(&json::dataset(open).map_err(|error| logged(open, error))?).into())
             }
             Spot::Inside(_, open, _, Item::View { layer, view, node }) => {
-                let (view, place) = (registry()[*view], Place { open, layer: *layer });
+                let (view, place) = (registry()[*view], LayerRef { open, layer: *layer });
                 match wait {
                     _ if view.is_folder(place, *node) => Err(FsError::IsAFolder),
                     Wait::No if view.may_wait() => Err(FsError::WouldBlock),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::catalog::OpenDataset;
 use crate::view::names::{LONGEST, file_name, unique};
-use crate::view::{Entry, Place, View, registry};
+use crate::view::{Entry, LayerRef, View, registry};
 
 /// The description of the dataset.
 pub const DATASET_JSON: &str = "dataset.json";
@@ -64,7 +64,7 @@ impl Tree {
             next += 1;
             let mut views = vec![next];
             for view in registry() {
-                next = next.saturating_add(view.nodes(Place { open, layer }));
+                next = next.saturating_add(view.nodes(LayerRef { open, layer }));
                 views.push(next);
             }
             Span { name: unique(file_name(&about.name, LONGEST), LONGEST, &mut taken), first, views }
@@ -110,7 +110,7 @@ impl Tree {
         match item {
             Item::Dataset | Item::Layer(_) => true,
             Item::Description | Item::Error => false,
-            Item::View { layer, view, node } => registry()[view].is_folder(Place { open, layer }, node),
+            Item::View { layer, view, node } => registry()[view].is_folder(LayerRef { open, layer }, node),
         }
     }
 
@@ -118,7 +118,7 @@ impl Tree {
     #[must_use]
     pub fn parent(open: &OpenDataset, item: Item) -> Item {
         match item {
-            Item::View { layer, view, node } => match registry()[view].parent(Place { open, layer }, node) {
+            Item::View { layer, view, node } => match registry()[view].parent(LayerRef { open, layer }, node) {
                 Some(node) => Item::View { layer, view, node },
                 None => Item::Layer(layer),
             },
@@ -133,11 +133,11 @@ impl Tree {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
             Item::Dataset => self.layers.iter().position(|span| span.name == name).map(Item::Layer),
             Item::Layer(layer) => registry().iter().enumerate().find_map(|(view, about)| {
-                let entry = about.find(Place { open, layer }, None, name)?;
+                let entry = about.find(LayerRef { open, layer }, None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }),
             Item::View { layer, view, node } => {
-                let entry = registry()[view].find(Place { open, layer }, Some(node), name)?;
+                let entry = registry()[view].find(LayerRef { open, layer }, Some(node), name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }
             Item::Description | Item::Error => None,
@@ -147,7 +147,7 @@ impl Tree {
     /// Everything in the folder `folder`, in order: item, name, whether it is a folder.
     pub fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
         let from_view = |layer, view: usize, about: &dyn View, node, add: &mut dyn FnMut(Item, String, bool)| {
-            about.list(Place { open, layer }, node, &mut |Entry { node, name, folder }| {
+            about.list(LayerRef { open, layer }, node, &mut |Entry { node, name, folder }| {
                 add(Item::View { layer, view, node }, name, folder);
             });
         };

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::view::Shown;
+use crate::view::ShownArray;
 
 /// Their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub fn names() -> Vec<u8> {
 }
 
 /// The value of an attribute for an array of a format.
-pub fn value(shown: &Shown, format: &str, name: Name) -> Vec<u8> {
+pub fn value(shown: &ShownArray, format: &str, name: Name) -> Vec<u8> {
     match name {
         Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
         Name::Dtype => shown.dtype.name().to_owned(),

@@ -12,7 +12,7 @@ const AT_ONCE: i32 = 1 << 20;
 /// of another is used again by neither.
 ///
 /// To be called before there are threads. Without effect where the C library is not glibc.
-pub fn be_modest() {
+pub fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt only sets parameters of the allocator, here to values within their ranges, and there is no other thread
     // that could be allocating.

@@ -4,9 +4,10 @@
 //! such blocks for itself makes the daemon larger than its bound: it has a heap for every few threads, and bricks come and go on
 //! all of them. So large buffers are anonymous maps of their own, and a few of all but the smallest wait for the next use.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use memmap2::{Advice, MmapMut};
 
@@ -22,7 +23,7 @@ const REPLIES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
 /// A place where buffers wait to be used again.
 #[derive(Default)]
-pub struct Buffers {
+pub struct BufferPool {
     idle: Mutex<Idle>,
     bound: usize,
     slabs: [OnceLock<Option<Arc<Slab>>>; REPLIES.len()],
@@ -80,7 +81,7 @@ impl Idle {
     }
 }
 
-impl Buffers {
+impl BufferPool {
     /// Keeps at most `bound` bytes of buffers that nobody uses.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
@@ -96,17 +97,17 @@ impl Buffers {
         Buffer { memory, len, home: Arc::clone(self) }
     }
 
-    /// Like [`Buffers::take`], for bytes that are needed for a moment: those that wait are larger than need be at times, so that they fit
+    /// Like [`BufferPool::take`], for bytes that are needed for a moment: those that wait are larger than need be at times, so that they fit
     /// for lengths that differ.
     #[must_use]
-    pub fn take_briefly(self: &Arc<Self>, len: usize) -> Buffer {
+    pub fn take_scratch(self: &Arc<Self>, len: usize) -> Buffer {
         let step = (len / 2).next_power_of_two() / 4;
         let mut buffer = self.take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len));
         buffer.truncate(len);
         buffer
     }
 
-    /// Like [`Buffers::take`], for bytes that go to the kernel at once: a few of those at a time are in huge pages.
+    /// Like [`BufferPool::take`], for bytes that go to the kernel at once: a few of those at a time are in huge pages.
     #[must_use]
     pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
         let slot = || {
@@ -127,7 +128,7 @@ impl Buffers {
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 }
 
@@ -170,7 +171,7 @@ impl Default for Memory {
 pub struct Buffer {
     memory: Memory,
     len: usize,
-    home: Arc<Buffers>,
+    home: Arc<BufferPool>,
 }
 
 impl Buffer {
@@ -222,8 +223,8 @@ mod tests {
 
     #[test]
     fn large_buffers_are_used_again_within_the_bound() {
-        let buffers = Buffers::new(1 << 20);
-        let idle = |b: &Arc<Buffers>| b.idle().bytes;
+        let buffers = BufferPool::new(1 << 20);
+        let idle = |b: &Arc<BufferPool>| b.idle().bytes;
         let (one, two) = (buffers.take(600 << 10), buffers.take(600 << 10));
         let at = one.as_ptr();
         drop(two);
@@ -237,14 +238,14 @@ mod tests {
 
     #[test]
     fn what_is_needed_for_a_moment_fits_for_other_lengths() {
-        let buffers = Buffers::new(4 << 20);
-        let first = buffers.take_briefly(930_000);
+        let buffers = BufferPool::new(4 << 20);
+        let first = buffers.take_scratch(930_000);
         let at = first.as_ptr();
         drop(first);
-        let again = buffers.take_briefly(970_000);
+        let again = buffers.take_scratch(970_000);
         assert_eq!((again.as_ptr(), again.len()), (at, 970_000));
         for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
-            let buffer = buffers.take_briefly(len);
+            let buffer = buffers.take_scratch(len);
             assert_eq!(buffer.len(), len);
             assert!(buffer.weight() <= len + len / 3 + 4096);
         }
@@ -252,7 +253,7 @@ mod tests {
 
     #[test]
     fn replies_share_huge_pages_and_never_wait() {
-        let buffers = Buffers::new(1 << 20);
+        let buffers = BufferPool::new(1 << 20);
         let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20)).collect();
         for (n, reply) in replies.iter_mut().enumerate() {
             reply.fill(n as u8);
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn small_buffers_begin_as_zeros() {
-        let buffers = Buffers::new(0);
+        let buffers = BufferPool::new(0);
         assert!(buffers.take(5000).iter().all(|b| *b == 0));
         assert!(buffers.take(0).is_empty());
     }

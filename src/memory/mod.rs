@@ -2,9 +2,9 @@
 
 mod allocator;
 mod buffer;
+mod lru_by_weight;
 mod slab;
-mod weighted;
 
-pub use allocator::{be_modest, give_back};
-pub use buffer::{Buffer, Buffers};
-pub use weighted::{Weighted, cost};
+pub use allocator::{give_back, limit_arenas};
+pub use buffer::{Buffer, BufferPool};
+pub use lru_by_weight::{LruByWeight, cost};

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::open_files::{Key, OpenFiles};
-use super::{FileStamp, Links, OpenFile, Source, SourceError, Wait};
+use super::{FileStamp, OpenFile, Source, SourceError, SymlinkPolicy, Wait};
 use crate::counters::Counters;
 
 /// Files and holes in use last at which [`Folder::is_changed`] looks again.
@@ -65,7 +65,7 @@ pub enum NoFolder {
     /// There is something else.
     #[error("it is not a folder")]
     NotAFolder,
-    /// Links lead in a circle.
+    /// SymlinkPolicy lead in a circle.
     #[error("its links lead in a circle")]
     Loop,
     /// It is not below the source, and links that lead out are not followed.
@@ -78,7 +78,7 @@ pub enum NoFolder {
 
 /// What all folders of a source share.
 pub struct Folders {
-    links: Arc<Links>,
+    links: Arc<SymlinkPolicy>,
     files: OpenFiles,
     counters: Arc<Counters>,
 }
@@ -86,7 +86,7 @@ pub struct Folders {
 impl Folders {
     /// Folders that are reached by links as `links` allows.
     #[must_use]
-    pub fn new(links: Arc<Links>, counters: Arc<Counters>) -> Arc<Self> {
+    pub fn new(links: Arc<SymlinkPolicy>, counters: Arc<Counters>) -> Arc<Self> {
         Arc::new(Self { links, files: OpenFiles::new(), counters })
     }
 

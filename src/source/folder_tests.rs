@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 
 fn folder_of(root: &Path) -> Arc<LocalFolder> {
-    let links = Arc::new(Links::below(root, false));
+    let links = Arc::new(SymlinkPolicy::below(root, false));
     Folders::new(links, Arc::default()).open(root).unwrap()
 }
 

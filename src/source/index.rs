@@ -1,12 +1,13 @@
 //! Tables that say where bricks lie: read in pages, when needed, and kept within a bound for all datasets together.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::any::Any;
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Source, SourceError, Wait};
-use crate::memory::Weighted;
+use crate::memory::LruByWeight;
 
 /// Bytes read at once of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
@@ -27,8 +28,8 @@ thread_local! {
 
 /// The parts of all tables that were read, bounded in bytes.
 pub struct IndexCache {
-    parts: Mutex<Weighted<PartKey, Part>>,
-    sorted: Mutex<Weighted<u64, Arc<Vec<u64>>>>,
+    parts: Mutex<LruByWeight<PartKey, Part>>,
+    sorted: Mutex<LruByWeight<u64, Arc<Vec<u64>>>>,
 }
 
 impl IndexCache {
@@ -37,7 +38,10 @@ impl IndexCache {
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
         let parts = bound / 5;
-        Arc::new(Self { parts: Mutex::new(Weighted::new(parts)), sorted: Mutex::new(Weighted::new(bound - parts)) })
+        Arc::new(Self {
+            parts: Mutex::new(LruByWeight::new(parts)),
+            sorted: Mutex::new(LruByWeight::new(bound - parts)),
+        })
     }
 
     /// A number that no table had before.
@@ -74,8 +78,8 @@ impl IndexCache {
         drop(dropped);
     }
 
-    fn parts(&self) -> MutexGuard<'_, Weighted<PartKey, Part>> {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn parts(&self) -> MutexGuard<'_, LruByWeight<PartKey, Part>> {
+        self.parts.lock()
     }
 }
 
@@ -181,7 +185,7 @@ impl Index {
         wait: Wait,
         make: impl FnOnce() -> Result<Vec<u64>, SourceError>,
     ) -> Result<Arc<Vec<u64>>, SourceError> {
-        let sorted = || self.cache.sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        let sorted = || self.cache.sorted.lock();
         if let Some(numbers) = sorted().get(&self.id) {
             return Ok(numbers);
         }

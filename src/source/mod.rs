@@ -6,10 +6,10 @@
 mod file;
 mod folder;
 mod index;
-mod links;
 mod open_file;
 mod open_files;
 mod pread;
+mod symlink_policy;
 mod window;
 mod windows;
 
@@ -21,9 +21,9 @@ use thiserror::Error;
 pub use file::{FileStamp, LocalFile, time};
 pub use folder::{EntryKind, Folder, Folders, LocalFolder, NoFolder};
 pub use index::{Index, IndexCache, PartKey};
-pub use links::Links;
 pub use open_file::OpenFile;
-pub use windows::{Mapped, Moment};
+pub use symlink_policy::SymlinkPolicy;
+pub use windows::{CoarseInstant, MappedWindow};
 
 /// The name of the one object of a dataset that is a single file.
 pub const WHOLE: &str = "";

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::pread::fill;
 use super::windows::Windows;
-use super::{FileStamp, Mapped, SourceError, Wait};
+use super::{FileStamp, MappedWindow, SourceError, Wait};
 use crate::counters::Counters;
 
 /// Longer attributes are nothing that a format asks for.
@@ -97,7 +97,7 @@ impl OpenFile {
 
     /// A window by its number; `None` if its part of the file is not asked for often, or can only be read.
     #[must_use]
-    pub fn window(&self, number: u64) -> Option<Arc<Mapped>> {
+    pub fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
         self.windows.window(&self.file, number)
     }
 
@@ -105,7 +105,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// [`SourceError::Changed`] or [`SourceError::Io`] if they were not.
-    pub fn settle(&self, window: &Mapped, copied: usize) -> Result<(), SourceError> {
+    pub fn settle(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
         self.counters.source_bytes.add(copied as u64);
         if !window.is_broken() {
             return Ok(());

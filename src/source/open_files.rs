@@ -1,8 +1,9 @@
 //! What all folders of the source share: a bounded number of open files, and what is known of files that were looked at.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -88,7 +89,7 @@ impl OpenFiles {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 /// The digest of a file that is not there.

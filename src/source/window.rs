@@ -18,10 +18,10 @@ use nix::libc::{self, c_int, c_void, siginfo_t};
 const WINDOWS: usize = 128;
 
 /// Where windows are, for the handler of the signal: it may neither wait nor allocate.
-static PLACES: [Place; WINDOWS] = [const { Place::new() }; WINDOWS];
+static PLACES: [LayerRef; WINDOWS] = [const { LayerRef::new() }; WINDOWS];
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-struct Place {
+struct LayerRef {
     taken: AtomicBool,
     /// The addresses of a window; none while both are the same.
     start: AtomicUsize,
@@ -29,7 +29,7 @@ struct Place {
     broken: AtomicBool,
 }
 
-impl Place {
+impl LayerRef {
     const fn new() -> Self {
         let (start, end) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { taken: AtomicBool::new(false), start, end, broken: AtomicBool::new(false) }
@@ -80,7 +80,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     unsafe {
         let at = if (*info).si_code > 0 { (*info).si_addr() as usize } else { 0 };
         let hit =
-            |place: &&Place| (place.start.load(Ordering::Acquire)..place.end.load(Ordering::Acquire)).contains(&at);
+            |place: &&LayerRef| (place.start.load(Ordering::Acquire)..place.end.load(Ordering::Acquire)).contains(&at);
         if let Some(place) = PLACES.iter().find(hit) {
             place.broken.store(true, Ordering::SeqCst);
             let errno = libc::__errno_location();
@@ -123,14 +123,14 @@ fn pass_on(guard: &Guard, signal: c_int, info: *mut siginfo_t, context: *mut c_v
 /// Part of a file, as the kernel holds it.
 pub(super) struct Window {
     map: Mmap,
-    place: &'static Place,
+    place: &'static LayerRef,
 }
 
 impl Window {
     /// `length` bytes of a file from `offset` on, if there is room for one more window. The file need not be as long.
     pub fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
         guard().former?;
-        let free = |p: &&Place| p.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        let free = |p: &&LayerRef| p.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let place = PLACES.iter().find(free)?;
         // SAFETY: what is in the map may change and go away at any time. Bytes are only ever copied out of it, nothing is decided
         // by them, and the guard is there for those that go away.

@@ -3,11 +3,12 @@
 //! Only of files that are read again and again, and only what the kernel holds in memory already, is read through a window: it is
 //! copied from where it lies, without a call for each piece and without a second copy. Everything else is read with `pread`.
 
+use crate::sync::{Mutex, MutexGuard};
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
 use lru::LruCache;
@@ -40,7 +41,7 @@ static WINDOWS: LazyLock<Mutex<LruCache<(u64, u64), Seen>>> = LazyLock::new(|| M
 #[derive(Default)]
 struct Seen {
     asked: u32,
-    mapped: Option<Arc<Mapped>>,
+    mapped: Option<Arc<MappedWindow>>,
 }
 
 /// The windows of one file.
@@ -76,7 +77,7 @@ impl Windows {
     }
 
     /// A window, if it is open or worth opening.
-    pub fn window(&self, file: &File, number: u64) -> Option<Arc<Mapped>> {
+    pub fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
         if !self.local || self.honest.get() == Some(&false) {
             return None;
         }
@@ -106,7 +107,7 @@ impl Windows {
         }
         let offset = number * WINDOW;
         let length = self.size.saturating_sub(offset).min(WINDOW) as usize;
-        seen.mapped = Some(Arc::new(Mapped::new(Window::open(file, offset, length)?)));
+        seen.mapped = Some(Arc::new(MappedWindow::new(Window::open(file, offset, length)?)));
         seen.mapped.clone()
     }
 }
@@ -122,17 +123,17 @@ impl Drop for Windows {
 }
 
 fn lock() -> MutexGuard<'static, LruCache<(u64, u64), Seen>> {
-    WINDOWS.lock().unwrap_or_else(PoisonError::into_inner)
+    WINDOWS.lock()
 }
 
 /// A part of a file in memory.
-pub struct Mapped {
+pub struct MappedWindow {
     window: Window,
     /// For each block the time at which all of it was in memory, in milliseconds; 0 for never.
     seen: Box<[AtomicU32]>,
 }
 
-impl Mapped {
+impl MappedWindow {
     fn new(window: Window) -> Self {
         let blocks = window.bytes().len().div_ceil(BLOCK);
         Self { window, seen: (0..blocks).map(|_| AtomicU32::new(0)).collect() }
@@ -153,7 +154,7 @@ impl Mapped {
 
     /// Whether the kernel has these bytes in memory at the time `now`.
     #[must_use]
-    pub fn is_at_hand(&self, range: Range<usize>, now: Moment) -> bool {
+    pub fn is_at_hand(&self, range: Range<usize>, now: CoarseInstant) -> bool {
         let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
         blocks.into_iter().all(|block| {
             let Some(seen) = self.seen.get(block) else { return false };
@@ -162,7 +163,7 @@ impl Mapped {
         })
     }
 
-    fn look(&self, block: usize, range: &Range<usize>, seen: &AtomicU32, now: Moment) -> bool {
+    fn look(&self, block: usize, range: &Range<usize>, seen: &AtomicU32, now: CoarseInstant) -> bool {
         const MOST: usize = BLOCK / 4096;
         let (page, begin) = (page_size(), block * BLOCK);
         let length = BLOCK.min(self.bytes().len() - begin);
@@ -182,9 +183,9 @@ impl Mapped {
 
 /// A time, as windows measure it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment(u32);
+pub struct CoarseInstant(u32);
 
-impl Moment {
+impl CoarseInstant {
     /// This moment.
     #[must_use]
     pub fn now() -> Self {
@@ -210,7 +211,7 @@ mod tests {
         let opened: Vec<_> = (0..OFTEN + 1).map(|_| windows.window(&file, 0)).collect();
         assert!(opened[..OFTEN as usize - 1].iter().all(Option::is_none));
         let mapped = opened[OFTEN as usize].clone().unwrap();
-        assert!(mapped.is_at_hand(0..3 * BLOCK + 10, Moment::now()), "just written");
+        assert!(mapped.is_at_hand(0..3 * BLOCK + 10, CoarseInstant::now()), "just written");
         assert!(mapped.bytes().iter().all(|b| *b == 7));
         file.set_len(10).unwrap();
         assert_eq!(mapped.bytes()[BLOCK], 0);

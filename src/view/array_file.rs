@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::Array;
-use crate::memory::{Buffer, Buffers};
-use crate::volume::{Arithmetic, Dtype, Scaling, Turn};
+use crate::memory::{Buffer, BufferPool};
+use crate::volume::{Arithmetic, AxisPermutation, Dtype, Scaling};
 
 /// A header, and then the samples of an array in C order (of its axes as they are, or turned), little-endian.
 #[derive(Clone)]
@@ -13,14 +13,14 @@ pub struct ArrayFile {
     header: Arc<[u8]>,
     array: Arc<dyn Array>,
     /// The order of axes, if it is not the array's own.
-    turn: Option<Turn>,
+    turn: Option<AxisPermutation>,
     /// The samples are shown as float32 values.
     float: Option<Scaling>,
 }
 
 /// The part of an [`ArrayFile`] that a read asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct FileSlice {
     /// Bytes of the header.
     pub header: Range<usize>,
     /// Samples of the array, by number in C order: those that any byte is asked of.
@@ -38,7 +38,7 @@ impl ArrayFile {
 
     /// The stored samples in another order of axes behind `header`.
     #[must_use]
-    pub fn turned(header: Vec<u8>, array: Arc<dyn Array>, turn: Turn) -> Self {
+    pub fn turned(header: Vec<u8>, array: Arc<dyn Array>, turn: AxisPermutation) -> Self {
         Self { header: header.into(), array, turn: Some(turn), float: None }
     }
 
@@ -56,7 +56,7 @@ impl ArrayFile {
 
     /// The order in which the file has the array's axes, if it is not their own.
     #[must_use]
-    pub fn turn(&self) -> Option<Turn> {
+    pub fn turn(&self) -> Option<AxisPermutation> {
         self.turn
     }
 
@@ -94,7 +94,7 @@ impl ArrayFile {
 
     /// What the bytes from `offset` on are; fewer than `length` at the end of the file.
     #[must_use]
-    pub fn part(&self, offset: u64, length: u32) -> Part {
+    pub fn part(&self, offset: u64, length: u32) -> FileSlice {
         let shown = self.shown() as u64;
         let start = offset.min(self.len());
         let end = start.saturating_add(length.into()).min(self.len());
@@ -102,7 +102,7 @@ impl ArrayFile {
         let body = start.max(header) - header..end.max(header) - header;
         let samples = body.start / shown..body.end.div_ceil(shown);
         let first = samples.start * shown;
-        Part {
+        FileSlice {
             header: start.min(header) as usize..end.min(header) as usize,
             bytes: if body.is_empty() { 0..0 } else { (body.start - first) as usize..(body.end - first) as usize },
             samples: if body.is_empty() { 0..0 } else { samples },
@@ -111,7 +111,7 @@ impl ArrayFile {
 
     /// The bytes of a part, from its stored samples. Where these are the bytes already nothing is copied.
     #[must_use]
-    pub fn assemble(&self, part: &Part, stored: Buffer, buffers: &Arc<Buffers>) -> Buffer {
+    pub fn assemble(&self, part: &FileSlice, stored: Buffer, buffers: &Arc<BufferPool>) -> Buffer {
         let mut shown = match &self.float {
             Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers),
             None => stored,
@@ -129,7 +129,7 @@ impl ArrayFile {
 }
 
 /// Values of stored samples.
-fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffers>) -> Buffer {
+fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Buffer {
     let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>());
     match dtype {
         Dtype::Int8 => convert(stored, &mut out, scaling, |b: [u8; 1]| i8::from_le_bytes(b).into()),
@@ -224,7 +224,7 @@ pub(super) mod tests {
 
     #[test]
     fn values_are_scaled_in_float64() {
-        let buffers = Buffers::new(0);
+        let buffers = BufferPool::new(0);
         let scaling = Scaling::double(0.1, -0.3);
         let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers);
         let expected: Vec<u8> =
@@ -239,7 +239,7 @@ pub(super) mod tests {
             no_value: Some(255.0),
             ..Scaling::double(0.1f32.into(), -0.3f32 as f64)
         };
-        let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &Buffers::new(0));
+        let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &BufferPool::new(0));
         let got: Vec<f32> = got.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
         assert_eq!(got[..2], [3.0f32 * 0.1 - 0.3, 7.0f32 * 0.1 - 0.3]);
         assert!(got[2].is_nan());
@@ -254,7 +254,7 @@ pub(super) mod tests {
             let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
             let stored: Vec<u8> = (0..420).map(|n| (n % 251) as u8).collect();
             let scaling = Scaling::double(1.0, 0.0);
-            let buffers = Buffers::new(0);
+            let buffers = BufferPool::new(0);
             let take = |bytes: &[u8]| {
                 let mut buffer = buffers.take(bytes.len());
                 buffer.copy_from_slice(bytes);

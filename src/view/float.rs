@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LevelFile, Place, Shown, npy};
+use super::{ArrayFile, Content, LayerRef, LevelFile, ShownArray, npy};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
@@ -18,11 +18,11 @@ impl LevelFile for Float32Npy {
         info.dtype.is_integer() && info.scaling.is_some()
     }
 
-    fn shows(&self, info: &ArrayInfo) -> Option<Shown> {
-        Some(Shown { shape: info.shape(), dtype: Dtype::Float32 })
+    fn shows(&self, info: &ArrayInfo) -> Option<ShownArray> {
+        Some(ShownArray { shape: info.shape(), dtype: Dtype::Float32 })
     }
 
-    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let array = Arc::clone(&place.layer().levels[lod]);
         let header = npy::header(Dtype::Float32, &array.info().shape());
         Ok(Content::Array(match array.info().scaling {

@@ -5,10 +5,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Content, LevelFile, Place, pretty};
+use super::{Content, LayerRef, LevelFile, pretty};
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
-use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, Own, Statistics};
+use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
 
 /// The view of one level.
 pub struct Json;
@@ -23,7 +23,7 @@ impl LevelFile for Json {
         true
     }
 
-    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         Ok(pretty::text(&level(place, lod)?).into())
     }
 }
@@ -32,7 +32,7 @@ impl LevelFile for Json {
 ///
 /// # Errors
 /// Those of the format, if the bricks cannot be counted.
-pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
+pub fn level(place: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let array = &place.layer().levels[lod];
     let info = array.info();
     let census = array.census()?;
@@ -41,8 +41,8 @@ pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
         let c = c.counts;
         json!({"total": c.total, "stored": c.stored, "constant": c.constant, "missing": c.missing})
     });
-    let mut own = info.own.clone();
-    own.extend(census.iter().flat_map(|c| c.own.clone()));
+    let mut native = info.native.clone();
+    native.extend(census.iter().flat_map(|c| c.native.clone()));
     let mut value = json!({
         "format": place.open.format,
         "dataset": place.open.name,
@@ -65,7 +65,7 @@ pub fn level(place: Place<'_>, lod: usize) -> Result<Value, FormatError> {
         "offset": info.scaling.map(|s| s.offset),
         "warnings": info.warnings,
     });
-    value[place.open.format] = own.into();
+    value[place.open.format] = native.into();
     with_text(&mut value);
     Ok(value)
 }
@@ -81,7 +81,7 @@ pub fn layers(open: &OpenDataset) -> Vec<Value> {
             "shape": list(&finest.shape()),
             "lods": layer.levels.len(),
         });
-        Some(with(entry, &layer.own))
+        Some(with(entry, &layer.native))
     });
     let hidden = open.dataset.hidden().iter().map(|layer| {
         let entry = json!({
@@ -91,7 +91,7 @@ pub fn layers(open: &OpenDataset) -> Vec<Value> {
             "lods": 0,
             "reason": layer.reason,
         });
-        with(entry, &layer.own)
+        with(entry, &layer.native)
     });
     shown.chain(hidden).collect()
 }
@@ -114,13 +114,13 @@ pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
         "source": source(open),
         "warnings": info.warnings,
     });
-    value[open.format] = info.own.clone().into();
+    value[open.format] = info.native.clone().into();
     with_text(&mut value);
     Ok(value)
 }
 
 /// An object with further keys.
-fn with(mut object: Value, more: &Own) -> Value {
+fn with(mut object: Value, more: &NativeJson) -> Value {
     if let Some(object) = object.as_object_mut() {
         object.extend(more.clone());
     }

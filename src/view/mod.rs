@@ -11,12 +11,12 @@ mod metaimage;
 pub mod names;
 pub mod npy;
 mod nrrd;
+mod permuted;
 mod placement;
 pub mod pretty;
 mod raw;
-mod turned;
 
-pub use array_file::{ArrayFile, Part};
+pub use array_file::{ArrayFile, FileSlice};
 
 use std::sync::Arc;
 
@@ -27,19 +27,19 @@ use crate::volume::{ArrayInfo, Dims, Dtype};
 /// Every view, in the order of their nodes.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn View] {
-    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy, &turned::ByAxis]
+    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy, &permuted::ByAxis]
 }
 
 /// One layer of an open dataset.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct LayerRef<'a> {
     /// The dataset.
     pub open: &'a OpenDataset,
     /// Which of its layers.
     pub layer: usize,
 }
 
-impl<'a> Place<'a> {
+impl<'a> LayerRef<'a> {
     /// The layer.
     #[must_use]
     pub fn layer(&self) -> &'a Layer {
@@ -87,14 +87,14 @@ impl From<String> for Content {
 
 /// An array as a file shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownArray {
     /// Samples along each axis of the file's array, slowest first.
     pub shape: Dims,
     /// The type of its samples.
     pub dtype: Dtype,
 }
 
-impl Shown {
+impl ShownArray {
     /// The array as it is stored.
     #[must_use]
     pub fn stored(info: &ArrayInfo) -> Self {
@@ -116,13 +116,13 @@ pub struct Entry {
 /// One kind of virtual file.
 pub trait View: Send + Sync {
     /// How many nodes the view has for a layer; 0 if it does not apply. Nodes have the numbers below that.
-    fn nodes(&self, place: Place<'_>) -> u64;
+    fn nodes(&self, place: LayerRef<'_>) -> u64;
 
     /// Names the view's entries in the layer's folder, or in the view's own folder `folder`, in order.
-    fn list(&self, place: Place<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry));
+    fn list(&self, place: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry));
 
     /// The entry of a name. Views with many entries know better than to list them.
-    fn find(&self, place: Place<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
+    fn find(&self, place: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
         let mut found = None;
         self.list(place, folder, &mut |entry| {
             if entry.name == name {
@@ -133,17 +133,17 @@ pub trait View: Send + Sync {
     }
 
     /// The node's own folder among the view's nodes; `None` for the layer's folder.
-    fn parent(&self, _place: Place<'_>, _node: u64) -> Option<u64> {
+    fn parent(&self, _place: LayerRef<'_>, _node: u64) -> Option<u64> {
         None
     }
 
     /// Whether a node is a folder.
-    fn is_folder(&self, _place: Place<'_>, _node: u64) -> bool {
+    fn is_folder(&self, _place: LayerRef<'_>, _node: u64) -> bool {
         false
     }
 
     /// The array that a file shows, if it shows one: such files have extended attributes that say so.
-    fn shows(&self, _place: Place<'_>, _node: u64) -> Option<Shown> {
+    fn shows(&self, _place: LayerRef<'_>, _node: u64) -> Option<ShownArray> {
         None
     }
 
@@ -156,7 +156,7 @@ pub trait View: Send + Sync {
     ///
     /// # Errors
     /// Those of the format, where the source has to be read.
-    fn content(&self, place: Place<'_>, node: u64) -> Result<Content, FormatError>;
+    fn content(&self, place: LayerRef<'_>, node: u64) -> Result<Content, FormatError>;
 }
 
 /// A view that has one file for each LOD: `lodN` and a suffix.
@@ -175,7 +175,7 @@ pub trait LevelFile: Send + Sync {
     }
 
     /// See [`View::shows`].
-    fn shows(&self, _info: &ArrayInfo) -> Option<Shown> {
+    fn shows(&self, _info: &ArrayInfo) -> Option<ShownArray> {
         None
     }
 
@@ -183,15 +183,15 @@ pub trait LevelFile: Send + Sync {
     ///
     /// # Errors
     /// Those of the format, where the source has to be read.
-    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError>;
+    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError>;
 }
 
 impl<T: LevelFile> View for T {
-    fn nodes(&self, place: Place<'_>) -> u64 {
+    fn nodes(&self, place: LayerRef<'_>) -> u64 {
         if self.applies(place.info(0)) { place.layer().levels.len() as u64 } else { 0 }
     }
 
-    fn list(&self, place: Place<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
+    fn list(&self, place: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
         if folder.is_none() {
             for node in 0..View::nodes(self, place) {
                 add(Entry { node, name: format!("lod{node}{}", self.suffix()), folder: false });
@@ -199,7 +199,7 @@ impl<T: LevelFile> View for T {
         }
     }
 
-    fn find(&self, place: Place<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
+    fn find(&self, place: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
         let digits = name.strip_prefix("lod")?.strip_suffix(self.suffix())?;
         let node = digits.parse().ok()?;
         let exact = digits.len() == 1 || !digits.starts_with(['0', '+']);
@@ -207,7 +207,7 @@ impl<T: LevelFile> View for T {
         there.then(|| Entry { node, name: name.to_owned(), folder: false })
     }
 
-    fn shows(&self, place: Place<'_>, node: u64) -> Option<Shown> {
+    fn shows(&self, place: LayerRef<'_>, node: u64) -> Option<ShownArray> {
         let level = place.layer().levels.get(usize::try_from(node).ok()?)?;
         LevelFile::shows(self, level.info())
     }
@@ -216,7 +216,7 @@ impl<T: LevelFile> View for T {
         LevelFile::may_wait(self)
     }
 
-    fn content(&self, place: Place<'_>, node: u64) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
         LevelFile::content(self, place, node as usize)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LevelFile, Place, Shown};
+use super::{ArrayFile, Content, LayerRef, LevelFile, ShownArray};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
@@ -17,11 +17,11 @@ impl LevelFile for Npy {
         ".npy"
     }
 
-    fn shows(&self, info: &ArrayInfo) -> Option<Shown> {
-        Some(Shown::stored(info))
+    fn shows(&self, info: &ArrayInfo) -> Option<ShownArray> {
+        Some(ShownArray::stored(info))
     }
 
-    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let array = Arc::clone(&place.layer().levels[lod]);
         let header = header(array.info().dtype, &array.info().shape());
         Ok(Content::Array(ArrayFile::stored(header, array)))

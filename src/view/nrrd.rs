@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::placement::{Placement, number};
-use super::{Content, LevelFile, Place};
+use super::{Content, LayerRef, LevelFile};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
@@ -15,7 +15,7 @@ impl LevelFile for Nrrd {
         ".nhdr"
     }
 
-    fn content(&self, place: Place<'_>, lod: usize) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let placement = Placement::of(place.info(lod), place.open.dataset.info().geometry.as_ref());
         let facts = [("dataset", place.open.name.as_str()), ("layer", &place.layer().name)];
         Ok(text(place.info(lod), &placement, &facts).into())

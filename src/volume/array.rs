@@ -105,7 +105,7 @@ pub struct ArrayInfo {
     /// What a reader of the data should know.
     pub warnings: Vec<String>,
     /// The format's own keys of lodN.json that are known without counting bricks.
-    pub own: Own,
+    pub native: NativeJson,
 }
 
 impl ArrayInfo {
@@ -124,7 +124,7 @@ impl ArrayInfo {
             scaling: None,
             codec: None,
             warnings: Vec::new(),
-            own: Own::default(),
+            native: NativeJson::default(),
         }
     }
 
@@ -142,4 +142,4 @@ impl ArrayInfo {
 }
 
 /// A format's own keys of a JSON file.
-pub type Own = Map<String, Value>;
+pub type NativeJson = Map<String, Value>;

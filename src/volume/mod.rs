@@ -3,6 +3,7 @@
 //! Shapes, indexes and strides are slowest axis first everywhere; LOD 0 is the finest.
 
 mod array;
+mod axis_permutation;
 mod brick;
 mod dims;
 mod dtype;
@@ -10,9 +11,9 @@ mod grid;
 mod layout;
 mod region;
 mod survey;
-mod turn;
 
-pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, Own, Scaling};
+pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, NativeJson, Scaling};
+pub use axis_permutation::AxisPermutation;
 pub use brick::{Brick, Coded, Element, ObjectName, Plain, StoredLength};
 pub use dims::{Dims, MAX_AXES};
 pub use dtype::Dtype;
@@ -20,4 +21,3 @@ pub use grid::BrickGrid;
 pub use layout::Layout;
 pub use region::Region;
 pub use survey::{Corner, DatasetInfo, Geometry, Histogram, Statistics};
-pub use turn::Turn;

@@ -1,6 +1,6 @@
 //! What is known of a whole dataset.
 
-use super::Own;
+use super::NativeJson;
 
 /// What is known of a dataset as a whole: the content of dataset.json, but for names and places.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ pub struct DatasetInfo {
     /// What a reader of the dataset should know.
     pub warnings: Vec<String>,
     /// The format's own keys.
-    pub own: Own,
+    pub native: NativeJson,
 }
 
 /// Where a survey lies in the world.

@@ -14,7 +14,7 @@ use memory_folder::{MemoryFolder, files_below, tag_of};
 use serde_json::Value;
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{Folders, IndexCache, Links, LocalFile, WHOLE};
+use volfs::source::{Folders, IndexCache, LocalFile, SymlinkPolicy, WHOLE};
 
 /// The folder of the fixtures.
 pub fn data() -> PathBuf {
@@ -44,7 +44,7 @@ pub fn open_path(path: &Path) -> Box<dyn Dataset> {
 
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
-        let folders = Folders::new(Arc::new(Links::below(path, false)), Arc::default());
+        let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::default());
         Vds.open_folder(folders.open(path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
         Vds.open(Arc::new(LocalFile::open(path, Arc::default()).unwrap()), &OpenWith::new(IndexCache::new(1 << 20)))
@@ -59,7 +59,7 @@ pub fn open_tagged(name: &str) -> Box<dyn Dataset> {
 /// The stored layer of this name.
 pub fn find(dataset: &dyn Dataset, stored: &str) -> Arc<dyn Array> {
     let levels =
-        dataset.layers().iter().flat_map(|layer| layer.levels.iter().zip(layer.own["stored"].as_array().unwrap()));
+        dataset.layers().iter().flat_map(|layer| layer.levels.iter().zip(layer.native["stored"].as_array().unwrap()));
     let found = levels.into_iter().find(|(_, name)| *name == stored);
     Arc::clone(found.unwrap_or_else(|| panic!("no layer {stored}")).0)
 }

@@ -13,7 +13,7 @@ use super::wavelet::{self, Expected, Sample};
 use super::{value, workshop};
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Own, Plain, StoredLength};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, NativeJson, Plain, StoredLength};
 
 /// Chunks are counted where their records are not more bytes.
 const COUNTED: u64 = 8 << 20;
@@ -172,8 +172,8 @@ impl VdsArray {
                 Err(other) => return Err(other),
             }
         }
-        let own = Own::from_iter([("damaged".to_owned(), Value::from(damaged))]);
-        Ok(Some(Census { counts, codec: self.method.codec(), own }))
+        let native = NativeJson::from_iter([("damaged".to_owned(), Value::from(damaged))]);
+        Ok(Some(Census { counts, codec: self.method.codec(), native }))
     }
 }
 

@@ -6,7 +6,7 @@ use super::cuts::Cuts;
 use super::description::{self, Channel, Description, Format};
 use super::store::StoredLayer;
 use super::value;
-use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, Own, Scaling};
+use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, NativeJson, Scaling};
 
 /// What is known of a stored layer; without `stored` what would be known of it if it could be read.
 pub(super) fn info(
@@ -54,7 +54,7 @@ pub(super) fn info(
         scaling,
         codec: stored.map(|stored| stored.method.codec()),
         warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),
-        own: own(whole, channel, stored),
+        native: native(whole, channel, stored),
     }
 }
 
@@ -73,9 +73,9 @@ fn numbered(name: &str, step: f64, count: u64) -> Axis {
     Axis { name: name.into(), unit: None, first: 0.0, step, count, spatial: false }
 }
 
-fn own(whole: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> Own {
+fn native(whole: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> NativeJson {
     let layout = &whole.layout;
-    let own = [
+    let native = [
         ("channel", json!(channel.name)),
         ("unit", json!(channel.unit)),
         ("format", json!(channel.format.name())),
@@ -89,5 +89,5 @@ fn own(whole: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> 
         ("compressionMethod", json!(stored.map(|stored| stored.method.name()))),
         ("compressionTolerance", json!(stored.and_then(|stored| stored.tolerance))),
     ];
-    own.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
+    native.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
 }

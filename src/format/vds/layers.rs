@@ -14,7 +14,7 @@ use super::store::StoredLayer;
 use super::{arrays, failing::Failing, wavelet};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::Source;
-use crate::volume::Own;
+use crate::volume::NativeJson;
 
 /// What the containers give: a stored layer by its name, which has so many chunks by the arithmetic.
 pub(super) type Find<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
@@ -62,7 +62,13 @@ pub(super) fn layers<'a>(
         let place = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
         let Some((channel, parsed)) = place else {
             let reason = "its name says no channel of this dataset, or no dimensions".into();
-            layers.hidden.push(HiddenLayer { name: name.into(), dtype: None, shape: None, reason, own: Own::new() });
+            layers.hidden.push(HiddenLayer {
+                name: name.into(),
+                dtype: None,
+                shape: None,
+                reason,
+                native: NativeJson::new(),
+            });
             continue;
         };
         if found.entry((channel, parsed.group)).or_default().insert(parsed.lod, name).is_some() {
@@ -138,7 +144,7 @@ impl Partition<'_> {
                 }
             }
         }
-        let own = self.own(methods);
+        let native = self.native(methods);
         if levels.is_empty() || reasons.len() >= levels.len() {
             let finest = Cuts::new(whole, &self.channel, self.group, 0).ok();
             let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
@@ -147,12 +153,12 @@ impl Partition<'_> {
                 dtype: Some(self.channel.format.dtype()),
                 shape: finest.map(|cuts| cuts.grid().shape()),
                 reason,
-                own,
+                native,
             });
             return Ok(());
         }
         layers.warnings.extend(reasons.iter().map(|reason| format!("{}: {reason}", self.name)));
-        layers.shown.push(Layer { name: self.name.clone(), levels, own });
+        layers.shown.push(Layer { name: self.name.clone(), levels, native });
         Ok(())
     }
 
@@ -174,13 +180,13 @@ impl Partition<'_> {
         Ok(stored)
     }
 
-    fn own(&self, methods: Vec<Value>) -> Own {
-        let own = [
+    fn native(&self, methods: Vec<Value>) -> NativeJson {
+        let native = [
             ("channel", json!(self.channel.name)),
             ("dimensions", json!(self.group.to_string())),
             ("stored", self.stored.values().copied().collect()),
             ("compression", methods.into()),
         ];
-        own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
 }

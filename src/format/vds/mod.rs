@@ -120,7 +120,7 @@ impl Volume {
             version: version.into(),
             geometry: describe::geometry(whole),
             warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
-            own: describe::own(whole),
+            native: describe::native(whole),
             ..DatasetInfo::default()
         };
         Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }

@@ -17,7 +17,7 @@ pub fn object(text: &[u8]) -> bool {
 
 fn told(outcome: &Result<Description, String>) -> bool {
     let Ok(description) = outcome else { return false };
-    let told = (describe::geometry(description), describe::metadata(description), describe::own(description));
+    let told = (describe::geometry(description), describe::metadata(description), describe::native(description));
     std::hint::black_box(told);
     true
 }

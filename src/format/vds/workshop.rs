@@ -1,6 +1,6 @@
 //! The memory that decoding wavelet chunks takes, kept from chunk to chunk while chunks keep coming.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard};
 
 use super::wavelet::Scratch;
 
@@ -17,7 +17,7 @@ struct Shelf {
 }
 
 fn shelf() -> MutexGuard<'static, Shelf> {
-    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
+    SHELF.lock()
 }
 
 /// Lends memory to `decode`, which makes it at most `bytes` large.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::header::Header;
 use super::mag::{Extent, Mag};
 use super::properties::{Described, Scale};
-use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, Dims, Own};
+use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, Dims, NativeJson};
 
 /// A mag of a layer.
 pub(super) struct Level<'a> {
@@ -44,7 +44,7 @@ pub(super) fn of_level(
         scaling: None,
         codec: Some(level.header.blocks.codec()),
         warnings,
-        own: level.own(),
+        native: level.native(),
     }
 }
 
@@ -63,11 +63,11 @@ impl Level<'_> {
         }
     }
 
-    fn own(&self) -> Own {
+    fn native(&self) -> NativeJson {
         let (described, header, mag) = (self.described, self.header, self.mag.0);
         let each = |of: &dyn Fn(&Scale, usize) -> f64| self.scale.map(|scale| [0, 1, 2].map(|a| of(scale, a)));
         let [width, height, depth] = self.extent.size();
-        let own = [
+        let native = [
             ("mag", json!(mag)),
             ("offset", json!(self.in_mag.low)),
             ("voxel_size", json!(each(&|scale, a| scale.factor[a] * mag[a] as f64))),
@@ -84,6 +84,6 @@ impl Level<'_> {
             ("folder", json!(self.path)),
             ("largestSegmentId", described.largest_segment_id.clone()),
         ];
-        own.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
+        native.into_iter().map(|(key, value): (&str, Value)| (key.to_owned(), value)).collect()
     }
 }

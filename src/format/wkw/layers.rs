@@ -14,7 +14,7 @@ use super::mag::{Extent, Mag};
 use super::properties::{Described, Listed, Scale};
 use crate::format::{Array, HiddenLayer, Layer};
 use crate::source::{Folder, IndexCache, NoFolder, SourceError, Wait};
-use crate::volume::{ArrayId, Dtype, Own};
+use crate::volume::{ArrayId, Dtype, NativeJson};
 
 /// Files of other formats that a mag's folder may have instead of a header.
 const OTHERS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
@@ -49,7 +49,7 @@ struct Missing {
 
 /// A layer that can be shown, or one that cannot.
 pub(super) enum Outcome {
-    Shown(Layer),
+    ShownArray(Layer),
     Hidden(HiddenLayer),
 }
 
@@ -65,14 +65,14 @@ impl Opening {
     pub(super) fn layer(&mut self, described: &Described) -> Outcome {
         let mut findings = Findings::default();
         let levels = self.levels(described, &mut findings);
-        let (name, mut own) = (described.name.clone(), own(described));
+        let (name, mut native) = (described.name.clone(), native(described));
         if !findings.missing.is_empty() {
             let entries = findings.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.reason}));
-            own.insert("missing".into(), entries.collect());
+            native.insert("missing".into(), entries.collect());
         }
         match levels {
-            Ok(levels) => Outcome::Shown(Layer { name, levels, own }),
-            Err(reason) => Outcome::Hidden(HiddenLayer { name, dtype: findings.dtype, shape: None, reason, own }),
+            Ok(levels) => Outcome::ShownArray(Layer { name, levels, native }),
+            Err(reason) => Outcome::Hidden(HiddenLayer { name, dtype: findings.dtype, shape: None, reason, native }),
         }
     }
 
@@ -240,15 +240,15 @@ fn header_of(mag: &dyn Folder) -> Result<Header, String> {
 }
 
 /// What dataset.json says of every layer.
-fn own(described: &Described) -> Own {
+fn native(described: &Described) -> NativeJson {
     let mags: Vec<_> = described.mags.iter().map(|listed| listed.mag.0).collect();
-    let own = [
+    let native = [
         ("category", json!(described.category)),
         ("dataFormat", json!(described.format)),
         ("boundingBox", described.bounding_box.clone()),
         ("mags", json!(mags)),
     ];
-    own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// A mag as people write it.

@@ -79,13 +79,13 @@ impl Volume {
                 opening.warnings.push(format!("there are two layers called {}", described.name));
             }
             match opening.layer(described) {
-                Outcome::Shown(layer) => layers.push(layer),
+                Outcome::ShownArray(layer) => layers.push(layer),
                 Outcome::Hidden(layer) => hidden.push(layer),
             }
         }
         let Opening { cubes, watched: mut folders, warnings, .. } = opening;
         folders.extend(cubes.iter().map(|cubes| Arc::clone(&cubes.folder)));
-        let info = DatasetInfo { version: "1".into(), warnings, own: properties.json, ..DatasetInfo::default() };
+        let info = DatasetInfo { version: "1".into(), warnings, native: properties.json, ..DatasetInfo::default() };
         Ok(Self { info, layers, hidden, folders })
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::mag::{Extent, Mag, whole};
-use crate::volume::Own;
+use crate::volume::NativeJson;
 
 /// The name of the file.
 pub(super) const FILE: &str = "datasource-properties.json";
@@ -22,7 +22,7 @@ pub(super) struct Scale {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Properties {
     /// All of it.
-    pub json: Own,
+    pub json: NativeJson,
     pub scale: Option<Scale>,
     pub layers: Vec<Described>,
     pub warnings: Vec<String>,

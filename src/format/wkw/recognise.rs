@@ -1,10 +1,11 @@
 //! Which folder is a dataset. This is asked of every folder of a source, and often.
 
+use crate::sync::Mutex;
 use std::fs::{File, FileType};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -57,7 +58,7 @@ fn has_description(folder: &Path) -> Option<bool> {
 }
 
 fn remembered(stamp: FileStamp, lasts: Option<Duration>, find_out: impl FnOnce() -> bool) -> bool {
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || KNOWN.lock();
     if let Some((verdict, at)) = known().get(&stamp)
         && lasts.is_none_or(|lasts| at.elapsed() < lasts)
     {

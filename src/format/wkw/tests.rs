@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::{Folders, Links};
+use crate::source::{Folders, SymlinkPolicy};
 use crate::volume::{Brick, Element};
 
 const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -55,7 +55,7 @@ fn describe(root: &Path, layers: Value) {
 }
 
 fn open_below(source: &Path, path: &Path) -> Result<Volume, FormatError> {
-    let folders = Folders::new(Arc::new(Links::below(source, false)), Arc::default());
+    let folders = Folders::new(Arc::new(SymlinkPolicy::below(source, false)), Arc::default());
     Volume::open(folders.open(path).unwrap(), IndexCache::new(1 << 20))
 }
 
@@ -213,8 +213,8 @@ fn a_box_is_that_of_the_cubes_if_nothing_says() {
     let volume = open(&root.path().join("ds"));
     // mag 1 has no cubes, so that those of mag 2 count
     let level = |lod: usize| volume.layers[0].levels[lod].info();
-    assert_eq!((level(0).own["offset"].clone(), &level(0).shape()[..]), (json!([32, 0, 64]), &[32, 192, 96][..]));
-    assert_eq!((level(1).own["offset"].clone(), &level(1).shape()[..]), (json!([16, 0, 32]), &[16, 96, 48][..]));
+    assert_eq!((level(0).native["offset"].clone(), &level(0).shape()[..]), (json!([32, 0, 64]), &[32, 192, 96][..]));
+    assert_eq!((level(1).native["offset"].clone(), &level(1).shape()[..]), (json!([16, 0, 32]), &[16, 96, 48][..]));
     assert_eq!((volume.hidden[0].name.as_str(), volume.hidden[0].reason.as_str()), ("b", "it has no data files"));
     assert_eq!(level(0).axes[0].unit, None);
 }
@@ -274,5 +274,5 @@ fn a_broken_description_is_reported_and_replaced() {
     let volume = open(root.path());
     assert_eq!(names(&volume), ["a"]);
     assert!(volume.info.warnings[0].contains("cannot be read"));
-    assert!(volume.info.own.is_empty());
+    assert!(volume.info.native.is_empty());
 }

@@ -11,7 +11,9 @@ use super::table::{Entry, Table};
 use crate::codec::zfp;
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, WHOLE, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, Own, Plain, StoredLength};
+use crate::volume::{
+    ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
+};
 
 /// How bytes of a brick become samples.
 const ZFP: u64 = 1;
@@ -117,9 +119,9 @@ impl ZgyArray {
             all if all == counts.stored => "zfp",
             _ => "mixed",
         };
-        let own = [("compressed", compressed), ("damaged", damaged)];
-        let own = Own::from_iter(own.map(|(key, n)| (key.to_owned(), Value::from(n))));
-        Ok(Some(Census { counts, codec, own }))
+        let native = [("compressed", compressed), ("damaged", damaged)];
+        let native = NativeJson::from_iter(native.map(|(key, n)| (key.to_owned(), Value::from(n))));
+        Ok(Some(Census { counts, codec, native }))
     }
 }
 

@@ -7,7 +7,7 @@ use super::header::Header;
 use super::levels::Level;
 use super::sample_type::CodingRange;
 use super::units::some_text;
-use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Geometry, Own};
+use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Geometry, NativeJson};
 
 /// A header, and what follows from it and from the table.
 pub(super) struct Facts<'a> {
@@ -30,7 +30,7 @@ impl Facts<'_> {
             statistics: Some(header.info.statistics),
             histogram: Some(header.histogram.clone()),
             warnings: self.range_warning().into_iter().chain(self.other_warnings()).collect(),
-            own: self.own(),
+            native: self.native(),
         }
     }
 
@@ -51,7 +51,7 @@ impl Facts<'_> {
             scaling: self.range.map(|range| range.scaling()),
             codec: None,
             warnings: self.range_warning().into_iter().collect(),
-            own: Own::new(),
+            native: NativeJson::new(),
         }
     }
 
@@ -116,14 +116,14 @@ impl Facts<'_> {
         warnings
     }
 
-    fn own(&self) -> Own {
+    fn native(&self) -> NativeJson {
         let (header, info) = (self.header, &self.header.info);
         let [dataid, verid, previd] = info.ids.map(|id| id.to_string());
         let units = &info.units;
         let [p0, p1, p2, p3] = info.points;
         let all = |of: fn(&ControlPoint) -> f64| [of(&p0), of(&p1), of(&p2), of(&p3)];
-        let mut own = Map::new();
-        let mut put = |key: &str, value: Value| own.insert(key.to_owned(), value);
+        let mut native = Map::new();
+        let mut put = |key: &str, value: Value| native.insert(key.to_owned(), value);
         put("version", json!(header.version));
         put("size", json!(info.size));
         put("bricksize", json!(info.brick));
@@ -160,6 +160,6 @@ impl Facts<'_> {
         put("srcname", json!(header.text.source_name));
         put("srcdesc", json!(header.text.source_description));
         put("hprjsys", json!(header.text.coordinate_system));
-        own
+        native
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use super::{Array, Dataset, Format, FormatError, Layer, OpenWith};
 use crate::source::{IndexCache, Source};
-use crate::volume::{DatasetInfo, Own};
+use crate::volume::{DatasetInfo, NativeJson};
 use array::{Bricks, ZgyArray};
 use describe::Facts;
 use header::Header;
@@ -86,7 +86,7 @@ impl Survey {
             let array = ZgyArray::new(facts.array(lod, level), *level, Arc::clone(&bricks));
             Arc::new(array) as Arc<dyn Array>
         });
-        let layers = vec![Layer { name: "data".into(), levels: levels.collect(), own: Own::new() }];
+        let layers = vec![Layer { name: "data".into(), levels: levels.collect(), native: NativeJson::new() }];
         Ok(Self { info: facts.dataset(), layers })
     }
 }

@@ -74,9 +74,9 @@ fn a_file_of_version_3() {
     let dataset = open(file.build()).unwrap();
     let info = dataset.info();
     assert_eq!((&*info.version, &info.warnings), ("3", &vec![]));
-    assert_eq!(info.own["units"]["vunitname"], "ms");
-    assert_eq!(info.own["verid"], "13121110-1514-1716-1819-1a1b1c1d1e1f");
-    assert_eq!(info.own["srcname"], "by hand");
+    assert_eq!(info.native["units"]["vunitname"], "ms");
+    assert_eq!(info.native["verid"], "13121110-1514-1716-1819-1a1b1c1d1e1f");
+    assert_eq!(info.native["srcname"], "by hand");
     assert_eq!(info.statistics.unwrap().count, Some(7));
     let geometry = info.geometry.as_ref().unwrap();
     assert_eq!((geometry.vertical_kind, geometry.vertical_factor), ("two-way time", 0.001));
@@ -111,7 +111,7 @@ fn bricks_of_every_kind() {
 
     let census = lod(&*dataset, 0).census().unwrap().unwrap();
     assert_eq!(census.counts, BrickCounts { total: 3, stored: 1, constant: 1, missing: 1 });
-    assert_eq!((census.codec, &census.own["damaged"]), ("raw", &0.into()));
+    assert_eq!((census.codec, &census.native["damaged"]), ("raw", &0.into()));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn damaged_entries_are_errors_of_their_bricks_alone() {
     assert_eq!(why(&*dataset, [2, 0, 0]), "brick entry 0xc000000000000005 is compressed, in a file of int16");
     let census = lod(&*dataset, 0).census().unwrap().unwrap();
     assert_eq!(census.counts, BrickCounts { total: 3, ..BrickCounts::default() });
-    assert_eq!(census.own["damaged"], 3);
+    assert_eq!(census.native["damaged"], 3);
     file.entries[3..].copy_from_slice(&[end, u64::MAX >> 1, 2]);
     let dataset = open(file.build()).unwrap();
     let text = format!("brick at byte {end} begins beyond the end of the file ({end} bytes)");
@@ -167,8 +167,8 @@ fn version_1_has_swapped_numbers_and_tiles() {
     let info = dataset.info();
     assert_eq!(info.statistics.unwrap().count, None);
     assert_eq!(info.histogram.as_ref().unwrap().count, 256);
-    assert_eq!(info.own["units"]["hunitname"], "ft");
-    assert_eq!(info.own["codingrange_file"], serde_json::json!([-28.0, 227.0]));
+    assert_eq!(info.native["units"]["hunitname"], "ft");
+    assert_eq!(info.native["codingrange_file"], serde_json::json!([-28.0, 227.0]));
 }
 
 /// Two compressed bricks of float32, the second before the first, with `gap` bytes between them.

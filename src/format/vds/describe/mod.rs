@@ -3,9 +3,9 @@
 mod ebcdic;
 mod geometry;
 mod metadata;
-mod own;
+mod native;
 mod segy;
 
 pub use geometry::geometry;
 pub use metadata::metadata;
-pub use own::own;
+pub use native::native;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::description::{Datum, Description};
 use super::ebcdic;
-use crate::volume::Own;
+use crate::volume::NativeJson;
 
 const TEXT_BYTES: usize = 3200;
 const BINARY_BYTES: usize = 400;
@@ -61,7 +61,7 @@ struct Kept<'a> {
 }
 
 /// What is known of the SEG-Y file, if anything.
-pub fn headers(description: &Description) -> Option<Own> {
+pub fn headers(description: &Description) -> Option<NativeJson> {
     let entry = |name: &str| description.entry("SEGY", name);
     let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
     let old = |name: &str| description.entry("", name);
@@ -79,9 +79,9 @@ pub fn headers(description: &Description) -> Option<Own> {
     };
     let order = |little: bool| if little { "little" } else { "big" };
     let little = int("Endianness").map_or(kept.little, |code| code == 1);
-    let mut own = Own::new();
+    let mut native = NativeJson::new();
     let mut warnings = Vec::new();
-    let mut put = |key: &str, value: Value| own.insert(key.to_owned(), value);
+    let mut put = |key: &str, value: Value| native.insert(key.to_owned(), value);
     if let Some(text) = blob(kept.text, "the text header", TEXT_BYTES, &mut warnings) {
         let is_ebcdic = ebcdic::is_likely(text);
         put("textHeader", lines(text, is_ebcdic).into());
@@ -110,7 +110,7 @@ pub fn headers(description: &Description) -> Option<Own> {
     if !warnings.is_empty() {
         put("warnings", warnings.into());
     }
-    Some(own)
+    Some(native)
 }
 
 /// The bytes of a header, if there are enough of them.
@@ -133,13 +133,13 @@ fn lines(text: &[u8], is_ebcdic: bool) -> Vec<String> {
     text.chunks(LINE_BYTES).map(line).collect()
 }
 
-fn binary_fields(header: &[u8], little: bool) -> Own {
+fn binary_fields(header: &[u8], little: bool) -> NativeJson {
     let value = |&(name, at, bytes, signed): &(&str, usize, usize, bool)| {
         let number = header.get(at..at + bytes).map_or(0, |field| number(field, little, signed));
         (name.to_owned(), Value::from(number))
     };
     let (all, later) = FIELDS.split_at(IN_ALL_REVISIONS);
-    let mut fields: Own = all.iter().map(value).collect();
+    let mut fields: NativeJson = all.iter().map(value).collect();
     if fields.get("revision_number").and_then(Value::as_i64).is_some_and(|revision| revision >= REVISION_2) {
         fields.extend(later.iter().map(value));
     }
@@ -180,7 +180,7 @@ mod tests {
     use super::super::super::description::Entry;
     use super::*;
 
-    fn with(entries: Vec<(&str, &str, Datum)>) -> Option<Own> {
+    fn with(entries: Vec<(&str, &str, Datum)>) -> Option<NativeJson> {
         let entry =
             |(category, name, value): (&str, &str, _)| Entry { category: category.into(), name: name.into(), value };
         headers(&Description { metadata: entries.into_iter().map(entry).collect(), ..Description::default() })

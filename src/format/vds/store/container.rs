@@ -210,7 +210,7 @@ struct FileTable {
 }
 
 impl FileTable {
-    /// Place, length and metadata of a chunk; all zero if the page of its entry was never written.
+    /// LayerRef, length and metadata of a chunk; all zero if the page of its entry was never written.
     fn entry(&self, chunk: u64, wait: Wait) -> Result<(u64, u64, Metadata), FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         let page = self.index.u64_at(self.pages + 8 * (chunk / self.per_page), wait)?;

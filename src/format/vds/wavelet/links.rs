@@ -49,7 +49,7 @@ pub(super) struct Sector {
 
 /// All that the walk has to know of a chunk's shape.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct SymlinkPolicy {
     /// What it was made for.
     made_for: Option<([usize; 3], usize, bool)>,
     /// The boxes.
@@ -66,7 +66,7 @@ pub(super) struct Links {
     pub twice: bool,
 }
 
-impl Links {
+impl SymlinkPolicy {
     /// Makes it fit a chunk, if it does not already.
     pub fn fit(&mut self, coding: &Coding) {
         let wanted = (coding.size, coding.dims, coding.old);
@@ -196,8 +196,8 @@ fn is_faulty(bands: &Bands, step: usize, link: &Link) -> bool {
 mod tests {
     use super::*;
 
-    fn made(size: [usize; 3], dims: usize, old: bool) -> Links {
-        let mut made = Links::default();
+    fn made(size: [usize; 3], dims: usize, old: bool) -> SymlinkPolicy {
+        let mut made = SymlinkPolicy::default();
         made.fit(&Coding { size, dims, old, integer: false, gain: true });
         made
     }

@@ -42,7 +42,7 @@ impl Node {
     #[inline]
     pub fn doubled(self, mask: Set) -> Self {
         let [x, y, z] = self.position();
-        let moved = Place::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)]);
+        let moved = LayerRef::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)]);
         let [x, y, z] = moved.position();
         Self(Self::new([x, y, z], 0, 0).0 | (self.0 & !Self::POSITION).wrapping_sub(Self::STEP))
     }
@@ -57,9 +57,9 @@ impl Node {
 
 /// Where a coefficient stands: 10 bits each of x, y and z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(super) struct LayerRef(u32);
 
-impl Place {
+impl LayerRef {
     /// The place at a position.
     #[inline]
     pub fn new([x, y, z]: [usize; 3]) -> Self {
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!((child.position(), child.sector(), child.step()), ([3, 254, 130], 5, 3));
         let last = child.beside(6);
         assert_eq!((last.position(), last.sector(), last.step()), ([3, 255, 131], 5, 3));
-        assert_eq!(Place::new([511, 600, 1023]).index([1, 1000, 1_000_000]), 1_023_600_511);
+        assert_eq!(LayerRef::new([511, 600, 1023]).index([1, 1000, 1_000_000]), 1_023_600_511);
     }
 }

@@ -1,9 +1,9 @@
 //! The memory that decoding takes beside the chunk and the samples.
 
 use super::bands::{Bands, has};
-use super::links::Links;
+use super::links::SymlinkPolicy;
 use super::residual::Planes;
-use super::transform::Buffers;
+use super::transform::BufferPool;
 use super::walk::{Lists, TWICE};
 
 /// Memory that is used again from chunk to chunk: nothing is allocated for a chunk that is no larger than one before.
@@ -12,11 +12,11 @@ pub struct Scratch {
     /// The coefficients, which become the picture.
     pub(super) picture: Vec<f32>,
     /// What belongs to the shape of the chunk.
-    pub(super) links: Links,
+    pub(super) links: SymlinkPolicy,
     /// Nodes and entries.
     pub(super) lists: Lists,
     /// Rows and planes of the transform.
-    pub(super) buffers: Buffers,
+    pub(super) buffers: BufferPool,
     /// Counts of leading zeros.
     pub(super) zero_runs: Vec<u16>,
     /// Bytes of one column of them.

@@ -11,7 +11,7 @@ use super::scratch::room;
 
 /// Rows and planes that are under way.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(super) struct BufferPool {
     /// What a step makes, before it replaces what it was made of.
     box_: Vec<f32>,
     /// Four planes of the smooth half along Z, and one that is made.
@@ -22,7 +22,7 @@ pub(super) struct Buffers {
     line: Vec<f32>,
 }
 
-impl Buffers {
+impl BufferPool {
     /// Floats that they have room for.
     pub fn floats(&self) -> usize {
         [&self.box_, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
@@ -50,11 +50,11 @@ pub(super) fn inverse(
     picture: &mut [f32],
     bands: &Bands,
     lifting: Lifting,
-    buffers: &mut Buffers,
+    buffers: &mut BufferPool,
     mut sink: impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
 ) -> Result<(), WaveletError> {
     let size = bands.size[0];
-    let Buffers { box_, planes, rows, line } = buffers;
+    let BufferPool { box_, planes, rows, line } = buffers;
     if has(bands.mask[0], 2) {
         room(planes, 5 * size[0] * size[1]);
     }
@@ -220,7 +220,7 @@ mod tests {
             let mut bands = Bands::new(size);
             bands.steps = 1;
             let lifting = Lifting::new(integer, gain);
-            inverse(&mut whole.clone(), &bands, lifting, &mut Buffers::default(), |row| {
+            inverse(&mut whole.clone(), &bands, lifting, &mut BufferPool::default(), |row| {
                 out.extend_from_slice(row);
                 Ok(())
             })

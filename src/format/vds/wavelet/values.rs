@@ -1,8 +1,8 @@
 //! From bit planes to coefficients.
 
 use super::bands::has;
-use super::links::Links;
-use super::node::Place;
+use super::links::SymlinkPolicy;
+use super::node::LayerRef;
 use super::walk::{Field, Level, Lists};
 
 /// Coefficients that are made at a time.
@@ -49,9 +49,9 @@ impl Picture<'_> {
     }
 
     /// Puts a coefficient of a stream that may be faulty.
-    fn put(&mut self, place: Place, [dx, dy, dz]: [usize; 3], value: f32) {
+    fn put(&mut self, place: LayerRef, [dx, dy, dz]: [usize; 3], value: f32) {
         let [x, y, z] = place.position();
-        let place = Place::new([x + dx, y + dy, z + dz]);
+        let place = LayerRef::new([x + dx, y + dy, z + dz]);
         if (0..3).all(|d| place.position()[d] < self.size[d])
             && let Some(sample) = self.samples.get_mut(place.index(self.strides()))
             && (self.twice != Twice::First || *sample == 0.0)
@@ -62,7 +62,7 @@ impl Picture<'_> {
 }
 
 /// Writes the coefficients of all entries that `lists` have, from the levels that the walk came through.
-pub(super) fn write(stream: &[u8], links: &Links, lists: &Lists, scale: Scale, picture: &mut Picture<'_>) {
+pub(super) fn write(stream: &[u8], links: &SymlinkPolicy, lists: &Lists, scale: Scale, picture: &mut Picture<'_>) {
     let levels = lists.levels.get(usize::from(scale.lowest)..).unwrap_or(&[]);
     let blocks =
         Entries { fields: levels.iter().map(|l: &Level| l.blocks), places: lists.blocks.items(), set: links.block };
@@ -74,7 +74,7 @@ pub(super) fn write(stream: &[u8], links: &Links, lists: &Lists, scale: Scale, p
 /// One list of entries, and what the levels say of it, the finest first.
 struct Entries<'a, F> {
     fields: F,
-    places: &'a [Place],
+    places: &'a [LayerRef],
     /// The dimensions in which an entry extends.
     set: usize,
 }

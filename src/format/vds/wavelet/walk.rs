@@ -3,8 +3,8 @@
 use super::bands::{Set, subsets};
 use super::cursor::Cursor;
 use super::error::{Part, WaveletError};
-use super::links::{Kind, Link, Links, factor};
-use super::node::{Node, Place};
+use super::links::{Kind, Link, SymlinkPolicy, factor};
+use super::node::{LayerRef, Node};
 
 /// Levels of which the stream counts the entries.
 const COUNTED: usize = 16;
@@ -80,9 +80,9 @@ pub(super) struct Lists {
     /// Nodes whose children are entries, and may become nodes.
     significant: List<Node>,
     /// Entries of several coefficients.
-    pub blocks: List<Place>,
+    pub blocks: List<LayerRef>,
     /// Entries of one.
-    pub singles: List<Place>,
+    pub singles: List<LayerRef>,
     /// What each level has, the finest first.
     pub levels: Vec<Level>,
 }
@@ -132,7 +132,7 @@ impl Counts {
 /// Fills the lists from the tree of all levels from `highest` down to `lowest`.
 pub(super) fn walk(
     stream: &mut Cursor<'_>,
-    links: &Links,
+    links: &SymlinkPolicy,
     counts: &Counts,
     highest: u8,
     lowest: u8,
@@ -198,7 +198,7 @@ fn check(counts: &Counts, level: u8, lists: &Lists) -> Result<(), WaveletError> 
 }
 
 /// The tree of one level.
-fn tree(stream: &mut Cursor<'_>, links: &Links, level: u8, lists: &mut Lists) -> Result<(), WaveletError> {
+fn tree(stream: &mut Cursor<'_>, links: &SymlinkPolicy, level: u8, lists: &mut Lists) -> Result<(), WaveletError> {
     let part = Part::Tree(level);
     let Lists { insignificant, significant, blocks, singles, .. } = lists;
     let (mut a, mut b) = (0, 0);
@@ -274,14 +274,14 @@ fn sift(list: &mut List<Node>, from: usize, bits: &[u8], mut take: impl FnMut(&[
 
 /// The place of a node's first child where positions double in the dimensions of `mask`.
 #[inline]
-fn doubled(node: Node, mask: Set) -> Place {
+fn doubled(node: Node, mask: Set) -> LayerRef {
     let [x, y, z] = node.position();
-    Place::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)])
+    LayerRef::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)])
 }
 
 /// Makes entries of a node's children.
 #[inline]
-fn emit(links: &Links, node: Node, blocks: &mut List<Place>, singles: &mut List<Place>) -> Option<()> {
+fn emit(links: &SymlinkPolicy, node: Node, blocks: &mut List<LayerRef>, singles: &mut List<LayerRef>) -> Option<()> {
     let (step, sector) = (node.step(), node.sector());
     let mask = links.bands.mask[step];
     match links.sectors.get(step)?[sector].kind {
@@ -290,7 +290,7 @@ fn emit(links: &Links, node: Node, blocks: &mut List<Place>, singles: &mut List<
         Kind::Singles => {
             let [x, y, z] = doubled(node, mask).position();
             for o in std::iter::once(0).chain(subsets(mask)) {
-                singles.push(Place::new([x + (o & 1), y + (o >> 1 & 1), z + (o >> 2 & 1)]))?;
+                singles.push(LayerRef::new([x + (o & 1), y + (o >> 1 & 1), z + (o >> 2 & 1)]))?;
             }
         }
         Kind::Linked { first, count } => {
@@ -299,10 +299,10 @@ fn emit(links: &Links, node: Node, blocks: &mut List<Place>, singles: &mut List<
                 let (from, to) = reach(links, node, link);
                 let sides: [usize; 3] = std::array::from_fn(|d| to[d] - from[d]);
                 if sides.iter().product::<usize>() == ideal && (0..3).all(|d| to[d] <= link.limit[d]) {
-                    blocks.push(Place::new(from))?;
+                    blocks.push(LayerRef::new(from))?;
                 } else {
                     for (z, y, x) in positions(from, std::array::from_fn(|d| to[d].min(link.limit[d]))) {
-                        singles.push(Place::new([x, y, z]))?;
+                        singles.push(LayerRef::new([x, y, z]))?;
                     }
                 }
             }
@@ -313,7 +313,7 @@ fn emit(links: &Links, node: Node, blocks: &mut List<Place>, singles: &mut List<
 
 /// Makes nodes of a node's children.
 #[inline]
-fn children(links: &Links, node: Node, list: &mut List<Node>) -> Option<()> {
+fn children(links: &SymlinkPolicy, node: Node, list: &mut List<Node>) -> Option<()> {
     let (step, sector) = (node.step(), node.sector());
     let mask = links.bands.mask[step];
     match links.sectors.get(step)?[sector].kind {
@@ -346,7 +346,7 @@ fn children(links: &Links, node: Node, list: &mut List<Node>) -> Option<()> {
 
 /// The box of a node's children, which may go beyond the link's limit.
 #[inline]
-fn reach(links: &Links, node: Node, link: &Link) -> ([usize; 3], [usize; 3]) {
+fn reach(links: &SymlinkPolicy, node: Node, link: &Link) -> ([usize; 3], [usize; 3]) {
     let mask = links.bands.mask[node.step()];
     let origin = links.sectors[node.step()][node.sector()].origin;
     let position = node.position();

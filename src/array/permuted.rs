@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, Wait};
-use crate::volume::{ArrayInfo, Brick, Coded, Dims, Plain, Turn};
+use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Plain};
 
 /// An array with its axes in another order: the same bricks with other strides, so that whoever reads it goes the same way as
 /// with any other array.
-pub struct Turned {
+pub struct PermutedArray {
     array: Arc<dyn Array>,
-    turn: Turn,
+    turn: AxisPermutation,
     info: ArrayInfo,
 }
 
-impl Turned {
+impl PermutedArray {
     /// `array` in the order of `turn`.
-    pub fn shared(array: Arc<dyn Array>, turn: Turn) -> Arc<dyn Array> {
+    pub fn shared(array: Arc<dyn Array>, turn: AxisPermutation) -> Arc<dyn Array> {
         let info = turn.bricks(array.info());
         Arc::new(Self { array, turn, info })
     }
 }
 
-impl Array for Turned {
+impl Array for PermutedArray {
     fn info(&self) -> &ArrayInfo {
         &self.info
     }
@@ -33,7 +33,7 @@ impl Array for Turned {
 
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
         let turn = &self.turn;
-        Ok(match self.array.brick(&turn.dims_back(at), wait)? {
+        Ok(match self.array.brick(&turn.invert_dims(at), wait)? {
             Brick::Constant(value) => Brick::Constant(value),
             Brick::Plain(plain) => Brick::Plain(Plain { layout: turn.layout(&plain.layout), ..plain }),
             Brick::Coded(coded) => Brick::Coded(Coded { layout: turn.layout(&coded.layout), ..coded }),
@@ -41,7 +41,7 @@ impl Array for Turned {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let coded = Coded { layout: self.turn.layout_back(&coded.layout), ..coded.clone() };
+        let coded = Coded { layout: self.turn.invert_layout(&coded.layout), ..coded.clone() };
         self.array.decode(&coded, stored, out)
     }
 

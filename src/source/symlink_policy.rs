@@ -3,15 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Links may lead to places below one folder, or anywhere: the same rule for links of the source and for places that a dataset
+/// SymlinkPolicy may lead to places below one folder, or anywhere: the same rule for links of the source and for places that a dataset
 /// names.
-pub struct Links {
+pub struct SymlinkPolicy {
     root: PathBuf,
     anywhere: bool,
 }
 
-impl Links {
-    /// Links that may lead to `root` and below; anywhere if `anywhere`.
+impl SymlinkPolicy {
+    /// SymlinkPolicy that may lead to `root` and below; anywhere if `anywhere`.
     #[must_use]
     pub fn below(root: &Path, anywhere: bool) -> Self {
         Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()), anywhere }
@@ -46,13 +46,13 @@ mod tests {
         symlink("a", at("root/in")).unwrap();
         symlink("nowhere", at("root/dangling")).unwrap();
         symlink("root", at("link")).unwrap();
-        let links = Links::below(&at("link"), false);
+        let links = SymlinkPolicy::below(&at("link"), false);
         let real = folder.path().canonicalize().unwrap().join("root/a");
         assert_eq!(links.real(&at("root/in")).unwrap(), Some(real.clone()));
         assert_eq!(links.real(&at("root/out/../root/a")).unwrap(), Some(real));
         assert_eq!(links.real(&at("root/out")).unwrap(), None);
         assert_eq!(links.real(&at("root/near")).unwrap(), None);
         assert!(links.real(&at("root/dangling")).is_err());
-        assert!(Links::below(&at("root"), true).real(&at("root/out")).unwrap().is_some());
+        assert!(SymlinkPolicy::below(&at("root"), true).real(&at("root/out")).unwrap().is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Turned arrays against the plain model: all samples, then the axes moved, then a slice.
+//! PermutedArray arrays against the plain model: all samples, then the axes moved, then a slice.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,10 +9,10 @@ use super::model_tests::{Mixed, read_turned, reader_with};
 use super::scan_tests::at_most;
 use super::{Reader, Scans};
 use crate::counters::Counters;
-use crate::volume::Turn;
+use crate::volume::AxisPermutation;
 
-fn by(axis: usize) -> Option<Turn> {
-    Some(Turn::to_front(axis))
+fn by(axis: usize) -> Option<AxisPermutation> {
+    Some(AxisPermutation::to_front(axis))
 }
 
 proptest! {

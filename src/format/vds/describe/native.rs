@@ -4,18 +4,18 @@ use serde_json::{Value, json};
 
 use super::super::description::{Axis, Channel, Description, Layout};
 use super::segy;
-use crate::volume::Own;
+use crate::volume::NativeJson;
 
 /// How the data are cut, the axes, the channels, and the headers of the SEG-Y file that they come from.
-pub fn own(description: &Description) -> Own {
-    let mut own = Own::new();
-    own.insert("layout".into(), layout(&description.layout));
-    own.insert("axes".into(), description.axes.iter().map(axis).collect());
-    own.insert("channels".into(), description.channels.iter().map(channel).collect());
+pub fn native(description: &Description) -> NativeJson {
+    let mut native = NativeJson::new();
+    native.insert("layout".into(), layout(&description.layout));
+    native.insert("axes".into(), description.axes.iter().map(axis).collect());
+    native.insert("channels".into(), description.channels.iter().map(channel).collect());
     if let Some(headers) = segy::headers(description) {
-        own.insert("segy".into(), headers.into());
+        native.insert("segy".into(), headers.into());
     }
-    own
+    native
 }
 
 fn layout(layout: &Layout) -> Value {
@@ -75,14 +75,14 @@ mod tests {
             value_range: [f32::NAN, 2.0],
             ..description.channels[0].clone()
         });
-        let own = own(&description);
-        assert_eq!(own.keys().collect::<Vec<_>>(), ["layout", "axes", "channels"]);
-        assert_eq!(own["layout"]["brickSize"], 64);
-        assert_eq!(own["layout"]["fullResolutionDimension"], 1);
+        let native = native(&description);
+        assert_eq!(native.keys().collect::<Vec<_>>(), ["layout", "axes", "channels"]);
+        assert_eq!(native["layout"]["brickSize"], 64);
+        assert_eq!(native["layout"]["fullResolutionDimension"], 1);
         let inline =
             json!({"name": "Inline", "unit": "", "numSamples": 20, "coordinateMin": 0.0, "coordinateMax": null});
-        assert_eq!(own["axes"][2], inline);
-        let [first, second] = [0, 1].map(|n| &own["channels"][n]);
+        assert_eq!(native["axes"][2], inline);
+        let [first, second] = [0, 1].map(|n| &native["channels"][n]);
         assert_eq!(
             (&first["channelMapping"], &first["mappedValues"], &first["noValue"]),
             (&json!("Direct"), &json!(null), &json!(null))

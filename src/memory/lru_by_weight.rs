@@ -16,13 +16,13 @@ pub fn cost(bytes: usize) -> usize {
 }
 
 /// Values by key, each with a weight in bytes; the least recently used ones go when the sum exceeds the bound.
-pub struct Weighted<K, V> {
+pub struct LruByWeight<K, V> {
     entries: LruCache<K, (V, usize)>,
     weight: usize,
     bound: usize,
 }
 
-impl<K: Hash + Eq, V: Clone> Weighted<K, V> {
+impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     /// A store of at most `bound` bytes.
     #[must_use]
     pub fn new(bound: usize) -> Self {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_goes_first() {
-        let mut store = Weighted::new(3 * cost(100));
+        let mut store = LruByWeight::new(3 * cost(100));
         for key in 0..3 {
             store.put(key, key, 100);
         }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_put_last_goes_first_and_drives_out_nothing() {
-        let mut store = Weighted::new(3 * cost(100));
+        let mut store = LruByWeight::new(3 * cost(100));
         store.put(0, 0, 100);
         store.put(1, 1, 100);
         assert_eq!(store.put_last(2, 2, 100), []);
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn so_many_bytes_hold_so_many_bytes_of_large_values() {
-        let mut store = Weighted::new(5 << 20);
+        let mut store = LruByWeight::new(5 << 20);
         (0..5).for_each(|key| drop(store.put(key, (), 1 << 20)));
         assert!(store.get(&0).is_some());
     }
 
     #[test]
     fn what_is_heavier_than_the_bound_is_not_kept() {
-        let mut store = Weighted::new(1000);
+        let mut store = LruByWeight::new(1000);
         store.put(1, (), 100);
         store.put(2, (), 1000);
         assert!(store.get(&1).is_some());

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::names::{file_name, unique};
-use super::{ArrayFile, Content, Entry, Place, Shown, View, npy};
+use super::{ArrayFile, Content, Entry, LayerRef, ShownArray, View, npy};
 use crate::format::FormatError;
-use crate::volume::{ArrayInfo, Turn};
+use crate::volume::{ArrayInfo, AxisPermutation};
 
 /// Bytes of a name that are left for the axis: the longest name of a file less `lod99.by-.npy`.
 const LONGEST: usize = 255 - 13;
@@ -16,12 +16,12 @@ pub struct ByAxis;
 
 impl ByAxis {
     /// Files of a level.
-    fn of_level(place: Place<'_>) -> u64 {
+    fn of_level(place: LayerRef<'_>) -> u64 {
         place.layer().levels.first().map_or(0, |level| level.info().shape().len() as u64 - 1)
     }
 
     /// The level of a node, and the axis that comes first.
-    fn parts(place: Place<'_>, node: u64) -> Option<(usize, usize)> {
+    fn parts(place: LayerRef<'_>, node: u64) -> Option<(usize, usize)> {
         let of_level = Self::of_level(place);
         let level = usize::try_from(node.checked_div(of_level)?).ok()?;
         let axis = (node % of_level) as usize + 1;
@@ -44,11 +44,11 @@ fn axis_names(info: &ArrayInfo) -> Vec<String> {
 }
 
 impl View for ByAxis {
-    fn nodes(&self, place: Place<'_>) -> u64 {
+    fn nodes(&self, place: LayerRef<'_>) -> u64 {
         Self::of_level(place).saturating_mul(place.layer().levels.len() as u64)
     }
 
-    fn list(&self, place: Place<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
+    fn list(&self, place: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
         if folder.is_some() {
             return;
         }
@@ -61,21 +61,21 @@ impl View for ByAxis {
         }
     }
 
-    fn shows(&self, place: Place<'_>, node: u64) -> Option<Shown> {
+    fn shows(&self, place: LayerRef<'_>, node: u64) -> Option<ShownArray> {
         let (level, axis) = Self::parts(place, node)?;
         let info = place.info(level);
-        Some(Shown { shape: Turn::to_front(axis).dims(&info.shape()), dtype: info.dtype })
+        Some(ShownArray { shape: AxisPermutation::to_front(axis).dims(&info.shape()), dtype: info.dtype })
     }
 
     fn may_wait(&self) -> bool {
         false
     }
 
-    fn content(&self, place: Place<'_>, node: u64) -> Result<Content, FormatError> {
+    fn content(&self, place: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
         let Some((level, axis)) = Self::parts(place, node) else {
             return Err(FormatError::Unsupported(format!("there is no turned file number {node}")));
         };
-        let (array, turn) = (Arc::clone(&place.layer().levels[level]), Turn::to_front(axis));
+        let (array, turn) = (Arc::clone(&place.layer().levels[level]), AxisPermutation::to_front(axis));
         let header = npy::header(array.info().dtype, &turn.dims(&array.info().shape()));
         Ok(Content::Array(ArrayFile::turned(header, array, turn)))
     }

@@ -6,12 +6,12 @@ use super::{ArrayInfo, Dims, Layout, MAX_AXES, Region};
 ///
 /// What has the array's own order is *turned* into this one, and *back*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct AxisPermutation {
     /// Which axis of the array stands at each place.
     axes: [u8; MAX_AXES],
 }
 
-impl Turn {
+impl AxisPermutation {
     /// `axis` first, as `np.moveaxis(array, axis, 0)` has it.
     #[must_use]
     pub fn to_front(axis: usize) -> Self {
@@ -34,7 +34,7 @@ impl Turn {
 
     /// Numbers that stand in this order in the array's own.
     #[must_use]
-    pub fn dims_back(&self, turned: &Dims) -> Dims {
+    pub fn invert_dims(&self, turned: &Dims) -> Dims {
         let mut dims = *turned;
         for (place, value) in turned.iter().enumerate() {
             if let Some(to) = dims.get_mut(self.axis(place)) {
@@ -48,8 +48,8 @@ impl Turn {
         Region { start: self.dims(&region.start), shape: self.dims(&region.shape) }
     }
 
-    fn region_back(&self, turned: &Region) -> Region {
-        Region { start: self.dims_back(&turned.start), shape: self.dims_back(&turned.shape) }
+    fn invert_region(&self, turned: &Region) -> Region {
+        Region { start: self.invert_dims(&turned.start), shape: self.invert_dims(&turned.shape) }
     }
 
     /// The layout of the same bytes for who counts axes in this order.
@@ -60,8 +60,12 @@ impl Turn {
 
     /// The layout of the same bytes for who counts axes in the array's own order.
     #[must_use]
-    pub fn layout_back(&self, turned: &Layout) -> Layout {
-        Layout { held: self.region_back(&turned.held), first: turned.first, strides: self.dims_back(&turned.strides) }
+    pub fn invert_layout(&self, turned: &Layout) -> Layout {
+        Layout {
+            held: self.invert_region(&turned.held),
+            first: turned.first,
+            strides: self.invert_dims(&turned.strides),
+        }
     }
 
     /// What is known of the bricks of an array, for who counts axes in this order. It is the same array: it keeps its id.
@@ -80,7 +84,7 @@ impl Turn {
             scaling: info.scaling,
             codec: info.codec,
             warnings: Vec::new(),
-            own: super::Own::new(),
+            native: super::NativeJson::new(),
         }
     }
 }
@@ -93,14 +97,14 @@ mod tests {
     #[test]
     fn the_named_axis_comes_first_and_the_others_keep_their_order() {
         let dims = Dims::from([10, 20, 30, 40]);
-        assert_eq!(Turn::to_front(0).dims(&dims), dims);
-        assert_eq!(Turn::to_front(1).dims(&dims), Dims::from([20, 10, 30, 40]));
-        assert_eq!(Turn::to_front(3).dims(&dims), Dims::from([40, 10, 20, 30]));
+        assert_eq!(AxisPermutation::to_front(0).dims(&dims), dims);
+        assert_eq!(AxisPermutation::to_front(1).dims(&dims), Dims::from([20, 10, 30, 40]));
+        assert_eq!(AxisPermutation::to_front(3).dims(&dims), Dims::from([40, 10, 20, 30]));
         for axis in 0..4 {
-            let turn = Turn::to_front(axis);
-            assert_eq!(turn.dims_back(&turn.dims(&dims)), dims);
+            let turn = AxisPermutation::to_front(axis);
+            assert_eq!(turn.invert_dims(&turn.dims(&dims)), dims);
         }
-        assert_eq!(Turn::to_front(6).dims(&dims).len(), 4, "an axis that is not there does no harm");
+        assert_eq!(AxisPermutation::to_front(6).dims(&dims).len(), 4, "an axis that is not there does no harm");
     }
 
     #[test]
@@ -109,7 +113,7 @@ mod tests {
         origin[..3].copy_from_slice(&[-3, 0, 2]);
         let grid = BrickGrid::new([20, 9, 31].into(), origin, [8, 4, 5].into());
         let info = ArrayInfo::new(Dtype::Int8, grid.clone(), [8, 4, 5].into());
-        let turn = Turn::to_front(2);
+        let turn = AxisPermutation::to_front(2);
         let turned = turn.bricks(&info).grid;
         assert_eq!(turned.count(), turn.dims(&grid.count()));
         for number in 0..grid.total() {

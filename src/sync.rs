@@ -1,0 +1,120 @@
+//! The standard library's locks without poisoning: the one place where the project decides what a panic under a lock means.
+//!
+//! A thread that panics while it holds a lock leaves data behind that is still consistent: critical sections here update a few
+//! fields and run no code of others. So a poisoned lock is taken as it is, and one failed request does not fail all later ones.
+
+use std::sync::{PoisonError, TryLockError};
+use std::time::Duration;
+
+pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+
+/// [`std::sync::Mutex`], whose lock is never poisoned.
+#[derive(Debug, Default)]
+pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// A mutex that holds `value`.
+    pub const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    /// The value, without the mutex.
+    pub fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Locks the mutex; waits until it is free.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the mutex if it is free; never waits.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// [`std::sync::RwLock`], whose lock is never poisoned.
+#[derive(Debug, Default)]
+pub struct RwLock<T: ?Sized>(std::sync::RwLock<T>);
+
+impl<T> RwLock<T> {
+    /// A lock that holds `value`.
+    pub const fn new(value: T) -> Self {
+        Self(std::sync::RwLock::new(value))
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Locks for reading, beside other readers.
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks for writing.
+    pub fn write(&self) -> RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// [`std::sync::Condvar`] for locks that are never poisoned.
+#[derive(Debug, Default)]
+pub struct Condvar(std::sync::Condvar);
+
+impl Condvar {
+    /// A condition variable that nobody waits on.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(std::sync::Condvar::new())
+    }
+
+    /// Unlocks, waits to be notified, and locks again.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Condvar::wait`], no longer than `timeout`. The second value tells whether the time ran out.
+    pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> (MutexGuard<'a, T>, bool) {
+        let (guard, waited) = self.0.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner);
+        (guard, waited.timed_out())
+    }
+
+    /// Wakes one thread that waits.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    /// Wakes all threads that wait.
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn a_panic_under_a_lock_does_not_poison_it() {
+        let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let (mut a, mut b) = (mutex.lock(), lock.write());
+            (*a, *b) = (2, 2);
+            std::panic::resume_unwind(Box::new(()));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!((*mutex.lock(), *lock.read()), (2, 2));
+        let held = mutex.lock();
+        assert!(mutex.try_lock().is_none());
+        let (held, timed_out) = Condvar::new().wait_timeout(held, Duration::from_millis(1));
+        assert_eq!((*held, timed_out), (2, true));
+    }
+}
