@@ -1,56 +1,32 @@
-//! N-dimensional reading: a range of samples becomes boxes, boxes become bricks, and their rows are copied out.
+//! N-dimensional reading: a range of samples becomes boxes, boxes become pieces of bricks, and their rows are copied out.
+//!
+//! A read only descends:
+//!
+//! ```text
+//! reader     the fast path copies what memory holds; the slow path shares the rest among the workers of the pool
+//! prefetch   decodes the bricks that scans will need next, and divides the cache among scans
+//! bricks     one brick for one reader: cached, kept by its scan, read in parts, or decoded now
+//! scan       detects sequential readers; keeps for each what the cache cannot
+//! copy       rows of samples from one layout to another
+//! request    ranges and boxes as pieces of bricks: arithmetic only
+//! ```
 
-mod access;
-mod at_hand;
-mod beside;
-mod board;
-mod boxed;
+mod array_view;
 mod bricks;
-mod division;
-mod fetch;
-mod gate;
-mod gather;
-mod held;
-#[cfg(test)]
-mod model_tests;
+mod copy;
+mod decode_gate;
+mod error;
+mod layer_size;
 mod permuted;
-#[cfg(test)]
-mod permuted_tests;
-mod pieces;
-mod plain;
-#[cfg(test)]
-mod plain_tests;
-mod plan;
-#[cfg(test)]
-mod race_tests;
+mod prefetch;
 mod reader;
+mod request;
+mod resources;
 mod scan;
 #[cfg(test)]
-mod scan_tests;
-mod segments;
-mod setup;
-mod spans;
-mod transpose;
-mod whole;
-mod work;
+mod tests;
 
-use thiserror::Error;
-
-pub use boxed::BoxRequest;
-pub use gate::Gate;
-pub use reader::{Reader, Request};
-pub use scan::Scans;
-pub use setup::ReaderConfig;
-
-use crate::format::FormatError;
-use crate::volume::Dims;
-
-/// A read that failed: which brick, and why.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("brick {brick:?}: {cause}")]
-pub struct ReadError {
-    /// The brick's place in the grid.
-    pub brick: Dims,
-    /// What is wrong with it.
-    pub cause: FormatError,
-}
+pub use decode_gate::DecodeGate;
+pub use error::ReadError;
+pub use reader::{BoxRequest, ReadRequest, Reader, ReaderConfig};
+pub use scan::ScanDetector;

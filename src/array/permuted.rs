@@ -1,4 +1,4 @@
-//! An array for who counts its axes in another order.
+//! An array with its axes in another order: the transposed view behind the `by-AXIS` files.
 
 use std::sync::Arc;
 
@@ -6,19 +6,18 @@ use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, Wait};
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Plain};
 
-/// An array with its axes in another order: the same bricks with other strides, so that whoever reads it goes the same way as
-/// with any other array.
+/// An array with permuted axes: the same bricks with permuted strides. Readers treat it like any other array.
 pub struct PermutedArray {
     array: Arc<dyn Array>,
-    turn: AxisPermutation,
+    permutation: AxisPermutation,
     info: ArrayInfo,
 }
 
 impl PermutedArray {
-    /// `array` in the order of `turn`.
-    pub fn shared(array: Arc<dyn Array>, turn: AxisPermutation) -> Arc<dyn Array> {
-        let info = turn.bricks(array.info());
-        Arc::new(Self { array, turn, info })
+    /// Permutes the axes of `array`.
+    pub fn shared(array: Arc<dyn Array>, permutation: AxisPermutation) -> Arc<dyn Array> {
+        let info = permutation.bricks(array.info());
+        Arc::new(Self { array, permutation, info })
     }
 }
 
@@ -32,16 +31,16 @@ impl Array for PermutedArray {
     }
 
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
-        let turn = &self.turn;
-        Ok(match self.array.brick(&turn.invert_dims(at), wait)? {
+        let permutation = &self.permutation;
+        Ok(match self.array.brick(&permutation.invert_dims(at), wait)? {
             Brick::Constant(value) => Brick::Constant(value),
-            Brick::Plain(plain) => Brick::Plain(Plain { layout: turn.layout(&plain.layout), ..plain }),
-            Brick::Coded(coded) => Brick::Coded(Coded { layout: turn.layout(&coded.layout), ..coded }),
+            Brick::Plain(plain) => Brick::Plain(Plain { layout: permutation.layout(&plain.layout), ..plain }),
+            Brick::Coded(coded) => Brick::Coded(Coded { layout: permutation.layout(&coded.layout), ..coded }),
         })
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        let coded = Coded { layout: self.turn.invert_layout(&coded.layout), ..coded.clone() };
+        let coded = Coded { layout: self.permutation.invert_layout(&coded.layout), ..coded.clone() };
         self.array.decode(&coded, stored, out)
     }
 

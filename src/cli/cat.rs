@@ -105,7 +105,11 @@ fn copy(
     let parts = Parts::new(&**array, region, most);
     let cache = if parts.share_bricks() { memory / 2 } else { 0 };
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let means = ReaderConfig { cache: bytes(cache), idle: bytes(most + IDLE), threads: limits::default_threads() };
+    let means = ReaderConfig {
+        cache_bytes: bytes(cache),
+        idle_buffer_bytes: bytes(most + IDLE),
+        threads: limits::default_threads(),
+    };
     let ahead = Ahead {
         reader: means.reader(Pool::new(), Arc::default()),
         array,

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::Ino;
 use super::runs::Runs;
-use crate::array::Scans;
+use crate::array::ScanDetector;
 use crate::catalog::{NodeId, OpenDataset};
 use crate::view::Content;
 
@@ -36,7 +36,7 @@ pub struct OpenFile {
     /// Where it belongs, for messages.
     pub of: Option<Belongs>,
     /// Who reads it, and whether in order.
-    pub scans: Arc<Scans>,
+    pub scans: Arc<ScanDetector>,
     /// How far they have come, and what is asked for ahead of them.
     pub runs: Runs,
     /// Its path below the top of the mount, once that was asked for.

@@ -129,7 +129,7 @@ impl Volfs {
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let means = ReaderConfig { cache, idle: IDLE_BUFFERS, threads: options.threads };
+        let means = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
         let reader = means.reader(Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {

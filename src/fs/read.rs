@@ -9,7 +9,7 @@ use rustix::param::page_size;
 use super::handles::{Handle, OpenFile};
 use super::runs::{Asked, is_left, left_before};
 use super::{FsError, Ino, Opened, Volfs};
-use crate::array::{ReadError, Request};
+use crate::array::{ReadError, ReadRequest};
 use crate::pool::Bulkhead;
 use crate::view::Content;
 
@@ -149,7 +149,7 @@ impl Volfs {
             let (here, all) = self.handles.reading_ahead(file.ino.node());
             here < IN_A_DATASET && ahead.busy().is_some_and(|out| out + all < AT_ONCE)
         };
-        let free = || !file.scans.is_tight() && few();
+        let free = || !file.scans.cache_is_tight() && few();
         let Some(bytes) = file.runs.note(asked, free) else { return };
         if let Some(path) = file.path.get_or_init(|| self.path(file.ino)) {
             self.handles.lead(file);
@@ -169,8 +169,8 @@ impl Volfs {
         let (bulkhead, scans) = (Bulkhead::new(open.ino.node().into()), Arc::clone(&open.scans));
         let part = file.part(offset, size);
         let samples = part.samples.clone();
-        let (array, turn) = (Arc::clone(file.array()), file.turn());
-        let request = Request { array, turn, samples, bulkhead, scans: Some(scans) };
+        let (array, permutation) = (Arc::clone(file.array()), file.turn());
+        let request = ReadRequest { array, permutation, samples, bulkhead, scans: Some(scans) };
         let fs = Arc::clone(self);
         let file = file.clone();
         self.reader.read(request, move |stored| {

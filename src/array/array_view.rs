@@ -1,0 +1,70 @@
+//! An array in the order of axes in which one reader wants it.
+
+use std::sync::Arc;
+
+use crate::cache::{BrickKey, DecodedBrick};
+use crate::format::Array;
+use crate::pool::Bulkhead;
+use crate::volume::{ArrayInfo, AxisPermutation, Dims, Layout};
+
+use super::layer_size::layer_bricks;
+
+/// An array as a reader sees it. The cache holds bricks in the array's own order of axes, so that all views share them.
+#[derive(Clone)]
+pub struct ArrayView {
+    /// The array; its axes are permuted already.
+    pub array: Arc<dyn Array>,
+    /// The permutation, `None` where the reader wants the array's own order.
+    pub permutation: Option<AxisPermutation>,
+    /// The concurrency limit of the source that the array is read from.
+    pub bulkhead: Bulkhead,
+}
+
+impl ArrayView {
+    /// What is known of the array, in the reader's order of axes.
+    pub fn info(&self) -> &ArrayInfo {
+        self.array.info()
+    }
+
+    /// The number of a brick in the reader's grid.
+    pub fn number(&self, brick: &Dims) -> u64 {
+        self.info().grid.count().linear_of(brick)
+    }
+
+    /// The cache's key of a brick: the same in every order of axes.
+    pub fn key(&self, brick: &Dims) -> BrickKey {
+        let info = self.info();
+        let number = match &self.permutation {
+            Some(order) => order.invert_dims(&info.grid.count()).linear_of(&order.invert_dims(brick)),
+            None => self.number(brick),
+        };
+        (info.id, number)
+    }
+
+    /// The cache's keys of all bricks of a layer.
+    pub fn layer_keys(&self, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
+        let (count, bricks) = (self.info().grid.count(), layer_bricks(self.info()));
+        (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
+    }
+
+    /// Converts a brick from the cache to the reader's order of axes. The bytes are shared.
+    pub fn in_reader_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+        match &self.permutation {
+            Some(order) => Arc::new(brick.with_layout(order.layout(&brick.layout))),
+            None => brick,
+        }
+    }
+
+    /// Converts a brick of the reader to the array's own order of axes, for the cache. The bytes are shared.
+    pub fn in_cache_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+        match &self.permutation {
+            Some(order) => Arc::new(brick.with_layout(order.invert_layout(&brick.layout))),
+            None => brick,
+        }
+    }
+
+    /// The layout of a brick from the cache in the reader's order of axes.
+    pub fn layout_of(&self, brick: &DecodedBrick) -> Layout {
+        self.permutation.as_ref().map_or(brick.layout, |order| order.layout(&brick.layout))
+    }
+}

@@ -1,0 +1,52 @@
+//! Pieces of decoded bricks that are in memory.
+
+use std::sync::Arc;
+
+use crate::array::copy::Batch;
+use crate::array::request::{Destination, Piece};
+use crate::cache::DecodedBrick;
+use crate::format::FormatError;
+use crate::volume::Layout;
+
+/// Neighbouring bricks are copied interleaved if their rows have at least this many bytes.
+const MIN_INTERLEAVED_ROW: usize = 16;
+
+/// Pieces of decoded bricks: collected first, and copied together. Holds the bricks until they are copied.
+#[derive(Default)]
+pub struct CachedPieces {
+    batch: Batch<Arc<DecodedBrick>>,
+}
+
+impl CachedPieces {
+    /// Adds a piece of `brick`, which has `layout` for the reader.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the brick does not hold the samples.
+    pub fn add(
+        &mut self,
+        piece: &Piece,
+        (layout, brick): (Layout, Arc<DecodedBrick>),
+        size: usize,
+        to: &Destination<'_>,
+    ) -> Result<(), FormatError> {
+        if !layout.held.contains(&piece.region) {
+            return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
+        }
+        let (to_strides, at) = to.place_of(piece);
+        let from = layout.offset_of(&piece.region.start);
+        self.batch.add(brick, (from, at), (piece.region.shape, layout.strides), &to_strides, size);
+        Ok(())
+    }
+
+    /// Copies all pieces to `out` and releases their bricks.
+    pub fn copy(&mut self, out: &mut [u8]) {
+        let batch = &self.batch;
+        batch.copy(batch.members(), MIN_INTERLEAVED_ROW, |piece| &piece.source.bytes[piece.from as usize..], out);
+        self.batch.clear_members();
+    }
+
+    /// Releases everything that belongs to a request.
+    pub fn clear(&mut self) {
+        self.batch.clear();
+    }
+}

@@ -1,0 +1,94 @@
+//! Loads a whole brick from its source: decodes a coded brick, reads a plain one. Runs on workers, and may wait.
+
+use super::access::BrickAccess;
+use super::plain_read::missing_object;
+use super::policy::{WholeBrick, is_transposed_on_load};
+use crate::array::copy::extract;
+use crate::cache::DecodedBrick;
+use crate::format::{Array, FormatError};
+use crate::source::Wait;
+use crate::volume::{Coded, Layout, Plain, StoredLength};
+
+/// Loads a brick. For a scan through planes that are scattered in the brick, the samples are transposed to the scan's order.
+///
+/// # Errors
+/// Those of the format and the source.
+pub fn load(access: &BrickAccess, brick: &WholeBrick) -> Result<DecodedBrick, FormatError> {
+    match brick {
+        WholeBrick::Coded(coded) => decode(access, coded),
+        WholeBrick::Scattered(plain) => read(access, plain),
+    }
+}
+
+/// Reads a plain brick and transposes it.
+fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError> {
+    let (source, size) = (access.array().source(), access.sample_size());
+    let layout = Layout { first: 0, ..plain.layout };
+    let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
+    let mut bytes = access.resources.buffers.take(span.ok_or_else(missing_object)?);
+    if !source.read_at(&plain.object, plain.offset + plain.layout.first, &mut bytes, Wait::Yes)? {
+        return Err(missing_object());
+    }
+    source.unchanged()?;
+    let brick = DecodedBrick { bytes: bytes.into(), layout };
+    let needed = 2 * brick.bytes.weight();
+    Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access)))
+}
+
+/// Reads the stored bytes of a coded brick and decodes them.
+fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatError> {
+    let (resources, array) = (&*access.resources, access.array());
+    let length = stored_length(array, coded)?;
+    let mut stored = resources.buffers.take_scratch(length);
+    if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
+        return Err(missing_object());
+    }
+    array.source().unchanged()?;
+    let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
+    let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let (layout, size) = (coded.layout, array.info().dtype.size());
+    let transpose = is_transposed_on_load(access, &layout);
+    let transpose_bytes = if transpose { coded.decoded } else { 0 };
+    let brick = resources.gate.admit(needed.saturating_add(transpose_bytes), || {
+        let mut bytes = resources.buffers.take(coded.decoded);
+        if padded == 0 {
+            array.decode(coded, &stored, &mut bytes)?;
+        } else {
+            // padded after admission: a thread that waits at the gate holds no more memory than what it has read
+            let mut with_padding = resources.buffers.take_scratch(padded);
+            with_padding[..length].copy_from_slice(&stored);
+            with_padding[length..].fill(0);
+            array.decode(coded, &with_padding, &mut bytes)?;
+        }
+        if layout.end(size).is_none_or(|end| end > bytes.len() as u64) {
+            return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
+        }
+        let brick = DecodedBrick { bytes: bytes.into(), layout };
+        Ok(if transpose { transposed(&brick, size, access) } else { brick })
+    })?;
+    resources.counters.bricks_decoded.add(1);
+    resources.counters.bytes_decoded.add(coded.decoded as u64);
+    Ok(brick)
+}
+
+/// Returns the brick with its samples in C order of the reader's axes.
+fn transposed(brick: &DecodedBrick, size: usize, access: &BrickAccess) -> DecodedBrick {
+    extract(brick, brick.layout.held, size, &access.resources.buffers)
+}
+
+/// Returns how many stored bytes of a coded brick are to be read.
+fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
+    let claimed = |length: u64| FormatError::Damaged(format!("the brick claims {length} bytes"));
+    let length = match coded.length {
+        StoredLength::Bytes(length) => length,
+        StoredLength::Rest { most } => {
+            let object = array.source().len(&coded.object)?.ok_or_else(missing_object)?;
+            let length = object.saturating_sub(coded.offset);
+            if length > most {
+                return Err(claimed(length));
+            }
+            length
+        }
+    };
+    usize::try_from(length).map_err(|_| claimed(length))
+}

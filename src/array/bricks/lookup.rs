@@ -1,0 +1,153 @@
+//! Looks for a brick in memory (the cache, and what the reader's scan keeps) and loads it where memory does not have it.
+
+use std::sync::Arc;
+
+use super::access::BrickAccess;
+use super::load::load;
+use super::policy::WholeBrick;
+use crate::array::layer_size::{brick_bytes, layer_bricks};
+use crate::array::request::Piece;
+use crate::array::scan::{KeptPlanes, Retention, SegmentPlan, Stream};
+use crate::cache::{DecodedBrick, Lookup, Partition};
+use crate::format::FormatError;
+use crate::volume::{Dims, Layout, Region};
+
+/// Why a brick is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A reader copies samples from it now.
+    Read,
+    /// A scan will need it.
+    Prefetch,
+}
+
+impl BrickAccess {
+    /// Looks in the cache for the bricks of pieces, under one lock.
+    pub fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
+        lookups.clear();
+        lookups.extend(pieces.iter().map(|piece| (self.view.key(&piece.brick), None)));
+        self.resources.cache.get_many(lookups);
+    }
+
+    /// Returns what memory has of a piece that is read now: `cached`, the brick that the cache had, or the planes that the scan keeps;
+    /// with the layout for this reader.
+    pub fn in_memory(&self, piece: &Piece, cached: Option<Arc<DecodedBrick>>) -> Option<(Layout, Arc<DecodedBrick>)> {
+        if let Some(brick) = cached {
+            return Some((self.view.layout_of(&brick), brick));
+        }
+        let number = self.view.number(&piece.brick);
+        let planes = self.scan.as_ref()?.segments.get(number, &piece.region, true)?;
+        self.resources.counters.cache_hits.add(1);
+        Some((planes.layout, planes))
+    }
+
+    /// Whether memory has `region` of a brick. This does not count as a use.
+    pub fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
+        self.scan.as_ref().is_some_and(|scan| scan.segments.holds(self.view.number(brick), region))
+            || self.resources.cache.peek(self.view.key(brick)).is_some()
+    }
+
+    /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn get_or_load(
+        &self,
+        at: &Dims,
+        whole: &WholeBrick,
+        region: &Region,
+        purpose: Purpose,
+    ) -> Result<Arc<DecodedBrick>, FormatError> {
+        loop {
+            let brick = match self.scan.as_ref().map(|scan| (scan, scan.retention())) {
+                Some((scan, Retention::Planes(plan))) => {
+                    self.get_or_load_planes(scan, plan, at, whole, region, purpose)?
+                }
+                scan => {
+                    // what is decoded while the scan only begins belongs to the scan as well
+                    let scan = scan
+                        .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
+                    let partition = if scan.is_some() { Partition::Scan } else { Partition::Shared };
+                    let decode = || {
+                        scan.inspect(|(scan, _)| scan.count_decoded());
+                        Ok(self.view.in_cache_order(Arc::new(load(self, whole)?)))
+                    };
+                    let cached = self.resources.cache.get_or_decode(self.view.key(at), Some(partition), decode)?;
+                    self.view.in_reader_order(cached)
+                }
+            };
+            // a thread that waited for another one may have got planes that are not the right ones
+            if brick.layout.held.contains(region) || !whole.holds(region) {
+                return Ok(brick);
+            }
+        }
+    }
+
+    /// Returns a brick of which the scan keeps the next planes, or just these planes.
+    fn get_or_load_planes(
+        &self,
+        scan: &Stream,
+        plan: SegmentPlan,
+        at: &Dims,
+        whole: &WholeBrick,
+        region: &Region,
+        purpose: Purpose,
+    ) -> Result<Arc<DecodedBrick>, FormatError> {
+        let number = self.view.number(at);
+        let brick = self.resources.cache.get_or_decode(self.view.key(at), None, || {
+            // another thread may have loaded it since this one looked
+            if let Some(planes) = scan.segments.get(number, region, purpose == Purpose::Read) {
+                return Ok(self.view.in_cache_order(planes));
+            }
+            let brick = load(self, whole)?;
+            self.keep_planes(scan, plan, at, &brick, region, purpose);
+            Ok(self.view.in_cache_order(Arc::new(brick)))
+        })?;
+        Ok(self.view.in_reader_order(brick))
+    }
+
+    /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan has and as there is room for.
+    pub fn keep_planes(
+        &self,
+        scan: &Stream,
+        plan: SegmentPlan,
+        at: &Dims,
+        brick: &DecodedBrick,
+        region: &Region,
+        purpose: Purpose,
+    ) {
+        let (number, info, read) = (self.view.number(at), self.view.info(), purpose == Purpose::Read);
+        let planes = if scan.segments.knows(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
+        let mut kept = info.grid.region(at);
+        let end = kept.end(0);
+        kept.start[0] = region.start[0];
+        kept.shape[0] = region.shape[0];
+        // planes that were read in part will be asked for again at once; planes that were read completely need no room
+        let (least, completely_read) = if !read {
+            (0, 0)
+        } else if region.samples() < kept.samples() {
+            (region.shape[0], 0)
+        } else {
+            (0, region.shape[0])
+        };
+        let room = self.planes_that_fit(scan).saturating_add(completely_read);
+        kept.shape[0] = planes.min(room).max(least).min(end.saturating_sub(kept.start[0]));
+        let kept = KeptPlanes { region: kept, read: read.then_some(region), size: info.dtype.size() };
+        scan.segments.put(number, brick, kept, &self.resources.buffers);
+    }
+
+    /// Returns how many more planes of a brick a scan has room for.
+    pub fn planes_that_fit(&self, scan: &Stream) -> u64 {
+        let info = self.view.info();
+        let plane = brick_bytes(info) as u64 / info.grid.step()[0].max(1);
+        scan.share().saturating_sub(scan.segments.bytes()) as u64 / plane.max(1)
+    }
+}
+
+/// Returns the first plane of a region that is not before `plane`.
+pub fn first_plane(mut region: Region, plane: u64) -> Option<Region> {
+    let end = region.end(0);
+    region.start[0] = region.start[0].max(plane);
+    region.shape[0] = 1;
+    (region.start[0] < end).then_some(region)
+}

@@ -1,0 +1,19 @@
+//! One brick for one reader: from the cache, from what its scan keeps, straight from the source, or decoded now.
+
+mod access;
+mod cached_pieces;
+mod load;
+mod lookup;
+mod origin;
+mod piece_copy;
+mod plain_pieces;
+mod plain_read;
+mod policy;
+
+pub use access::BrickAccess;
+pub use cached_pieces::CachedPieces;
+pub use lookup::{Purpose, first_plane};
+pub use origin::{Origin, Origins};
+pub use piece_copy::Attempt;
+pub use plain_pieces::{CopyFailure, PlainPieces};
+pub use policy::ReadStrategy;

@@ -1,0 +1,49 @@
+//! Where the samples of a read came from.
+
+use crate::array::error::ReadError;
+use crate::array::request::Piece;
+use crate::format::Array;
+use crate::volume::Dims;
+
+/// Where the samples of a piece came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The brick is constant.
+    Constant,
+    /// A decoded brick.
+    Decoded,
+    /// Straight from the source: valid only if the source is unchanged afterwards.
+    Source,
+}
+
+/// Where the samples of a read came from.
+#[derive(Clone, Copy, Default)]
+pub struct Origins {
+    source: bool,
+    decoded: bool,
+}
+
+impl Origins {
+    /// Adds the origin of a piece.
+    pub fn add(&mut self, origin: Origin) {
+        self.source |= origin == Origin::Source;
+        self.decoded |= origin == Origin::Decoded;
+    }
+
+    /// Whether some samples came from decoded bricks.
+    pub fn has_decoded(self) -> bool {
+        self.decoded
+    }
+
+    /// Checks that samples which came straight from the source are still those of the version that is shown; `piece` is named in
+    /// the error.
+    pub fn check(self, array: &dyn Array, piece: Option<Piece>) -> Result<(), ReadError> {
+        if !self.source {
+            return Ok(());
+        }
+        array
+            .source()
+            .unchanged()
+            .map_err(|e| ReadError { brick: piece.map_or_else(|| Dims::filled(1, 0), |p| p.brick), cause: e.into() })
+    }
+}

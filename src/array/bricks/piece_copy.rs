@@ -1,0 +1,120 @@
+//! The samples of one piece, whichever kind of brick it belongs to, copied to the reply.
+
+use std::sync::Arc;
+
+use super::access::BrickAccess;
+use super::lookup::Purpose;
+use super::origin::Origin;
+use super::plain_pieces::PlainPieces;
+use super::plain_read::read_piece;
+use super::policy::ReadStrategy;
+use crate::array::copy::Loops;
+use crate::array::request::{Destination, Piece};
+use crate::cache::DecodedBrick;
+use crate::format::FormatError;
+use crate::source::Wait;
+use crate::volume::{Element, Layout};
+
+/// What became of a piece whose brick is not in memory, without waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It was copied: the brick is constant.
+    Copied,
+    /// It was added to the plain pieces, which are copied together.
+    Deferred,
+    /// Its brick is loaded whole, which takes waiting.
+    NeedsWhole,
+}
+
+/// A piece that was loaded: all that takes time is done.
+pub enum LoadedPiece {
+    /// Every sample has this value.
+    Constant(Element),
+    /// A brick in memory, or as much of it as the piece needs, and where it came from.
+    Brick(Arc<DecodedBrick>, Origin),
+}
+
+impl BrickAccess {
+    /// Copies a piece to `to` if that takes no waiting; adds one of a plain brick to `plain_pieces`.
+    ///
+    /// # Errors
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it takes waiting, and those of the format.
+    pub fn try_copy(
+        &self,
+        piece: &Piece,
+        to: &mut Destination<'_>,
+        plain_pieces: &mut PlainPieces,
+    ) -> Result<Attempt, FormatError> {
+        let array = self.array();
+        match ReadStrategy::choose(array.brick(&piece.brick, Wait::No)?, self) {
+            ReadStrategy::Whole(_) => Ok(Attempt::NeedsWhole),
+            ReadStrategy::Constant(value) => {
+                self.fill(piece, &value, to);
+                Ok(Attempt::Copied)
+            }
+            ReadStrategy::Parts(plain) => {
+                let (strides, at) = to.place_of(piece);
+                plain_pieces.add(array, *piece, plain, &strides, at)?;
+                Ok(Attempt::Deferred)
+            }
+        }
+    }
+
+    /// Does all that takes time and needs no destination: decodes a coded brick, reads the piece of a plain one.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn load_piece(&self, piece: &Piece) -> Result<LoadedPiece, FormatError> {
+        let array = self.array();
+        match ReadStrategy::choose(array.brick(&piece.brick, Wait::Yes)?, self) {
+            ReadStrategy::Constant(value) => Ok(LoadedPiece::Constant(value)),
+            ReadStrategy::Whole(whole) => {
+                let brick = self.get_or_load(&piece.brick, &whole, &piece.region, Purpose::Read)?;
+                Ok(LoadedPiece::Brick(brick, Origin::Decoded))
+            }
+            ReadStrategy::Parts(plain) => {
+                let strides = piece.region.shape.strides(self.sample_size() as u64);
+                let layout = Layout { held: piece.region, first: 0, strides };
+                let mut bytes = self.resources.buffers.take(piece.region.samples() as usize * self.sample_size());
+                read_piece(array, piece, &plain, &layout.strides, &mut bytes)?;
+                Ok(LoadedPiece::Brick(Arc::new(DecodedBrick { bytes: bytes.into(), layout }), Origin::Source))
+            }
+        }
+    }
+
+    /// Copies what [`BrickAccess::load_piece`] returned to `to`.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the brick does not hold the samples.
+    pub fn copy_loaded(
+        &self,
+        piece: &Piece,
+        loaded: &LoadedPiece,
+        to: &mut Destination<'_>,
+    ) -> Result<Origin, FormatError> {
+        match loaded {
+            LoadedPiece::Constant(value) => {
+                self.fill(piece, value, to);
+                Ok(Origin::Constant)
+            }
+            LoadedPiece::Brick(brick, origin) => self.copy_brick(piece, brick, to).map(|()| *origin),
+        }
+    }
+
+    fn fill(&self, piece: &Piece, value: &Element, to: &mut Destination<'_>) {
+        let (strides, at) = to.place_of(piece);
+        let loops = Loops::new(&piece.region.shape, &strides, &strides, self.sample_size());
+        loops.fill(value, &mut to.bytes[at..]);
+    }
+
+    fn copy_brick(&self, piece: &Piece, brick: &DecodedBrick, to: &mut Destination<'_>) -> Result<(), FormatError> {
+        if !brick.layout.held.contains(&piece.region) {
+            return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
+        }
+        let (strides, at) = to.place_of(piece);
+        let loops = Loops::new(&piece.region.shape, &brick.layout.strides, &strides, self.sample_size());
+        let from = brick.layout.offset_of(&piece.region.start) as usize;
+        loops.copy(&brick.bytes[from..], &mut to.bytes[at..]);
+        Ok(())
+    }
+}

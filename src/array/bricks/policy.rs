@@ -1,0 +1,94 @@
+//! The read strategy: which bricks are loaded whole, and which are read in parts.
+
+use super::access::BrickAccess;
+use super::plain_read::{MAX_AMPLIFICATION, bytes_read};
+use crate::array::copy::Loops;
+use crate::array::scan::Retention;
+use crate::volume::{Brick, Coded, Dims, Element, Layout, Plain, Region};
+
+/// The kernel's own read-ahead brings fewer bytes than this beyond what a reader wants.
+const KERNEL_READ_AHEAD: u64 = 512 << 10;
+/// Larger plain bricks are never loaded whole.
+const MAX_WHOLE: u64 = 8 << 20;
+/// Bricks whose contiguous runs are shorter than this (in bytes) are transposed once, and not again for every plane.
+const SHORT_RUN: u64 = 16;
+
+/// How the samples of a brick are read.
+pub enum ReadStrategy {
+    /// All samples have this value.
+    Constant(Element),
+    /// Only those asked for are read from the source.
+    Parts(Plain),
+    /// All of them are loaded, for the cache or for what a scan keeps.
+    Whole(WholeBrick),
+}
+
+/// A brick that is loaded whole.
+pub enum WholeBrick {
+    /// It has to be decoded.
+    Coded(Coded),
+    /// It is plain, but its planes are so scattered that a scan would read all of it again for each plane.
+    Scattered(Plain),
+}
+
+impl ReadStrategy {
+    /// Chooses how a reader reads a brick.
+    pub fn choose(brick: Brick, access: &BrickAccess) -> Self {
+        match brick {
+            Brick::Constant(value) => Self::Constant(value),
+            Brick::Coded(coded) => Self::Whole(WholeBrick::Coded(coded)),
+            Brick::Plain(plain) if is_scattered(&plain, access) => Self::Whole(WholeBrick::Scattered(plain)),
+            Brick::Plain(plain) => Self::Parts(plain),
+        }
+    }
+}
+
+impl WholeBrick {
+    /// Whether the brick holds `region`.
+    pub fn holds(&self, region: &Region) -> bool {
+        match self {
+            Self::Coded(coded) => coded.layout.held.contains(region),
+            Self::Scattered(plain) => plain.layout.held.contains(region),
+        }
+    }
+}
+
+/// Whether a scan reads less if it loads a plain brick whole.
+fn is_scattered(plain: &Plain, access: &BrickAccess) -> bool {
+    let (Some(_), Some(scan)) = (&access.view.permutation, &access.scan) else { return false };
+    let (layout, info) = (&plain.layout, access.view.info());
+    let size = info.dtype.size();
+    // a reader of a single plane is faster without; the kernel's read-ahead takes it into the next plane
+    let plane_samples = info.shape().strides(1)[0];
+    let ahead = (KERNEL_READ_AHEAD / size as u64).min(plane_samples.saturating_mul(4));
+    if scan.distance_covered() < plane_samples.saturating_mul(2).saturating_add(ahead) {
+        return false;
+    }
+    let mut plane = layout.held.shape;
+    plane[0] = plane[0].min(1);
+    let small = layout.end(size).is_some_and(|end| end - layout.first <= MAX_WHOLE);
+    let loops = Loops::new(&plane, &layout.strides, &plane.strides(size as u64), size);
+    small && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+}
+
+/// Whether a brick is transposed to the reader's order of axes right after it was decoded.
+pub fn is_transposed_on_load(access: &BrickAccess, layout: &Layout) -> bool {
+    // a scan that keeps planes copies them anyway
+    let keeps_bricks = access.scan.as_ref().is_some_and(|scan| !matches!(scan.retention(), Retention::Planes(_)));
+    access.view.permutation.is_some() && keeps_bricks && contiguous_run(layout, access.sample_size() as u64) < SHORT_RUN
+}
+
+/// Returns the bytes of samples that are contiguous in a brick, in the reader's order of axes.
+fn contiguous_run(layout: &Layout, size: u64) -> u64 {
+    let shape: &Dims = &layout.held.shape;
+    let extend = |run: u64, axis: usize| (layout.strides[axis] == run).then(|| run.saturating_mul(shape[axis]));
+    let axes = (0..shape.len()).rev().filter(|axis| shape[*axis] > 1);
+    let mut run = size;
+    for axis in axes {
+        match extend(run, axis) {
+            Some(longer) => run = longer,
+            None => break,
+        }
+    }
+    run
+}

@@ -1,0 +1,11 @@
+//! Decodes bricks before scans need them, and divides the cache among the scans under way.
+
+mod brick_prefetch;
+mod cache_shares;
+mod grants;
+mod handover;
+mod layer;
+mod prefetch_job;
+mod prefetcher;
+
+pub use prefetcher::Prefetcher;

@@ -1,0 +1,188 @@
+//! The prefetcher: decides which bricks are decoded before the scans under way ask for them, and keeps the cache divided among scans.
+
+use std::sync::Arc;
+
+use super::cache_shares::CacheShares;
+use super::handover::Handover;
+use super::prefetch_job::PrefetchJob;
+use crate::array::bricks::BrickAccess;
+use crate::array::layer_size::{brick_cost, layer_bricks, row_bricks, workers};
+use crate::array::resources::Resources;
+use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
+use crate::sync::{Mutex, MutexGuard};
+use crate::volume::Dims;
+
+/// A scan whose layer fits the cache decodes each brick once or twice, and as many of the next layer ahead. One that decodes more than
+/// this many times the bricks of its layer is thrashing: the cache is too small after all.
+const THRASHING: u64 = 3;
+
+/// Bytes to decode for which another worker is woken: no reader waits for them yet.
+const BATCH: usize = 256 << 10;
+
+/// All scans under way.
+#[derive(Default)]
+pub struct Prefetcher {
+    shares: Mutex<CacheShares>,
+}
+
+/// Where a scan stands in its array.
+struct Position {
+    /// The number of the brick, in C order.
+    brick: u64,
+    plane: u64,
+    layer: u64,
+}
+
+/// What is to be prefetched: steps of an order, `from` the first to before `target`.
+struct Range {
+    order: PrefetchOrder,
+    from: u64,
+    target: u64,
+}
+
+impl Prefetcher {
+    /// Returns the bytes that scans hold in segments.
+    pub fn segment_bytes(&self) -> usize {
+        self.shares().segment_bytes()
+    }
+
+    /// Records a request, of a scan or (`other`) of another reader, and divides the cache anew if scans have stopped or other readers
+    /// have become busy.
+    pub fn record_request(&self, resources: &Arc<Resources>, other: bool) {
+        // the thread that holds the lock divides the cache anew itself, or the next request does
+        let Some(mut shares) = self.shares.try_lock() else { return };
+        if shares.record_request(other) || shares.has_stopped_scans() {
+            let handovers = shares.divide(resources, None);
+            drop(shares);
+            handovers.iter().for_each(Handover::run);
+            let quota = self.shares().quota(resources.cache.capacity());
+            resources.cache.set_scan_quota(quota, std::iter::empty());
+        }
+    }
+
+    /// Divides the cache anew for a scan that comes to a layer of bricks, and decides what it keeps of them.
+    fn enter_layer(&self, access: &BrickAccess, scan: &Arc<Stream>, layer: u64) {
+        let cache = &access.resources.cache;
+        let mut shares = self.shares();
+        let left = shares.enter_layer(&access.view, scan, layer);
+        let handovers = shares.divide(&access.resources, Some(scan));
+        drop(shares);
+        if let Some(left) = left {
+            cache.demote(access.view.layer_keys(left));
+        }
+        // before the cache evicts the bricks
+        handovers.iter().for_each(Handover::run);
+        let quota = self.shares().quota(cache.capacity());
+        let wanted = (scan.retention() == Retention::Bricks).then(|| access.view.layer_keys(layer));
+        cache.set_scan_quota(quota, wanted.into_iter().flatten());
+    }
+
+    /// Prefetches the bricks that a scan will need next, on workers of the pool.
+    pub fn prefetch(&self, access: &BrickAccess) {
+        let Some(scan) = &access.scan else { return };
+        let Some(position) = self.update_position(access, scan) else { return };
+        let Some(Range { order, from, target }) = range(access, scan, &position) else { return };
+        let (info, decoders) = (access.view.info(), access.resources.gate.decoders());
+        scan.skip_to(order, from);
+        let workers = match order {
+            PrefetchOrder::Bricks => workers(scan.unclaimed(order, target), info, BATCH).min(decoders),
+            // most visits find their planes in memory
+            PrefetchOrder::Visits => decoders,
+        };
+        while let Some(step) = scan.claim(order, target, workers) {
+            let job = PrefetchJob { access: access.clone(), order, target, share: scan.share() };
+            if job.needs_loading(step) {
+                let bulkhead = access.view.bulkhead.ahead(decoders);
+                access.resources.pool.submit(bulkhead, move || job.run(step));
+            } else {
+                scan.end_prefetch();
+            }
+        }
+    }
+
+    /// Finds where a scan stands, and does what is due when it comes to another layer or plane.
+    fn update_position(&self, access: &BrickAccess, scan: &Arc<Stream>) -> Option<Position> {
+        let info = access.view.info();
+        let grid = &info.grid;
+        let last = info.shape().product().and_then(|n| n.checked_sub(1))?;
+        let sample = info.shape().index_of(scan.position().min(last));
+        let brick = Dims::from_fn(sample.len(), |a| grid.brick_of(a, sample[a]));
+        let (plane, layer, bricks) = (sample[0], brick[0], layer_bricks(info));
+        let (first, end) = grid.owned(0, layer);
+        scan.detect_thrashing(THRASHING * bricks);
+        if scan.continues_to_next_plane() && scan.enter_layer(layer) {
+            self.enter_layer(access, scan, layer);
+        }
+        if scan.enter_plane(plane) {
+            // some requests for the last planes may still come
+            let plane_samples = info.shape().strides(1)[0].max(1);
+            let late =
+                (REORDER_WINDOW / info.dtype.size() as u64).div_ceil(plane_samples).min((end - first) / 8).max(1);
+            scan.segments.release_before(plane.saturating_sub(late), layer * bricks);
+        }
+        Some(Position { brick: grid.count().linear_of(&brick), plane, layer })
+    }
+
+    /// Whether the bricks that a scan leaves are evicted when it comes to the next layer.
+    pub fn is_cache_tight(access: &BrickAccess) -> bool {
+        let Some(scan) = &access.scan else { return false };
+        let room = match scan.retention() {
+            Retention::Planes(_) => 0,
+            Retention::Bricks => scan.share(),
+            Retention::Cache => access.resources.cache.capacity(),
+        };
+        let info = access.view.info();
+        let layer = usize::try_from(layer_bricks(info)).unwrap_or(usize::MAX).saturating_mul(brick_cost(info));
+        scan.is_thrashing() || room < layer.saturating_mul(2)
+    }
+
+    fn shares(&self) -> MutexGuard<'_, CacheShares> {
+        self.shares.lock()
+    }
+}
+
+/// Decides how far to prefetch for a scan.
+fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Range> {
+    let info = access.view.info();
+    let (grid, bricks, plane_samples) = (&info.grid, layer_bricks(info), info.shape().strides(1)[0].max(1));
+    let &Position { brick, plane, layer } = position;
+    let (first, end) = grid.owned(0, layer);
+    // a scan that may go elsewhere after this plane gets nothing of the next
+    let goes_on = scan.continues_to_next_plane() || !scan.position().is_multiple_of(plane_samples);
+    if !scan.is_sequential() || !goes_on {
+        return None;
+    }
+    let decoders = access.resources.gate.decoders() as u64;
+    let share = if scan.retention() == Retention::Cache { access.resources.cache.capacity() } else { scan.share() };
+    let room = (share / brick_cost(info)) as u64;
+    // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
+    let crosses_planes = scan.distance_covered() > plane_samples;
+    match scan.retention() {
+        Retention::Planes(plan) => {
+            // of as many visits as a segment has planes, one decodes: this keeps half of the decoders busy, and the requests under
+            // way occupy the others
+            let planes = room.saturating_mul(grid.step()[0]);
+            let ahead = row_bricks(info).saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
+            let from = plane * bricks + brick - layer * bricks;
+            let target = from.saturating_add(ahead.min(bricks).min(planes / 2));
+            let end = if crosses_planes { info.shape()[0] } else { plane + 1 };
+            let target = target.min(end.saturating_mul(bricks));
+            Some(Range { order: PrefetchOrder::Visits, from, target })
+        }
+        retention if retention == Retention::Cache || plane == first => {
+            // in the first plane of a layer: the rest of this row of bricks, and the next row
+            let row = row_bricks(info);
+            let ahead = row.max(4 * decoders).min(room / 2);
+            let target = (brick - brick % row + row + ahead).min((layer + 1) * bricks);
+            Some(Range { order: PrefetchOrder::Bricks, from: brick, target })
+        }
+        _ if !crosses_planes => None,
+        _ => {
+            // in the other planes: the same fraction of the next layer as was passed of this one, so that it is there in time
+            let (passed, deep) = (plane - first, end - first);
+            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(deep)) as u64;
+            let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
+            Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Reads ranges of samples.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::fast_path::FastPath;
+use super::slow_path::SlowPath;
+use crate::array::ReadError;
+use crate::array::array_view::ArrayView;
+use crate::array::bricks::BrickAccess;
+use crate::array::decode_gate::DecodeGate;
+use crate::array::permuted::PermutedArray;
+use crate::array::prefetch::Prefetcher;
+use crate::array::request::{Destination, ReplyLayout, pieces};
+use crate::array::resources::Resources;
+use crate::array::scan::ScanDetector;
+use crate::cache::BrickCache;
+use crate::counters::Counters;
+use crate::format::Array;
+use crate::memory::{Buffer, BufferPool};
+use crate::pool::{Bulkhead, Pool};
+use crate::volume::AxisPermutation;
+
+/// Reads arrays: all reads of a process share one reader, and with it a cache.
+pub struct Reader {
+    pub(super) resources: Arc<Resources>,
+    prefetcher: Prefetcher,
+}
+
+/// A range of samples of an array, in C order.
+pub struct ReadRequest {
+    /// The array.
+    pub array: Arc<dyn Array>,
+    /// The order of axes in which the samples are wanted, if it is not the array's own.
+    pub permutation: Option<AxisPermutation>,
+    /// The samples, by number in that order; they lie within the array.
+    pub samples: Range<u64>,
+    /// The concurrency limit of the source that the array is read from.
+    pub bulkhead: Bulkhead,
+    /// The readers of the open file that the request comes from: bricks are prefetched for those that are sequential.
+    pub scans: Option<Arc<ScanDetector>>,
+}
+
+impl Reader {
+    /// Creates a reader that keeps decoded bricks in `cache` and decodes behind `gate` on workers of `pool`.
+    #[must_use]
+    pub fn new(
+        cache: BrickCache,
+        gate: DecodeGate,
+        pool: Arc<Pool>,
+        buffers: Arc<BufferPool>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
+        let resources = Arc::new(Resources { cache, gate, pool, buffers, counters });
+        Arc::new(Self { resources, prefetcher: Prefetcher::default() })
+    }
+
+    /// Reads samples. `done` gets them in C order, little-endian: from within this call if that takes no waiting, else from a worker
+    /// of the pool.
+    pub fn read(self: &Arc<Self>, request: ReadRequest, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
+        let ReadRequest { array, permutation, samples, bulkhead, scans } = request;
+        let array = match permutation {
+            Some(permutation) => PermutedArray::shared(array, permutation),
+            None => array,
+        };
+        let done = move |read: Result<Buffer, ReadError>| {
+            let in_own_order = |e: ReadError| permutation.map_or(e.brick, |order| order.invert_dims(&e.brick));
+            done(read.map_err(|e| ReadError { brick: in_own_order(e.clone()), ..e }));
+        };
+        let scan = scans.as_ref().and_then(|scans| scans.record(array.info(), &samples));
+        let is_other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.has_scans());
+        let view = ArrayView { array, permutation, bulkhead };
+        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan };
+        let array = access.array();
+        let bytes = (samples.end - samples.start) as usize * access.sample_size();
+        let mut out = self.resources.buffers.take_reply(bytes);
+        let layout = ReplyLayout::of_range(array.info(), samples.start);
+        let mut fast_path = FastPath::new(&access);
+        if let Err(e) = fast_path.copy(pieces(array, samples.clone()), &mut Destination { bytes: &mut out, layout }) {
+            return done(Err(e));
+        }
+        let FastPath { origins, pending, .. } = fast_path;
+        let has_decoded = origins.has_decoded();
+        let has_coded = has_decoded || !pending.is_empty();
+        self.prefetcher.record_request(&self.resources, is_other && has_coded);
+        let prefetches = (access.scan.is_some() && has_coded).then(|| access.clone());
+        if pending.is_empty() {
+            done(origins.check(array, pieces(array, samples).next()).map(|()| out));
+        } else {
+            SlowPath::start(access, layout, pending, out, origins, Box::new(done));
+        }
+        // after the request itself: its bricks go first
+        if let Some(access) = prefetches {
+            self.prefetcher.prefetch(&access);
+            if let (true, Some(scans)) = (has_decoded, scans) {
+                scans.set_cache_is_tight(Prefetcher::is_cache_tight(&access));
+            }
+        }
+    }
+
+    /// Returns the pool that replies take their buffers from.
+    #[must_use]
+    pub fn buffers(&self) -> &Arc<BufferPool> {
+        &self.resources.buffers
+    }
+
+    /// Returns the bytes of decoded samples that are held: bricks in the cache, and segments of scans.
+    #[must_use]
+    pub fn bytes_held(&self) -> usize {
+        self.resources.cache.bytes() + self.prefetcher.segment_bytes()
+    }
+}

@@ -1,0 +1,46 @@
+//! Reads boxes: part of an array for a caller of its own, not a range of a file's bytes.
+
+use std::sync::Arc;
+
+use super::array_reader::Reader;
+use super::slow_path::SlowPath;
+use crate::array::ReadError;
+use crate::array::array_view::ArrayView;
+use crate::array::bricks::{BrickAccess, Origins};
+use crate::array::request::{ReplyLayout, pieces_of_box};
+use crate::format::Array;
+use crate::memory::Buffer;
+use crate::pool::Bulkhead;
+use crate::volume::Region;
+
+/// A box of an array.
+pub struct BoxRequest {
+    /// The array.
+    pub array: Arc<dyn Array>,
+    /// The samples; they lie within the array.
+    pub region: Region,
+    /// The concurrency limit of the source that the array is read from.
+    pub bulkhead: Bulkhead,
+}
+
+impl Reader {
+    /// Reads a box. `done` gets its samples in C order, little-endian, from a worker of the pool. A box is expected to take time, so
+    /// the fast path is not tried.
+    pub fn read_box(
+        self: &Arc<Self>,
+        request: BoxRequest,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
+        let BoxRequest { array, region, bulkhead } = request;
+        let info = array.info();
+        let out = self.resources.buffers.take(region.samples() as usize * info.dtype.size());
+        let layout = ReplyLayout::of_box(info, &region);
+        let pieces: Vec<_> = pieces_of_box(&*array, region).collect();
+        if pieces.is_empty() {
+            return done(Ok(out));
+        }
+        let view = ArrayView { array, permutation: None, bulkhead };
+        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None };
+        SlowPath::start(access, layout, pieces, out, Origins::default(), Box::new(done));
+    }
+}

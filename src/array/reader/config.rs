@@ -1,0 +1,34 @@
+//! A reader from a few numbers.
+
+use std::sync::Arc;
+
+use super::array_reader::Reader;
+use crate::array::decode_gate::DecodeGate;
+use crate::cache::BrickCache;
+use crate::counters::Counters;
+use crate::memory::BufferPool;
+use crate::pool::Pool;
+
+/// Memory that all decoders at work may need together.
+const DECODE_BYTES: usize = 256 << 20;
+
+/// How much memory and how many threads a reader may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderConfig {
+    /// Capacity of the cache of decoded bricks, in bytes.
+    pub cache_bytes: usize,
+    /// Bytes of unused buffers that are kept for reuse.
+    pub idle_buffer_bytes: usize,
+    /// Decoding threads.
+    pub threads: usize,
+}
+
+impl ReaderConfig {
+    /// Creates a reader that works on threads of `pool`.
+    #[must_use]
+    pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
+        let cache = BrickCache::new(self.cache_bytes, Arc::clone(&counters));
+        let gate = DecodeGate::new(self.threads, DECODE_BYTES);
+        Reader::new(cache, gate, pool, BufferPool::new(self.idle_buffer_bytes), counters)
+    }
+}

@@ -1,0 +1,150 @@
+//! The fast path: what memory has of a request is copied at once, by the thread that talks to the kernel. It never waits.
+
+use std::cell::Cell;
+
+use crate::array::ReadError;
+use crate::array::bricks::{Attempt, BrickAccess, CachedPieces, CopyFailure, Origin, Origins, PlainPieces};
+use crate::array::layer_size::brick_bytes;
+use crate::array::request::{Destination, Piece};
+use crate::cache::Lookup;
+use crate::volume::Dims;
+
+/// The bytes of bricks that a request holds on to at a time, in case the cache evicts them meanwhile.
+const MAX_HELD: usize = 8 << 20;
+
+/// The number of pieces that are looked up at a time.
+const MAX_LOOKUPS: usize = 256;
+
+thread_local! {
+    static LISTS: Cell<Lists> = Cell::default();
+}
+
+/// The lists of one request; the thread's next request reuses their memory.
+#[derive(Default)]
+struct Lists {
+    pieces: Vec<Piece>,
+    lookups: Vec<Lookup>,
+    cached: CachedPieces,
+}
+
+impl Lists {
+    /// Releases everything that belongs to a request.
+    fn clear(&mut self) {
+        self.lookups.clear();
+        self.cached.clear();
+    }
+}
+
+/// A request of which some pieces are in memory and others take waiting.
+pub struct FastPath<'a> {
+    access: &'a BrickAccess,
+    plain_pieces: PlainPieces,
+    /// A piece was seen whose brick is loaded whole.
+    seen_whole_brick: bool,
+    /// Where the pieces that were copied came from.
+    pub origins: Origins,
+    /// The pieces that take waiting.
+    pub pending: Vec<Piece>,
+}
+
+impl<'a> FastPath<'a> {
+    /// Begins a request.
+    pub fn new(access: &'a BrickAccess) -> Self {
+        Self {
+            access,
+            plain_pieces: PlainPieces::default(),
+            seen_whole_brick: false,
+            origins: Origins::default(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Copies those of the pieces that memory has; the others are pending afterwards.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn copy(&mut self, mut pieces: impl Iterator<Item = Piece>, to: &mut Destination<'_>) -> Result<(), ReadError> {
+        let at_once = (MAX_HELD / brick_bytes(self.access.view.info())).clamp(1, MAX_LOOKUPS);
+        let mut lists = LISTS.take();
+        let copied = loop {
+            lists.pieces.clear();
+            lists.pieces.extend(pieces.by_ref().take(at_once));
+            if lists.pieces.is_empty() {
+                break self.copy_plain_pieces(to);
+            }
+            if let Err(e) = self.sort(&mut lists, to) {
+                break Err(e);
+            }
+            lists.cached.copy(to.bytes);
+        };
+        lists.clear();
+        LISTS.set(lists);
+        copied
+    }
+
+    /// Sorts pieces: copied now, to be copied together, or pending.
+    fn sort(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
+        let Lists { pieces, lookups, cached } = lists;
+        let mut pieces = &pieces[..];
+        let mut first_needs_whole = false;
+        // only whole bricks enter the cache, so it is not asked before one was seen
+        while let Some((piece, rest)) = pieces.split_first().filter(|_| !self.seen_whole_brick) {
+            if self.try_copy(piece, to)? == Some(Attempt::NeedsWhole) {
+                (self.seen_whole_brick, first_needs_whole) = (true, true);
+            } else {
+                pieces = rest;
+            }
+        }
+        // from then on the cache is asked first: a brick that it holds need not be found in the format's tables
+        let (access, size) = (self.access, self.access.sample_size());
+        access.look_up(pieces, lookups);
+        for (n, (piece, (_, brick))) in pieces.iter().zip(lookups.drain(..)).enumerate() {
+            if let Some((layout, brick)) = access.in_memory(piece, brick) {
+                self.origins.add(Origin::Decoded);
+                cached
+                    .add(piece, (layout, brick), size, to)
+                    .map_err(|cause| ReadError { brick: piece.brick, cause })?;
+            } else if (n == 0 && first_needs_whole) || self.try_copy(piece, to)? == Some(Attempt::NeedsWhole) {
+                self.pending.push(*piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries a piece that is not in memory. `None`: it is pending.
+    fn try_copy(&mut self, piece: &Piece, to: &mut Destination<'_>) -> Result<Option<Attempt>, ReadError> {
+        // after the first pending piece no other is tried: the workers are needed anyway, and this thread is the kernel's
+        if !self.pending.is_empty() {
+            self.pending.push(*piece);
+            return Ok(None);
+        }
+        match self.access.try_copy(piece, to, &mut self.plain_pieces) {
+            Ok(attempt) => Ok(Some(attempt)),
+            Err(cause) if cause.would_block() => {
+                self.pending.push(*piece);
+                Ok(None)
+            }
+            Err(cause) => Err(ReadError { brick: piece.brick, cause }),
+        }
+    }
+
+    /// Copies the plain pieces; those that take waiting are pending afterwards.
+    fn copy_plain_pieces(&mut self, to: &mut Destination<'_>) -> Result<(), ReadError> {
+        let plain_pieces = &self.plain_pieces;
+        if plain_pieces.is_empty() {
+            return Ok(());
+        }
+        match plain_pieces.copy(self.access.array(), to.bytes) {
+            Ok(()) => self.origins.add(Origin::Source),
+            Err(CopyFailure { number, cause }) if cause.would_block() => {
+                self.origins.add(Origin::Source);
+                self.pending.extend(plain_pieces.pieces_from(number));
+            }
+            Err(CopyFailure { number, cause }) => {
+                let brick = plain_pieces.piece(number).map_or_else(|| Dims::filled(1, 0), |piece| piece.brick);
+                return Err(ReadError { brick, cause });
+            }
+        }
+        Ok(())
+    }
+}

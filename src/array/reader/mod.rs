@@ -1,0 +1,11 @@
+//! Reads: the fast path answers from memory at once, the slow path shares the rest among workers.
+
+mod array_reader;
+mod box_read;
+mod config;
+mod fast_path;
+mod slow_path;
+
+pub use array_reader::{ReadRequest, Reader};
+pub use box_read::BoxRequest;
+pub use config::ReaderConfig;

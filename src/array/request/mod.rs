@@ -1,0 +1,8 @@
+//! Ranges and boxes of samples as pieces of bricks, and where the pieces belong in a reply. Arithmetic only.
+
+mod boxes;
+mod destination;
+mod pieces;
+
+pub use destination::{Destination, ReplyLayout};
+pub use pieces::{Piece, pieces, pieces_of_box};

@@ -1,0 +1,102 @@
+//! Detects scans: tells the readers of one open file apart by their requests, and which of them read in order.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::stream::Stream;
+use crate::sequential::StreamTable;
+use crate::volume::ArrayInfo;
+
+/// The kernel's requests of one reader come out of order by no more than this many bytes.
+pub const REORDER_WINDOW: u64 = 1 << 20;
+/// A reader that has read this many bytes in order is on a scan; in an array of small planes a quarter of a plane is enough. A reader
+/// of a box comes less far before it jumps to the next plane of the box.
+const SURE: u64 = 1 << 20;
+
+/// The readers of one open file.
+#[derive(Default)]
+pub struct ScanDetector {
+    streams: StreamTable<Arc<Stream>>,
+    /// How many streams have ever been sequential.
+    sequential: Arc<AtomicUsize>,
+    /// Decoded bricks are evicted soon after a scan has passed them.
+    cache_is_tight: AtomicBool,
+}
+
+impl ScanDetector {
+    /// Whether requests that come far out of order would find their bricks evicted, and decode them again.
+    #[must_use]
+    pub fn cache_is_tight(&self) -> bool {
+        self.cache_is_tight.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the cache is tight.
+    pub fn set_cache_is_tight(&self, tight: bool) {
+        self.cache_is_tight.store(tight, Ordering::Relaxed);
+    }
+
+    /// Records a request; returns the scan that it belongs to, if it belongs to one.
+    pub fn record(&self, info: &ArrayInfo, samples: &Range<u64>) -> Option<Arc<Stream>> {
+        let (size, plane) = (info.dtype.size() as u64, info.shape().strides(1)[0]);
+        // the rows of a box in the next plane belong to the same reader
+        let (back, forward) = (REORDER_WINDOW / size, (REORDER_WINDOW / size).max(2 * plane));
+        let distance = |stream: &Arc<Stream>| stream.distance_to(samples, back, forward, plane);
+        let new = || Arc::new(Stream::new(samples, Arc::clone(&self.sequential)));
+        let stream = self.streams.find_or_insert(distance, |stream| Arc::clone(stream), new)?;
+        let sure = (SURE / size).min(plane / 4);
+        stream.advance(samples, sure, plane).then_some(stream)
+    }
+
+    /// Whether any of the readers is on a scan of many planes.
+    pub fn has_scans(&self) -> bool {
+        self.streams.any(|stream| stream.continues_to_next_plane() && stream.has_been_sequential())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::{BrickGrid, Dims, Dtype};
+
+    fn cube() -> ArrayInfo {
+        let (shape, brick_shape) = (Dims::filled(3, 512), Dims::filled(3, 64));
+        ArrayInfo::new(Dtype::UInt8, BrickGrid::aligned(shape, brick_shape), brick_shape)
+    }
+
+    #[test]
+    fn sequential_requests_make_a_scan_and_others_do_not() {
+        // a plane has 256 KiB, so that 64 KiB in order are enough
+        let (info, scans) = (&cube(), ScanDetector::default());
+        let window = |n: u64| n << 14..(n + 1) << 14;
+        // out of order by one window, as the kernel's threads deliver them
+        for n in [0, 2, 1] {
+            assert!(scans.record(info, &window(n)).is_none());
+        }
+        for n in [3, 5, 4, 6, 7] {
+            assert!(scans.record(info, &window(n)).is_some());
+        }
+        assert_eq!(scans.record(info, &window(8)).unwrap().position(), 9 << 14);
+        // a second reader far away is another scan, and does not disturb the first
+        for n in 5000..5003 {
+            assert!(scans.record(info, &window(n)).is_none());
+        }
+        assert!(scans.record(info, &window(5003)).is_some());
+        assert_eq!(scans.record(info, &window(9)).unwrap().position(), 10 << 14);
+        for n in 1..1000u64 {
+            let at = (n * 7_919_777) % (1 << 27);
+            assert!(scans.record(info, &(at..at + 4096)).is_none(), "{n}");
+        }
+    }
+
+    #[test]
+    fn the_rows_of_a_box_are_no_scan() {
+        let (info, scans) = (&cube(), ScanDetector::default());
+        for plane in 0..100u64 {
+            for row in 0..100 {
+                let at = (plane << 18) + (row << 9);
+                assert!(scans.record(info, &(at..at + 100)).is_none(), "plane {plane}, row {row}");
+            }
+        }
+    }
+}

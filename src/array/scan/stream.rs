@@ -1,0 +1,277 @@
+//! One sequential reader of an array: how far it has come, what it keeps of bricks, and what is prefetched for it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::segment_plan::SegmentPlan;
+use super::segments::Segments;
+use crate::array::array_view::ArrayView;
+use crate::sequential::Progress;
+use crate::sync::{Mutex, MutexGuard};
+
+/// A scan without a request for this long has stopped.
+const STOPPED_AFTER: Duration = Duration::from_secs(2);
+
+/// One reader of an open file.
+pub struct Stream {
+    state: Mutex<State>,
+    /// Bytes of memory that it may use.
+    share: AtomicUsize,
+    /// The next step to prefetch, in each order.
+    cursors: [AtomicU64; 2],
+    /// Prefetches in flight.
+    in_flight: AtomicUsize,
+    /// Bricks that were decoded since it came to its layer.
+    decoded: AtomicU64,
+    /// How many streams of the open file have ever been sequential.
+    sequential_streams: Arc<AtomicUsize>,
+    /// What it reads. Forgotten with the open file, so that the array may be closed.
+    view: Mutex<Option<ArrayView>>,
+    /// The planes that it keeps of bricks where the cache does not hold a layer of bricks.
+    pub segments: Segments,
+}
+
+struct State {
+    progress: Progress,
+    /// It is sequential at this moment, and has been at any time.
+    is_sequential: bool,
+    was_sequential: bool,
+    /// It has gone on from one plane to the next in order.
+    crosses_planes: bool,
+    /// Whole bricks were evicted before it had read them.
+    thrashing: bool,
+    last_request: Instant,
+    retention: Retention,
+    /// The layer of bricks that it is in, once that is known.
+    layer: Option<u64>,
+    /// The plane that it is in.
+    plane: Option<u64>,
+    /// The layer that it came from.
+    previous_layer: Option<u64>,
+}
+
+/// The order in which bricks are prefetched for a scan, and what one step of it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefetchOrder {
+    /// Bricks in C order: each is kept whole and decoded once.
+    Bricks,
+    /// Visits of bricks: for each plane one visit of each brick that the plane touches.
+    Visits,
+}
+
+/// What a scan keeps of a decoded brick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retention {
+    /// The brick goes to the cache, as for any reader: it is not known whether the scan goes on to the next plane.
+    Cache,
+    /// The brick goes to the scan partition of the cache: a layer of bricks fits.
+    Bricks,
+    /// The next planes stay with the scan, in segments of this plan.
+    Planes(SegmentPlan),
+}
+
+impl Stream {
+    /// A reader that begins with the request for `samples`.
+    pub fn new(samples: &Range<u64>, sequential_streams: Arc<AtomicUsize>) -> Self {
+        Self {
+            state: Mutex::new(State {
+                progress: Progress::new(samples),
+                is_sequential: false,
+                was_sequential: false,
+                crosses_planes: false,
+                thrashing: false,
+                last_request: Instant::now(),
+                retention: Retention::Cache,
+                layer: None,
+                plane: None,
+                previous_layer: None,
+            }),
+            share: AtomicUsize::new(0),
+            cursors: Default::default(),
+            in_flight: AtomicUsize::new(0),
+            decoded: AtomicU64::new(0),
+            sequential_streams,
+            view: Mutex::default(),
+            segments: Segments::default(),
+        }
+    }
+
+    /// Returns how far a request is from the stream's position, if it may belong to the stream: no more than `back` samples before it
+    /// or `forward` samples after it. A request a plane before the stream's first sample belongs to another reader, or to one that
+    /// goes backwards.
+    pub fn distance_to(&self, samples: &Range<u64>, back: u64, forward: u64, plane: u64) -> Option<u64> {
+        let progress = self.state().progress;
+        let (first, next) = (progress.first(), progress.next());
+        let late = back.min((plane / 2).max((samples.end - samples.start) / 2));
+        let near = (next.saturating_sub(back)..=next.saturating_add(forward)).contains(&samples.start);
+        (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
+    }
+
+    /// Records a request. Returns whether the stream has ever been sequential over `sure` samples.
+    pub fn advance(&self, samples: &Range<u64>, sure: u64, plane: u64) -> bool {
+        let mut state = self.state();
+        state.last_request = Instant::now();
+        state.is_sequential = state.progress.advance(samples, sure);
+        state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
+        if state.is_sequential && !state.was_sequential {
+            state.was_sequential = true;
+            self.sequential_streams.fetch_add(1, Ordering::Relaxed);
+        }
+        state.was_sequential
+    }
+
+    /// Whether it is likely to go on to the next plane: it did so before, or it is the only sequential reader of the file so far. A
+    /// reader that goes backwards, or from one plane to any other, is a new stream in each plane.
+    pub fn continues_to_next_plane(&self) -> bool {
+        self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
+    }
+
+    /// Whether it leaves out little at this moment.
+    pub fn is_sequential(&self) -> bool {
+        self.state().is_sequential
+    }
+
+    /// Whether it has left out little at any time.
+    pub fn has_been_sequential(&self) -> bool {
+        self.state().was_sequential
+    }
+
+    /// Returns how many samples it has come in order.
+    pub fn distance_covered(&self) -> u64 {
+        self.state().progress.length()
+    }
+
+    /// Returns one past the last sample asked for.
+    pub fn position(&self) -> u64 {
+        self.state().progress.next()
+    }
+
+    /// Whether it is a scan, and has not stopped.
+    pub fn is_active(&self) -> bool {
+        self.continues_to_next_plane() && self.state().last_request.elapsed() < STOPPED_AFTER
+    }
+
+    /// Counts a brick that was decoded for it and is to stay in the cache.
+    pub fn count_decoded(&self) {
+        self.decoded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Marks the scan as thrashing, once, if more bricks than `most` were decoded in its layer.
+    pub fn detect_thrashing(&self, most: u64) {
+        let mut state = self.state();
+        if state.retention == Retention::Bricks && !state.thrashing && self.decoded.load(Ordering::Relaxed) > most {
+            (state.thrashing, state.layer) = (true, None);
+        }
+    }
+
+    /// Whether bricks that were to stay in the cache were evicted too early.
+    pub fn is_thrashing(&self) -> bool {
+        self.state().thrashing
+    }
+
+    /// Returns what it reads, once it has come to a layer.
+    pub fn view(&self) -> Option<ArrayView> {
+        self.view.lock().clone()
+    }
+
+    /// Records what it reads.
+    pub fn set_view(&self, view: ArrayView) {
+        *self.view.lock() = Some(view);
+    }
+
+    /// Returns what it keeps of a brick.
+    pub fn retention(&self) -> Retention {
+        self.state().retention
+    }
+
+    /// Sets what it keeps of a brick from here on.
+    pub fn set_retention(&self, retention: Retention) {
+        self.state().retention = retention;
+    }
+
+    /// Returns the bytes of memory that it may use.
+    pub fn share(&self) -> usize {
+        self.share.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes of memory that it may use.
+    pub fn set_share(&self, bytes: usize) {
+        self.share.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Records the layer of bricks that it is in; returns whether it has just come to it.
+    pub fn enter_layer(&self, layer: u64) -> bool {
+        let mut state = self.state();
+        let previous = state.layer.replace(layer);
+        if previous != Some(layer) {
+            state.previous_layer = previous;
+            self.decoded.store(0, Ordering::Relaxed);
+        }
+        previous != Some(layer)
+    }
+
+    /// Records the plane that it is in; returns whether it has just come to it.
+    pub fn enter_plane(&self, plane: u64) -> bool {
+        self.state().plane.replace(plane) != Some(plane)
+    }
+
+    /// Returns the layer that it has left, once.
+    pub fn take_previous_layer(&self) -> Option<u64> {
+        self.state().previous_layer.take()
+    }
+
+    /// Ends the scan: nothing is kept for it any more. If it goes on after all, it begins anew.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        (state.retention, state.layer) = (Retention::Cache, None);
+        drop(state);
+        self.segments.clear();
+    }
+
+    /// Prefetches nothing before `step`: the reader itself has come to it.
+    pub fn skip_to(&self, order: PrefetchOrder, step: u64) {
+        self.cursors[order as usize].fetch_max(step, Ordering::Relaxed);
+    }
+
+    /// Returns the number of steps before `target` that no worker has claimed.
+    pub fn unclaimed(&self, order: PrefetchOrder, target: u64) -> u64 {
+        target.saturating_sub(self.cursors[order as usize].load(Ordering::Relaxed))
+    }
+
+    /// Claims the next step to prefetch, if it is before `target` and fewer than `most` are in flight. Each claim is to be ended with
+    /// [`Stream::end_prefetch`].
+    pub fn claim(&self, order: PrefetchOrder, target: u64, most: usize) -> Option<u64> {
+        if self.in_flight.load(Ordering::Relaxed) >= most {
+            return None;
+        }
+        let claim = |cursor| (cursor < target).then_some(cursor + 1);
+        let cursor = &self.cursors[order as usize];
+        let step = cursor.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Some(step)
+    }
+
+    /// Ends a prefetch, however it went.
+    pub fn end_prefetch(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bricks_are_claimed_once_each_and_a_few_at_a_time() {
+        let stream = Stream::new(&(0..0), Arc::default());
+        let claim = |target, most| stream.claim(PrefetchOrder::Bricks, target, most);
+        assert_eq!((claim(2, 4), claim(2, 4), claim(2, 4)), (Some(0), Some(1), None));
+        assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));
+    }
+}

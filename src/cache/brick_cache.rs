@@ -1,0 +1,238 @@
+//! The cache itself: lookups, single flight around the decoder, and counting.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
+use super::partitions::{Partition, Partitions, ScanQuota};
+use super::single_flight::{InFlight, InFlightGuard};
+use crate::counters::Counters;
+use crate::sync::{Mutex, MutexGuard};
+
+/// A brick to look up, and what the lookup found.
+pub type Lookup = (BrickKey, Option<Arc<DecodedBrick>>);
+
+/// The decoded bricks of all datasets.
+pub struct BrickCache {
+    state: Mutex<State>,
+    capacity: usize,
+    counters: Arc<Counters>,
+}
+
+struct State {
+    partitions: Partitions,
+    in_flight: HashMap<BrickKey, Arc<InFlight>>,
+}
+
+impl BrickCache {
+    /// Creates a cache of at most `capacity` bytes.
+    #[must_use]
+    pub fn new(capacity: usize, counters: Arc<Counters>) -> Self {
+        let state = State { partitions: Partitions::new(capacity), in_flight: HashMap::new() };
+        Self { state: Mutex::new(state), capacity, counters }
+    }
+
+    /// Looks up many bricks under one lock. Never waits for a decoder.
+    pub fn get_many(&self, lookups: &mut [Lookup]) {
+        if lookups.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        for (key, brick) in lookups.iter_mut() {
+            *brick = state.partitions.get(key);
+        }
+        drop(state);
+        self.counters.cache_hits.add(lookups.iter().filter(|(_, brick)| brick.is_some()).count() as u64);
+    }
+
+    /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here without any
+    /// lock. The result of `decode` is inserted into `partition`; `None` does not cache it.
+    ///
+    /// # Errors
+    /// That of `decode`, whichever thread ran it.
+    pub fn get_or_decode(
+        &self,
+        key: BrickKey,
+        partition: Option<Partition>,
+        decode: impl FnOnce() -> DecodeResult,
+    ) -> DecodeResult {
+        let mut state = self.lock();
+        if let Some(brick) = state.partitions.get(&key) {
+            drop(state);
+            self.counters.cache_hits.add(1);
+            return Ok(brick);
+        }
+        self.counters.cache_misses.add(1);
+        if let Some(in_flight) = state.in_flight.get(&key).cloned() {
+            drop(state);
+            return in_flight.wait();
+        }
+        let in_flight = Arc::new(InFlight::default());
+        state.in_flight.insert(key, Arc::clone(&in_flight));
+        drop(state);
+        let guard = InFlightGuard::new(in_flight, |result: &DecodeResult| self.publish(key, partition, result));
+        let result = decode();
+        guard.complete(result.clone());
+        result
+    }
+
+    /// Inserts what was decoded, and ends its flight.
+    fn publish(&self, key: BrickKey, partition: Option<Partition>, result: &DecodeResult) {
+        let mut state = self.lock();
+        state.in_flight.remove(&key);
+        let evicted = match result {
+            Ok(brick) => state.partitions.insert(key, Arc::clone(brick), partition),
+            Err(_) => Vec::new(),
+        };
+        drop(state);
+        drop(evicted);
+    }
+
+    /// Returns a brick without marking it as used, and without counting a hit.
+    #[must_use]
+    pub fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
+        self.lock().partitions.peek(&key)
+    }
+
+    /// Removes a brick.
+    pub fn remove(&self, key: BrickKey) {
+        let removed = self.lock().partitions.remove(&key);
+        drop(removed);
+    }
+
+    /// Bytes that may be held, the scans' quota included.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Sets what scans get of the capacity. Bricks under `wanted` that are held move to the scan partition, as its most recently
+    /// used ones.
+    pub fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {
+        let evicted = self.lock().partitions.set_quota(quota, wanted);
+        drop(evicted);
+    }
+
+    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`.
+    pub fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>) {
+        self.lock().partitions.demote(keys);
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lock().partitions.bytes()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::format::FormatError;
+    use crate::memory::BufferPool;
+    use crate::volume::{ArrayId, Layout};
+
+    const SHARED: Option<Partition> = Some(Partition::Shared);
+    const SCAN: Option<Partition> = Some(Partition::Scan);
+
+    fn brick(bytes: usize) -> DecodeResult {
+        let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
+        Ok(Arc::new(DecodedBrick { bytes: BufferPool::new(0).take(bytes).into(), layout }))
+    }
+
+    fn cache(capacity: usize) -> BrickCache {
+        BrickCache::new(capacity, Arc::default())
+    }
+
+    #[test]
+    fn a_brick_is_decoded_once_however_many_wait() {
+        let cache = cache(1 << 20);
+        let (decoded, start, key) = (AtomicUsize::new(0), Barrier::new(8), (ArrayId::next(), 5));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    start.wait();
+                    let got = cache.get_or_decode(key, SHARED, || {
+                        decoded.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_millis(50));
+                        brick(1000)
+                    });
+                    assert_eq!(got.unwrap().bytes.len(), 1000);
+                });
+            }
+        });
+        assert_eq!(decoded.into_inner(), 1);
+        assert_eq!(cache.counters.cache_hits.get() + cache.counters.cache_misses.get(), 8);
+        assert!(cache.peek(key).is_some());
+    }
+
+    #[test]
+    fn a_failure_reaches_everybody_and_is_not_kept() {
+        let cache = cache(1 << 20);
+        let key = (ArrayId::next(), 0);
+        let bad = || Err(FormatError::Damaged("bad".into()));
+        assert_eq!(cache.get_or_decode(key, SHARED, bad).err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, SHARED, || brick(10)).is_ok());
+        let panicked =
+            catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), SHARED, || panic!("on purpose"))));
+        assert!(panicked.is_err());
+        assert!(cache.get_or_decode((key.0, 1), SHARED, || brick(10)).is_ok());
+    }
+
+    #[test]
+    fn the_capacity_holds_and_a_brick_beyond_it_is_served() {
+        let cache = cache(10_000);
+        let array = ArrayId::next();
+        for n in 0..50 {
+            assert!(cache.get_or_decode((array, n), SHARED, || brick(3000)).is_ok());
+            assert!(cache.bytes() <= 10_000);
+        }
+        assert!(cache.get_or_decode((array, 98), None, || brick(10)).is_ok());
+        assert!(cache.peek((array, 98)).is_none(), "it was not to be cached");
+        cache.set_scan_quota(ScanQuota { outside: 5000, ..ScanQuota::default() }, std::iter::empty());
+        assert!(cache.bytes() <= 5000);
+        cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
+        assert!(cache.get_or_decode((array, 99), SHARED, || brick(20_000)).is_ok());
+        assert!(cache.peek((array, 99)).is_none());
+        assert!(cache.peek((array, 49)).is_some());
+    }
+
+    #[test]
+    fn scans_and_others_leave_each_other_their_bricks() {
+        let cache = cache(20 * 1200);
+        let array = ArrayId::next();
+        let read = |n: u64, partition| assert!(cache.get_or_decode((array, n), partition, || brick(1000)).is_ok());
+        let held = |from: u64, to: u64| (from..to).filter(|n| cache.peek((array, *n)).is_some()).count();
+        for n in 0..20 {
+            read(n, SHARED);
+        }
+        let quota = ScanQuota { partition: 10 * 1200, scan_resistant: true, ..ScanQuota::default() };
+        cache.set_scan_quota(quota, (0..2).map(|n| (array, n)));
+        // the bricks that the scan wants moved to its partition; of the others the most recently used ones are left
+        assert_eq!((held(0, 2), held(2, 20)), (2, 10));
+        for n in 100..150 {
+            read(n, SCAN);
+        }
+        assert_eq!((held(2, 20), held(140, 150)), (10, 10));
+        for n in 200..250 {
+            read(n, SHARED);
+        }
+        assert_eq!((held(140, 150), held(240, 250)), (10, 10));
+        cache.demote((145..150).map(|n| (array, n)));
+        (300..303).for_each(|n| read(n, SCAN));
+        assert_eq!((held(140, 145), held(145, 148), held(148, 150)), (5, 0, 2), "demoted bricks are evicted first");
+        cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
+        assert_eq!((held(140, 150), held(240, 250)), (7, 10));
+        assert!(cache.bytes() <= 20 * 1200);
+    }
+}

@@ -1,0 +1,29 @@
+//! A brick in memory, and the key under which the cache holds it.
+
+use std::sync::Arc;
+
+use crate::format::FormatError;
+use crate::memory::Buffer;
+use crate::volume::{ArrayId, Layout};
+
+/// The samples of one brick, decoded.
+pub struct DecodedBrick {
+    /// The bytes, little-endian.
+    pub bytes: Arc<Buffer>,
+    /// Where the samples stand in the bytes.
+    pub layout: Layout,
+}
+
+impl DecodedBrick {
+    /// Returns the same bytes under another layout.
+    #[must_use]
+    pub fn with_layout(&self, layout: Layout) -> Self {
+        Self { bytes: Arc::clone(&self.bytes), layout }
+    }
+}
+
+/// An array, and the number of a brick in its grid (C order of the array's own axes).
+pub type BrickKey = (ArrayId, u64);
+
+/// A decoded brick, or the reason why there is none: the same for all readers that waited for it.
+pub type DecodeResult = Result<Arc<DecodedBrick>, FormatError>;

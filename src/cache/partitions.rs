@@ -1,0 +1,122 @@
+//! Eviction: two LRU partitions, one for scans and one for all other readers.
+//!
+//! Within each partition the least recently used brick is evicted first. Two partitions keep random readers from evicting a
+//! layer of bricks in the middle of a scan, and keep a scan from evicting everything that others use. A lookup searches both.
+
+use std::sync::Arc;
+
+use super::decoded_brick::{BrickKey, DecodedBrick};
+use crate::memory::LruByWeight;
+
+/// The part of the cache that a brick is inserted into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Partition {
+    /// For all readers.
+    Shared,
+    /// For scans.
+    Scan,
+}
+
+/// How much of the cache's capacity scans get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanQuota {
+    /// Bytes that scans hold outside of the cache.
+    pub outside: usize,
+    /// Capacity of the scan partition, in bytes.
+    pub partition: usize,
+    /// Makes the shared partition scan-resistant: bricks that leave the scan partition evict nothing there.
+    pub scan_resistant: bool,
+}
+
+/// Bricks that were evicted. The caller drops them after it has released the cache's lock, since unmapping takes time.
+pub(super) type Evicted = Vec<(BrickKey, Arc<DecodedBrick>)>;
+
+/// Both partitions.
+pub(super) struct Partitions {
+    capacity: usize,
+    shared: LruByWeight<BrickKey, Arc<DecodedBrick>>,
+    scan: LruByWeight<BrickKey, Arc<DecodedBrick>>,
+    scan_resistant: bool,
+}
+
+impl Partitions {
+    /// Creates empty partitions that hold at most `capacity` bytes together, all of it shared at first.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, shared: LruByWeight::new(capacity), scan: LruByWeight::new(0), scan_resistant: false }
+    }
+
+    /// Returns a brick and makes it the most recently used of its partition.
+    pub fn get(&mut self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
+        self.scan.get(key).or_else(|| self.shared.get(key))
+    }
+
+    /// Returns a brick without marking it as used.
+    pub fn peek(&self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
+        self.scan.peek(key).or_else(|| self.shared.peek(key))
+    }
+
+    /// Inserts a brick; `None` evicts it at once.
+    #[must_use]
+    pub fn insert(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
+        let bytes = brick.bytes.weight();
+        match partition {
+            None => vec![(key, brick)],
+            Some(Partition::Shared) => self.shared.put(key, brick, bytes),
+            Some(Partition::Scan) => {
+                let displaced = self.scan.put(key, brick, bytes);
+                self.move_to_shared(displaced)
+            }
+        }
+    }
+
+    /// Offers bricks that left the scan partition to the shared one.
+    fn move_to_shared(&mut self, bricks: Evicted) -> Evicted {
+        let mut evicted = Vec::new();
+        for (key, brick) in bricks {
+            let bytes = brick.bytes.weight();
+            evicted.extend(if self.scan_resistant {
+                self.shared.put_last(key, brick, bytes)
+            } else {
+                self.shared.put(key, brick, bytes)
+            });
+        }
+        evicted
+    }
+
+    /// Removes a brick from both partitions.
+    #[must_use]
+    pub fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
+        [self.scan.take(key), self.shared.take(key)]
+    }
+
+    /// Divides the capacity anew. Bricks under `wanted` move to the scan partition, as its most recently used ones.
+    #[must_use]
+    pub fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
+        self.scan_resistant = quota.scan_resistant;
+        let displaced = self.scan.set_bound(quota.partition);
+        let mut evicted = Vec::new();
+        for key in wanted {
+            if self.scan.get(&key).is_none()
+                && let Some(brick) = self.shared.take(&key)
+            {
+                evicted.extend(self.insert(key, brick, Some(Partition::Scan)));
+            }
+        }
+        let reserved = quota.outside.saturating_add(self.scan.bound());
+        evicted.extend(self.shared.set_bound(self.capacity.saturating_sub(reserved)));
+        evicted.extend(self.move_to_shared(displaced));
+        evicted
+    }
+
+    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`.
+    pub fn demote(&mut self, keys: impl DoubleEndedIterator<Item = BrickKey>) {
+        for key in keys.rev() {
+            self.scan.demote(&key);
+        }
+    }
+
+    /// Bytes held in both partitions.
+    pub fn bytes(&self) -> usize {
+        self.shared.weight() + self.scan.weight()
+    }
+}
