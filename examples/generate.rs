@@ -1,7 +1,6 @@
 //! Generates the manual pages and the shell completions: `cargo run --example generate -- FOLDER YYYY-MM-DD`.
 //!
-//! Both come from the definitions of the command line, so they agree with `volfs --help`. scripts/make_docs.sh calls
-//! this.
+//! Both come from the definitions of the command line, so they agree with `volfs --help`. Used by scripts/make_docs.sh.
 
 use std::env;
 use std::fs;

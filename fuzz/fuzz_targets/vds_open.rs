@@ -2,8 +2,10 @@
 //!
 //! An input that begins with `HueDataStore` is a file. Any other input is a folder: for each object the length of its
 //! name (a byte), the name, the length of its bytes (four bytes, little-endian) and the bytes; the name of an object's
-//! metadata is the object's name, a zero byte and `vdschunkmetadata`. `ASAN_OPTIONS=detect_odr_violation=0 cargo fuzz
-//! run vds_open -- -max_len=65536` (libdeflate defines some of its constants twice).
+//! metadata is the object's name, a zero byte and `vdschunkmetadata`.
+//!
+//! `ASAN_OPTIONS=detect_odr_violation=0 cargo fuzz run vds_open -- -max_len=65536` (libdeflate defines some of its
+//! constants twice).
 #![no_main]
 
 #[path = "../../tests/support/memory_folder.rs"]
