@@ -51,7 +51,7 @@ step "One inline, read with dd"
 read -r inlines crosslines samples <<<"$(json_value "$survey/data/lod0.json" shape)"
 read -r inline_bytes _ <<<"$(json_value "$survey/data/lod0.json" strides)"
 size=$(json_value "$survey/data/lod0.json" size)
-say "lod0.json says: $inlines inlines x $crosslines crosslines x $samples samples of type $(json_value "$survey/data/lod0.json" dtype);"
+say "lod0.json describes $inlines inlines x $crosslines crosslines x $samples samples of type $(json_value "$survey/data/lod0.json" dtype);"
 say "one inline has $inline_bytes bytes."
 say
 show "dd if=$survey/data/lod0.raw of=$work/inline20.raw bs=$inline_bytes skip=20 count=1 status=none"
