@@ -1,6 +1,6 @@
-//! Writes the manual pages and the completions of shells: `cargo run --example generate -- FOLDER YYYY-MM-DD`.
+//! Generates the manual pages and the shell completions: `cargo run --example generate -- FOLDER YYYY-MM-DD`.
 //!
-//! Both come from the definitions of the command line, and so say what `volfs --help` says. scripts/make_docs.sh calls this.
+//! Both come from the definitions of the command line, so they agree with `volfs --help`. Used by scripts/make_docs.sh.
 
 use std::env;
 use std::fs;
@@ -28,7 +28,7 @@ fn main() -> io::Result<()> {
     write_pages(&pages, date)
 }
 
-/// One page for the program and one for each command.
+/// Writes one page for the program and one for each command.
 fn write_pages(folder: &Path, date: &str) -> io::Result<()> {
     // `volfs help` has no page of its own
     let mut cli = Cli::command().disable_help_subcommand(true);
@@ -52,11 +52,11 @@ fn write_pages(folder: &Path, date: &str) -> io::Result<()> {
         if command.has_subcommands() {
             parts.render_subcommands_section(&mut page)?;
         }
-        write_rest(command, &mut page)?;
+        write_after_options(command, &mut page)?;
         let mut end = Roff::new();
         end.control("SH", ["SEE ALSO"]).text([roman(others.join(", "))]);
         end.to_writer(&mut page)?;
-        fs::write(folder.join(format!("{name}.1")), tidied(&String::from_utf8_lossy(&page)))?;
+        fs::write(folder.join(format!("{name}.1")), normalised(&String::from_utf8_lossy(&page)))?;
     }
     Ok(())
 }
@@ -65,8 +65,8 @@ fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// What stands behind the options in the help: examples with their line ends, the exit status, and the rest as paragraphs.
-fn write_rest(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
+/// Writes the help after the options: examples with their line breaks, the exit status, and the rest as paragraphs.
+fn write_after_options(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let rest = command.get_after_long_help().or_else(|| command.get_after_help());
     let rest = rest.map(ToString::to_string).unwrap_or_default();
     let mut roff = Roff::new();
@@ -101,8 +101,8 @@ fn write_rest(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     roff.to_writer(page)
 }
 
-/// The page with its preamble once, at the top, and with space for the empty lines in the help of an option.
-fn tidied(page: &str) -> String {
+/// Keeps one copy of the preamble, at the top, and turns empty lines in the help of an option into vertical space.
+fn normalised(page: &str) -> String {
     let (preamble, text): (Vec<&str>, Vec<&str>) =
         page.lines().partition(|line| line.starts_with(".ie ") || line.starts_with(".el "));
     let preamble = preamble.into_iter().take(2);

@@ -1,8 +1,8 @@
-//! How long reads of 4 KiB take, one after the other, at places all over a file. Used by `scripts/bench`.
+//! Measures the latency of sequentially issued 4 KiB reads at scattered positions of a file. Used by `scripts/bench`.
 //!
-//! `latency FILE COUNT direct|dropped [BYTES]` prints the median and the 99th percentile in nanoseconds, of reads within the first
-//! BYTES if these are given. None of the reads is answered from the kernel's page cache: with `direct` it is passed by
-//! (`O_DIRECT`), with `dropped` the file's pages are dropped before each read, outside of the time that counts.
+//! `latency FILE COUNT direct|dropped [BYTES]` prints the median and the 99th percentile in nanoseconds, of reads
+//! within the first BYTES if given. The kernel's page cache answers none of the reads: `direct` bypasses it
+//! (`O_DIRECT`), and `dropped` drops the file's pages before each read, outside of the measured time.
 
 use std::env;
 use std::io;
@@ -12,9 +12,9 @@ use std::time::Instant;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fstat, open};
 use rustix::io::pread;
 
-const PIECE: usize = 4096;
-/// A step that meets every piece of a file before it meets one again, if it does not divide their number; near the golden
-/// section of 2^64, so that steps never fall into a row.
+const PAGE: usize = 4096;
+/// Step from one read to the next, in pages and modulo 2^64. It is near the golden section of 2^64, so that reads
+/// spread evenly over the file and are never sequential.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 fn main() -> io::Result<()> {
@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
         [path, count, mode, bytes] => (path, count, mode, Some(bytes)),
         _ => {
             return Err(io::Error::other(
-                "give a file, a number of reads, direct or dropped, and perhaps how many bytes",
+                "give a file, a number of reads, direct or dropped, and optionally a number of bytes",
             ));
         }
     };
@@ -33,35 +33,35 @@ fn main() -> io::Result<()> {
     let direct = match mode.as_str() {
         "direct" => true,
         "dropped" => false,
-        _ => return Err(io::Error::other(format!("{mode}: there are direct and dropped"))),
+        _ => return Err(io::Error::other(format!("{mode}: the modes are direct and dropped"))),
     };
     let flags = if direct { OFlags::DIRECT } else { OFlags::empty() };
     let file = open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())?;
     let size = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
     let bytes = bytes.map_or(Ok(size), number)?;
-    let pieces = bytes.min(size) / PIECE as u64;
-    let pieces = NonZeroU64::new(pieces).ok_or_else(|| io::Error::other("the file is too short"))?;
+    let pages = bytes.min(size) / PAGE as u64;
+    let pages = NonZeroU64::new(pages).ok_or_else(|| io::Error::other("the file is too short"))?;
 
-    let mut memory = vec![0_u8; 2 * PIECE];
-    let start = memory.as_ptr().align_offset(PIECE).min(PIECE);
-    let buffer = &mut memory[start..start + PIECE];
-    let mut taken = Vec::new();
+    let mut storage = vec![0_u8; 2 * PAGE];
+    let start = storage.as_ptr().align_offset(PAGE).min(PAGE);
+    let buffer = &mut storage[start..start + PAGE];
+    let mut durations = Vec::new();
     for n in 0..count {
-        let offset = n.wrapping_mul(STEP) % pieces * PIECE as u64;
+        let offset = n.wrapping_mul(STEP) % pages * PAGE as u64;
         if !direct {
             fadvise(&file, 0, None, Advice::DontNeed)?;
         }
         let begin = Instant::now();
         let got = pread(&file, &mut *buffer, offset)?;
-        taken.push(begin.elapsed().as_nanos());
-        if got != PIECE {
+        durations.push(begin.elapsed().as_nanos());
+        if got != PAGE {
             return Err(io::Error::other(format!("a read at {offset} gave {got} bytes")));
         }
     }
-    taken.sort_unstable();
-    let rank = |percent: usize| taken.get((taken.len() * percent / 100).min(taken.len().saturating_sub(1)));
+    durations.sort_unstable();
+    let rank = |percent: usize| durations.get((durations.len() * percent / 100).min(durations.len().saturating_sub(1)));
     match (rank(50), rank(99)) {
-        (Some(median), Some(late)) => println!("{median} {late}"),
+        (Some(median), Some(p99)) => println!("{median} {p99}"),
         _ => return Err(io::Error::other("no reads were asked for")),
     }
     Ok(())

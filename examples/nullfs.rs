@@ -1,10 +1,10 @@
-//! A mount that does no work: one file, and every read of it is answered at once out of one warm buffer.
+//! A FUSE mount that does no work: it has one file, and answers every read at once from one warm buffer.
 //!
-//! What a client measures here is what the kernel, the FUSE library and the client itself cost where a mount only answers what it is asked, in
-//! requests as long as the kernel makes them. Used by `scripts/bench`.
+//! A client measures here the cost of the kernel, the FUSE library and the client itself, with requests as long as the
+//! kernel makes them. Used by `scripts/bench`.
 //!
-//! `nullfs MOUNTPOINT BYTES [split]` shows `null.raw` of so many bytes and stays in front until it is unmounted. With `split` reads with O_DIRECT
-//! come in parts that are asked for together, as in volfs (`src/fs/fuse.rs`).
+//! `nullfs MOUNTPOINT BYTES [split]` shows `null.raw` with BYTES bytes, and stays in the foreground until it is
+//! unmounted. With `split` the kernel splits O_DIRECT reads into parallel requests, as it does for volfs.
 
 use std::env;
 use std::ffi::OsStr;
@@ -18,10 +18,10 @@ use fuser::{
 };
 
 const NAME: &str = "null.raw";
-const FILE: INodeNo = INodeNo(2);
-const REMEMBERED: Duration = Duration::from_millis(750);
-/// The kernel asks for no more than this at a time.
-const LONGEST: usize = 1 << 20;
+const FILE_INODE: INodeNo = INodeNo(2);
+const TTL: Duration = Duration::from_millis(750);
+/// The longest request of the kernel.
+const MAX_REQUEST: usize = 1 << 20;
 const PAGE: usize = 4096;
 
 struct Null {
@@ -32,7 +32,7 @@ struct Null {
 
 impl Null {
     fn attributes(&self, number: INodeNo) -> FileAttr {
-        let folder = number != FILE;
+        let folder = number != FILE_INODE;
         let size = if folder { 0 } else { self.size };
         FileAttr {
             ino: number,
@@ -66,14 +66,14 @@ impl Filesystem for Null {
 
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if name == NAME {
-            reply.entry(&REMEMBERED, &self.attributes(FILE), Generation(0));
+            reply.entry(&TTL, &self.attributes(FILE_INODE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&REMEMBERED, &self.attributes(number));
+        reply.attr(&TTL, &self.attributes(number));
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -93,7 +93,7 @@ impl Filesystem for Null {
     ) {
         let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let start = self.samples.as_ptr().align_offset(PAGE).min(PAGE);
-        reply.data(&self.samples[start..start + left.min(size as usize).min(LONGEST)]);
+        reply.data(&self.samples[start..start + left.min(size as usize).min(MAX_REQUEST)]);
     }
 }
 
@@ -104,7 +104,7 @@ fn main() -> io::Result<()> {
         [mountpoint, bytes, split] if split == "split" => (mountpoint, bytes, true),
         _ => {
             return Err(io::Error::other(
-                "give the mount point, the size of the file in bytes, and perhaps the word split",
+                "give the mount point, the size of the file in bytes, and optionally the word split",
             ));
         }
     };
@@ -123,5 +123,5 @@ fn main() -> io::Result<()> {
     }
     config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     config.clone_fd = true;
-    fuser::mount(Null { size, split, samples: vec![0x5a; LONGEST + PAGE] }, mountpoint, &config)
+    fuser::mount(Null { size, split, samples: vec![0x5a; MAX_REQUEST + PAGE] }, mountpoint, &config)
 }

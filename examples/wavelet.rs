@@ -1,7 +1,8 @@
-//! How fast wavelet chunks are decoded: `cargo run --release --example wavelet -- FILE.vds [SECONDS]`.
+//! Measures the speed of the wavelet decoder: `cargo run --release --example wavelet -- FILE.vds [SECONDS]`.
 //!
-//! Reads the stored chunks of each wavelet layer of a single-file VDS into memory, decodes them again and again in one thread,
-//! and prints how much comes out for each second of processor time. No file system and no cache takes part in it.
+//! Reads the stored chunks of each wavelet layer of a single-file VDS into memory, decodes them repeatedly in one
+//! thread, and prints the MB of samples decoded per second of processor time. Neither the file system nor the cache
+//! takes part.
 
 use std::env;
 use std::fs;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use volfs::format::vds::wavelet::{Expected, Sample, Scratch, decode};
 
-/// Method codes of layers that are wavelet coded: lossy, normalised, lossless, both.
+/// Codes of the wavelet methods: lossy, normalised, lossless, normalised lossless.
 const METHODS: [i32; 4] = [1, 4, 5, 6];
 
 fn main() -> Result<()> {
@@ -42,7 +43,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Time that this process has had so far.
+/// Returns the processor time of this process so far.
 fn processor_time() -> Result<Duration> {
     let stat = fs::read_to_string("/proc/self/schedstat")?;
     let time = stat.split(' ').next().and_then(|t| t.parse().ok()).ok_or_else(|| Error::other("no processor time"))?;
@@ -55,26 +56,26 @@ fn bytes(expected: &Expected) -> usize {
 
 type Layer<'a> = (String, Vec<(Expected, &'a [u8])>);
 
-/// The wavelet layers of a file, and the chunks that are stored.
+/// Returns the wavelet layers of a file, and their stored chunks.
 fn layers(data: &[u8]) -> Option<Vec<Layer<'_>>> {
-    let offset = |at| usize::try_from(i64::from_le_bytes(*data.get(at..)?.first_chunk()?)).ok();
-    let (table, files, name) = (offset(16)?, number(data, 24)?, number(data, 28)? as usize);
+    let read_offset = |at| usize::try_from(i64::from_le_bytes(*data.get(at..)?.first_chunk()?)).ok();
+    let (table, files, name) = (read_offset(16)?, read_i32(data, 24)?, read_i32(data, 28)? as usize);
     let mut layers = Vec::new();
     for file in 0..files as usize {
         let at = table + file * (32 + name);
-        let (head, chunks, per_page) = (offset(at)?, number(data, at + 8)?, number(data, at + 16)?);
-        let (chunk_metadata, file_metadata) = (number(data, at + 24)? as usize, number(data, at + 28)? as usize);
-        if data.get(at + 20..at + 24)? != b"VDS " || !METHODS.contains(&number(data, head + 16)?) {
+        let (head, chunks, per_page) = (read_offset(at)?, read_i32(data, at + 8)?, read_i32(data, at + 16)?);
+        let (chunk_metadata, file_metadata) = (read_i32(data, at + 24)? as usize, read_i32(data, at + 28)? as usize);
+        if data.get(at + 20..at + 24)? != b"VDS " || !METHODS.contains(&read_i32(data, head + 16)?) {
             continue;
         }
-        let method = number(data, head + 16)?;
+        let method = read_i32(data, head + 16)?;
         let mut stored = Vec::new();
         for chunk in 0..chunks {
-            let page = offset(head + 16 + file_metadata + 8 * (chunk / per_page) as usize)?;
+            let page = read_offset(head + 16 + file_metadata + 8 * (chunk / per_page) as usize)?;
             let entry = page + (chunk % per_page) as usize * (16 + chunk_metadata);
-            let length = if page == 0 { 0 } else { number(data, entry + 8)? as usize };
+            let length = if page == 0 { 0 } else { read_i32(data, entry + 8)? as usize };
             if length > 0 {
-                let chunk = data.get(offset(entry)?..)?.get(..length)?;
+                let chunk = data.get(read_offset(entry)?..)?.get(..length)?;
                 stored.push((expected(chunk, method)?, chunk));
             }
         }
@@ -84,14 +85,14 @@ fn layers(data: &[u8]) -> Option<Vec<Layer<'_>>> {
     Some(layers)
 }
 
-fn number(data: &[u8], at: usize) -> Option<i32> {
+fn read_i32(data: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
-/// What a chunk says that it is: here it is believed.
+/// Returns the parameters in the header of a chunk, unchecked.
 fn expected(chunk: &[u8], method: i32) -> Option<Expected> {
-    let flags = number(chunk, 20)?;
-    let side = |d: usize| if d < (flags & 255) as usize { number(chunk, 8 + 4 * d) } else { Some(1) };
+    let flags = read_i32(chunk, 20)?;
+    let side = |d: usize| if d < (flags & 255) as usize { read_i32(chunk, 8 + 4 * d) } else { Some(1) };
     Some(Expected {
         size: [side(0)? as usize, side(1)? as usize, side(2)? as usize],
         sample: match (flags >> 8 & 1, flags >> 11 & 1) {

@@ -1,4 +1,4 @@
-# Shared by demo.sh and test.sh: finds what they need and installs what is missing. Source it, do not run it.
+# Shared by the scripts of this folder: finds the packages they need and installs missing ones. Source it, do not run it.
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -6,10 +6,10 @@ say() { printf '%s\n' "$*"; }
 warn() { printf '%s\n' "$*" >&2; }
 die() { warn "$(basename "$0"): $*"; exit 1; }
 
-# A headline for the next step.
+# Prints the heading of the next step.
 step() { printf '\n== %s\n\n' "$*"; }
 
-# Shows a command line as it would be typed, then runs it.
+# Prints a command line as a user would type it, then runs it.
 show() {
     printf '$ %s\n' "$1"
     eval "$1"
@@ -27,7 +27,7 @@ as_root() {
 
 apt_is_fresh=no
 
-# Whether Debian has a package; the lists are brought up to date first, once.
+# Succeeds if Debian has a package; the first call updates the package lists.
 apt_offers() {
     command -v apt-get >/dev/null || return 1
     if [ $apt_is_fresh = no ]; then
@@ -37,15 +37,15 @@ apt_offers() {
     [[ $(apt-cache policy "$1") == *'Candidate: '[!\(]* ]]
 }
 
-# Installs Debian packages; fails if that cannot be done.
+# Installs Debian packages; fails if that is not possible.
 apt_install() {
     apt_offers "$1" || return 1
     say "installing: $*"
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
 }
 
-# libclang as bindgen looks for it, and clang's own headers beside it. The C++ library libclang-cpp is another one, and does
-# not count: a machine may have it without libclang.
+# Succeeds if libclang is where bindgen looks for it, with clang's own headers. The C++ library libclang-cpp does not count: a
+# machine may have it without libclang.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return
     local library headers
@@ -55,7 +55,7 @@ has_libclang() {
     [ -n "$library" ] && [ -n "$headers" ]
 }
 
-# The compiler and what the build and the mount need beside it.
+# Installs the compiler, the other build dependencies and fusermount3, if missing.
 need_packages() {
     local missing=()
     command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null || missing+=(build-essential)
@@ -69,7 +69,7 @@ need_packages() {
     fi
 }
 
-# at_least WANTED VERSION
+# at_least WANTED VERSION: succeeds if VERSION is not older than WANTED.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 
 rust_is_new_enough() {
@@ -78,7 +78,7 @@ rust_is_new_enough() {
     [ -n "$have" ] && at_least "$rust_wanted" "$have"
 }
 
-# Where Debian has no package of rustup (before 13): rustup's own installer, into the home folder.
+# For Debian before 13, which has no rustup package: runs rustup's own installer, which installs into the home folder.
 install_rustup() {
     command -v curl >/dev/null || apt_install curl || return 1
     say "installing: rustup, with the installer of https://rustup.rs"
@@ -87,7 +87,7 @@ install_rustup() {
     PATH=$HOME/.cargo/bin:$PATH
 }
 
-# Rust, not older than Cargo.toml asks for; with "clippy" and "rustfmt" as arguments those as well.
+# Installs Rust if it is missing or older than Cargo.toml requires; with the arguments "clippy" and "rustfmt" also those.
 need_rust() {
     local tool
     rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/Cargo.toml")
@@ -111,12 +111,12 @@ Get it from https://rustup.rs (one command, no root needed), then start again."
     done
 }
 
-# Where cargo puts what it builds.
+# Prints the target folder of cargo.
 target_dir() {
     (cd "$repo" && cargo metadata --no-deps --format-version 1) | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
 }
 
-# Says why this machine cannot mount; says nothing if it can.
+# Prints the reason why this machine cannot mount, or nothing if it can.
 why_no_fuse() {
     if [ ! -e /dev/fuse ]; then
         say "/dev/fuse does not exist (load the module: modprobe fuse; in a container: --device /dev/fuse --cap-add SYS_ADMIN)"
@@ -131,7 +131,7 @@ why_no_fuse() {
     fi
 }
 
-# A Python that has NumPy; prints nothing where there is none.
+# Prints the name of a Python that has NumPy, or nothing if there is none.
 numpy_python() {
     local python
     for python in python3 /usr/bin/python3; do
@@ -142,7 +142,7 @@ numpy_python() {
     done
 }
 
-# json_value FILE KEY: a value out of one of the mount's JSON files: a number, a text, or the items of a list of numbers.
+# json_value FILE KEY: prints a value from a JSON file of the mount: a number, a text, or the items of a list of numbers.
 json_value() {
     if command -v python3 >/dev/null; then
         python3 -c '

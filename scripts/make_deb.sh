@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds a Debian package of volfs for this machine's architecture: the program, manual pages, completions, documentation and
-# the example units. Written with dpkg-deb alone, which every Debian has: nothing has to be fetched.
+# the example units. It only needs dpkg-deb, which every Debian has; nothing is downloaded.
 #
-#     ./scripts/make_deb.sh [FOLDER]      FOLDER/volfs_VERSION-REVISION_ARCHITECTURE.deb; FOLDER is target/debian if not given
+#     ./scripts/make_deb.sh [FOLDER]      FOLDER/volfs_VERSION-REVISION_ARCHITECTURE.deb; default FOLDER: target/debian
 #
-# MAINTAINER="Name <address>" and REVISION (1 unless it is given) can be set in the environment.
+# The environment can set MAINTAINER="Name <address>" and REVISION (default 1).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -32,10 +32,10 @@ trap 'rm -rf "$work"' EXIT
 umask 022
 root=$work/root
 
-# put MODE FILE PLACE
+# put MODE FILE PATH: copies a file into the package
 put() { install -D -m "$1" "$2" "$root/$3"; }
 
-# compressed FILE PLACE
+# compressed FILE PATH: the same with gzip
 compressed() {
     mkdir -p "$root/$(dirname "$2")"
     gzip -9n <"$1" >"$root/$2"
@@ -81,7 +81,7 @@ END
 mkdir -p "$work/debian"
 printf 'Source: volfs\n\nPackage: volfs\nArchitecture: any\nDepends: ${shlibs:Depends}\n' >"$work/debian/control"
 libraries=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info "$root/usr/bin/volfs" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
-[ -n "$libraries" ] || die "dpkg-shlibdeps does not say which libraries the program needs"
+[ -n "$libraries" ] || die "dpkg-shlibdeps finds no libraries that the program needs"
 
 mkdir -p "$root/DEBIAN"
 cat >"$root/DEBIAN/control" <<END
@@ -94,10 +94,10 @@ Depends: fuse3, $libraries
 Suggests: python3-numpy
 Section: science
 Priority: optional
-Description: mounts seismic volumes as plain array files
- volfs shows ZGY surveys as a read-only tree of raw samples, NumPy files and
- JSON, at every level of detail. Every program that can read a file can read an
- inline, a crossline or a trace; bricks are decoded when they are read, and
+Description: mounts seismic and microscopy volumes as plain array files
+ volfs shows ZGY, VDS and WKW volumes as a read-only tree of raw samples, NumPy
+ files and JSON, at every level of detail. Any program that can read a file can
+ read an inline, a slice or a trace; bricks are decoded when they are read, and
  nothing is converted or copied.
 END
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"

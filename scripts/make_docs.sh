@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes the manual pages and the completions for bash, zsh and fish, from the definitions of the command line.
+# Generates the manual pages and the completions for bash, zsh and fish from the definitions of the command line.
 #
-#     ./scripts/make_docs.sh [FOLDER]      FOLDER/man/*.1, FOLDER/completions/*; FOLDER is target/docs unless it is given
+#     ./scripts/make_docs.sh [FOLDER]      FOLDER/man/*.1, FOLDER/completions/*; default FOLDER: target/docs
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -11,9 +11,9 @@ folder=${1:-$(target_dir)/docs}
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 cd "$repo"
-# the date of the last change, so that the same source makes the same pages
+# the date of the last commit makes the pages reproducible
 last=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
-# what a command that is no more has left behind
+# removes the pages of commands that no longer exist
 rm -f "$folder"/man/volfs*.1
 cargo run --quiet --example generate -- "$folder" "$(date -u -d "@$last" +%F)"
 say "$folder:"

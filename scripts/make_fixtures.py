@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Write the ZGY files of tests/data, with what a reader has to find in them.
+"""Writes the ZGY files of tests/data, with the results that a reader must give.
 
     make_fixtures.py OUT
 
 Writes OUT/zgy/X.zgy with OUT/zgy/X.json, and OUT/demo/north.zgy. Needs `pip install numpy zfpy pyzgy`; pyzgy brings the
-reference library, OpenZGY in Python. The same call writes the same bytes each time.
+reference library, OpenZGY in Python. The output is reproducible to the byte.
 
-A file is either written by the reference library or, where that cannot, by zgy_by_hand.py. The JSON says what the
-reference library reads back; where it reads a file wrongly or not at all, the samples that were put in are the
-expectation, and "oracle" says so. X.lodN.npy is there for a few files ("npy"), a CRC-32 of the samples for all. A file
-that has to be refused has "invalid": true, with "stage": "open" (and "message", a part of what the reader has to say) or
-"read" (and "damaged_bricks", the only ones that must not be readable). Numbers that are not finite are strings.
+The reference library writes the files; those that it cannot write come from zgy_by_hand.py. The JSON has the results of the
+reference library; for files that it reads wrongly or not at all, the input samples are the expectation, as "oracle"
+states. A few files have X.lodN.npy ("npy"), all have a CRC-32 of the samples. A file that a reader must refuse has
+"invalid": true, with "stage": "open" (and "message", a part of the reader's message) or "read" (and "damaged_bricks", the
+only ones that must be unreadable). Numbers that are not finite are strings.
 """
 
 import json
@@ -37,13 +37,13 @@ NAN, INF = float("nan"), float("inf")
 # ------------------------------------------------------------------ test signals
 
 def triangle(x, period):
-    """Triangle wave in exact integers: -period/2 .. period/2."""
+    """Returns a triangle wave in exact integers: -period/2 .. period/2."""
     m = np.mod(x, 2 * period)
     return np.minimum(m, 2 * period - m) - period // 2
 
 
 def smooth(shape):
-    """A smooth, compressible signal, exactly representable as float32."""
+    """Returns a smooth, compressible signal, exactly representable as float32."""
     i, j, k = np.ogrid[:shape[0], :shape[1], :shape[2]]
     v = (triangle(2 * i + 3 * j + 5 * k, 96) * (64 + triangle(i - j + k, 40))
          + 16 * triangle(7 * k + i, 33) + 11 * triangle(5 * j - 2 * i, 29))
@@ -51,7 +51,7 @@ def smooth(shape):
 
 
 def scrambled(shape, code):
-    """Samples that are a hash of their position: a misplaced one shows."""
+    """Returns samples that are a hash of their position, so that misplaced ones are detected."""
     i, j, k = (a.astype(np.uint64) for a in np.ogrid[:shape[0], :shape[1], :shape[2]])
     mask = np.uint64(0xFFFFFFFF)
     h = (i * np.uint64(73856093) + j * np.uint64(19349663) + k * np.uint64(83492791)) & mask
@@ -64,8 +64,8 @@ def scrambled(shape, code):
     return (h >> np.uint32(32 - 8 * dtype.itemsize)).astype(dtype.str.replace("i", "u")).view(dtype)
 
 
-def turned(n, degrees, spacing=(25.0, 12.5), left_handed=False, origin=(431955.25, 7348400.5)):
-    """World corners of a survey of n lines, turned about its first corner."""
+def rotated_corners(n, degrees, spacing=(25.0, 12.5), left_handed=False, origin=(431955.25, 7348400.5)):
+    """Returns the world corners of a survey of n lines, rotated about its first corner."""
     c, s = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     along, across = spacing[0] * (n[0] - 1), spacing[1] * (n[1] - 1) * (-1 if left_handed else 1)
     return tuple((origin[0] + p * along * c - q * across * s, origin[1] + p * along * s + q * across * c)
@@ -75,7 +75,7 @@ def turned(n, degrees, spacing=(25.0, 12.5), left_handed=False, origin=(431955.2
 # ------------------------------------------------------------------ expectations
 
 def clean(x):
-    """The same value in strict JSON."""
+    """Converts a value to strict JSON."""
     if isinstance(x, dict):
         return {k: clean(v) for k, v in x.items()}
     if isinstance(x, (list, tuple, np.ndarray)):
@@ -116,7 +116,7 @@ def datatype(code):
 
 
 def scaled(code, rng, data):
-    """What scaling has to give at level 0."""
+    """Returns the expected scaling and scaled samples of level 0."""
     slope, intercept = scaling(code, rng)
     return {"storage_to_float": {"slope": slope, "intercept": intercept},
             "default_storage": default_storage(code, rng),
@@ -124,7 +124,7 @@ def scaled(code, rng, data):
 
 
 def level(base, lod, data, bricks, keep, **more):
-    """One entry of "lods"."""
+    """Returns an entry of "lods"."""
     npy = "%s.lod%d.npy" % (base, lod) if keep else None
     if keep:
         np.save(npy, data)
@@ -133,7 +133,7 @@ def level(base, lod, data, bricks, keep, **more):
 
 
 def describe(path, purpose, made_by, truth=None, note=None, keep=False):
-    """What the reference library finds in a file, compared with what was put in."""
+    """Describes a file as the reference library reads it, compared with the input samples."""
     r = zgy.ZgyReader(path)
     ih, hh, lut = r._meta._ih, r._meta._hh, r._meta._blup._lookup
     code, version = ih._datatype.value, r._meta._fh._version
@@ -183,7 +183,7 @@ def describe(path, purpose, made_by, truth=None, note=None, keep=False):
 
 
 def describe_put_in(path, purpose, f, note, keep):
-    """What was put in, for a file that the reference library cannot read."""
+    """Describes the input of a file that the reference library cannot read."""
     rng = safe_range(f.code, f.f["codingrange"])
     usable = usable_lods(f.final, f.lods)
     d = {"file": os.path.basename(path), "bytes": os.path.getsize(path), "purpose": purpose, "made_by": "by hand",
@@ -206,13 +206,13 @@ class Maker:
         os.makedirs(out, exist_ok=True)
 
     def ref(self, name, purpose, data, size=None, snr=None, keep=False, **meta):
-        """A file written by the reference library. data: an array, or a function of the writer."""
-        random.seed(name)  # the writer draws its identifiers from here
+        """Writes a file with the reference library. data: an array, or a function of the writer."""
+        random.seed(name)  # the writer draws its identifiers from this generator
         size = size or data.shape
         args = dict(datatype=zgy.SampleDataType.float, bricksize=(16, 16, 16), size=size, zstart=100.0, zinc=2.0,
                     annotstart=(1000, 2000), annotinc=(2, 1), zunitdim=zgy.UnitDimension.time, zunitname="ms",
                     zunitfactor=0.001, hunitdim=zgy.UnitDimension.length, hunitname="m", hunitfactor=1.0,
-                    corners=turned(size, 0.0))
+                    corners=rotated_corners(size, 0.0))
         if snr is not None:
             args["compressor"] = zgy.ZgyCompressFactory("ZFP", snr=snr)
         args.update(meta)
@@ -225,7 +225,7 @@ class Maker:
         write_json(path[:-4] + ".json", describe(path, purpose, "reference library", keep=keep))
 
     def hand(self, name, purpose, f, note=None, keep=False, unreadable=False):
-        """A file written by hand that a reader must accept."""
+        """Writes a file by hand that a reader must accept."""
         path = os.path.join(self.out, name + ".zgy")
         with open(path, "wb") as fh:
             fh.write(f.build())
@@ -236,7 +236,7 @@ class Maker:
         write_json(path[:-4] + ".json", d)
 
     def refused(self, name, why, message, blob):
-        """A file that must not open; the reader's text has `message` in it."""
+        """Writes a file that must not open; the reader's message contains `message`."""
         with open(os.path.join(self.out, name + ".zgy"), "wb") as fh:
             fh.write(blob)
         write_json(os.path.join(self.out, name + ".json"),
@@ -244,7 +244,7 @@ class Maker:
                     "message": message})
 
     def unreadable(self, name, why, f, blob, bricks):
-        """A file that opens, but in which these bricks of level 0 cannot be read."""
+        """Writes a file that opens, but whose `bricks` of level 0 are unreadable."""
         with open(os.path.join(self.out, name + ".zgy"), "wb") as fh:
             fh.write(blob)
         base = os.path.join(self.out, name)
@@ -261,7 +261,7 @@ INT16 = dict(datatype=zgy.SampleDataType.int16, datarange=(-4000.0, 4000.0))
 
 
 def from_reference(m):
-    """What the reference library writes."""
+    """Files that the reference library writes."""
     n = (20, 18, 35)
     f = smooth(n)
     m.ref("v3_float32", "float32, four levels", f, keep=True, bricksize=(8, 8, 8))
@@ -272,7 +272,7 @@ def from_reference(m):
     m.ref("v3_brick_32", "bricks of 32 x 32 x 32", scrambled((33, 20, 20), I8),
           datatype=zgy.SampleDataType.int8, datarange=(-128.0, 127.0), bricksize=(32, 32, 32))
     m.ref("v3_rotated", "a survey turned by 30 degrees, left-handed, crossline numbers falling", f[:17, :9, :20],
-          corners=turned((17, 9), 30.0, left_handed=True), annotstart=(300, 900), annotinc=(3, -2), bricksize=(8, 8, 8), **INT16)
+          corners=rotated_corners((17, 9), 30.0, left_handed=True), annotstart=(300, 900), annotinc=(3, -2), bricksize=(8, 8, 8), **INT16)
     for n1 in ((1, 1, 1), (1, 65, 3), (16, 16, 16), (5, 1, 17)):
         m.ref("v3_size_" + "x".join(map(str, n1)), "an extreme size", scrambled(n1, I16), bricksize=(8, 8, 8),
               datatype=zgy.SampleDataType.int16, datarange=(-32768.0, 32767.0))
@@ -446,7 +446,7 @@ def damaged(m):
 # ------------------------------------------------------------------ the demo
 
 def seismic(shape):
-    """A synthetic cube that looks like seismic data: folded layers, a fault, a channel, some noise."""
+    """Returns a synthetic cube that resembles seismic data: folded layers, a fault, a channel, some noise."""
     rng = np.random.default_rng(4711)
     i, j, k = np.ogrid[:shape[0], :shape[1], :shape[2]]
     fold = 9.0 * np.sin(i / 21.0 + 0.4) * np.cos(j / 33.0) + 0.16 * i - 0.09 * j
@@ -471,7 +471,7 @@ def demo(out):
     os.makedirs(out, exist_ok=True)
     n = (128, 96, 192)
     random.seed("north")
-    corners = turned(n, 27.0, spacing=(25.0, 25.0), origin=(452310.0, 6781250.0))
+    corners = rotated_corners(n, 27.0, spacing=(25.0, 25.0), origin=(452310.0, 6781250.0))
     with zgy.ZgyWriter(os.path.join(out, "north.zgy"), datatype=zgy.SampleDataType.float, size=n, zstart=1200.0, zinc=4.0,
                        annotstart=(1000, 2000), annotinc=(2, 1), zunitdim=zgy.UnitDimension.time, zunitname="ms",
                        zunitfactor=0.001, hunitdim=zgy.UnitDimension.length, hunitname="m", hunitfactor=1.0,

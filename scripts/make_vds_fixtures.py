@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Write the VDS datasets of tests/data, with what a reader has to find in them.
+"""Writes the VDS datasets of tests/data, with the results that a reader must give.
 
     make_vds_fixtures.py OUT
 
 Writes OUT/vds/..., OUT/vds/expected.json, OUT/demo/south.vds and OUT/demo/cloud-survey. Needs `pip install numpy openvds`;
-openvds is the reference library, which writes all chunks and says what is to be read from them. Folders as in an object store
-come from a store of this script's own. The same call gives the same arrays each time, but not the same bytes: openvds draws
-hashes.
+openvds is the reference library: it writes all chunks and reads back the expected samples. Folders in the cloud layout come
+from an object store in this script. The arrays are reproducible, the bytes are not: openvds draws random hashes.
 
-expected.json has "layers" (one for each stored layer: the layer's name and its folder as they are to be shown, the LOD, the
-layer's name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, of 1-bit samples a
-byte each; codecs that begin with "wavelet" are those of the wavelet codec; "float32" is the CRC-32 of the values as float32, NaN
-for NoValue, where openvds converts them) and "tags" (metadata of objects which a plain copy of a store loses).
+expected.json has "layers" (one for each stored layer: the layer's name and folder as a mount must show them, the LOD, the
+layer's name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, with one byte for
+each 1-bit sample; codecs that begin with "wavelet" are those of the wavelet codec; "float32" is the CRC-32 of the values as
+float32, NaN for NoValue, if openvds converts them) and "tags" (metadata of objects that a plain copy of a store loses).
 """
 
 import base64
@@ -42,12 +41,12 @@ SKIP = "skip"
 
 @dataclass
 class Chan:
-    """A channel, and what its chunks at LOD 0 hold: `chunks` has SKIP for one that is not written, else its only sample."""
+    """A channel. `chunks` lists special chunks of LOD 0: SKIP for one that is not written, else the constant of all its samples."""
     format: str = "R32"
     name: str = "Amplitude"
     unit: str = ""
     components: int = 1
-    values: int = 0  # for each trace; 0: a sample at each position
+    values: int = 0  # per trace; 0: one sample per position
     no_value: bool = False
     scale: float = 1.0
     offset: float = 0.0
@@ -102,7 +101,7 @@ class Volume:
 # ------------------------------------------------------------------ samples
 
 def scrambled(channel, index, salt):
-    """A hash of each position, so that a misplaced sample shows, in short runs and with zeros here and there."""
+    """Returns a hash of each position, so that misplaced samples are detected, with short runs and some zeros."""
     h = np.uint64(0x9E3779B97F4A7C15 + salt)
     for d, i in enumerate(index):
         h = (h ^ (i.astype(np.uint64) // np.uint64(3 if d == 0 else 1) + np.uint64(11 * d))) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -126,18 +125,18 @@ def dimensions(group):
 
 
 def first_of_chunk(group, channel):
-    """The lowest dimension along which chunks extend."""
+    """Returns the lowest dimension along which chunks extend."""
     if not channel.values:
         return int(group[0])
     return 0 if channel.values > 1 else min((int(d) for d in group if d != "0"), default=0)
 
 
 def samples_of(page, n, group, channel):
-    """A view of a page's buffer, slowest dimension first, and along which axis bits are packed."""
+    """Returns a view of a page's buffer, slowest dimension first, and the axis along which bits are packed."""
     buffer = np.array(page, copy=False)
     axis = n - 1 - first_of_chunk(group, channel)
     if channel.format == "1Bit" and axis != n - 1:
-        # the view that openvds gives of bits is right only where dimension 0 is packed
+        # the bit view of openvds is right only if dimension 0 is packed
         shape, strides = list(buffer.shape), list(buffer.strides)
         shape[axis], strides[axis] = -(-shape[axis] // 8), 1
         buffer = np.lib.stride_tricks.as_strided(buffer, shape, strides)
@@ -192,7 +191,7 @@ def write(volume, url, connection=""):
 # ------------------------------------------------------------------ reading
 
 def read_layer(manager, volume, number, group, lod):
-    """What openvds reads of a stored layer, page by page; and the spacing of its samples along each dimension."""
+    """Reads a stored layer page by page with openvds; returns its samples and their spacing along each dimension."""
     channel, n = volume.channels[number], len(volume.dims)
     dims = list(volume.dims)
     cut = [str(d) in group and d != volume.full_resolution for d in range(n)]
@@ -230,7 +229,7 @@ def read_layer(manager, volume, number, group, lod):
 
 
 def float_values(manager, volume, number, group, lod, stored):
-    """Values of codes as openvds converts them, with the plain NaN for NoValue."""
+    """Returns the values of integer samples as openvds converts them, with the plain NaN for NoValue."""
     channel, dims = volume.channels[number], list(volume.dims)
     if channel.values:
         dims[0] = channel.values
@@ -238,7 +237,7 @@ def float_values(manager, volume, number, group, lod, stored):
                                           format=ov.VolumeDataFormat.Format_R32)
     read = np.ascontiguousarray(request.data, "<f4").reshape(stored.shape)
     values = stored.astype("<f4") * np.float32(channel.scale) + np.float32(channel.offset)
-    # of chunks that were never written a request leaves what was in the memory before; pages of them are in order
+    # a request leaves never written chunks as uninitialised memory; their pages are correct
     filled = channel.nothing() if channel.no_value else max(round(-channel.offset / channel.scale), 0)
     told = stored != filled
     assert (values[told].view("<u4") == read[told].view("<u4")).all(), f"{volume.name}: other arithmetic"
@@ -249,24 +248,24 @@ def float_values(manager, volume, number, group, lod, stored):
 
 
 def encoded(name):
-    """The name of a folder; of what cannot be in it there is only ASCII here."""
+    """Returns the folder name of a layer; the special characters of these fixtures are all ASCII."""
     return "".join(f"%{ord(c):02X}" if ord(c) < 32 or c in "/%" or name in (".", "..") else c for c in name)
 
 
 def converted(volume, group, lod, channel, method):
-    """Whether openvds converts a layer of codes to what is stored at its places, and of codes at all."""
+    """Returns whether a layer has integer samples that openvds converts, position by position, to values."""
     return (channel.format in ("U8", "U16") and channel.components == 1 and len(volume.dims) == 3 and group == "012"
             and (lod == 0 or not channel.values) and "Normalize" not in method)
 
 
 class Expected:
-    """What has to be found."""
+    """The expected results."""
 
     def __init__(self):
         self.layers, self.tags = [], {}
 
     def add(self, volume, dataset, methods, url, connection="", of=None):
-        """Reads a dataset again; `methods` has the method of each stored layer."""
+        """Reads a dataset back; `methods` has the method of each stored layer."""
         vds = ov.open(url, connection)
         manager, layout = ov.getAccessManager(vds), ov.getLayout(vds)
         taken, expected = {"dataset.json"}, set(methods)
@@ -308,7 +307,7 @@ class Expected:
 
 
 def methods_of_file(path):
-    """The method of each layer of a container."""
+    """Returns the compression method of each layer of a container."""
     data, methods = path.read_bytes(), {}
     table, count, length = struct.unpack_from("<qii", data, 16)
     for entry in range(table, table + count * (32 + length), 32 + length):
@@ -326,7 +325,7 @@ def methods_of_status(text):
 # ------------------------------------------------------------------ an object store
 
 class Store(http.server.BaseHTTPRequestHandler):
-    """Takes and gives whatever it is asked, from memory."""
+    """A minimal S3 server that keeps objects in memory."""
     protocol_version = "HTTP/1.1"
     objects: dict = {}
 
@@ -377,7 +376,7 @@ class Store(http.server.BaseHTTPRequestHandler):
 
 
 class Cloud:
-    """Folders that hold what openvds puts into an object store."""
+    """Writes folders with the objects that openvds puts into an object store."""
 
     def __init__(self, root, expected):
         self.root, self.expected = root, expected
@@ -387,12 +386,12 @@ class Cloud:
         self.connection = f"EndpointOverride={self.host};AccessKeyId=a;SecretKey=b;Region=us-east-1"
 
     def make(self, volume, *, experimental=False, expect=True):
-        """Stores a volume; gives its objects by their names, with their metadata."""
+        """Stores a volume; returns its objects by name, with their metadata."""
         Store.objects.clear()
         write(volume, f"s3://bucket/{volume.name}", self.connection)
         status = f"bucket/{volume.name}/LayerStatus"
         text, meta = Store.objects[status]
-        # openvds cannot read what it calls these methods itself
+        # openvds cannot read the names that it writes for these methods
         readable = text.replace(b'"WaveletNormalizeBlock', b'"WaveletNormalizeBlockExperimental')
         Store.objects[status] = (readable, meta)
         if expect:
@@ -413,7 +412,7 @@ class Cloud:
 
 
 def status(objects, change):
-    """The same objects with another LayerStatus."""
+    """Returns the same objects with a changed LayerStatus."""
     layers = json.loads(objects["LayerStatus"][0])
     for layer in layers:
         change(layer)
@@ -421,7 +420,7 @@ def status(objects, change):
 
 
 def without_pages(objects):
-    """As a store has them where no metadata pages are written; and the metadata that comes with each object."""
+    """Returns the objects of a store without metadata pages, and the metadata attached to each object."""
     kept = status({name: pair for name, pair in objects.items() if "/ChunkMetadata/" not in name},
                   lambda layer: [layer.update(hasChunkMetadataPages=False), layer.pop("pageDirectory", None)])
     tags = {name: meta["x-amz-meta-vdschunkmetadata"] for name, (_, meta) in kept.items() if "/" in name}
@@ -445,7 +444,7 @@ def clouds(root, expected):
     objects = cloud.make(volume)
     cloud.save("no-directory", status(objects, lambda layer: layer.pop("pageDirectory", None)))
 
-    # in the next two the metadata is beside the objects, and not in pages
+    # the next two have the metadata with the objects, not in pages
     for name, method, chan in (("no-pages", "Zip", Chan(no_value=True, chunks={1: NO_VALUE, 2: 3.5, 4: SKIP})),
                                ("tagged", "None", Chan("U8", chunks={0: 9, 5: SKIP}))):
         objects, tags = without_pages(cloud.make(Volume(name, dims, [chan], method, lods=1)))
@@ -509,7 +508,7 @@ def all_metadata():
 
 
 def volumes():
-    """All single files."""
+    """Yields all single files."""
     dims, wide = (37, 34, 2), (70, 50, 7)
     for method in ("None", "RLE", "Zip"):
         yield Volume(f"formats-{method.lower()}", dims, all_formats(), method)
@@ -560,7 +559,7 @@ SOUTH, CLOUD = (120, 80, 64), (120, 40, 20)
 
 
 def seismic(channel, index, salt):
-    """Dipping layers over a dome, quiet above a sea floor, and a fault; rounded so that they pack well."""
+    """Returns dipping layers over a dome, zeros above a sea floor, and a fault; rounded so that they compress well."""
     t, x, y = (i.astype(np.float64) for i in index[:3])
     if channel.name == "Trace":
         return live(x, y).astype("u1")
@@ -579,7 +578,7 @@ def live(x, y):
 
 
 def trace_headers(index):
-    """240 bytes: numbers of the trace, of inline and crossline, and the count of samples, as SEG-Y has them."""
+    """Returns SEG-Y trace headers of 240 bytes: numbers of trace, inline and crossline, and the count of samples."""
     byte, x, y = (i.astype(np.int64) for i in index[:3])
     out = np.zeros(byte.shape, "u1")
     for at, value, size in ((0, y * SOUTH[1] + x + 1, 4), (114, np.full_like(x, SOUTH[0]), 2), (188, y + 1, 4), (192, x + 1, 4)):

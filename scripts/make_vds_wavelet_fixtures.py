@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Write the wavelet chunks of tests/data/wavelet, with what a decoder has to find in them.
+"""Writes the wavelet chunks of tests/data/wavelet, with the samples that a decoder must give.
 
     make_vds_wavelet_fixtures.py OUT [CORPUS]
 
-Needs `pip install numpy openvds`; openvds is the reference library, which writes each chunk (a VDS of a single one) and says what
-is to be read from it. The same call writes the same bytes each time.
+Needs `pip install numpy openvds`; openvds is the reference library, which writes each chunk (in a VDS of its own) and reads back
+the expected samples. The output is reproducible to the byte.
 
-expected.json has one record for each chunk: what it has to be; its adaptive table; the CRC-32 of its samples (X fastest,
-little-endian) at the best quality under "best", and at the adaptive levels under "levels". Chunks that are named for an old
-version are new ones with the version word of an old one: where the versions do not differ, they decode to the same, and
-where they do, to what the reference library makes of them. CORPUS gets the small ones as the fuzz target vds_wavelet takes them.
+expected.json has one record for each chunk: its parameters; its adaptive table; the CRC-32 of its samples (X fastest,
+little-endian) at the best quality under "best", and at the adaptive levels under "levels". Chunks named "old" are new
+chunks with the version word of an old version: where the versions agree, they decode to the same samples, and where they
+differ, to those of the reference library. CORPUS gets the small chunks in the form that the fuzz target vds_wavelet takes.
 """
 
 import json
@@ -33,7 +33,7 @@ NO_VALUE = -999.25
 # ------------------------------------------------------------------ samples
 
 def smooth(size):
-    """Real values within -1..1 with structure and a little noise, (z, y, x); only exact operations, so that they are the same everywhere."""
+    """Returns real values within -1..1 with structure and a little noise, (z, y, x); exact operations make them reproducible."""
     x, y, z = size
     k, j, i = (a.astype(np.int64) for a in np.ogrid[:z, :y, :x])
     wave = lambda p, n: np.abs((p % (2 * n)) - n) * 2 - n  # a triangle of height n
@@ -43,7 +43,7 @@ def smooth(size):
 
 
 def muted(size):
-    """With a top of zeros, of another length in each row."""
+    """Adds zeros at the start of each row, of varying length."""
     v = smooth(size)
     _, y, x = v.shape
     for k in range(v.shape[0]):
@@ -53,7 +53,7 @@ def muted(size):
 
 
 def holed(size):
-    """With NoValue in a corner, and here and there."""
+    """Adds NoValue in a corner and at scattered positions."""
     v = smooth(size)
     v[: size[2] // 3, :, : size[0] // 2] = NO_VALUE
     v[..., 5::7] = NO_VALUE
@@ -61,7 +61,7 @@ def holed(size):
 
 
 def odd_floats(size):
-    """With all kinds of floats that are hard to keep."""
+    """Adds floats that are hard to preserve: -0.0, subnormal and large ones."""
     v = smooth(size)
     flat = v.reshape(-1)
     flat[3::97] = -0.0
@@ -71,7 +71,7 @@ def odd_floats(size):
 
 
 def not_numbers(size):
-    """With infinities, and with NaNs that have something to say."""
+    """Adds infinities, and NaNs with payloads."""
     v = smooth(size)
     flat = v.reshape(-1)
     bits = flat.view("<u4")
@@ -84,7 +84,7 @@ def not_numbers(size):
 
 
 def spiked(size):
-    """Spread over so many powers of two that there are many levels, most of them empty."""
+    """Adds a spike: many powers of two and so many levels, most of them empty."""
     v = smooth(size)
     v.reshape(-1)[100] = 1e18
     return v
@@ -125,7 +125,7 @@ def write(path, v, sample, method, tolerance, no_value):
 
 
 def read(path, size, sample, tolerance=None):
-    """The samples as the reference library has them, through its pages."""
+    """Returns the samples that the reference library reads, through its pages."""
     error = ov.VDSError()
     vds = ov.open(str(path), "", error) if tolerance is None else ov.openWithAdaptiveCompressionTolerance(str(path), "", tolerance, error)
     if error.code:
@@ -141,7 +141,7 @@ def read(path, size, sample, tolerance=None):
 
 
 def stored_chunk(path):
-    """The file, where the chunk lies in it, its metadata, and the tolerance that it has, whatever was asked for."""
+    """Returns the file, offset and length of the chunk, its metadata, and the tolerance actually used."""
     data = path.read_bytes()
     table, files, name_bytes = struct.unpack_from("<qii", data, 16)
     for at in range(table, table + files * (32 + name_bytes), 32 + name_bytes):
@@ -204,7 +204,7 @@ def main():
                 path.write_bytes(data[:at] + chunk + data[at + length :])
             best = read(path, size, sample)
             lossless = "Lossless" in method
-            # the library keeps neither NoValue in integers nor all normalised integers
+            # the library preserves neither NoValue in integers nor all normalised integers
             if lossless and (sample == "F32" or not no_value and "Normalize" not in method):
                 assert best.tobytes() == stored.tobytes(), name
             levels = {level: zlib.crc32(read(path, size, sample, used * 2.0**level * 1.001).tobytes()) for level in LEVELS}
@@ -216,7 +216,7 @@ def main():
             (out / f"{name}.chunk").write_bytes(chunk)
             path.unlink()
             if len(sys.argv) > 2 and len(chunk) < 8000:
-                # the upper half of the version word says what the header does not
+                # the upper half of the version word holds the parameters that the header lacks
                 chunk[2] = lossless | ("Normalize" in method) << 1 | no_value << 2 | ["F32", "U8", "U16"].index(sample) << 3
                 corpus = Path(sys.argv[2])
                 corpus.mkdir(parents=True, exist_ok=True)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Write the WKW datasets of tests/data, with what a reader has to find in them.
+"""Writes the WKW datasets of tests/data, with the results that a reader must give.
 
     make_wkw_fixtures.py OUT
 
 Writes OUT/wkw/DATASET/..., OUT/wkw/expected.json and OUT/demo/cells. Needs `pip install numpy wkw`; wkw is the reference
-library, which writes all cubes and says what is to be read from them. The same call writes the same bytes each time.
+library: it writes all cubes and reads back the expected samples. The output is reproducible to the byte.
 
-expected.json has "arrays" (one for each layer and level that is to be shown, with the CRC-32 of its samples in the order
-z, y, x, channel), "hidden" (layers that cannot be shown, with a part of the reason), "missing" (mags that cannot) and "damaged" (for
-each layer of the dataset of that name the CRC-32 of its eight blocks, null for those that must not be readable).
+expected.json has "arrays" (one for each layer and level that a mount must show, with the CRC-32 of its samples in the order
+z, y, x, channel), "hidden" (layers that cannot be shown, with a part of the reason), "missing" (mags that cannot be shown) and
+"damaged" (for each layer of the dataset `damaged` the CRC-32 of its eight blocks, null for those that must be unreadable).
 """
 
 import json
@@ -30,7 +30,7 @@ SCALE, UNIT = [11.24, 11.24, 28.0], "nanometer"
 # ------------------------------------------------------------------ voxels
 
 def scrambled(shape, dtype, channels=1):
-    """(channel, x, y, z): a hash of each position, so that a misplaced voxel shows, with runs of zeros."""
+    """Returns (channel, x, y, z): a hash of each position, so that misplaced voxels are detected, with runs of zeros."""
     c, x, y, z = (a.astype(np.uint64) for a in np.ogrid[:channels, :shape[0], :shape[1], :shape[2]])
     h = (x * np.uint64(73856093) + y * np.uint64(19349663) + z * np.uint64(83492791) + c * np.uint64(2654435761))
     h = (h ^ (h >> np.uint64(15))) * np.uint64(0x2C1B3C6D2C1B3C6D)
@@ -56,7 +56,7 @@ def in_mag(corner, size, mag):
 
 
 def write_mag(folder, data, offset, block_len, file_len, kind, holes=()):
-    """Writes cubes that hold `data` at `offset`, but for those in `holes`."""
+    """Writes the cubes that hold `data` at `offset`, except those in `holes`."""
     side = block_len * file_len
     header = wkw.Header(data.dtype.type, num_channels=data.shape[0], block_len=block_len, file_len=file_len, block_type=kind)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -74,13 +74,13 @@ def write_mag(folder, data, offset, block_len, file_len, kind, holes=()):
 
 
 def read(folder, offset, size):
-    """Bytes of a box in the order z, y, x, channel, as the reference library reads them."""
+    """Returns the bytes of a box in the order z, y, x, channel, as the reference library reads them."""
     with wkw.Dataset.open(str(folder)) as dataset:
         return dataset.read(tuple(offset), tuple(size)).tobytes(order="F")
 
 
 class Writer:
-    """Datasets below a folder, and what is expected of them."""
+    """Writes datasets below a folder, and collects the expected results."""
 
     def __init__(self, root):
         self.root = root
@@ -88,7 +88,7 @@ class Writer:
 
     def layer(self, dataset, name, dtype, size, *, corner=(0, 0, 0), channels=1, mags=((1, 1, 1),), block=(4, 2, LZ4),
               category="color", holes=None, scale=(SCALE, UNIT), long_names=False, folder=None, dtype_of=None):
-        """Writes a layer; gives its entry in the JSON."""
+        """Writes a layer; returns its entry in the JSON."""
         block_len, file_len, kind = block
         for lod, mag in enumerate(mags):
             low, n = in_mag(corner, size, mag)
@@ -108,7 +108,7 @@ class Writer:
         return entry
 
     def expect(self, dataset, name, lod, mag, place, low, n, dtype, channels, block, scale):
-        """What is to be read of a box of a mag."""
+        """Records the expected samples of a box of a mag."""
         (factor, unit), (block_len, _, kind) = scale, block
         centre = [(o * m + (m - 1) / 2) * f for o, m, f in zip(low, mag, factor or [1, 1, 1])]
         step = [m * f for m, f in zip(mag, factor or [1, 1, 1])]
@@ -125,7 +125,7 @@ class Writer:
         path.write_bytes(before + json.dumps(text, indent=1).encode() + b"\n")
 
 
-# ------------------------------------------------------------------ what is in order
+# ------------------------------------------------------------------ valid datasets
 
 def types(w):
     names = ["uint8", "uint16", "uint32", "uint64", "float32", "float64", "int8", "int16", "int32", "int64"]
@@ -152,7 +152,7 @@ def pyramid(w):
     layers[-1]["elementClass"] = "uint8"
     layers[0]["mags"].append({"mag": [8, 8, 4], "path": "./color/8-8-4"})
     w.expected["missing"].append({"dataset": "pyramid", "layer": "color", "mag": [8, 8, 4], "reason": "no such folder"})
-    # cubes of one mag need not be of one kind
+    # cubes of one mag may differ in block type
     mixed, other = w.root / "pyramid/mixed/1", w.root / "pyramid/other"
     for kind, cube in ((RAW, "z0/y0/x0.wkw"), (LZ4HC, "z1/y0/x1.wkw")):
         write_mag(other, scrambled((16, 8, 16), "uint16"), (0, 0, 0), 4, 2, kind)
@@ -182,7 +182,7 @@ def old(w):
 
 
 def without_json(w):
-    """The box is that of all cubes: here it begins in the middle of the mag and ends with whole cubes."""
+    """Writes datasets without a JSON: the box is that of all cubes; it begins in the middle of the mag and ends with whole cubes."""
     none = (None, None)
     for name, dtype, corner in (("color", "uint8", (8, 0, 16)), ("segmentation", "uint32", (0, 8, 0))):
         w.layer("bare", name, dtype, (24, 16, 8), corner=corner, mags=((1, 1, 1), (2, 2, 1)), scale=none)
@@ -193,7 +193,7 @@ def without_json(w):
 # ------------------------------------------------------------------ damage
 
 def damaged(w):
-    """16^3 voxels in one cube of eight blocks, each in some way out of order."""
+    """Writes layers of 16^3 voxels, each one cube of eight blocks that is damaged in its own way."""
     cube = "z0/y0/x0.wkw"
 
     def patch(at, data, name=cube):
@@ -215,7 +215,7 @@ def damaged(w):
         (mag / cube / "keep").write_bytes(b"")
 
     every, entry = range(8), struct.pack
-    cases = [  # name, kind, damage, blocks that cannot be read (by number in the cube), or a part of why the mag is refused
+    cases = [  # name, kind, damage, unreadable blocks (by number in the cube) or a part of the reason why the mag is refused
         ("missing", RAW, lambda mag: (mag / cube).unlink(), "zeros"),
         ("empty", LZ4, cut(0), every),
         ("short header", RAW, cut(10), every),
@@ -263,7 +263,7 @@ def damaged(w):
 # ------------------------------------------------------------------ the demonstration
 
 def cells(w):
-    """Soft cells in a dark ground, and a segmentation that numbers them."""
+    """Writes soft cells on a dark background, and a segmentation that numbers them."""
     n, rng = 96, np.random.Generator(np.random.PCG64(12))
     x, y, z = np.ogrid[:n, :n, :n]
     image, ids = np.zeros((n, n, n)), np.zeros((n, n, n), np.uint32)

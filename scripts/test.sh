@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks formatting and lints and runs all tests. Installs what is missing (Debian 12 and 13).
+# Checks formatting and lints, and runs all tests. Installs missing packages (Debian 12 and 13).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -26,7 +26,7 @@ step "Summary"
 say "cargo fmt      passed"
 say "cargo clippy   passed"
 say "cargo test     passed"
-say "manual pages   made, and the completions"
+say "manual pages   generated, with the completions"
 if [ -n "$why" ]; then
     say "mount tests    SKIPPED: $why"
 else

@@ -1,7 +1,7 @@
-"""A small ZGY writer that follows the format's tables and nothing else.
+"""A small ZGY writer based only on the format's specification.
 
-It writes what the reference library cannot: versions 1 and 2, odd sample types and coding ranges, bricks at odd offsets,
-odd table entries, headers in odd places. What was put in is kept in `Raw.truth`, so that it can serve as the expectation.
+It writes files that the reference library cannot write: versions 1 and 2, unusual sample types and coding ranges, bricks at
+unaligned offsets, unusual table entries, headers at unusual positions. `Raw.truth` keeps the input as the expectation.
 """
 
 import math
@@ -18,13 +18,13 @@ TYPES = {
 }
 I8, U8, I16, U16, I32, U32, F32, IBM = range(8)
 
-MISSING, ONE = 0, 1  # table entries with a meaning of their own
+MISSING, ONE = 0, 1  # table entries with a special meaning
 CONSTANT, COMPRESSED = 0x80 << 56, 0xC0 << 56
-REVERSIBLE = dict(tolerance=-1)  # zfpy's way of asking for the reversible mode
+REVERSIBLE = dict(tolerance=-1)  # requests the reversible mode from zfpy
 
 
 def lod_bricks(size, bs):
-    """Bricks along each axis, for each level."""
+    """Returns the bricks along each axis, for each level."""
     n = tuple(-(-s // b) for s, b in zip(size, bs))
     out = [n]
     while max(n) > 1:
@@ -38,19 +38,19 @@ def lod_shape(size, lod):
 
 
 def lut_starts(lods, alpha=False):
-    """First table entry of each level (the coarsest comes first), and the table's length."""
+    """Returns the first table entry of each level (the coarsest comes first), and the table's length."""
     count = [n[0] * n[1] * (1 if alpha else n[2]) for n in lods]
     return [sum(count[lod + 1:]) for lod in range(len(lods))], sum(count)
 
 
 def usable_lods(entries, lods):
-    """One if the brick of the last level was never written, unless no brick of level 0 was written either."""
+    """Returns the number of usable levels: one if the brick of the last level was never written but some brick of level 0 was."""
     starts, _ = lut_starts(lods)
     return len(lods) if entries[0] != MISSING or not any(entries[starts[0]:]) else 1
 
 
 def safe_range(code, rng):
-    """The coding range in use; None for float samples."""
+    """Returns the coding range in use; None for float samples."""
     if code in (F32, IBM):
         return None
     lo, hi = (float(np.float32(x)) for x in rng)
@@ -61,14 +61,14 @@ def safe_range(code, rng):
 
 
 def scaling(code, rng):
-    """Slope and intercept: value = (stored * slope + intercept), in double precision."""
+    """Returns slope and intercept: value = (stored * slope + intercept), in double precision."""
     info = np.iinfo(TYPES[code][1])
     slope = (rng[1] - rng[0]) / float(info.max - info.min)
     return slope, rng[0] - slope * info.min
 
 
 def default_storage(code, rng):
-    """What a brick that was never written reads as: the stored value nearest to zero, halves away from zero."""
+    """Returns the value of never written bricks: the stored value nearest to zero, halves rounded away from zero."""
     if code in (F32, IBM):
         return 0.0
     info = np.iinfo(TYPES[code][1])
@@ -78,7 +78,7 @@ def default_storage(code, rng):
 
 
 def subtile(brick):
-    """Version 1 order: columns of 8 x 8 traces of full height."""
+    """Reorders a brick as in version 1: columns of 8 x 8 traces of full height."""
     return np.ascontiguousarray(brick.reshape(8, 8, 8, 8, 64).transpose(0, 2, 1, 3, 4))
 
 
@@ -87,7 +87,7 @@ def uuid_bytes(n):
 
 
 class Raw:
-    """A ZGY file put together by hand. Every header field can be set by name."""
+    """A ZGY file written by hand. Every header field can be set by name."""
 
     def __init__(self, version, code, size, bs=(16, 16, 16), **fields):
         self.version, self.code, self.size = version, code, size
@@ -96,14 +96,14 @@ class Raw:
         self.lods = lod_bricks(size, self.bs)
         self.starts, self.count = lut_starts(self.lods)
         self.entry = [MISSING] * self.count  # finished entries
-        self.blob = {}             # entry index -> (bytes, whether they are compressed)
-        self.truth = {}            # lod -> array as put in
+        self.blob = {}             # entry index -> (bytes, compressed or not)
+        self.truth = {}            # lod -> input array
         self.alpha = None          # alpha entries, or None: all zero
         self.alpha_tiles = False   # store real alpha tiles
-        self.shuffled = False      # bricks in no order
+        self.shuffled = False      # bricks in random order
         self.aligned = True        # plain bricks begin at multiples of their size
         self.gap = 0               # unused bytes before each brick
-        self.tail = b""            # bytes behind the last brick
+        self.tail = b""            # bytes after the last brick
         last = size[0] - 1, size[1] - 1
         self.f = f = dict(
             magic=b"VBS\0", codingrange=(-128.0, 127.0), orig=(1.0, 20.0, 0.0), inc=(1.0, 1.0, 4.0),
@@ -120,7 +120,7 @@ class Raw:
         return math.prod(self.bs) * self.dtype.itemsize
 
     def index(self, lod, i, j, k):
-        """Place of a brick in the table: inline runs fastest."""
+        """Returns the index of a brick in the table: inline runs fastest."""
         n = self.lods[lod]
         return self.starts[lod] + i + n[0] * (j + n[1] * k)
 
@@ -150,7 +150,7 @@ class Raw:
         return self
 
     def special(self, lod, at, entry, value=None):
-        """Puts a finished table entry, which reads as `value`, in a brick's place."""
+        """Replaces a brick by a finished table entry, which reads as `value`."""
         ix = self.index(lod, *at)
         self.blob.pop(ix, None)
         self.entry[ix] = entry
@@ -159,7 +159,7 @@ class Raw:
         return self
 
     def const(self, lod, at, value, junk=0):
-        """A brick of one value; `junk` fills bits of the entry that mean nothing."""
+        """Makes a brick constant; `junk` fills the unused bits of the entry."""
         bits = int.from_bytes(np.array(value, self.dtype).tobytes(), "little")
         return self.special(lod, at, CONSTANT | junk << 40 | bits, value)
 
@@ -190,7 +190,7 @@ class Raw:
             f["hdim"], f["hunit"], f["vdim"], f["vunit"], len(f["strings"]))
 
     def place_headers(self, lengths):
-        """Where each part of the header begins, and where the last one ends."""
+        """Returns where each part of the header begins, and where the last one ends."""
         if self.version != 1:
             at, pos = {"info": 9, "strings": 346}, 346 + len(self.f["strings"])
             for part in ("hist", "alpha", "brick"):
@@ -198,20 +198,20 @@ class Raw:
                 pos += lengths[part]
             return at, pos
         at, pos = {}, 40
-        for part in self.f["parts"]:  # a number is a hole
+        for part in self.f["parts"]:  # a number is a gap
             if not isinstance(part, int):
                 at[part] = pos
             pos += part if isinstance(part, int) else lengths[part]
         return at, pos
 
     def pack(self, values):
-        """64-bit integers; version 1 has the most significant half first."""
+        """Packs 64-bit integers; version 1 has the most significant half first."""
         if self.version == 1:
             values = [v >> 32 | (v & 0xFFFFFFFF) << 32 for v in values]
         return struct.pack("<%dQ" % len(values), *values)
 
     def build(self):
-        """The bytes of the file. Leaves the positions in `at` and the table in `final`."""
+        """Returns the bytes of the file. Sets `at` to the positions and `final` to the table."""
         info, hist = self.info(), self.histogram()
         _, alphas = lut_starts(self.lods, alpha=True)
         lengths = {"info": len(info), "hist": len(hist), "alpha": 8 * alphas, "brick": 8 * self.count}

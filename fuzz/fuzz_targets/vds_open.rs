@@ -1,9 +1,11 @@
-//! Opens whatever bytes as a VDS in a single file, or as a folder of objects, and decodes some of its bricks.
+//! Opens arbitrary bytes as a VDS, a single file or a folder of objects, and decodes some of its bricks.
 //!
-//! An input that begins with `HueDataStore` is a file. Any other is a folder: for each object the length of its name (a byte),
-//! the name, the length of its bytes (four bytes, little-endian) and the bytes; the name of an object's metadata is the object's
-//! name, a zero byte and `vdschunkmetadata`. `ASAN_OPTIONS=detect_odr_violation=0 cargo fuzz run vds_open -- -max_len=65536`
-//! (libdeflate has some of its constants twice).
+//! An input that begins with `HueDataStore` is a file. Any other input is a folder: for each object the length of its
+//! name (a byte), the name, the length of its bytes (four bytes, little-endian) and the bytes; the name of an object's
+//! metadata is the object's name, a zero byte and `vdschunkmetadata`.
+//!
+//! `ASAN_OPTIONS=detect_odr_violation=0 cargo fuzz run vds_open -- -max_len=65536` (libdeflate defines some of its
+//! constants twice).
 #![no_main]
 
 #[path = "../../tests/support/memory_folder.rs"]
@@ -19,11 +21,11 @@ use volfs::format::{Array, Format, FormatError};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims, StoredLength};
 
-/// Larger bricks are not decoded: they may be in order, and are slow.
+/// Larger bricks are not decoded: they may be valid, and are slow.
 const DECODED: usize = 1 << 20;
-/// Bricks of an array that are read at most.
+/// At most this many bricks of an array are read.
 const BRICKS: u64 = 16;
-/// Chunks of arrays that are counted.
+/// Larger arrays do not have their chunks counted.
 const COUNTED: u64 = 1 << 12;
 
 fuzz_target!(|input: &[u8]| {
@@ -51,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The objects that an input is made of.
+/// Splits an input into its objects.
 fn objects(mut input: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     while let Some((name, rest)) = input.split_first().and_then(|(n, rest)| rest.split_at_checked(usize::from(*n))) {

@@ -1,11 +1,12 @@
-//! Decodes whatever bytes as a wavelet chunk of VDS: its header is made to fit, and the upper half of the version word says
-//! what the channel is like (bits: lossless, normalised, with NoValue; two for the type; then the level).
+//! Decodes arbitrary bytes as a wavelet chunk of VDS. The target corrects the header of the input; the upper half of
+//! the version word gives the parameters of the channel (bits: lossless, normalised, with NoValue; two for the type;
+//! then the level).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use volfs::format::vds::wavelet::{Expected, Sample, Scratch, decode, working_set};
 
-/// Sides and samples are kept small, for the sake of speed.
+/// Limits of sides and samples, for speed.
 const LONGEST: usize = 300;
 const SAMPLES: usize = 1 << 15;
 
@@ -34,12 +35,12 @@ fuzz_target!(|input: &[u8]| {
         let mut out = vec![fill; size.iter().product::<usize>() * expected.sample.bytes()];
         decode(&chunk, &expected, level, &mut scratch, &mut out).map(|()| out)
     };
-    // what was in memory before does not matter
+    // the result does not depend on the previous contents of memory
     assert!(decoded(0) == decoded(1));
     assert!(scratch.bytes() <= working_set(size));
 });
 
-/// Makes the sizes legal, and returns them.
+/// Limits the sizes to valid ones, and returns them.
 fn fit(chunk: &mut [u8]) -> [usize; 3] {
     let dims = usize::from(chunk[20]).clamp(1, 3);
     chunk[20] = dims as u8;

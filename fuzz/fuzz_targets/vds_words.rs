@@ -1,4 +1,4 @@
-//! Reads whatever text as what a VDS says of itself: as an object if it begins like one, else as JSON.
+//! Parses arbitrary text as the description of a VDS: as the older object text if it begins like one, else as JSON.
 //!
 //! `cargo fuzz run vds_words -- -max_len=16384`
 #![no_main]

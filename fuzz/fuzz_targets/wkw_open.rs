@@ -1,7 +1,7 @@
-//! Opens whatever bytes as a WKW dataset with one layer and one cube, and decodes some of its bricks.
+//! Opens arbitrary bytes as a WKW dataset with one layer and one cube, and decodes some of its bricks.
 //!
-//! An input is the length of the description (two bytes, little-endian), the description, the header of the mag (16 bytes), and
-//! the cube. `cargo fuzz run wkw_open -- -max_len=65536`.
+//! An input consists of the length of the description (two bytes, little-endian), the description, the header of the
+//! mag (16 bytes), and the cube. `cargo fuzz run wkw_open -- -max_len=65536`.
 #![no_main]
 
 #[path = "../../tests/support/memory_folder.rs"]
@@ -17,9 +17,9 @@ use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
-/// Larger bricks are not decoded: they may be in order, and are slow.
+/// Larger bricks are not decoded: they may be valid, and are slow.
 const DECODED: usize = 1 << 20;
-/// Bricks of an array that are read at most.
+/// At most this many bricks of an array are read.
 const BRICKS: u64 = 32;
 
 fuzz_target!(|input: &[u8]| {

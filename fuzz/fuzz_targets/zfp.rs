@@ -1,7 +1,7 @@
-//! Decodes whatever bytes as a ZFP stream: the first byte chooses a shape and whether the header is made to fit it, the
-//! second one how the stream lies in memory.
+//! Decodes arbitrary bytes as a ZFP stream: the first byte chooses a shape and whether the header is corrected to match
+//! it, the second byte the alignment and padding of the stream in memory.
 //!
-//! What libzfp does with its pointers shows only if it is built with AddressSanitizer as well:
+//! Invalid memory accesses inside libzfp are only found if it is built with AddressSanitizer as well:
 //! `CC=clang CFLAGS=-fsanitize=address cargo +nightly fuzz run zfp`.
 #![no_main]
 
@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     padded.resize(shift + length + padding, 0);
     let mut out = vec![0; shift + shape.iter().product::<u64>() as usize * 4];
     let first = zfp::decode(shape, &padded[shift..], length, &mut out[shift..]);
-    // what was decoded hangs on the stream alone
+    // the result depends on the stream alone
     if first.is_ok() {
         let mut again = vec![0; out.len() - shift];
         assert_eq!(zfp::decode(shape, &padded[shift..shift + length], length, &mut again), first);
@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Magic, version, float32, three dimensions and the shape; the mode stays as it is.
+/// Writes a valid header: magic, version, float32, three dimensions and the shape. Keeps the mode.
 fn fit(head: &mut [u8; 11], [nz, ny, nx]: [u64; 3]) {
     let meta = 2 | 2 << 2 | (nx - 1) << 4 | (ny - 1) << 20 | (nz - 1) << 36;
     head[..4].copy_from_slice(b"zfp\x05");

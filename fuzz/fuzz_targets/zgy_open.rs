@@ -1,6 +1,6 @@
-//! Opens whatever bytes as a ZGY file, counts its bricks and decodes some of them.
+//! Opens arbitrary bytes as a ZGY file, counts its bricks and decodes some of them.
 //!
-//! `cargo fuzz run zgy_open -- -max_len=65536`; tests/data/zgy is a good corpus to begin with.
+//! `cargo fuzz run zgy_open -- -max_len=65536`; tests/data/zgy is a good initial corpus.
 #![no_main]
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Source, SourceError, Wait};
 use volfs::volume::{Brick, Dims};
 
-/// Larger bricks are not decoded: they may be in order, and are slow.
+/// Larger bricks are not decoded: they may be valid, and are slow.
 const DECODED: usize = 1 << 20;
-/// Bricks of an array that are read at most.
+/// At most this many bricks of an array are read.
 const BRICKS: u64 = 32;
 
 struct Memory(Vec<u8>);

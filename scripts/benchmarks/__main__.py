@@ -1,6 +1,7 @@
-"""Measures volfs beside the reference libraries and beside nullfs, and prints one table in Markdown.
+"""Benchmarks volfs against the reference libraries and against nullfs, and prints a Markdown table.
 
-Called by scripts/bench, which builds the programs and finds a Python with the libraries. Exit status: 0 done, 1 a row failed.
+Called by scripts/bench, which builds the programs and finds a Python with the libraries. Exit status: 0 done, 1 a row failed,
+2 no such row.
 """
 
 import argparse
@@ -23,15 +24,15 @@ from readers import Tools
 from table import Row, markdown
 from volumes import VOLUMES
 
-SCANNED = ("zgy-zfp", "vds-wavelet-64", "vds-wavelet-128", "wkw-lz4-uint16")
-PAIRED = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint16")
-POKED = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint8", "wkw-lz4-uint16")
-KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("cache", rows.cache, SCANNED),
-         ("pair", rows.pair, PAIRED), ("pread", rows.pread, POKED))
+CACHE_VOLUMES = ("zgy-zfp", "vds-wavelet-64", "vds-wavelet-128", "wkw-lz4-uint16")
+PAIR_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint16")
+PREAD_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint8", "wkw-lz4-uint16")
+KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("cache", rows.cache, CACHE_VOLUMES),
+         ("pair", rows.pair, PAIR_VOLUMES), ("pread", rows.pread, PREAD_VOLUMES))
 
 
 def jobs():
-    """Every measurement: kind, volume, function."""
+    """Yields every measurement: kind, volume (or None), function."""
     for kind, measure, names in KINDS:
         for volume in VOLUMES:
             if names is None or volume.name in names:
@@ -40,14 +41,14 @@ def jobs():
     yield "many", None, rows.many
 
 
-def wanted(patterns, kind, volume):
-    """Whether one of the patterns means it: a kind, a volume, or KIND:VOLUME, with * and ?."""
+def selected(patterns, kind, volume):
+    """Returns whether a pattern matches: a kind, a volume, or KIND:VOLUME, with * and ?."""
     name = volume.name if volume else kind
     return not patterns or any(fnmatch(text, p) for p in patterns for text in (kind, name, f"{kind}:{name}"))
 
 
 def first_line(*command):
-    """What a program says first, or nothing."""
+    """Returns the first line that a program prints, or an empty text."""
     try:
         lines = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent).stdout.splitlines()
     except OSError:
@@ -56,7 +57,7 @@ def first_line(*command):
 
 
 def machine():
-    """What was measured on."""
+    """Describes the machine: processor, threads, memory, kernel."""
     fields = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
     model = {key.strip(): value.strip() for key, value in fields.items()}.get("model name", platform.machine())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
@@ -64,7 +65,7 @@ def machine():
 
 
 def version_of(package):
-    """Of a package of this Python."""
+    """Returns name and version of a package of this Python."""
     try:
         return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
@@ -72,15 +73,15 @@ def version_of(package):
 
 
 def load():
-    """The machine's load: runnable processes, averages of 1 and 5 minutes."""
+    """Returns the load averages of 1 and 5 minutes."""
     return "{:.2f} and {:.2f}".format(*os.getloadavg()[:2])
 
 
 def measure_all(args, tools):
-    """All rows that are wanted, and progress on standard error."""
+    """Returns all selected rows; prints progress to standard error."""
     found = []
     for kind, volume, measure in jobs():
-        if not wanted(args.rows, kind, volume):
+        if not selected(args.rows, kind, volume):
             continue
         name, begin = f"{kind}:{volume.name}" if volume else kind, time.monotonic()
         title = volume.title if volume else name
@@ -90,7 +91,7 @@ def measure_all(args, tools):
                 raise Absent(f"cannot be written: {problem}")
             done = measure(volume, tools) if volume else measure(tools)
             if len(done) > 1 and not any(samples.seconds for row in done for samples in row.ours):
-                # nothing of ours to be compared: what the peer does is said once
+                # volfs has no figures to compare: one row is enough for the peer
                 done = [replace(done[0], how=kind)]
         except Absent as absent:
             done = [Row(title, kind, problem=f"n/a ({absent})")]
@@ -103,13 +104,13 @@ def measure_all(args, tools):
 
 
 def arguments():
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="volumes of 256^3 and 2 rounds: whether all of it works")
-    parser.add_argument("--rounds", type=int, help="how often each thing is measured (5)")
+    parser.add_argument("--quick", action="store_true", help="volumes of 256^3 and 2 rounds: check that everything works")
+    parser.add_argument("--rounds", type=int, help="rounds per measurement (5)")
     parser.add_argument("--rows", type=lambda text: text.split(","), default=[],
-                        help="only these, divided by commas: kinds, volumes, or KIND:VOLUME, with * and ?")
-    parser.add_argument("--list", action="store_true", help="list what there is, and measure nothing")
+                        help="only these, separated by commas: kinds, volumes, or KIND:VOLUME, with * and ?")
+    parser.add_argument("--list", action="store_true", help="list all measurements, and measure nothing")
     parser.add_argument("--json", type=Path, help="also write every single figure to this file")
     parser.add_argument("--mounts", type=Path, help="folder for mount points (a new one in the temporary folder)")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
@@ -118,13 +119,13 @@ def arguments():
 
 
 def main():
-    """Measures what is wanted, and prints the table."""
+    """Runs the selected measurements, and prints the table."""
     args = arguments()
     if args.list:
         print(*(f"{kind}:{volume.name}" if volume else kind for kind, volume, _ in jobs()), sep="\n")
         return 0
-    if not any(wanted(args.rows, kind, volume) for kind, volume, _ in jobs()):
-        print(f"scripts/bench: nothing is called {','.join(args.rows)}; --list shows all", file=sys.stderr)
+    if not any(selected(args.rows, kind, volume) for kind, volume, _ in jobs()):
+        print(f"scripts/bench: no measurement is called {','.join(args.rows)}; --list shows all", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     edge = 256 if args.quick else 512

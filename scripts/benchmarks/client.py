@@ -1,8 +1,8 @@
-"""Reads a range of a file into an array that is allocated and touched before, 1 MiB a call, and prints the time as JSON.
+"""Reads a range of a file into an array that is already allocated and touched, 1 MiB per call, and prints the time as JSON.
 
     client.py FILE OFFSET SIZE [--direct] [--crc]
 
-The file is open before the clock starts. This is the mount's side of what peer.py does for a library.
+The clock starts when the file is open. This does through the mount what peer.py does through a library.
 """
 
 import argparse
@@ -19,13 +19,13 @@ PAGE = 4096
 
 
 def main():
-    """Opens, reads, says how long it took."""
+    """Opens and reads the file, and prints the time."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("path")
     parser.add_argument("offset", type=int)
     parser.add_argument("size", type=int)
-    parser.add_argument("--direct", action="store_true", help="past the kernel's page cache (O_DIRECT)")
-    parser.add_argument("--crc", action="store_true", help="also say the CRC-32 of what was read")
+    parser.add_argument("--direct", action="store_true", help="bypass the kernel's page cache (O_DIRECT)")
+    parser.add_argument("--crc", action="store_true", help="also print the CRC-32 of the bytes read")
     args = parser.parse_args()
     memory = peer.touched(args.size + PAGE, "uint8")
     array = memory[-memory.ctypes.data % PAGE:][:args.size]

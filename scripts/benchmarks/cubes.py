@@ -1,21 +1,21 @@
-"""The samples of the test volumes: functions of the place alone, so that every run and every writer makes the same."""
+"""The samples of the test volumes: pure functions of the position, so that all runs and writers produce the same samples."""
 
 import numpy as np
 
 
-def noise(*places):
-    """Uniform numbers from -0.5 to 0.5 that are a hash of the place, as float32."""
+def noise(*positions):
+    """Returns uniform float32 numbers from -0.5 to 0.5, a hash of the position."""
     primes = (73856093, 19349663, 83492791)
     h = np.uint32(0)
-    for place, prime in zip(places, primes):
-        h = h ^ (place.astype(np.uint32) * np.uint32(prime))
+    for position, prime in zip(positions, primes):
+        h = h ^ (position.astype(np.uint32) * np.uint32(prime))
     for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
         h = (h ^ (h >> np.uint32(shift))) * np.uint32(factor)
     return (h >> np.uint32(8)).astype(np.float32) / np.float32(2**24) - np.float32(0.5)
 
 
 def seismic(low, high):
-    """float32 amplitudes of a box (inline, crossline, sample): dipping reflectors, one fault, 2 % of noise."""
+    """Returns the float32 amplitudes of a box (inline, crossline, sample): dipping reflectors, one fault, 2 % of noise."""
     i, j, k = np.ogrid[tuple(slice(a, b) for a, b in zip(low, high))]
     x, y, z = (a.astype(np.float32) for a in (i, j, k))
     depth = z + 11 * np.sin(x / 83) + 7 * np.cos(y / 61) + np.where(x + y > 500, np.float32(13), np.float32(0))
@@ -24,7 +24,7 @@ def seismic(low, high):
 
 
 def cells(low, high, dtype):
-    """Grey values of a box (x, y, z): soft cells with a grain, and nothing around them in two fifths of the volume."""
+    """Returns the grey values of a box (x, y, z): soft, grainy cells, and zeros around them in two fifths of the volume."""
     i, j, k = np.ogrid[tuple(slice(a, b) for a, b in zip(low, high))]
     x, y, z = (a.astype(np.float32) for a in (i, j, k))
     soft = np.sin(x / 21) * np.cos(y / 17) + np.sin(z / 25 + x / 60) * np.cos(y / 33)

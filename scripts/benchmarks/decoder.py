@@ -1,7 +1,7 @@
-"""The wavelet decoder alone beside openvds: samples for each second of processor time, on the same chunks.
+"""Benchmarks the wavelet decoder alone against openvds: samples per second of processor time, on the same chunks.
 
-Called as `scripts/bench decoder [--edge N] [--rounds N]`. openvds reads the whole
-volume through its own API, and all of its processor time counts, reading and copying as well; volfs' decoder has the chunks in memory.
+Called as `scripts/bench decoder [--edge N] [--rounds N]`. openvds reads the whole volume through its own API, and all of its
+processor time counts, including reading and copying; the decoder of volfs has the chunks in memory.
 """
 
 import argparse
@@ -19,25 +19,25 @@ HERE = Path(__file__).parent
 
 
 def ours(example, path):
-    """MB of samples for each second of the decoder."""
-    said = subprocess.run([example, path, "2"], capture_output=True, text=True, check=True).stdout
-    return float(re.search(r"(\d+) MB of samples", said)[1])
+    """Returns MB of samples per second of processor time of the volfs decoder."""
+    printed = subprocess.run([example, path, "2"], capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"(\d+) MB of samples", printed)[1])
 
 
 def theirs(path, size):
-    """The same of openvds: what a reading of the volume takes more than all that is not reading."""
+    """Returns the same for openvds: the processor time of reading the volume less that of everything but reading."""
     took = processor_time(sys.executable, HERE / "peer_openvds.py", path, "all")
-    return size / 1e6 / max(took - floor(path, size), 1e-9)
+    return size / 1e6 / max(took - overhead(path, size), 1e-9)
 
 
-def floor(path, size):
-    """Processor time of a process that does all but read: the interpreter, its packages, opening, an array that is touched."""
+def overhead(path, size):
+    """Returns the processor time of a process that does everything but read: start, imports, opening, touching an array."""
     program = f"import numpy, openvds; openvds.open({str(path)!r}, ''); numpy.empty({size}, numpy.uint8).fill(0)"
     return processor_time(sys.executable, "-c", program)
 
 
 def processor_time(*command):
-    """What a program takes, its own time and the system's."""
+    """Runs a program and returns its processor time, user and system, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -45,10 +45,10 @@ def processor_time(*command):
 
 
 def main():
-    """Measures every file in turn, several rounds, and prints a table."""
+    """Measures all files in several rounds, and prints a table."""
     parser = argparse.ArgumentParser(prog="scripts/bench decoder", description=__doc__.split("\n")[0])
     parser.add_argument("--edge", type=int, default=256, help="samples along each axis (256)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often each thing is measured (3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per measurement (3)")
     parser.add_argument("--data", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--example", type=Path, required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -18,7 +18,7 @@ LAYER = 64
 
 
 def make_zgy(path, edge, snr=None, brick="64"):
-    """A float32 ZGY file, plain or compressed with ZFP at a signal-to-noise ratio in dB."""
+    """Writes a float32 ZGY file, plain or compressed with ZFP at a signal-to-noise ratio in dB."""
     warnings.filterwarnings("ignore")
     import openzgy.api as zgy
 
@@ -31,12 +31,12 @@ def make_zgy(path, edge, snr=None, brick="64"):
         for first in range(0, edge, LAYER):
             below = min(first + LAYER, edge)
             writer.write((first, 0, 0), cubes.seismic((first, 0, 0), (below, edge, edge)))
-        # coarser levels take the library minutes and are not read here
+        # the library needs minutes for coarser levels, and no benchmark reads them
         writer.finalize(decimation=[], progress=None)
 
 
 def make_vds(path, edge, method="None", tolerance="1", brick="64"):
-    """A float32 VDS file of one level."""
+    """Writes a float32 VDS file of one level."""
     import openvds as ov
 
     layout, channel = ov.VolumeDataLayoutDescriptor, ov.VolumeDataChannelDescriptor
@@ -63,7 +63,7 @@ def make_vds(path, edge, method="None", tolerance="1", brick="64"):
 
 
 def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
-    """A WKW dataset of one layer and one mag, blocks of 32^3, all in one file."""
+    """Writes a WKW dataset of one layer and one mag, blocks of 32^3, all in one file."""
     import wkw
 
     kind = {"raw": wkw.Header.BLOCK_TYPE_RAW, "lz4": wkw.Header.BLOCK_TYPE_LZ4}[blocks]
@@ -84,7 +84,7 @@ def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
 
 
 def main():
-    """Writes to a name of its own first, so that half a volume is never taken for a whole one."""
+    """Writes to a temporary name first, so that an interrupted run never leaves half a volume under the final name."""
     kind, path, edge, *words = sys.argv[1:]
     path = Path(path)
     fresh = path.with_name("new-" + path.name)

@@ -1,4 +1,4 @@
-"""Mounts that last for one run: volfs with its memory watched, and nullfs, which does no work."""
+"""Mounts that last for one run: volfs, whose memory is sampled, and nullfs, which does no work."""
 
 import contextlib
 import json
@@ -8,39 +8,39 @@ import threading
 import time
 from pathlib import Path
 
-PATIENCE = 60
+TIMEOUT = 60
 
 
 class Failed(Exception):
-    """A program that a measurement needs did not do its part."""
+    """A program that a measurement needs has failed."""
 
 
 class Absent(Exception):
-    """The mount does not show what was to be read."""
+    """The mount does not show the file to be read."""
 
 
-def run(*command, patience=900):
-    """Standard output of a program; [`Failed`] with its last words if it fails."""
+def run(*command, timeout=900):
+    """Runs a program and returns its output and error output; raises Failed with the last error line if it fails."""
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=patience,
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=timeout,
                               env={**os.environ, "LC_ALL": "C"})
     except subprocess.TimeoutExpired:
-        raise Failed(f"{Path(command[0]).name} took more than {patience} s") from None
+        raise Failed(f"{Path(command[0]).name} took more than {timeout} s") from None
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise Failed(f"{Path(command[0]).name}: {said[-1]}")
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise Failed(f"{Path(command[0]).name}: {lines[-1]}")
     return done.stdout, done.stderr
 
 
-class Anonymous(threading.Thread):
-    """Watches the anonymous memory (RssAnon) of a process, every 10 ms."""
+class AnonymousMemory(threading.Thread):
+    """Samples the anonymous memory (RssAnon) of a process every 10 ms."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
-        self.most, self._file, self._end = 0, Path(f"/proc/{pid}/status"), threading.Event()
+        self.peak, self._file, self._end = 0, Path(f"/proc/{pid}/status"), threading.Event()
 
-    def look(self):
-        """Bytes at this moment."""
+    def bytes_now(self):
+        """Returns the current bytes."""
         for line in self._file.read_text().splitlines():
             if line.startswith("RssAnon:"):
                 return 1024 * int(line.split()[1])
@@ -49,13 +49,13 @@ class Anonymous(threading.Thread):
     def run(self):
         while not self._end.is_set():
             try:
-                self.most = max(self.most, self.look())
+                self.peak = max(self.peak, self.bytes_now())
             except OSError:
                 return
             self._end.wait(0.01)
 
     def stop(self):
-        """No more looks."""
+        """Ends the sampling."""
         self._end.set()
         self.join()
 
@@ -70,14 +70,14 @@ class Volfs:
         self.at.mkdir(parents=True, exist_ok=True)
         begin = time.perf_counter()
         try:
-            run(self.tools.volfs, "mount", *self.command, patience=PATIENCE)
+            run(self.tools.volfs, "mount", *self.command, timeout=TIMEOUT)
         except Failed as failed:
             if "not a volume of a format" in str(failed):
                 raise Absent("this version of volfs does not read the format") from None
             raise
         self.took = time.perf_counter() - begin
         try:
-            self.memory = Anonymous(self.status()["pid"])
+            self.memory = AnonymousMemory(self.status()["pid"])
             self.memory.start()
         except BaseException:
             self.leave()
@@ -89,24 +89,24 @@ class Volfs:
         self.leave()
 
     def leave(self):
-        """Unmounts; at once if somebody still reads."""
+        """Unmounts; lazily if the mount is busy."""
         try:
-            run(self.tools.volfs, "umount", self.at, patience=PATIENCE)
+            run(self.tools.volfs, "umount", self.at, timeout=TIMEOUT)
         except Failed:
-            run(self.tools.volfs, "umount", "--lazy", self.at, patience=PATIENCE)
+            run(self.tools.volfs, "umount", "--lazy", self.at, timeout=TIMEOUT)
         with contextlib.suppress(OSError):
             self.at.rmdir()
 
     def status(self):
-        """What the mount says of itself."""
+        """Returns the content of status.json."""
         return json.loads((self.at / ".volfs" / "status.json").read_text())
 
     def counters(self):
-        """What it has done so far."""
+        """Returns the counters of status.json."""
         return self.status()["counters"]
 
     def layer(self, dataset):
-        """The folder of the first layer of a dataset."""
+        """Returns the folder of the first layer of a dataset."""
         folder = self.at / dataset
         if (folder / "error.txt").exists():
             raise Absent((folder / "error.txt").read_text().strip().splitlines()[0])
@@ -117,7 +117,7 @@ class Volfs:
 
 
 class Nullfs:
-    """A fresh mount of nullfs with one file of a size."""
+    """A fresh mount of nullfs with one file of a given size."""
 
     def __init__(self, tools, size, *options):
         self.tools, self.size, self.options, self.at = tools, size, options, tools.mounts / "nullfs"
@@ -127,7 +127,7 @@ class Nullfs:
         self.at.mkdir(parents=True, exist_ok=True)
         self.daemon = subprocess.Popen([self.tools.nullfs, self.at, str(self.size), *self.options], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not self.file.exists():
             if self.daemon.poll() is not None:
                 raise Failed(f"nullfs: {self.daemon.stderr.read().strip()}")
@@ -140,11 +140,11 @@ class Nullfs:
     def __exit__(self, *_):
         command = ["umount"] if os.geteuid() == 0 else ["fusermount3", "-u"]
         try:
-            run(*command, self.at, patience=PATIENCE)
+            run(*command, self.at, timeout=TIMEOUT)
         except Failed:
-            run(*command, "-l" if os.geteuid() == 0 else "-z", self.at, patience=PATIENCE)
+            run(*command, "-l" if os.geteuid() == 0 else "-z", self.at, timeout=TIMEOUT)
         try:
-            self.daemon.wait(PATIENCE)
+            self.daemon.wait(TIMEOUT)
         except subprocess.TimeoutExpired:
             self.daemon.kill()
             self.daemon.wait()

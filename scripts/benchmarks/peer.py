@@ -1,7 +1,7 @@
-"""What the drivers of the reference libraries share.
+"""Shared by the drivers of the reference libraries.
 
-Each is called as `peer_X.py FILE all|0|1|2 [--crc]`: it reads the whole volume, or the middle slice across an axis (slowest
-axis first), once, through a handle just opened, into an array that is allocated and touched before, and prints the time as JSON.
+Each is called as `peer_X.py FILE all|0|1|2 [--crc]`. It reads the whole volume, or the middle slice across an axis (slowest
+axis first), once, through a new handle, into an array that is already allocated and touched, and prints the time as JSON.
 """
 
 import argparse
@@ -14,14 +14,14 @@ import numpy as np
 
 
 def touched(shape, dtype):
-    """Zeros, every page of which is there."""
+    """Returns an array of zeros whose pages are all resident."""
     array = np.empty(shape, dtype)
     array.fill(0)
     return array
 
 
 def box_of(shape, what):
-    """Start and size of what is to be read."""
+    """Returns start and size of the box to read."""
     start, size = [0] * len(shape), list(shape)
     if what != "all":
         axis = int(what)
@@ -30,11 +30,11 @@ def box_of(shape, what):
 
 
 def run(opened, about):
-    """`opened(path)` gives (shape, dtype, read); `read(start, array)` fills the array, C order, from a place on."""
+    """Runs a driver: `opened(path)` returns (shape, dtype, read); `read(start, array)` fills the array in C order, from `start` on."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("path")
     parser.add_argument("what", choices=("all", "0", "1", "2"))
-    parser.add_argument("--crc", action="store_true", help="also say the CRC-32 of what was read")
+    parser.add_argument("--crc", action="store_true", help="also print the CRC-32 of the samples read")
     args = parser.parse_args()
     shape, dtype, read = opened(args.path)
     start, size = box_of(shape, args.what)

@@ -1,4 +1,4 @@
-"""Reads a ZGY file with OpenZGY (the package pyzgy brings it); protocol in peer.py."""
+"""Reads a ZGY file with OpenZGY (part of the package pyzgy); protocol in peer.py."""
 
 import warnings
 
@@ -11,7 +11,7 @@ import openzgy.api as zgy  # noqa: E402
 
 
 def opened(path):
-    """The reader fills the caller's array; it need not clear what is zero already, and runs in one thread."""
+    """The reader fills the caller's array in one thread; zeroed_data saves it from clearing the array."""
     reader = zgy.ZgyReader(path)
     dtype = {"int8": np.int8, "int16": np.int16, "float": np.float32}[reader.datatype.name]
 

@@ -1,42 +1,42 @@
-"""The measurements: each function gives rows of the table."""
+"""The measurements: each function returns rows of the table."""
 
 import os
 import subprocess
 import time
 
-from mounts import Absent, Anonymous, Failed, Nullfs, Volfs
+from mounts import Absent, AnonymousMemory, Failed, Nullfs, Volfs
 from readers import READERS, Array, by_peer, dd, dd_at_once, into_array, latency
 from table import Row, Samples
-from volumes import WORKING, make_many, make_pair, ready, touch
+from volumes import WORKING_BYTES, make_many, make_pair, prepare, touch_memory
 
 MIB = 1 << 20
-# what decoders may need together, beside one that is always admitted
-IN_FLIGHT = 256 * MIB
-SHARES_OF_NULL = {False: 0.85, True: 0.7}
-LATENCY_OF_NULL = 1 / 1.6
-BIAS = 1.4
+# the limit of memory of all decodes in flight; a single decode is always admitted
+IN_FLIGHT_BYTES = 256 * MIB
+NULLFS_SHARE_TARGETS = {False: 0.85, True: 0.7}
+NULLFS_LATENCY_TARGET = 1 / 1.6
+BIAS_TARGET = 1.4
 
 
-class Watched:
-    """The most memory seen in several mounts, and what is allowed."""
+class PeakMemory:
+    """The peak memory of several mounts, and its limit."""
 
     def __init__(self, codec):
-        self.codec, self.most, self.ceiling = codec, None, None
+        self.codec, self.peak, self.ceiling = codec, None, None
 
-    def see(self, mount, array):
-        """A mount that has done its work."""
-        self.most = max(self.most or 0, mount.memory.most)
+    def record(self, mount, array):
+        """Records a mount at the end of its run."""
+        self.peak = max(self.peak or 0, mount.memory.peak)
         samples = 1
         for n in array.brick:
             samples *= n
-        one = samples * WORKING[self.codec]
+        one = samples * WORKING_BYTES[self.codec]
         options = mount.status()["options"]
-        flying = max(one, min(IN_FLIGHT, one * int(options.get("threads") or os.cpu_count())))
-        self.ceiling = int(options["cache_size"]) + 64 * MIB + flying
+        in_flight = max(one, min(IN_FLIGHT_BYTES, one * int(options.get("threads") or os.cpu_count())))
+        self.ceiling = int(options["cache_size"]) + 64 * MIB + in_flight
 
 
 def peers(volume, tools, what, rows, crc):
-    """One reading by the reference library, for all of `rows`; its CRC-32."""
+    """Reads once with the reference library, for all of `rows`; returns its CRC-32."""
     try:
         found = by_peer(volume, tools.data, what, crc)
     except Failed as problem:
@@ -50,16 +50,16 @@ def peers(volume, tools, what, rows, crc):
 
 
 def whole(volume, tools):
-    """The whole volume in row order: by each reader, by the peer, and the same bytes from nullfs."""
+    """Reads the whole volume in row order with each reader and with the peer, and as many bytes from nullfs."""
     rows = [Row(volume.title, reader.name, [Samples()], [Samples()], [Samples()],
-                wanted=volume.targets[reader.direct],
-                wanted_of_null=SHARES_OF_NULL[reader.direct] if volume.plain else None) for reader in READERS]
-    watched = [Watched(volume.codec) for _ in rows]
+                target=volume.targets[reader.direct],
+                target_of_null=NULLFS_SHARE_TARGETS[reader.direct] if volume.plain else None) for reader in READERS]
+    watched = [PeakMemory(volume.codec) for _ in rows]
     source, size = volume.path(tools.data), volume.size(tools)
     crcs = [None] * len(rows)
     for number in range(tools.rounds):
         for n, (row, reader) in enumerate(zip(rows, READERS)):
-            ready(source, size)
+            prepare(source, size)
             try:
                 with Volfs(tools, source) as mount:
                     array = Array.of(mount.layer(source.name))
@@ -68,38 +68,38 @@ def whole(volume, tools):
                     row.ours[0].add(seconds)
                     crcs[n] = crc or crcs[n]
                     row.decoded.append(mount.counters()["bytes_decoded"] / array.size)
-                    watched[n].see(mount, array)
+                    watched[n].record(mount, array)
             except Absent as absent:
                 row.problem = f"n/a ({absent})"
-        ready(source, size)
+        prepare(source, size)
         theirs = peers(volume, tools, "all", rows, crc=number == 0)
         for row, reader, crc in zip(rows, READERS, crcs):
             if row.ours[0].seconds:
                 if number == 0 and theirs is not None and crc is not None:
                     row.same = theirs == crc
-                ready(source, size)
+                prepare(source, size)
                 with Nullfs(tools, row.null[0].size) as mount:
                     row.null[0].add(reader.read(mount.file, mount.size)[0])
     for row, watch in zip(rows, watched):
-        row.memory, row.ceiling = watch.most, watch.ceiling
+        row.memory, row.ceiling = watch.peak, watch.ceiling
         if volume.plain:
             row.decoded = []
     return rows
 
 
 def slices(volume, tools):
-    """The middle slice across each axis, on a mount where nothing is decoded yet."""
+    """Reads the middle slice across each axis, on a mount where nothing is decoded yet."""
     rows = [Row(volume.title, "cold slices" + (", O_DIRECT" if direct else ""), [Samples() for _ in range(3)],
-                [Samples() for _ in range(3)], timed=True, wanted=volume.slice_target,
-                wanted_bias=None if volume.plain else BIAS)
+                [Samples() for _ in range(3)], timed=True, target=volume.slice_target,
+                target_bias=None if volume.plain else BIAS_TARGET)
             for direct in (False, True)]
-    watched = [Watched(volume.codec) for _ in rows]
+    watched = [PeakMemory(volume.codec) for _ in rows]
     source = volume.path(tools.data)
     for number in range(tools.rounds):
         for axis in range(3):
             crcs = [None, None]
             for row, watch, direct in zip(rows, watched, (False, True)):
-                ready(source)
+                prepare(source)
                 try:
                     with Volfs(tools, source) as mount:
                         array = Array.of(mount.layer(source.name))
@@ -108,80 +108,80 @@ def slices(volume, tools):
                         row.ours[axis].size = size
                         row.ours[axis].add(found["seconds"])
                         crcs[direct] = found.get("crc32")
-                        watch.see(mount, array)
+                        watch.record(mount, array)
                 except Absent as absent:
                     row.problem = f"n/a ({absent})"
-            ready(source)
+            prepare(source)
             theirs = peers(volume, tools, str(axis), rows, crc=number == 0)
             if number == 0 and theirs is not None:
                 for row, crc in zip(rows, crcs):
                     if crc is not None:
                         row.same = row.same is not False and crc == theirs
     for row, watch in zip(rows, watched):
-        row.memory, row.ceiling = watch.most, watch.ceiling
+        row.memory, row.ceiling = watch.peak, watch.ceiling
     return rows
 
 
 def cache(volume, tools):
-    """Scans in caches that hold a layer of bricks, and parts of one."""
+    """Scans with caches that hold a layer of bricks, or fractions of one."""
     parts = (1, 2, 4, 8)
     source = volume.path(tools.data)
     rows = [Row(volume.title, f"dd, cache of {'a layer' if n == 1 else f'1/{n} of a layer'} of bricks", [Samples()])
             for n in parts]
-    watched = [Watched(volume.codec) for _ in rows]
+    watched = [PeakMemory(volume.codec) for _ in rows]
     try:
         with Volfs(tools, source) as mount:
             layer = Array.of(mount.layer(source.name)).layer_of_bricks()
         for _ in range(tools.rounds):
             for row, watch, part in zip(rows, watched, parts):
-                ready(source, volume.size(tools))
+                prepare(source, volume.size(tools))
                 with Volfs(tools, source, "--cache-size", str(layer // part)) as mount:
                     array = Array.of(mount.layer(source.name))
                     row.ours[0].size = array.size
                     row.ours[0].add(dd(array.raw, array.size))
                     row.decoded.append(mount.counters()["bytes_decoded"] / array.size)
-                    watch.see(mount, array)
+                    watch.record(mount, array)
     except Absent as absent:
         rows[:] = [Row(volume.title, "dd, small caches", problem=f"n/a ({absent})")]
     for row, watch in zip(rows, watched):
-        row.memory, row.ceiling = watch.most, watch.ceiling
+        row.memory, row.ceiling = watch.peak, watch.ceiling
     return rows
 
 
 def pair(volume, tools):
-    """Two scans of different datasets at once; what stands for the peer is one alone."""
+    """Scans two datasets at once; the peer column has one scan alone."""
     folder = make_pair(volume, tools.data)
     row = Row(volume.title, "two dd at once (as peer: one alone)", [Samples()], [Samples()])
-    watch = Watched(volume.codec)
+    watch = PeakMemory(volume.codec)
     names = sorted(path.name for path in folder.iterdir())
     try:
         for _ in range(tools.rounds):
             for readers in (1, 2):
-                ready(folder, readers * volume.size(tools))
+                prepare(folder, readers * volume.size(tools))
                 with Volfs(tools, folder) as mount:
                     arrays = [Array.of(mount.layer(name)) for name in names[:readers]]
                     seconds = dd_at_once([array.raw for array in arrays], arrays[0].size)
                     side = row.peer[0] if readers == 1 else row.ours[0]
                     side.size = arrays[0].size * readers
                     side.add(seconds)
-                    watch.see(mount, arrays[0])
+                    watch.record(mount, arrays[0])
     except Absent as absent:
         row.problem = f"n/a ({absent})"
-    row.memory, row.ceiling = watch.most, watch.ceiling
+    row.memory, row.ceiling = watch.peak, watch.ceiling
     return [row]
 
 
 def pread(volume, tools):
-    """4 KiB at a time in a volume whose bricks are decoded, within its first plane and all over it; the kernel's page cache has none of it."""
+    """Reads 4 KiB at a time, within the first plane and all over the volume; all bricks are decoded, none of the file is in the page cache."""
     source = volume.path(tools.data)
     kinds = (("in a plane, O_DIRECT", "direct", True), ("in a plane, pages dropped", "dropped", True),
              ("all over, O_DIRECT", "direct", False), ("all over, pages dropped", "dropped", False))
     rows = [Row(volume.title, f"4 KiB {name}", [Samples(4096)], null=[Samples(4096)], timed=True,
-                wanted_of_null=LATENCY_OF_NULL) for name, _, _ in kinds]
-    watched = Watched(volume.codec)
+                target_of_null=NULLFS_LATENCY_TARGET) for name, _, _ in kinds]
+    watched = PeakMemory(volume.codec)
     try:
         for _ in range(tools.rounds):
-            ready(source, volume.size(tools))
+            prepare(source, volume.size(tools))
             with Volfs(tools, source) as mount:
                 array = Array.of(mount.layer(source.name))
                 dd(array.raw, array.size, direct=True)
@@ -193,46 +193,46 @@ def pread(volume, tools):
                         row.null[0].add(latency(tools, null.file, mode, size))
                 if mount.counters()["bricks_decoded"] != before:
                     raise Failed("the cache does not hold the volume")
-                watched.see(mount, array)
+                watched.record(mount, array)
     except Absent as absent:
         rows[:] = [Row(volume.title, "4 KiB", problem=f"n/a ({absent})")]
     for row in rows:
-        row.memory, row.ceiling = watched.most, watched.ceiling
+        row.memory, row.ceiling = watched.peak, watched.ceiling
     return rows
 
 
 def ceiling(tools):
-    """What nullfs gives if reads with O_DIRECT are asked for in parts, side by side, as they are of volfs."""
+    """Reads nullfs with its O_DIRECT reads split into parallel requests, as volfs has them."""
     size = 4 * tools.edge**3
     row = Row("nullfs", "dd, O_DIRECT, in parts side by side", [Samples(size)], null=[Samples(size)])
     for _ in range(tools.rounds):
         for samples, options in ((row.ours, ("split",)), (row.null, ())):
-            touch(size)
+            touch_memory(size)
             with Nullfs(tools, size, *options) as mount:
                 samples[0].add(dd(mount.file, size, direct=True))
     return [row]
 
 
 def listing(flag, folder):
-    """Seconds that ls takes."""
+    """Runs ls; returns the seconds it takes."""
     begin = time.perf_counter()
     subprocess.run(["ls", flag, folder], stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - begin
 
 
 def many(tools):
-    """A folder of many datasets: how soon it is there, how long it takes to list, what it costs."""
+    """Mounts a folder of many datasets: time to mount, time to list, memory."""
     folder = make_many(tools.data, tools.datasets)
     what = f"{tools.datasets} datasets"
     rows = [Row(what, how, [Samples()], [Samples()], timed=True)
             for how in ("mount", "ls -l (as peer: of the source)", "ls -lR, which opens all")]
     for _ in range(tools.rounds):
         with Volfs(tools, folder) as mount:
-            look = Anonymous(mount.status()["pid"]).look
+            bytes_now = AnonymousMemory(mount.status()["pid"]).bytes_now
             rows[0].ours[0].add(mount.took)
-            rows[0].memory = max(rows[0].memory or 0, look())
+            rows[0].memory = max(rows[0].memory or 0, bytes_now())
             rows[1].peer[0].add(listing("-l", folder))
             for row, flag in zip(rows[1:], ("-l", "-lR")):
                 row.ours[0].add(listing(flag, mount.at))
-                row.memory = max(row.memory or 0, look())
+                row.memory = max(row.memory or 0, bytes_now())
     return rows

@@ -1,4 +1,4 @@
-"""The volumes that are read, and how they come to be there. Written once, below the data folder."""
+"""The test volumes and how they are written, once, below the data folder."""
 
 import mmap
 import shutil
@@ -10,29 +10,29 @@ from pathlib import Path
 from mounts import Absent
 
 HERE = Path(__file__).parent
-# bytes that a decoder of the codec needs for each sample of a brick, beyond what the cache holds: coded and decoded form
-WORKING = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4}
+# bytes per sample of a brick that a decoder of the codec needs beyond the cache: coded and decoded form
+WORKING_BYTES = {"raw": 0, "zfp": 8, "zip": 8, "wavelet": 20, "lz4": 4}
 
 
 @dataclass(frozen=True)
 class Volume:
-    """A test volume: how it is written, who else reads it, and what is expected of volfs beside that reader."""
+    """A test volume: its recipe, its reference library, and the targets of volfs relative to that library."""
 
     name: str
     title: str
     codec: str
     recipe: tuple[str, ...]
-    # peer's time / ours, through the page cache and past it
+    # peer's time / time of volfs, through the page cache and past it
     targets: tuple[float | None, float | None] = (None, None)
 
     @property
     def plain(self):
-        """Whether nothing is to be decoded."""
+        """Whether its bricks need no decoding."""
         return self.codec == "raw"
 
     @property
     def slice_target(self):
-        """What is aimed at for one cold slice: peer's time / ours."""
+        """The target for one cold slice: peer's time / time of volfs."""
         return 0.7 if self.recipe[0] == "wkw" else 1.5
 
     @property
@@ -41,15 +41,15 @@ class Volume:
         return {"zgy": "openzgy", "vds": "openvds", "wkw": "wkw"}[self.recipe[0]]
 
     def size(self, tools):
-        """Bytes of its samples."""
+        """Returns the bytes of its samples."""
         return tools.edge**3 * {"dtype=uint8": 1, "dtype=uint16": 2}.get(self.recipe[1] if len(self.recipe) > 1 else "", 4)
 
     def path(self, data):
-        """Where it lies; the ending is that of the format."""
+        """Returns its path, with the extension of the format."""
         return data / (self.name + {"zgy": ".zgy", "vds": ".vds", "wkw": ""}[self.recipe[0]])
 
     def make(self, data, edge):
-        """Writes it, if it is not there; the reason if that cannot be done."""
+        """Writes it unless it exists; returns the reason if that fails."""
         path = self.path(data)
         if path.exists():
             return None
@@ -58,7 +58,7 @@ class Volume:
 
 
 def write(kind, path, edge, words):
-    """Has a volume written by make_data.py; the reason if that cannot be done."""
+    """Writes a volume with make_data.py; returns the reason if that fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove(path.with_name("new-" + path.name))
     made = subprocess.run([sys.executable, HERE / "make_data.py", kind, path, str(edge), *words],
@@ -67,18 +67,18 @@ def write(kind, path, edge, words):
 
 
 def remove(path):
-    """A file or a folder, if it is there: what a run that was interrupted has left."""
+    """Removes a file or folder that an interrupted run may have left."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def last_line(text):
-    """What a program said last: with Python and volfs that is the reason."""
+    """Returns the last line that a program printed: Python and volfs print the reason there."""
     lines = text.strip().splitlines()
     return lines[-1] if lines else "no reason given"
 
 
 def vds(method, brick, codec, target):
-    """A VDS volume compressed by one of openvds' methods."""
+    """Returns a VDS volume compressed by one of openvds' methods."""
     return Volume(f"vds-{method.lower()}-{brick}", f"VDS {method} {brick}", codec,
                   ("vds", f"method={method}", "tolerance=1", f"brick={brick}"), (target, target))
 
@@ -100,8 +100,8 @@ VOLUMES = (
 )
 
 
-def warm(path):
-    """Brings a file, or all files of a folder, into the kernel's page cache."""
+def load_pages(path):
+    """Reads a file, or all files of a folder, into the kernel's page cache."""
     buffer = bytearray(1 << 22)
     for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
         with file.open("rb", buffering=0) as stream:
@@ -109,22 +109,22 @@ def warm(path):
                 pass
 
 
-def touch(size):
-    """Takes memory and gives it back. What has lain free for some seconds may have gone back to the host of a virtual machine, and then its first
-    user pays for it, whoever that is: some µs a page, more than reading it costs."""
+def touch_memory(size):
+    """Allocates memory and frees it. The host of a virtual machine may have reclaimed memory that was free for some seconds; the next user of
+    such a page pays some µs for it, more than reading it costs."""
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
         pass
 
 
-def ready(source, size=0):
-    """Before every run of anybody: the source is in the page cache, and there is free memory for what will be read: for the array of the reader,
-    the pages of the kernel, and decoded bricks."""
-    warm(source)
-    touch(3 * size + (64 << 20))
+def prepare(source, size=0):
+    """Prepares a run of volfs, nullfs or the peer: loads the source into the page cache, and touches free memory for the array of the reader, the
+    pages of the kernel, and decoded bricks."""
+    load_pages(source)
+    touch_memory(3 * size + (64 << 20))
 
 
 def make_pair(volume, data):
-    """A folder with two copies of a volume, to be read at once."""
+    """Returns a folder with two copies of a volume, to be read at once."""
     folder = data / f"pair-{volume.name}"
     source = volume.path(data)
     for half in ("a", "b"):
@@ -139,7 +139,7 @@ def make_pair(volume, data):
 
 
 def make_many(data, count):
-    """A folder with so many small ZGY files, all alike, each a file of its own."""
+    """Returns a folder with `count` copies of a small ZGY file."""
     folder = data / f"many-{count}"
     if not folder.exists():
         small, fresh = data / "small.zgy", data / f"new-{folder.name}"
