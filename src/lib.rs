@@ -23,6 +23,8 @@
 //! pool's threads, which reply from there. A new format is a folder below `format` and a line of its registry, a new kind of
 //! virtual file a file below `view` and a line of its registry.
 
+#[cfg(test)]
+mod architecture_tests;
 pub mod array;
 pub mod cache;
 pub mod catalog;
