@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Every module uses only those below it. `volume` has the words that all of them share (shape, region, brick grid, layout) and
-//! knows nothing of files; `memory`, `pool` and `counters` are what any of them may need; `catalog` finds datasets below the
+//! knows nothing of files; `memory`, `pool`, `sequential` and `counters` are what any of them may need; `catalog` finds datasets below the
 //! source and opens them; `cli` is the command line.
 //!
 //! The threads that talk to the kernel answer from memory or not at all: whatever needs a disk or a decoder is done on the
@@ -34,6 +34,7 @@ pub mod fs;
 pub mod logging;
 pub mod memory;
 pub mod pool;
+pub mod sequential;
 pub mod source;
 pub mod sync;
 pub mod view;

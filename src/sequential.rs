@@ -1,0 +1,204 @@
+//! Detection of sequential reading: which read belongs to which reader of a file, and which of them read in order.
+//!
+//! The kernel does not tell which program a read is for, and it delivers the reads of one program slightly out of order. So each
+//! open file has a small table of streams, one for each reader, and a read goes to the stream that it continues. Units are the
+//! caller's: bytes or samples.
+
+use std::ops::Range;
+
+use crate::sync::Mutex;
+
+/// Streams in one table: as many readers of one open file are told apart.
+const CAPACITY: usize = 4;
+
+/// The streams of one open file, least recently used first. A new one evicts the least recently used where the table is full.
+#[derive(Debug)]
+pub struct StreamTable<S> {
+    streams: Mutex<Vec<S>>,
+}
+
+impl<S> Default for StreamTable<S> {
+    fn default() -> Self {
+        Self { streams: Mutex::new(Vec::with_capacity(CAPACITY)) }
+    }
+}
+
+impl<S> StreamTable<S> {
+    /// Finds the stream that a read continues: the one with the smallest `distance`, of several the least recently used; `None` means
+    /// that the read is not the stream's. Makes it the most recently used, and returns what `found` makes of it, under the lock of
+    /// the table. Where no stream matches, inserts `new` and returns `None`.
+    pub fn find_or_insert<D: Ord, R>(
+        &self,
+        distance: impl Fn(&S) -> Option<D>,
+        found: impl FnOnce(&mut S) -> R,
+        new: impl FnOnce() -> S,
+    ) -> Option<R> {
+        let mut streams = self.streams.lock();
+        let matching = streams.iter().enumerate().filter_map(|(at, stream)| Some((distance(stream)?, at)));
+        if let Some((_, at)) = matching.min() {
+            streams[at..].rotate_left(1);
+            return streams.last_mut().map(found);
+        }
+        if streams.len() >= CAPACITY {
+            streams.remove(0);
+        }
+        streams.push(new());
+        None
+    }
+
+    /// Whether any stream satisfies `condition`, which runs under the lock of the table.
+    pub fn any(&self, condition: impl FnMut(&S) -> bool) -> bool {
+        self.streams.lock().iter().any(condition)
+    }
+}
+
+/// How far one reader has come, and how much of that way it has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    first: u64,
+    next: u64,
+    covered: u64,
+}
+
+impl Progress {
+    /// A reader that begins with `read`.
+    #[must_use]
+    pub const fn new(read: &Range<u64>) -> Self {
+        Self { first: read.start, next: read.end, covered: read.end.saturating_sub(read.start) }
+    }
+
+    /// The first unit of the way.
+    #[must_use]
+    pub const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// One past the last unit that was read.
+    #[must_use]
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Units from the first to the last, whether or not all of them were read.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
+        self.next.saturating_sub(self.first)
+    }
+
+    /// Records a read. Returns whether the reader is sequential: it has come `sure` units or more and has read three quarters of
+    /// them. A reader that has come as far but left out more, such as the rows of a box, begins anew at the end of the read.
+    pub fn advance(&mut self, read: &Range<u64>, sure: u64) -> bool {
+        self.next = self.next.max(read.end);
+        self.covered = self.covered.saturating_add(read.end.saturating_sub(read.start));
+        self.is_sequential_or_restart(sure)
+    }
+
+    /// As [`Progress::advance`], where everything up to the read was prefetched for the reader: it all counts as read, since the
+    /// reader need not ask for it.
+    pub fn advance_prefetched(&mut self, read: &Range<u64>, sure: u64) -> bool {
+        self.next = self.next.max(read.end);
+        self.covered = self.length();
+        self.is_sequential_or_restart(sure)
+    }
+
+    fn is_sequential_or_restart(&mut self, sure: u64) -> bool {
+        let length = self.length();
+        if length < sure {
+            return false;
+        }
+        let sequential = self.covered >= length / 4 * 3;
+        if !sequential {
+            (self.first, self.covered) = (self.next, 0);
+        }
+        sequential
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Finds the stream within 10 of a value, and moves it to the value.
+    fn note(table: &StreamTable<u64>, value: u64) -> Option<u64> {
+        let distance = |stream: &u64| Some(stream.abs_diff(value)).filter(|distance| *distance <= 10);
+        table.find_or_insert(distance, |stream| std::mem::replace(stream, value), || value)
+    }
+
+    #[test]
+    fn a_read_goes_to_the_nearest_stream() {
+        let table = StreamTable::default();
+        assert_eq!((note(&table, 100), note(&table, 111), note(&table, 106)), (None, None, Some(111)));
+        assert_eq!(note(&table, 101), Some(100));
+        assert!(table.any(|stream| *stream == 101) && !table.any(|stream| *stream == 100));
+    }
+
+    #[test]
+    fn of_streams_equally_near_the_least_recently_used_is_found() {
+        let table = StreamTable::default();
+        for name in ["a", "b", "c"] {
+            assert_eq!(table.find_or_insert(|_| None::<()>, |_| (), || name), None);
+        }
+        let first = || table.find_or_insert(|_| Some(()), |name| *name, || "new");
+        assert_eq!([first(), first(), first(), first()], [Some("a"), Some("b"), Some("c"), Some("a")]);
+    }
+
+    #[test]
+    fn the_least_recently_used_stream_is_evicted() {
+        let table = StreamTable::default();
+        for value in [0, 1000, 2000, 3000] {
+            assert_eq!(note(&table, value), None);
+        }
+        assert_eq!(note(&table, 1), Some(0));
+        assert_eq!(note(&table, 4000), None);
+        assert_eq!((note(&table, 2), note(&table, 2001), note(&table, 3001)), (Some(1), Some(2000), Some(3000)));
+        assert_eq!(note(&table, 1001), None, "the second was the least recently used");
+        assert_eq!(note(&table, 4001), None, "and then the fifth");
+    }
+
+    #[test]
+    fn a_shared_stream_outlives_the_lock_and_its_eviction() {
+        let table = StreamTable::default();
+        let find = |wanted: u64| {
+            let distance = |stream: &Arc<u64>| (**stream == wanted).then_some(0);
+            table.find_or_insert(distance, |stream| Arc::clone(stream), || Arc::new(wanted))
+        };
+        assert!(find(7).is_none());
+        let found = find(7).unwrap();
+        for other in 8..8 + CAPACITY as u64 {
+            assert!(find(other).is_none());
+        }
+        assert!(find(7).is_none(), "it was evicted");
+        assert_eq!(*found, 7);
+    }
+
+    #[test]
+    fn a_reader_is_sequential_once_it_has_come_far_enough() {
+        let mut progress = Progress::new(&(50..60));
+        assert!(!progress.advance(&(60..70), 40));
+        // out of order, but nothing is left out
+        assert!(progress.advance(&(80..90), 40));
+        assert!(progress.advance(&(70..80), 40));
+        assert_eq!((progress.first(), progress.next(), progress.length()), (50, 90, 40));
+    }
+
+    #[test]
+    fn a_reader_that_leaves_out_more_than_a_quarter_begins_anew() {
+        let mut progress = Progress::new(&(0..30));
+        assert!(progress.advance(&(40..40), 40), "three quarters are enough");
+        assert!(!progress.advance(&(44..44), 40));
+        assert_eq!(progress, Progress { first: 44, next: 44, covered: 0 });
+        assert!(!progress.advance(&(44..83), 40));
+        assert!(progress.advance(&(83..84), 40));
+    }
+
+    #[test]
+    fn what_was_prefetched_counts_as_read() {
+        let mut progress = Progress::new(&(0..10));
+        assert!(progress.advance_prefetched(&(90..91), 40));
+        assert_eq!(progress, Progress { first: 0, next: 91, covered: 91 });
+        let mut short = Progress::new(&(0..10));
+        assert!(!short.advance_prefetched(&(20..21), 40));
+    }
+}
