@@ -6,7 +6,7 @@
 //! The data path is one straight line, from the kernel down to the file:
 //!
 //! ```text
-//! fs::fuse     a read request of the kernel
+//! mount::fuse  a read request of the kernel
 //!   view       bytes of a virtual file: header bytes, or a range of an array's samples
 //!   array      the range as boxes, the boxes as bricks; bricks in parallel; rows copied into the reply
 //!   cache      brick (array, index): held, being decoded by another thread, or to be decoded
@@ -33,6 +33,7 @@ pub mod format;
 pub mod fs;
 pub mod logging;
 pub mod memory;
+pub mod mount;
 pub mod pool;
 pub mod sequential;
 pub mod source;

@@ -15,11 +15,12 @@ use super::status::{self, Answer};
 use super::summary::Count;
 use super::{limits, machine, mountpoint, output};
 use crate::format::{Format, registry};
-use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
-use crate::fs::forerunner::Forerunner;
-use crate::fs::{Options, fuse};
+use crate::fs::Options;
 use crate::logging::{self, Recent, Target};
 use crate::memory::limit_arenas;
+use crate::mount::daemon::{self, DaemonError, Ready, Role, Signals};
+use crate::mount::fuse;
+use crate::mount::readahead_process::Forerunner;
 
 /// How long a mount may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::Ino;
-use super::runs::Runs;
+use super::readahead_window::Runs;
 use crate::array::Scans;
 use crate::catalog::{NodeId, OpenDataset};
 use crate::view::Content;

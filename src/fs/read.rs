@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::param::page_size;
 
 use super::handles::{Handle, OpenFile};
-use super::runs::{Asked, is_left, left_before};
+use super::readahead_window::{Asked, is_left, left_before};
 use super::{FsError, Ino, Opened, Volfs};
 use crate::array::{ReadError, Request};
 use crate::pool::Bulkhead;
@@ -199,7 +199,7 @@ mod tests {
 
     use super::*;
     use crate::fs::Options;
-    use crate::fs::runs::steps;
+    use crate::fs::steps;
     use crate::source::Wait;
 
     type Errands = Arc<Mutex<Vec<(Ino, PathBuf, Range<u64>)>>>;

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use super::spot::{Spot, name_of_source};
+use super::resolve::{Spot, name_of_source};
 use super::tree::{Item, Tree};
 use super::{Ino, Volfs};
 use crate::catalog::OpenDataset;

@@ -15,8 +15,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid};
 use thiserror::Error;
 
+use super::fork::{self, ProcessError, failed};
 use super::mountinfo;
-use super::process::{self, ProcessError, failed};
 use super::unmount::{UnmountError, unmount};
 
 /// What the daemon says when the mount is there; anything else is the reason why it is not.
@@ -67,12 +67,12 @@ pub enum Role {
 /// [`DaemonError::System`]: if the system refuses, or if there are threads already, which a fork would lose.
 pub fn detach() -> Result<Role, DaemonError> {
     let (reader, writer) = io::pipe().map_err(failed("no pipe"))?;
-    match process::fork()? {
+    match fork::fork()? {
         ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, reader })),
         ForkResult::Child => {
             drop(reader);
             let mut ready = Ready { writer };
-            match process::leave_everything(ready.writer.as_raw_fd()) {
+            match fork::leave_everything(ready.writer.as_raw_fd()) {
                 Ok(()) => Ok(Role::Daemon(ready)),
                 Err(error) => {
                     ready.say(&error.to_string());

@@ -21,9 +21,8 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use rustix::param::page_size;
 use rustix::thread::set_name;
 
-use super::Ino;
-use super::process::{self, ProcessError, failed};
-use super::runs::steps;
+use super::fork::{self, ProcessError, failed};
+use crate::fs::{Ino, steps};
 
 /// What programs that list processes call it.
 pub const NAME: &CStr = c"volfs-ahead";
@@ -60,10 +59,10 @@ impl Forerunner {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let parent = getpid();
-        match process::fork()? {
+        match fork::fork()? {
             ForkResult::Parent { child } => Ok(Self { socket, pid: child, out: AtomicUsize::new(0) }),
             ForkResult::Child => {
-                let ready = process::end_with(parent).and_then(|()| process::leave_everything(theirs.as_raw_fd()));
+                let ready = fork::end_with(parent).and_then(|()| fork::leave_everything(theirs.as_raw_fd()));
                 // a process of another name does the same
                 let _ = set_name(NAME);
                 exit(if ready.is_ok() { Runner::new(theirs).run() } else { 1 })

@@ -21,9 +21,10 @@ use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 use thiserror::Error;
 
-use super::forerunner::{Errand, Forerunner};
-use super::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs, mountinfo};
+use super::mountinfo;
+use super::readahead_process::{Errand, Forerunner};
 use crate::catalog::CatalogError;
+use crate::fs::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs};
 use crate::logging::Recent;
 use crate::pool::Bulkhead;
 use crate::source::Wait;
