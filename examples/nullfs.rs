@@ -4,7 +4,7 @@
 //! requests as long as the kernel makes them. Used by `scripts/bench`.
 //!
 //! `nullfs MOUNTPOINT BYTES [split]` shows `null.raw` of so many bytes and stays in front until it is unmounted. With `split` reads with O_DIRECT
-//! come in parts that are asked for together, as in volfs (`src/mount/fuse.rs`).
+//! come in parts that are asked for together, as in volfs (`src/mount/session.rs`).
 
 use std::env;
 use std::ffi::OsStr;

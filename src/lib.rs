@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! mount::fuse  a read request of the kernel
+//!   fs         the open file, and what to read ahead of its reader
 //!   view       bytes of a virtual file: header bytes, or a range of an array's samples
 //!   array      the range as boxes, the boxes as bricks; bricks in parallel; rows copied into the reply
 //!   cache      brick (array, index): held, being decoded by another thread, or to be decoded

@@ -11,7 +11,7 @@ use crate::array::ReadError;
 use crate::catalog::{CatalogError, OpenError};
 use crate::logging::LoggingError;
 use crate::mount::daemon::DaemonError;
-use crate::mount::fuse::MountError;
+use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
 
 /// Why a command did not do what it was asked for.

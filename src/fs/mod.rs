@@ -1,25 +1,39 @@
-//! The file system as plain methods, without a kernel: so that it can be driven and tested without a mount.
+//! The file system as plain methods of [`Volfs`], which know nothing of FUSE, mounts or signals: they can be driven and
+//! tested without a mount.
 //!
-//! Every method takes a [`Wait`]: with [`Wait::No`] it answers from memory or says [`FsError::WouldBlock`], and the adapter
-//! to the kernel then calls it again with `Wait::Yes` on a thread that may wait.
+//! Every method that may have to read the source takes a [`Wait`](crate::source::Wait). With `Wait::No` it answers from
+//! memory or fails with [`FsError::WouldBlock`]; the caller then calls it again with `Wait::Yes`, on a thread that may
+//! wait.
 
+mod attributes;
+mod content;
 mod error;
+mod folders;
 mod handles;
 mod ino;
 mod inode_path;
 mod marker_pages;
+mod open;
+mod options;
 mod read;
 mod read_errors;
+mod readahead;
 mod readahead_window;
+mod registries;
 mod resolve;
 mod status;
 mod tree;
 mod volfs;
 mod xattr;
 
+pub use attributes::Attributes;
 pub use error::FsError;
 pub use handles::FolderEntry;
 pub use ino::Ino;
-pub use read::{Read, ReadAhead};
-pub use readahead_window::steps;
-pub use volfs::{Attributes, Opened, Options, Volfs};
+pub use marker_pages::advice_ranges;
+pub use open::OpenReply;
+pub use options::Options;
+pub use read::ReadRequest;
+pub use readahead::Readahead;
+pub use registries::Registries;
+pub use volfs::Volfs;

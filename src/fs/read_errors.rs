@@ -1,55 +1,66 @@
-//! What the log says of bricks that cannot be read: each once, and not more than a reader of the log can bear.
+//! Failed reads of datasets: the error that the client gets, and the line in the log. Each brick is logged once, and
+//! the number of lines in a minute is bounded.
 
-use crate::sync::Mutex;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use super::handles::Belongs;
+use super::error::FsError;
+use super::handles::DatasetLayer;
 use crate::array::ReadError;
+use crate::catalog::OpenDataset;
 use crate::format::FormatError;
+use crate::sync::Mutex;
 use crate::volume::{ArrayId, ArrayInfo};
 
-/// Damaged bricks and objects that are remembered, so that each is reported once.
+/// Damaged bricks and objects that are remembered, so that each is logged once.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// So many lines in so long a time; what is beyond them is counted.
-const LINES: u32 = 50;
-const TIME: Duration = Duration::from_secs(60);
+/// The most lines that are logged in one period; the others are counted.
+const MAX_LINES: u32 = 50;
+const PERIOD: Duration = Duration::from_secs(60);
 
-/// What was reported lately.
-pub struct Reports {
+/// The read errors that were logged lately.
+pub struct ReadErrors {
     state: Mutex<State>,
 }
 
 struct State {
-    known: LruCache<(ArrayId, u64), ()>,
-    since: Instant,
+    logged: LruCache<(ArrayId, u64), ()>,
+    period_start: Instant,
     lines: u32,
-    unsaid: u64,
+    suppressed: u64,
 }
 
-/// What is to be done about an error.
+/// Whether an error is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// It was reported, or there have been too many lines.
-    Silence,
-    /// A line; and before it one about those that were left out.
-    Line { unsaid: u64 },
+enum Decision {
+    /// It was logged before, or there have been too many lines.
+    Suppress,
+    /// One line, and before it one about those that were suppressed.
+    Log { suppressed: u64 },
 }
 
-impl Default for Reports {
+impl Default for ReadErrors {
     fn default() -> Self {
-        let known = LruCache::new(REMEMBERED);
-        Self { state: Mutex::new(State { known, since: Instant::now(), lines: 0, unsaid: 0 }) }
+        let logged = LruCache::new(REMEMBERED);
+        Self { state: Mutex::new(State { logged, period_start: Instant::now(), lines: 0, suppressed: 0 }) }
     }
 }
 
-impl Reports {
-    /// Reports a read that failed: one line for a brick, or for all that one object holds.
-    pub fn add(&self, of: &Belongs, info: &ArrayInfo, error: &ReadError) {
-        let what = match &error.cause {
+impl ReadErrors {
+    /// The client's error for a read of an array that failed. Logs one line with dataset, layer, LOD, brick and cause:
+    /// once for each brick, or once for an object that holds many.
+    pub fn client_error(&self, layer: Option<&DatasetLayer>, info: &ArrayInfo, error: &ReadError) -> FsError {
+        if let Some(layer) = layer {
+            self.log(layer, info, error);
+        }
+        FsError::Io
+    }
+
+    fn log(&self, layer: &DatasetLayer, info: &ArrayInfo, error: &ReadError) {
+        let key = match &error.cause {
             FormatError::DamagedObject(_) | FormatError::Source(_) => {
                 let mut hasher = DefaultHasher::new();
                 error.cause.to_string().hash(&mut hasher);
@@ -57,30 +68,36 @@ impl Reports {
             }
             _ => info.grid.count().linear_of(&error.brick),
         };
-        let Verdict::Line { unsaid } = self.judge((info.id, what), Instant::now()) else { return };
-        if unsaid > 0 {
-            log::warn!("{unsaid} more reads failed, of bricks that are not named here");
+        let Decision::Log { suppressed } = self.decide((info.id, key), Instant::now()) else { return };
+        if suppressed > 0 {
+            log::warn!("{suppressed} more reads failed, of bricks that are not named here");
         }
-        let layer = of.open.dataset.layers().get(of.layer).map_or("", |layer| &layer.name);
-        log::warn!("{}: layer {layer}, lod {}, {error}", of.open.path, info.lod);
+        let name = layer.open.dataset.layers().get(layer.layer).map_or("", |layer| &layer.name);
+        log::warn!("{}: layer {name}, lod {}, {error}", layer.open.path, info.lod);
     }
 
-    fn judge(&self, what: (ArrayId, u64), now: Instant) -> Verdict {
+    fn decide(&self, key: (ArrayId, u64), now: Instant) -> Decision {
         let mut state = self.state.lock();
-        if state.known.get(&what).is_some() {
-            return Verdict::Silence;
+        if state.logged.get(&key).is_some() {
+            return Decision::Suppress;
         }
-        if now.duration_since(state.since) > TIME {
-            (state.since, state.lines) = (now, 0);
+        if now.duration_since(state.period_start) > PERIOD {
+            (state.period_start, state.lines) = (now, 0);
         }
-        if state.lines >= LINES {
-            state.unsaid += 1;
-            return Verdict::Silence;
+        if state.lines >= MAX_LINES {
+            state.suppressed += 1;
+            return Decision::Suppress;
         }
         state.lines += 1;
-        state.known.put(what, ());
-        Verdict::Line { unsaid: std::mem::take(&mut state.unsaid) }
+        state.logged.put(key, ());
+        Decision::Log { suppressed: std::mem::take(&mut state.suppressed) }
     }
+}
+
+/// The client's error for content that could not be computed when a file was opened. Logs each with dataset and cause.
+pub fn content_error(open: &OpenDataset, error: &FormatError) -> FsError {
+    log::warn!("{}: {error}", open.path);
+    if error.would_block() { FsError::WouldBlock } else { FsError::Io }
 }
 
 #[cfg(test)]
@@ -88,16 +105,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_brick_is_reported_once_and_a_flood_is_counted() {
-        let (reports, array, start) = (Reports::default(), ArrayId::next(), Instant::now());
-        let line = Verdict::Line { unsaid: 0 };
-        assert_eq!(reports.judge((array, 0), start), line);
-        assert_eq!(reports.judge((array, 0), start), Verdict::Silence);
-        let lines = (1..200).filter(|n| reports.judge((array, *n), start) == line).count();
-        assert_eq!(lines, LINES as usize - 1);
-        let later = start + 2 * TIME;
-        assert_eq!(reports.judge((array, 500), later), Verdict::Line { unsaid: 150 });
-        assert_eq!(reports.judge((array, 0), later), Verdict::Silence);
-        assert_eq!(reports.judge((array, 199), later), line, "what was left out is named when it fails again");
+    fn a_brick_is_logged_once_and_a_flood_is_counted() {
+        let (errors, array, start) = (ReadErrors::default(), ArrayId::next(), Instant::now());
+        let line = Decision::Log { suppressed: 0 };
+        assert_eq!(errors.decide((array, 0), start), line);
+        assert_eq!(errors.decide((array, 0), start), Decision::Suppress);
+        let lines = (1..200).filter(|n| errors.decide((array, *n), start) == line).count();
+        assert_eq!(lines, MAX_LINES as usize - 1);
+        let later = start + 2 * PERIOD;
+        assert_eq!(errors.decide((array, 500), later), Decision::Log { suppressed: 150 });
+        assert_eq!(errors.decide((array, 0), later), Decision::Suppress);
+        assert_eq!(errors.decide((array, 199), later), line, "what was suppressed is named when it fails again");
     }
 }

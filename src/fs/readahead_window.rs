@@ -1,148 +1,120 @@
-//! Readers that go through a file in order, and what should be in the kernel's page cache when they come to it.
+//! Read-ahead windows: which pages of a file to read ahead for its sequential readers.
 //!
-//! The kernel reads ahead of a reader by 128 KiB: one or two requests at a time. Who reads in order has more asked for ahead of it. It then
-//! asks for nothing itself, so that nobody would know how far it has come: the first page of each [`STRETCH`] is left out, and
-//! tells when the reader asks for it.
+//! The kernel reads 128 KiB ahead of a reader, which is one or two requests at a time. For a reader that goes through
+//! the file in order more is requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache
+//! except the [marker pages](super::marker_pages), whose reads tell how far it has come.
 
-use crate::sync::Mutex;
-use std::iter;
 use std::ops::Range;
 
-/// What is asked for at a time; so far the kernel itself reads ahead, and out of order.
-const STEP: u64 = 128 << 10;
-/// Of each such part of a file the first page is left to the reader. No more is asked for in one errand.
-const STRETCH: u64 = 2 << 20;
-/// So far ahead of a reader is asked for, but no farther than it has come.
-const LEAD: u64 = 4 << 20;
-/// So far in any case.
-const LEAST: u64 = 1 << 20;
-/// What the kernel asks for begins at a multiple of this, or of more.
-const PAGE: u64 = 4096;
-/// No fewer bytes are asked for, unless nothing follows them.
-const ENOUGH: u64 = 256 << 10;
-/// A reader that has gone so far in order goes on, at least to the end of the plane.
-const SURE: u64 = 256 << 10;
-/// Readers of one open file that are told apart.
-const RUNS: usize = 4;
+use super::marker_pages::{KERNEL_WINDOW, MARKER_SPACING};
+use crate::sequential::{Progress, StreamTable};
 
-/// The readers of one open file.
+/// A window reaches no farther than this ahead of the reader, and no farther than the reader has come so far.
+const MAX_WINDOW: u64 = 4 << 20;
+/// A window reaches at least so far.
+const MIN_WINDOW: u64 = 1 << 20;
+/// The kernel's reads begin at multiples of this.
+const PAGE: u64 = 4096;
+/// No request is shorter, except at the end of the file or of the plane.
+const MIN_REQUEST: u64 = 256 << 10;
+/// A reader that has come so far in order is sequential: it is likely to go on, at least to the end of the plane.
+const SEQUENTIAL_AFTER: u64 = 256 << 10;
+
+/// The readers of one open file, and their windows.
 #[derive(Default)]
-pub struct Runs {
-    runs: Mutex<Vec<Run>>,
+pub struct ReadaheadWindows {
+    streams: StreamTable<Stream>,
 }
 
-/// A read that the kernel asks for, and what it is of.
+/// A read that the kernel asks for, and the shape of the file. All in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// The first byte.
+pub struct KernelRead {
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes, no more than the file has.
+    /// Length, not beyond the end of the file.
     pub length: u64,
-    /// Bytes of the file.
+    /// Size of the file.
     pub file: u64,
-    /// Bytes before its array.
+    /// Size of the header, which comes before the array.
     pub header: u64,
-    /// Bytes of a plane of the array.
+    /// Size of a plane of the array.
     pub plane: u64,
 }
 
-/// One reader's way through a file.
-struct Run {
-    /// The first byte asked for, and how many of those that follow were asked for, by whomever.
-    first: u64,
-    covered: u64,
-    /// One past the last byte that the reader asked for.
-    reached: u64,
-    /// What is before this was asked for ahead.
-    ahead: u64,
+/// One reader of the file.
+struct Stream {
+    /// How far it has come. Kernel reads for other readers of the same pages count too.
+    progress: Progress,
+    /// One past the last byte that was requested ahead of it.
+    requested: u64,
 }
 
-impl Runs {
-    /// Takes note of a read; gives what should be asked for ahead, if somebody is `free` to do so.
-    pub fn note(&self, asked: Asked, free: impl FnOnce() -> bool) -> Option<Range<u64>> {
-        let mut runs = self.runs.lock();
-        let Some(at) = runs.iter().position(|run| run.is_near(asked.offset)) else {
-            if runs.len() >= RUNS {
-                runs.remove(0);
-            }
-            runs.push(Run::new(asked));
-            return None;
+impl ReadaheadWindows {
+    /// Records a read. Returns the bytes to request ahead of its reader, if there are any and `admit` allows a request
+    /// now; what it does not allow is returned again by a later read.
+    pub fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
+        let advance = |stream: &mut Stream| {
+            let request = stream.advance(read)?;
+            admit().then(|| {
+                stream.requested = request.end;
+                request
+            })
         };
-        // the one that has not asked for longest is the first
-        runs[at..].rotate_left(1);
-        let run = runs.last_mut()?;
-        let wanted = run.go_on(asked)?;
-        free().then(|| {
-            run.ahead = wanted.end;
-            wanted
-        })
+        let continues = |stream: &Stream| stream.is_continued_by(read.offset).then_some(());
+        self.streams.find_or_insert(continues, advance, || Stream::new(read)).flatten()
     }
 }
 
-impl Run {
-    fn new(Asked { offset, length, .. }: Asked) -> Self {
-        Self { first: offset, covered: length, reached: offset + length, ahead: 0 }
+impl Stream {
+    fn new(read: KernelRead) -> Self {
+        Self { progress: Progress::new(&read.bytes()), requested: 0 }
     }
 
-    /// Whether a read may be this reader's.
-    fn is_near(&self, offset: u64) -> bool {
-        (self.reached.saturating_sub(2 * STEP)..=self.reached.max(self.ahead).saturating_add(STEP)).contains(&offset)
+    /// Whether a read at `offset` is likely to be this reader's: the kernel's reads come slightly out of order.
+    fn is_continued_by(&self, offset: u64) -> bool {
+        let next = self.progress.next();
+        (next.saturating_sub(2 * KERNEL_WINDOW)..=next.max(self.requested).saturating_add(KERNEL_WINDOW))
+            .contains(&offset)
     }
 
-    fn go_on(&mut self, asked: Asked) -> Option<Range<u64>> {
-        let Asked { offset, length, .. } = asked;
-        let before = self.reached;
-        self.reached = before.max(offset + length);
-        let gone = self.reached - self.first;
-        // what was asked for ahead it need not ask for
-        self.covered = if self.ahead >= before { gone } else { self.covered + length };
-        if gone < SURE {
+    /// Records a read of this reader. Returns what of its window was not requested yet.
+    fn advance(&mut self, read: KernelRead) -> Option<Range<u64>> {
+        // the reader need not ask for what was requested ahead of it
+        let sequential = if self.requested >= self.progress.next() {
+            self.progress.advance_prefetched(&read.bytes(), SEQUENTIAL_AFTER)
+        } else {
+            self.progress.advance(&read.bytes(), SEQUENTIAL_AFTER)
+        };
+        if !sequential {
             return None;
         }
-        if self.covered < gone / 4 * 3 {
-            (self.first, self.covered) = (self.reached, 0);
-            return None;
-        }
-        // the kernel has asked for the next window already
-        let from = if self.ahead > self.reached { self.ahead } else { (self.reached + STEP).next_multiple_of(STEP) };
-        let bound = self.bound(asked);
-        let lead = gone.clamp(LEAST, LEAD);
-        let until = ((self.reached + lead) / STEP * STEP).min(from + STRETCH).min(bound);
-        (until > from && (until - from >= ENOUGH || until == bound)).then_some(from..until)
+        let next = self.progress.next();
+        // the kernel itself has asked for the next 128 KiB already
+        let from =
+            if self.requested > next { self.requested } else { (next + KERNEL_WINDOW).next_multiple_of(KERNEL_WINDOW) };
+        let limit = self.limit(read);
+        let window = self.progress.length().clamp(MIN_WINDOW, MAX_WINDOW);
+        let until = ((next + window) / KERNEL_WINDOW * KERNEL_WINDOW).min(from + MARKER_SPACING).min(limit);
+        (until > from && (until - from >= MIN_REQUEST || until == limit)).then_some(from..until)
     }
 
-    /// Who has not come to another plane may want this one only; the kernel reads beyond it all the same.
-    fn bound(&self, Asked { file, header, plane, .. }: Asked) -> u64 {
-        // the kernel asks for whole pages, and of a map for as much before the page that is wanted as behind it
-        let wanted = self.first + STEP / 2 + PAGE;
+    /// The end of the window: that of the file, or of the plane for a reader that has not come to a second plane and
+    /// may want this one only.
+    fn limit(&self, KernelRead { file, header, plane, .. }: KernelRead) -> u64 {
+        // the first byte that the reader wants may be later than the first that the kernel reads: reads are of whole
+        // pages, and a fault of a memory map reads as many pages before the one that is wanted as behind it
+        let wanted = self.progress.first() + KERNEL_WINDOW / 2 + PAGE;
         let number = wanted.saturating_sub(header) / plane.max(1);
         let end = (number + 1).saturating_mul(plane).saturating_add(header);
-        if self.reached > end.saturating_add(2 * STEP) { file } else { end.min(file) }
+        // the kernel itself reads beyond the end of the plane
+        if self.progress.next() > end.saturating_add(2 * KERNEL_WINDOW) { file } else { end.min(file) }
     }
 }
 
-/// What is asked for ahead, step by step: without the pages of `page` bytes that are left to the reader.
-pub fn steps(bytes: Range<u64>, page: u64) -> impl Iterator<Item = Range<u64>> {
-    let mut at = bytes.start;
-    iter::from_fn(move || {
-        if at.is_multiple_of(STRETCH) {
-            at += page;
-        }
-        let next = (at + 1).next_multiple_of(STEP).min(bytes.end);
-        let step = at..next;
-        at = next;
-        (!step.is_empty()).then_some(step)
-    })
-}
-
-/// Whether a read from `offset` on is of a page that is left to the reader.
-pub fn is_left(offset: u64, length: u64, page: u64) -> bool {
-    offset.is_multiple_of(STRETCH) && length == page
-}
-
-/// Where the page that is left to the reader begins, if what is asked for ahead at `offset` follows it.
-pub fn left_before(offset: u64, page: u64) -> Option<u64> {
-    offset.checked_sub(page).filter(|at| at.is_multiple_of(STRETCH))
+impl KernelRead {
+    fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + self.length
+    }
 }
 
 #[cfg(test)]
@@ -151,29 +123,30 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::marker_pages::{advice_ranges, marker_before};
     use super::*;
 
     const PLANE: u64 = 1 << 20;
 
-    /// A client that reads a file, the kernel that asks for windows of what is not there, and somebody who is sent on errands.
+    /// A client that reads a file, a kernel that asks for windows of the pages that it lacks, and a read-ahead process.
     struct Client {
-        runs: Runs,
-        /// The file's pages that the kernel has.
+        windows: ReadaheadWindows,
+        /// The file's pages in the page cache.
         pages: BTreeSet<u64>,
         file: u64,
         header: u64,
         plane: u64,
-        /// What the client has the kernel ask for.
-        requests: usize,
-        errands: Vec<Range<u64>>,
-        /// How many errands come to nothing.
+        /// The number of reads that the kernel asks for on behalf of the client.
+        reads: usize,
+        requests: Vec<Range<u64>>,
+        /// How many of the next requests are not carried out.
         lost: usize,
     }
 
     impl Client {
         fn new(file: u64, plane: u64) -> Self {
-            let runs = Runs::default();
-            Self { runs, pages: BTreeSet::new(), file, header: 0, plane, requests: 0, errands: Vec::new(), lost: 0 }
+            let windows = ReadaheadWindows::default();
+            Self { windows, pages: BTreeSet::new(), file, header: 0, plane, reads: 0, requests: Vec::new(), lost: 0 }
         }
 
         fn read(&mut self, bytes: Range<u64>) {
@@ -181,89 +154,91 @@ mod tests {
                 if self.pages.contains(&page) {
                     continue;
                 }
-                let window = (page..page + STEP / PAGE).take_while(|page| !self.pages.contains(page)).count() as u64;
+                let window = page..page + KERNEL_WINDOW / PAGE;
+                let window = window.take_while(|page| !self.pages.contains(page)).count() as u64;
                 let offset = page * PAGE;
                 let length = (window * PAGE).min(self.file - offset);
-                self.requests += 1;
-                let asked = Asked { offset, length, file: self.file, header: self.header, plane: self.plane };
-                let errand = self.runs.note(asked, || true);
+                self.reads += 1;
+                let read = KernelRead { offset, length, file: self.file, header: self.header, plane: self.plane };
+                let request = self.windows.next_request(read, || true);
                 self.pages.extend(page..page + window);
-                if let Some(errand) = errand {
-                    self.run(errand);
+                if let Some(request) = request {
+                    self.read_ahead(request);
                 }
             }
         }
 
-        fn run(&mut self, errand: Range<u64>) {
-            assert!(errand.start < errand.end && errand.end <= self.file, "{errand:?}");
-            assert!(errand.end - errand.start <= STRETCH, "{errand:?}");
-            self.errands.push(errand.clone());
+        fn read_ahead(&mut self, request: Range<u64>) {
+            assert!(request.start < request.end && request.end <= self.file, "{request:?}");
+            assert!(request.end - request.start <= MARKER_SPACING, "{request:?}");
+            self.requests.push(request.clone());
             if self.lost > 0 {
                 self.lost -= 1;
                 return;
             }
-            let mut at = errand.start;
-            for step in steps(errand.clone(), PAGE) {
-                assert!(step.start == at || left_before(step.start, PAGE) == Some(at), "{step:?} after {at}");
-                assert!(step.start < step.end && step.end - step.start <= STEP);
-                assert!(step.start.is_multiple_of(PAGE));
-                at = step.end;
-                self.pages.extend(step.start / PAGE..step.end.div_ceil(PAGE));
+            let mut at = request.start;
+            for range in advice_ranges(request.clone(), PAGE) {
+                assert!(range.start == at || marker_before(range.start, PAGE) == Some(at), "{range:?} after {at}");
+                assert!(range.start < range.end && range.end - range.start <= KERNEL_WINDOW);
+                assert!(range.start.is_multiple_of(PAGE));
+                at = range.end;
+                self.pages.extend(range.start / PAGE..range.end.div_ceil(PAGE));
             }
         }
 
-        fn ahead_of(&self, end: u64) -> u64 {
+        fn cached_beyond(&self, end: u64) -> u64 {
             self.pages.range(end.div_ceil(PAGE)..).count() as u64 * PAGE
         }
     }
 
     #[test]
-    fn who_goes_on_asks_for_a_page_of_each_stretch() {
+    fn a_sequential_reader_asks_for_marker_pages_only() {
         let mut client = Client::new(64 << 20, PLANE);
         for at in (0..64).map(|n| n * PLANE) {
             client.read(at..at + PLANE);
-            assert!(client.ahead_of(at + PLANE) <= LEAD.min((at + PLANE).max(LEAST)) + STEP);
+            let window = MAX_WINDOW.min((at + PLANE).max(MIN_WINDOW));
+            assert!(client.cached_beyond(at + PLANE) <= window + KERNEL_WINDOW);
         }
-        assert!(client.requests <= 74 / 2 + 16, "{}", client.requests);
-        // each byte but those of the first windows and the pages that are left
-        let sum: u64 = client.errands.iter().map(|errand| errand.end - errand.start).sum();
+        assert!(client.reads <= 74 / 2 + 16, "{}", client.reads);
+        // each byte but those of the first windows and the marker pages
+        let sum: u64 = client.requests.iter().map(|request| request.end - request.start).sum();
         assert!(sum > 62 << 20, "{sum}");
-        let in_order = client.errands.windows(2).all(|two| two[0].end <= two[1].start);
+        let in_order = client.requests.windows(2).all(|two| two[0].end <= two[1].start);
         assert!(in_order);
     }
 
     #[test]
-    fn who_wants_one_plane_gets_no_other() {
+    fn a_reader_of_one_plane_gets_no_other() {
         for (header, plane) in [(0, PLANE), (128, PLANE), (0, 256 << 10), (128, 2 << 20)] {
             let mut client = Client::new(64 << 20, plane);
             client.header = header;
             let (begin, end) = (header + 5 * plane, header + 6 * plane);
             // by reads, or by faults of a map
-            for begin in [begin, begin - STEP / 2] {
-                client.runs = Runs::default();
+            for begin in [begin, begin - KERNEL_WINDOW / 2] {
+                client.windows = ReadaheadWindows::default();
                 client.pages.clear();
-                client.requests = 0;
+                client.reads = 0;
                 client.read(begin..end);
-                assert!(client.requests <= 7, "{}", client.requests);
-                assert!(client.ahead_of(end) <= STEP, "{}", client.ahead_of(end));
+                assert!(client.reads <= 7, "{}", client.reads);
+                assert!(client.cached_beyond(end) <= KERNEL_WINDOW, "{}", client.cached_beyond(end));
             }
-            assert!(client.errands.iter().all(|errand| errand.end <= end));
+            assert!(client.requests.iter().all(|request| request.end <= end));
         }
     }
 
     #[test]
-    fn who_reads_here_and_there_gets_nothing() {
+    fn a_random_reader_gets_nothing() {
         let mut client = Client::new(64 << 20, PLANE);
         for n in 0..500u64 {
             let at = (n * 7_919_777) % (63 << 20) / PAGE * PAGE;
-            let asked = Asked { offset: at, length: PAGE, file: client.file, header: 0, plane: client.plane };
-            assert_eq!(client.runs.note(asked, || true), None);
+            let read = KernelRead { offset: at, length: PAGE, file: client.file, header: 0, plane: client.plane };
+            assert_eq!(client.windows.next_request(read, || true), None);
         }
         // the rows of a box
         for at in (0..60).map(|n| n * PLANE) {
             client.read(at..at + (64 << 10));
         }
-        assert!(client.errands.is_empty());
+        assert!(client.requests.is_empty());
     }
 
     #[test]
@@ -273,34 +248,25 @@ mod tests {
             client.read(at..at + PLANE);
             client.read((40 << 20) + at..(40 << 20) + at + PLANE);
         }
-        assert!(client.requests <= 2 * (16 / 2 + 12), "{}", client.requests);
+        assert!(client.reads <= 2 * (16 / 2 + 12), "{}", client.reads);
     }
 
     #[test]
-    fn an_errand_that_nobody_is_free_for_is_not_forgotten() {
-        let runs = Runs::default();
-        let ask = |n: u64, free| {
-            runs.note(Asked { offset: n * STEP, length: STEP, file: 64 << 20, header: 0, plane: PLANE }, || free)
+    fn a_request_that_is_not_admitted_is_made_later() {
+        let windows = ReadaheadWindows::default();
+        let read = |n: u64, admit| {
+            let (offset, length) = (n * KERNEL_WINDOW, KERNEL_WINDOW);
+            windows.next_request(KernelRead { offset, length, file: 64 << 20, header: 0, plane: PLANE }, || admit)
         };
-        assert_eq!((ask(0, true), ask(1, false)), (None, None));
-        let wanted = ask(2, true).unwrap();
-        assert_eq!(wanted, 4 * STEP..PLANE);
-        assert_eq!(ask(3, true), None);
-    }
-
-    #[test]
-    fn the_page_before_a_step_is_known() {
-        let all: Vec<_> = steps(STRETCH - STEP..STRETCH + STEP, PAGE).collect();
-        assert_eq!(all, [STRETCH - STEP..STRETCH, STRETCH + PAGE..STRETCH + STEP]);
-        assert_eq!(left_before(all[1].start, PAGE), Some(STRETCH));
-        assert_eq!((left_before(all[0].start, PAGE), left_before(0, PAGE)), (None, None));
-        assert!(is_left(STRETCH, PAGE, PAGE) && !is_left(STRETCH, STEP, PAGE) && !is_left(STEP, PAGE, PAGE));
-        assert_eq!(steps(STRETCH..STRETCH + 10, PAGE).count(), 0);
+        assert_eq!((read(0, true), read(1, false)), (None, None));
+        let request = read(2, true).unwrap();
+        assert_eq!(request, 4 * KERNEL_WINDOW..PLANE);
+        assert_eq!(read(3, true), None);
     }
 
     proptest! {
         #[test]
-        fn whatever_is_read_errands_are_of_the_file(
+        fn requests_lie_within_the_file(
             file in 1u64..20 << 20, plane in 1u64..4 << 20,
             reads in prop::collection::vec((0.0f64..1.0, 1u64..6 << 20), 1..8), lost in 0usize..6,
         ) {

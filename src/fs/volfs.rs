@@ -1,251 +1,113 @@
-//! The file system.
+//! The state of the file system, which all of its operations share.
 
-use crate::sync::Mutex;
 use std::ffi::OsStr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
-use super::error::FsError;
-use super::handles::{FolderEntry, Handle, Handles, OpenFile};
+use super::handles::Handles;
 use super::ino::Ino;
-use super::marker_pages::LeftPages;
-use super::read::ReadAhead;
-use super::read_errors::Reports;
+use super::marker_pages::MarkerPages;
+use super::options::Options;
+use super::read_errors::ReadErrors;
+use super::readahead::Readahead;
+use super::registries::Registries;
 use super::tree::Tree;
-use super::{resolve, status, xattr};
 use crate::array::{Reader, ReaderConfig};
-use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
+use crate::catalog::{Catalog, CatalogError, Kind, NodeId, OpenDataset, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::Recent;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{IndexCache, Wait};
+use crate::source::IndexCache;
+use crate::sync::Mutex;
 
-/// Memory for tables of where bricks lie, all datasets together: room for one of 32 MiB in order.
+/// Bytes of index tables (which brick lies where) in memory, all datasets together: room for one table of 32 MiB with
+/// all that belongs to it.
 const INDEX_BYTES: usize = 41 << 20;
-/// BufferPool that wait to be used again.
+/// Bytes of idle buffers that are kept to be used again.
 const IDLE_BUFFERS: usize = 4 << 20;
-/// Datasets whose file numbers are remembered.
+/// Datasets whose inode numbers are kept in memory; those of others are computed again.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
-/// How a mount behaves.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// What is shown: a folder or one dataset, by absolute path without links.
-    pub source: PathBuf,
-    /// Bytes of decoded bricks held in memory.
-    pub cache_size: u64,
-    /// Decoding threads.
-    pub threads: usize,
-    /// Bypass the kernel's page cache.
-    pub direct_io: bool,
-    /// Follow links that lead out of the source.
-    pub follow_links: bool,
-    /// What is left out of wavelet-coded samples; see [`OpenWith`].
-    pub quality: Option<u8>,
-    /// Users other than the one that mounts may read.
-    pub allow_other: bool,
-    /// The options as status.json shows them: name and value.
-    pub shown: Vec<(String, String)>,
-}
 
-/// What the kernel wants to know of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
-    /// Inode number.
-    pub ino: Ino,
-    /// Bytes.
-    pub size: u64,
-    /// Whether it is a folder.
-    pub folder: bool,
-    /// When the source was last written to.
-    pub modified: SystemTime,
-    /// When anything about the source last changed.
-    pub changed: SystemTime,
-    /// Whether the answer is good for this moment only.
-    pub volatile: bool,
-}
-
-/// A handle, and how its file is to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The handle.
-    pub handle: u64,
-    /// Whether the kernel must not keep what is read.
-    pub uncached: bool,
-}
-
-/// The file system.
+/// The file system. Its operations are in the other files of this folder.
 pub struct Volfs {
     pub(super) options: Options,
+    registries: Registries,
     pub(super) catalog: Arc<Catalog>,
     pub(super) reader: Arc<Reader>,
-    pub(super) pool: Arc<Pool>,
+    pool: Arc<Pool>,
     pub(super) counters: Arc<Counters>,
     pub(super) handles: Handles,
-    pub(super) trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
-    pub(super) reports: Reports,
-    pub(super) ahead: OnceLock<Box<dyn ReadAhead>>,
-    pub(super) left_pages: LeftPages,
+    trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
+    pub(super) read_errors: ReadErrors,
+    pub(super) readahead: OnceLock<Box<dyn Readahead>>,
+    pub(super) marker_pages: MarkerPages,
     pub(super) log: Arc<Recent>,
     pub(super) started: Instant,
-    pub(super) started_at: SystemTime,
+    started_at: SystemTime,
 }
 
 impl Volfs {
-    /// A file system that shows a source. Nothing of it is read yet.
+    /// A file system that shows a source with the built-in formats and views. Reads nothing of the source yet.
     ///
     /// # Errors
-    /// [`CatalogError::Io`] if the source is not there.
+    /// [`CatalogError::Io`] if the source does not exist.
     pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
+        Self::with_registries(options, log, Registries::default())
+    }
+
+    /// As [`Volfs::new`], with other formats and views.
+    ///
+    /// # Errors
+    /// [`CatalogError::Io`] if the source does not exist.
+    pub fn with_registries(options: Options, log: Arc<Recent>, registries: Registries) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let means = ReaderConfig { cache, idle: IDLE_BUFFERS, threads: options.threads };
+        let config = ReaderConfig { cache, idle: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
-        let reader = means.reader(Arc::clone(&pool), Arc::clone(&counters));
+        let reader = config.reader(Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {
             options,
+            registries,
             catalog: Arc::new(catalog),
             reader,
             pool,
             counters,
             handles: Handles::default(),
             trees: Mutex::new(LruCache::new(TREES)),
-            reports: Reports::default(),
-            ahead: OnceLock::new(),
-            left_pages: LeftPages::default(),
+            read_errors: ReadErrors::default(),
+            readahead: OnceLock::new(),
+            marker_pages: MarkerPages::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),
         })
     }
 
-    /// The threads for whatever takes time.
+    /// The threads for work that may wait.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// How the mount behaves.
+    /// The options of the mount.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Bytes of all files that are known so far.
+    /// Bytes of all arrays of all datasets that were opened so far.
     #[must_use]
     pub fn known_bytes(&self) -> u64 {
         self.catalog.known_bytes()
     }
 
-    /// The file or folder called `name` in a folder.
-    ///
-    /// # Errors
-    /// [`FsError::NotFound`] if there is none, [`FsError::Stale`] if the folder is of a changed source.
-    pub fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
-        let spot = self.spot(parent, wait)?;
-        // what the mount says of itself needs no source
-        if !resolve::is_about(parent, name) {
-            self.fresh(&spot, wait)?;
-        }
-        let child = self.child(&spot, name, wait)?.ok_or(FsError::NotFound)?;
-        self.attributes(&child, wait)
-    }
-
-    /// What is known of a file or folder.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if it is of a changed source and no longer known.
-    pub fn getattr(&self, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
-        let mut attributes = self.attributes(&self.spot(ino, wait)?, wait)?;
-        // an open file has the size of what it shows, also where that is computed anew each time
-        if let Some(Handle::File(file) | Handle::Ahead(file)) = handle.and_then(|h| self.handles.get(h)).as_deref() {
-            attributes.size = file.content.len();
-        }
-        Ok(attributes)
-    }
-
-    /// Opens a file for reading.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if its source changed, [`FsError::Io`] if its content cannot be computed.
-    pub fn open(&self, ino: Ino, wait: Wait) -> Result<Opened, FsError> {
-        let spot = self.spot(ino, wait)?;
-        self.look_again(&spot, wait)?;
-        let content = self.content(&spot, wait)?;
-        let uncached = spot.is_volatile() || self.options.direct_io;
-        let file = OpenFile::new(ino, content, spot.belongs());
-        Ok(Opened { handle: self.handles.add(Handle::File(Arc::new(file))), uncached })
-    }
-
-    /// Opens a folder: its entries are those of this moment.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if its source changed, [`FsError::NotAFolder`] if it is a file.
-    pub fn opendir(&self, ino: Ino, wait: Wait) -> Result<Opened, FsError> {
-        let spot = self.spot(ino, wait)?;
-        self.look_again(&spot, wait)?;
-        let entries = self.entries(ino, &spot, wait)?;
-        Ok(Opened { handle: self.handles.add(Handle::Folder(entries)), uncached: true })
-    }
-
-    /// Hands the entries of an open folder from number `from` on to `add`, with the number of the next, until it says
-    /// `false`.
-    ///
-    /// # Errors
-    /// [`FsError::BadHandle`].
-    pub fn readdir(
-        &self,
-        handle: u64,
-        from: u64,
-        mut add: impl FnMut(&FolderEntry, u64) -> bool,
-    ) -> Result<(), FsError> {
-        match self.handles.get(handle).as_deref() {
-            Some(Handle::Folder(entries)) => {
-                let from = usize::try_from(from).unwrap_or(usize::MAX);
-                for (n, entry) in entries.iter().enumerate().skip(from) {
-                    if !add(entry, n as u64 + 1) {
-                        break;
-                    }
-                }
-                Ok(())
-            }
-            _ => Err(FsError::BadHandle),
-        }
-    }
-
-    /// Closes a file or folder.
-    pub fn release(&self, handle: u64) {
-        if let (Some(file), Some(ahead)) = (self.handles.remove(handle), self.ahead.get()) {
-            ahead.stop(file);
-        }
-    }
-
-    /// An extended attribute of a file.
-    ///
-    /// # Errors
-    /// [`FsError::NoAttribute`] if it has none of that name.
-    pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
-        // what others ask for all the time (security labels, access lists) is answered without a look
-        let name = xattr::known(name).ok_or(FsError::NoAttribute)?;
-        let (shown, format) = self.spot(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
-        Ok(xattr::value(&shown, format, name))
-    }
-
-    /// The names of a file's extended attributes, each with a zero byte behind it.
-    ///
-    /// # Errors
-    /// Those of finding the file.
-    pub fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
-        Ok(self.spot(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
-    }
-
-    /// The bulkhead of the pool for looking up a name.
+    /// The bulkhead of the pool for looking up a name in a folder.
     #[must_use]
     pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
@@ -260,14 +122,10 @@ impl Volfs {
         Bulkhead::new(ino.node().into())
     }
 
-    /// The text of status.json at this moment.
-    pub(super) fn status(&self) -> String {
-        status::status(&self.options, self.started, &self.counters, self.reader.bytes_held())
-    }
-
-    pub(super) fn tree(&self, node: NodeId, open: &crate::catalog::OpenDataset) -> Arc<Tree> {
+    /// The tree of an open dataset, from memory where it was used lately.
+    pub(super) fn tree(&self, node: NodeId, open: &OpenDataset) -> Arc<Tree> {
         let mut trees = self.trees.lock();
-        Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::of(open))))
+        Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::new(open, self.registries.views))))
     }
 
     /// When a folder or dataset was last written to, and when anything about it last changed.

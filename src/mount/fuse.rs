@@ -1,175 +1,57 @@
-//! The kernel's side: a request of FUSE becomes a call of [`Volfs`], its answer a reply. Nothing else knows of fuser.
+//! The FUSE adapter: each request of the kernel becomes a call of [`Volfs`], and the result the reply.
 //!
-//! The threads here never wait: what is not answered from memory goes to the pool, which replies from there.
+//! The threads here never wait: what cannot be answered from memory goes to the pool, whose threads reply.
 
 use std::ffi::OsStr;
 use std::io;
-use std::mem;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, MountOption, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Session, SessionACL,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
-use thiserror::Error;
 
-use super::mountinfo;
-use super::readahead_process::{Errand, Forerunner};
-use crate::catalog::CatalogError;
-use crate::fs::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs};
-use crate::logging::Recent;
+use crate::fs::{Attributes, FsError, Ino, OpenReply, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
-/// The kernel remembers names and attributes for so long, and asks again then. With the time for which the catalog believes
-/// itself the sum stays below a second.
-const REMEMBERED: Duration = Duration::from_millis(750);
-/// The size of a read that clients are told to prefer.
+/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
+/// look at the source this is less than a second.
+const TTL: Duration = Duration::from_millis(750);
+/// The block size that stat shows: the size of reads that programs should prefer.
 const PREFERRED_READ: u32 = 1 << 20;
-/// The kernel asks for no more at a time, so that a long read with O_DIRECT is answered by several threads side by side: with requests
-/// of 1 MiB a mount that does no work gives two thirds as much. Where the page cache is bypassed for all readers, parts are asked for
-/// one after the other, and should be long.
-const LONGEST_READ: u32 = 128 << 10;
-/// The unit of statfs.
+/// The block size of statfs.
 const BLOCK: u32 = 4096;
-/// Reads ahead that the kernel may have under way.
-const BACKGROUND: u16 = 128;
+/// Background requests, such as read-ahead, that the kernel may have in flight.
+const MAX_BACKGROUND: u16 = 128;
 
-/// Why a mount cannot be made or ends badly.
-#[derive(Debug, Error)]
-pub enum MountError {
-    /// The source cannot be shown.
-    #[error(transparent)]
-    Source(#[from] CatalogError),
-    /// The kernel or fusermount3 refuses.
-    #[error("cannot mount at {}: {}", mountpoint.display(), error.to_string().trim_end())]
-    Refused {
-        /// Where the mount was to be.
-        mountpoint: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
-    /// The connection to the kernel broke.
-    #[error("the connection to the kernel ended: {0}")]
-    Broken(io::Error),
-}
-
-/// A mount that answers.
-pub struct Mounted {
-    session: JoinHandle<io::Result<()>>,
-}
-
-/// Mounts a file system; from here on its requests are answered by threads of this process.
-///
-/// # Errors
-/// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not let us.
-pub fn mount(
-    options: &Options,
-    mountpoint: &Path,
-    forerunner: Option<Forerunner>,
-    log: Arc<Recent>,
-) -> Result<Mounted, MountError> {
-    let fs = Arc::new(Volfs::new(options.clone(), log)?);
-    let adapter = Adapter { fs: Arc::clone(&fs), forerunner: forerunner.as_ref().map(Forerunner::pid) };
-    let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
-    let session = Session::new(adapter, mountpoint, &config(options)).map_err(refused)?;
-    // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also what somebody has mounted there
-    // since ours was taken away. So the handle is never dropped, and whoever wants to end the mount unmounts it.
-    let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
-    let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
-    if let (Some(forerunner), Some(device)) = (forerunner, mountinfo::volfs_at(mountpoint)) {
-        fs.read_ahead_with(Box::new(Ahead { forerunner, device, mountpoint: mountpoint.to_owned() }));
-    }
-    Ok(Mounted { session: ended })
-}
-
-impl Mounted {
-    /// Returns when somebody has unmounted it.
-    ///
-    /// # Errors
-    /// [`MountError::Broken`] if the connection to the kernel failed before that.
-    pub fn wait(self) -> Result<(), MountError> {
-        match self.session.join() {
-            Ok(ended) => ended.map_err(MountError::Broken),
-            Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
-        }
-    }
-}
-
-fn config(options: &Options) -> Config {
-    let mut name = format!("volfs:{}", options.source.to_string_lossy());
-    if !geteuid().is_root() {
-        // fusermount3 takes a comma for the end of the option
-        name = name.replace('\\', "\\\\").replace(',', "\\,");
-    }
-    let mut config = Config::default();
-    config.mount_options = vec![
-        MountOption::FSName(name),
-        MountOption::Subtype("volfs".into()),
-        MountOption::RO,
-        MountOption::NoAtime,
-        MountOption::NoDev,
-        MountOption::NoSuid,
-        MountOption::DefaultPermissions,
-    ];
-    if !options.direct_io {
-        config.mount_options.push(MountOption::CUSTOM(format!("max_read={LONGEST_READ}")));
-    }
-    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
-    config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
-    config.clone_fd = true;
-    config
-}
-
-/// The forerunner of a mount.
-struct Ahead {
-    forerunner: Forerunner,
-    device: (u32, u32),
-    mountpoint: PathBuf,
-}
-
-impl ReadAhead for Ahead {
-    fn busy(&self) -> Option<usize> {
-        self.forerunner.out()
-    }
-
-    fn ask(&self, file: Ino, path: &Path, bytes: Range<u64>) {
-        let path = self.mountpoint.join(path);
-        self.forerunner.send(Errand { device: self.device, file, path, bytes });
-    }
-
-    fn stop(&self, file: Ino) {
-        self.forerunner.stop(file);
-    }
-}
-
-struct Adapter {
-    fs: Arc<Volfs>,
-    /// Who reads ahead of others: a process.
-    forerunner: Option<u32>,
+/// Answers the requests of the kernel.
+pub struct Adapter {
+    /// The file system.
+    pub fs: Arc<Volfs>,
+    /// The process number of the read-ahead process: files that it opens are opened for read-ahead.
+    pub readahead_pid: Option<u32>,
 }
 
 impl Adapter {
-    /// Answers from memory, or else from a thread that may wait.
+    /// Replies with the result of `call`: from memory if that suffices, otherwise from a thread of the pool, which may
+    /// wait.
     fn answer<T: 'static>(
         &self,
         bulkhead: Bulkhead,
-        ask: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
+        call: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
-        // a fault of ours costs one request and not the thread that talks to the kernel
-        match catch_unwind(AssertUnwindSafe(|| ask(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
+        // a panic fails one request and does not end the thread that talks to the kernel
+        match catch_unwind(AssertUnwindSafe(|| call(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
             Err(FsError::WouldBlock) => {
                 let fs = Arc::clone(&self.fs);
-                self.fs.pool().submit(bulkhead, move || reply(ask(&fs, Wait::Yes)));
+                self.fs.pool().submit(bulkhead, move || reply(call(&fs, Wait::Yes)));
             }
             answer => reply(answer),
         }
@@ -184,8 +66,8 @@ fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-fn remembered(attributes: &Attributes) -> Duration {
-    if attributes.volatile { Duration::ZERO } else { REMEMBERED }
+fn ttl(attributes: &Attributes) -> Duration {
+    if attributes.volatile { Duration::ZERO } else { TTL }
 }
 
 fn file_attr(a: &Attributes) -> FileAttr {
@@ -212,14 +94,13 @@ fn kind(folder: bool) -> FileType {
     if folder { FileType::Directory } else { FileType::RegularFile }
 }
 
-/// What the kernel is told of a name that does not exist, so that it remembers that too.
-fn nothing() -> FileAttr {
+/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
+fn no_file() -> FileAttr {
     let never = UNIX_EPOCH;
-    let nothing = Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false };
-    file_attr(&nothing)
+    file_attr(&Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false })
 }
 
-fn reply_opened(reply: ReplyOpen, opened: Result<Opened, FsError>, folder: bool) {
+fn reply_opened(reply: ReplyOpen, opened: Result<OpenReply, FsError>, folder: bool) {
     match opened {
         Ok(opened) => {
             let flags = match (folder, opened.uncached) {
@@ -244,12 +125,12 @@ fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // these are better to have; without them everything works all the same
-        let _ = config.set_max_background(BACKGROUND);
-        // names of one folder are looked up side by side: one that hangs does not hold up the others
+        // a kernel that refuses any of these still works, only slower
+        let _ = config.set_max_background(MAX_BACKGROUND);
+        // names of one folder are looked up in parallel: one that hangs does not block the others
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let direct_io = self.fs.options().direct_io;
-        // reads with O_DIRECT come in parts that are asked for together
+        // the parts of a long read with O_DIRECT come in parallel
         let parts = if direct_io { InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP } else { InitFlags::FUSE_ASYNC_DIO };
         let _ = config.add_capabilities(parts);
         Ok(())
@@ -261,8 +142,8 @@ impl Filesystem for Adapter {
             self.fs.bulkhead_of_name(parent, &name),
             move |fs, wait| fs.lookup(parent, &name, wait),
             |found| match found {
-                Ok(a) => reply.entry(&remembered(&a), &file_attr(&a), Generation(0)),
-                Err(FsError::NotFound) => reply.entry(&REMEMBERED, &nothing(), Generation(0)),
+                Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
+                Err(FsError::NotFound) => reply.entry(&TTL, &no_file(), Generation(0)),
                 Err(e) => reply.error(errno(&e)),
             },
         );
@@ -274,7 +155,7 @@ impl Filesystem for Adapter {
             Volfs::bulkhead(number),
             move |fs, wait| fs.getattr(number, handle, wait),
             |found| match found {
-                Ok(a) => reply.attr(&remembered(&a), &file_attr(&a)),
+                Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
                 Err(e) => reply.error(errno(&e)),
             },
         );
@@ -285,8 +166,8 @@ impl Filesystem for Adapter {
             return reply.error(errno(&FsError::ReadOnly));
         }
         let number = ino(number);
-        if self.forerunner == Some(request.pid()) {
-            return reply_opened(reply, self.fs.open_ahead(number), false);
+        if self.readahead_pid == Some(request.pid()) {
+            return reply_opened(reply, self.fs.open_for_readahead(number), false);
         }
         self.answer(
             Volfs::bulkhead(number),
@@ -307,8 +188,8 @@ impl Filesystem for Adapter {
         reply: ReplyData,
     ) {
         let cached = !OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::DIRECT);
-        let read = Read { handle: handle.0, offset, size, cached };
-        // a reply that is dropped in a fault of ours answers with EIO
+        let read = ReadRequest { handle: handle.0, offset, size, cached };
+        // a reply that is dropped in a panic answers with EIO
         let answer = AssertUnwindSafe(|| {
             self.fs.read(read, |bytes| match bytes {
                 Ok(bytes) => reply.data(bytes),

@@ -1,9 +1,10 @@
-//! A process that asks the kernel for pages of the mount before a reader does.
+//! The read-ahead process: a child of the daemon that asks the kernel for pages of the mount before their reader does.
 //!
-//! It does so like any other program, through the mount, and whoever asks for a page may have to wait for it: uninterruptibly. A thread
-//! of the daemon must not do that. Killed in that moment it would not end, and keep the mount, and so all its readers, from
-//! ending. This process has no part in the connection to the kernel, a file of the mount open for a fraction of a
-//! millisecond only, and is killed when the daemon ends.
+//! It asks as any other program would, through the mount, with `POSIX_FADV_WILLNEED`. A thread that does so may wait
+//! uninterruptibly for the daemon to answer, so it must not be one of the daemon's own: if the daemon were killed in
+//! that moment, it could not end, and neither could the mount and its readers. The read-ahead process has no part in
+//! the connection to the kernel, has a file of the mount open for a fraction of a millisecond only, and is killed when
+//! the daemon ends.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr};
@@ -22,36 +23,37 @@ use rustix::param::page_size;
 use rustix::thread::set_name;
 
 use super::fork::{self, ProcessError, failed};
-use crate::fs::{Ino, steps};
+use crate::fs::{Ino, advice_ranges};
 
-/// What programs that list processes call it.
+/// The name of the process in lists of processes.
 pub const NAME: &CStr = c"volfs-ahead";
 
-/// The process, for the one that made it.
+/// The daemon's side of the read-ahead process.
 #[derive(Debug)]
-pub struct Forerunner {
+pub struct ReadaheadProcess {
     socket: OwnedFd,
-    // Never waited for: nobody else gets this number as long as there is somebody who may take him for the forerunner.
+    // The process is never waited for: its number is not given to another process, which the daemon would take for it,
+    // as long as the daemon lives.
     pid: Pid,
-    /// Errands that it was sent on and did not come back from.
-    out: AtomicUsize,
+    in_flight: AtomicUsize,
 }
 
-/// Pages to be asked for.
+/// A request to read pages of a file ahead.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Errand {
+pub struct ReadaheadRequest {
     /// The device of the mount: major and minor number.
     pub device: (u32, u32),
     /// The file's inode number.
     pub file: Ino,
-    /// Its path.
+    /// The file's absolute path.
     pub path: PathBuf,
-    /// Which of its bytes.
+    /// The bytes of the file.
     pub bytes: Range<u64>,
 }
 
-impl Forerunner {
-    /// Makes the process. To be called before there are threads, by the one that lives as long as its process.
+impl ReadaheadProcess {
+    /// Starts the process. It must be called before there are threads, from the thread that lives as long as the
+    /// daemon.
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses.
@@ -60,112 +62,112 @@ impl Forerunner {
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let parent = getpid();
         match fork::fork()? {
-            ForkResult::Parent { child } => Ok(Self { socket, pid: child, out: AtomicUsize::new(0) }),
+            ForkResult::Parent { child } => Ok(Self { socket, pid: child, in_flight: AtomicUsize::new(0) }),
             ForkResult::Child => {
-                let ready = fork::end_with(parent).and_then(|()| fork::leave_everything(theirs.as_raw_fd()));
-                // a process of another name does the same
+                let ready = fork::die_with_parent(parent).and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
+                // it works under any name
                 let _ = set_name(NAME);
-                exit(if ready.is_ok() { Runner::new(theirs).run() } else { 1 })
+                exit(if ready.is_ok() { Worker::new(theirs).run() } else { 1 })
             }
         }
     }
 
-    /// Its number.
+    /// The process number.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
-    /// How many errands it was sent on and did not come back from; none if it is gone.
+    /// The number of requests that were sent and not completed; `None` if the process has ended.
     #[must_use]
-    pub fn out(&self) -> Option<usize> {
+    pub fn in_flight(&self) -> Option<usize> {
         loop {
             match recv(&self.socket, &mut [0], RecvFlags::DONTWAIT) {
-                Ok((1.., _)) => self.out.fetch_sub(1, Ordering::Relaxed),
-                Err(Errno::AGAIN) => return Some(self.out.load(Ordering::Relaxed)),
+                Ok((1.., _)) => self.in_flight.fetch_sub(1, Ordering::Relaxed),
+                Err(Errno::AGAIN) => return Some(self.in_flight.load(Ordering::Relaxed)),
                 _ => return None,
             };
         }
     }
 
-    /// Sends it on an errand. Neither waits nor promises anything.
-    pub fn send(&self, errand: Errand) {
-        // before it can come back
-        self.out.fetch_add(1, Ordering::Relaxed);
-        if !self.tell(&Message::Go(errand)) {
-            self.out.fetch_sub(1, Ordering::Relaxed);
+    /// Sends a request. Never waits, and promises nothing.
+    pub fn request(&self, request: ReadaheadRequest) {
+        // counted before it can be completed
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if !self.send(&Message::Request(request)) {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Nobody reads a file any more: it comes back from all errands for it.
-    pub fn stop(&self, file: Ino) {
-        self.tell(&Message::Stop(file));
+    /// Cancels all requests for a file, which no client reads any more. They count as completed.
+    pub fn cancel(&self, file: Ino) {
+        self.send(&Message::Cancel(file));
     }
 
-    fn tell(&self, message: &Message) -> bool {
+    fn send(&self, message: &Message) -> bool {
         send(&self.socket, &message.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
     }
 }
 
-/// What the process is told.
+/// A message to the process. The other way goes one byte for each completed request.
 #[derive(Debug, PartialEq, Eq)]
 enum Message {
-    Go(Errand),
-    Stop(Ino),
+    Request(ReadaheadRequest),
+    Cancel(Ino),
 }
 
-/// Numbers before the path.
-const NUMBERS: usize = 5;
-/// Bytes of a message.
-const LONGEST: usize = NUMBERS * size_of::<u64>() + 4096;
+/// Integers before the path of a request.
+const INTEGERS: usize = 5;
+/// The longest message in bytes.
+const MAX_MESSAGE: usize = INTEGERS * size_of::<u64>() + 4096;
 
 impl Message {
     fn bytes(&self) -> Vec<u8> {
         match self {
-            Self::Stop(file) => file.0.to_ne_bytes().to_vec(),
-            Self::Go(Errand { device: (major, minor), file, path, bytes }) => {
-                let numbers: [u64; NUMBERS] = [file.0, (*major).into(), (*minor).into(), bytes.start, bytes.end];
+            Self::Cancel(file) => file.0.to_ne_bytes().to_vec(),
+            Self::Request(ReadaheadRequest { device: (major, minor), file, path, bytes }) => {
+                let integers: [u64; INTEGERS] = [file.0, (*major).into(), (*minor).into(), bytes.start, bytes.end];
                 let path = path.as_os_str().as_bytes().iter().copied();
-                numbers.into_iter().flat_map(u64::to_ne_bytes).chain(path).collect()
+                integers.into_iter().flat_map(u64::to_ne_bytes).chain(path).collect()
             }
         }
     }
 
     fn parse(message: &[u8]) -> Option<Self> {
-        let mut numbers = message.chunks_exact(size_of::<u64>()).map(|n| n.try_into().map(u64::from_ne_bytes).ok());
-        let mut next = || numbers.next().flatten();
+        let mut integers = message.chunks_exact(size_of::<u64>()).map(|n| n.try_into().map(u64::from_ne_bytes).ok());
+        let mut next = || integers.next().flatten();
         let file = Ino(next()?);
         if message.len() == size_of::<u64>() {
-            return Some(Self::Stop(file));
+            return Some(Self::Cancel(file));
         }
         let device = (next()?.try_into().ok()?, next()?.try_into().ok()?);
         let bytes = next()?..next()?;
-        let path = OsStr::from_bytes(message.get(NUMBERS * size_of::<u64>()..)?).into();
-        Some(Self::Go(Errand { device, file, path, bytes }))
+        let path = OsStr::from_bytes(message.get(INTEGERS * size_of::<u64>()..)?).into();
+        Some(Self::Request(ReadaheadRequest { device, file, path, bytes }))
     }
 }
 
-/// The process itself.
-struct Runner {
+/// The loop of the read-ahead process.
+struct Worker {
     socket: OwnedFd,
     buffer: Vec<u8>,
-    errands: VecDeque<Errand>,
+    queue: VecDeque<ReadaheadRequest>,
 }
 
-impl Runner {
+impl Worker {
     fn new(socket: OwnedFd) -> Self {
-        Self { socket, buffer: vec![0; LONGEST], errands: VecDeque::new() }
+        Self { socket, buffer: vec![0; MAX_MESSAGE], queue: VecDeque::new() }
     }
 
-    /// Runs errands until nobody is there who sends any. Gives the exit status.
+    /// Carries out requests until the daemon has closed its end of the socket. Returns the exit status.
     fn run(mut self) -> i32 {
         loop {
-            let ended = match self.errands.pop_front() {
-                None => self.listen(RecvFlags::empty()),
-                Some(errand) => {
-                    // what cannot be asked for ahead the reader asks for itself
-                    let _ = self.go(&errand);
-                    self.come_back()
+            let ended = match self.queue.pop_front() {
+                None => self.receive(RecvFlags::empty()),
+                Some(request) => {
+                    // if it fails, the reader asks for the pages itself
+                    let _ = self.prefetch(&request);
+                    self.complete()
                 }
             };
             if ended.is_err() {
@@ -174,8 +176,8 @@ impl Runner {
         }
     }
 
-    /// Takes a message; gives the file that nobody reads any more.
-    fn listen(&mut self, flags: RecvFlags) -> Result<Option<Ino>, Errno> {
+    /// Receives a message. Returns the file whose requests it cancels.
+    fn receive(&mut self, flags: RecvFlags) -> Result<Option<Ino>, Errno> {
         let length = match recv(&self.socket, self.buffer.as_mut_slice(), flags) {
             Ok((0, _)) => return Err(Errno::PIPE),
             Ok((length, _)) => length,
@@ -183,12 +185,12 @@ impl Runner {
             Err(errno) => return Err(errno),
         };
         match self.buffer.get(..length).and_then(Message::parse) {
-            Some(Message::Go(errand)) => self.errands.push_back(errand),
-            Some(Message::Stop(file)) => {
-                let all = self.errands.len();
-                self.errands.retain(|errand| errand.file != file);
-                for _ in self.errands.len()..all {
-                    self.come_back()?;
+            Some(Message::Request(request)) => self.queue.push_back(request),
+            Some(Message::Cancel(file)) => {
+                let all = self.queue.len();
+                self.queue.retain(|request| request.file != file);
+                for _ in self.queue.len()..all {
+                    self.complete()?;
                 }
                 return Ok(Some(file));
             }
@@ -197,24 +199,24 @@ impl Runner {
         Ok(None)
     }
 
-    fn come_back(&self) -> Result<Option<Ino>, Errno> {
+    fn complete(&self) -> Result<Option<Ino>, Errno> {
         send(&self.socket, &[0], SendFlags::NOSIGNAL).map(|_| None)
     }
 
-    fn go(&mut self, errand: &Errand) -> Result<(), Errno> {
+    fn prefetch(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = openat(CWD, &errand.path, flags, Mode::empty())?;
-        // the mount may be gone, and something else there
+        let file = openat(CWD, &request.path, flags, Mode::empty())?;
+        // the mount may be gone, and something else may have taken its path
         let seen = statx(&file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::INO)?;
-        if (seen.stx_dev_major, seen.stx_dev_minor) != errand.device || seen.stx_ino != errand.file.0 {
+        if (seen.stx_dev_major, seen.stx_dev_minor) != request.device || seen.stx_ino != request.file.0 {
             return Ok(());
         }
-        for step in steps(errand.bytes.clone(), page_size() as u64) {
-            // a file that is open here keeps the mount from being unmounted
-            if self.listen(RecvFlags::DONTWAIT)? == Some(errand.file) {
+        for range in advice_ranges(request.bytes.clone(), page_size() as u64) {
+            // a file that is open here keeps the mount busy, so it is closed as soon as its reader has closed it
+            if self.receive(RecvFlags::DONTWAIT)? == Some(request.file) {
                 break;
             }
-            fadvise(&file, step.start, (step.end - step.start).try_into().ok(), Advice::WillNeed)?;
+            fadvise(&file, range.start, (range.end - range.start).try_into().ok(), Advice::WillNeed)?;
         }
         Ok(())
     }
@@ -226,54 +228,57 @@ mod tests {
 
     use super::*;
 
-    fn errand(file: u64) -> Errand {
+    fn request(file: u64) -> ReadaheadRequest {
         let path = OsStr::from_bytes(b"/mnt/a b/\xff/lod0.raw").into();
-        Errand { device: (0, 77), file: Ino(file), path, bytes: 1 << 40..(1 << 40) + 5 }
+        ReadaheadRequest { device: (0, 77), file: Ino(file), path, bytes: 1 << 40..(1 << 40) + 5 }
+    }
+
+    /// A process without a process, and the socket of its worker.
+    fn process() -> (ReadaheadProcess, OwnedFd) {
+        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (socket, theirs) = made.unwrap();
+        (ReadaheadProcess { socket, pid: Pid::from_raw(1), in_flight: AtomicUsize::new(0) }, theirs)
     }
 
     #[test]
-    fn a_message_says_what_was_meant() {
-        let go = Message::Go(errand(1 << 63));
-        let bytes = go.bytes();
-        assert_eq!(Message::parse(&bytes), Some(go));
+    fn messages_are_parsed_as_they_were_sent() {
+        let sent = Message::Request(request(1 << 63));
+        let bytes = sent.bytes();
+        assert_eq!(Message::parse(&bytes), Some(sent));
         assert_eq!(Message::parse(&bytes[..39]), None);
-        let stop = Message::Stop(Ino(5));
-        assert_eq!(Message::parse(&stop.bytes()), Some(stop));
+        let cancel = Message::Cancel(Ino(5));
+        assert_eq!(Message::parse(&cancel.bytes()), Some(cancel));
         assert_eq!(Message::parse(&[]), None);
     }
 
     #[test]
-    fn it_comes_back_from_every_errand() {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.unwrap();
-        let forerunner = Forerunner { socket, pid: Pid::from_raw(1), out: AtomicUsize::new(0) };
+    fn every_request_is_completed() {
+        let (process, theirs) = process();
         for file in [7, 8, 7, 7] {
-            forerunner.send(errand(file));
+            process.request(request(file));
         }
-        forerunner.stop(Ino(7));
-        assert_eq!(forerunner.out(), Some(4));
-        let runner = thread::spawn(|| Runner::new(theirs).run());
-        while forerunner.out() != Some(0) {
+        process.cancel(Ino(7));
+        assert_eq!(process.in_flight(), Some(4));
+        let worker = thread::spawn(|| Worker::new(theirs).run());
+        while process.in_flight() != Some(0) {
             thread::yield_now();
         }
-        drop(forerunner);
-        assert_eq!(runner.join().unwrap(), 0);
+        drop(process);
+        assert_eq!(worker.join().unwrap(), 0);
     }
 
     #[test]
-    fn errands_for_a_file_that_nobody_reads_are_dropped() {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.unwrap();
-        let forerunner = Forerunner { socket, pid: Pid::from_raw(1), out: AtomicUsize::new(0) };
-        let mut runner = Runner::new(theirs);
+    fn cancelled_requests_are_dropped() {
+        let (process, theirs) = process();
+        let mut worker = Worker::new(theirs);
         for file in [7, 8, 7] {
-            forerunner.send(errand(file));
-            assert_eq!(runner.listen(RecvFlags::DONTWAIT), Ok(None));
+            process.request(request(file));
+            assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(None));
         }
-        forerunner.stop(Ino(7));
-        assert_eq!(runner.listen(RecvFlags::DONTWAIT), Ok(Some(Ino(7))));
-        assert_eq!((runner.errands, forerunner.out()), (VecDeque::from([errand(8)]), Some(1)));
-        drop(runner.socket);
-        assert_eq!(forerunner.out(), None);
+        process.cancel(Ino(7));
+        assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(Some(Ino(7))));
+        assert_eq!((worker.queue, process.in_flight()), (VecDeque::from([request(8)]), Some(1)));
+        drop(worker.socket);
+        assert_eq!(process.in_flight(), None);
     }
 }
