@@ -17,8 +17,8 @@
 //! ```
 //!
 //! Every module uses only those below it. `volume` has the words that all of them share (shape, region, brick grid, layout) and
-//! knows nothing of files; `memory`, `pool`, `sequential` and `counters` are what any of them may need; `catalog` finds datasets below the
-//! source and opens them; `cli` is the command line.
+//! knows nothing of files; `memory`, `pool`, `sequential` and `counters` are what any of them may need; `catalog` finds
+//! datasets below the source and opens them; `cli` is the command line.
 //!
 //! The threads that talk to the kernel answer from memory or not at all: whatever needs a disk or a decoder is done on the
 //! pool's threads, which reply from there. A new format is a folder below `format` and a line of its registry, a new kind of
