@@ -1,17 +1,18 @@
 //! Detection of sequential reading: which read belongs to which reader of a file, and which of them read in order.
 //!
-//! The kernel does not tell which program a read is for, and it delivers the reads of one program slightly out of order. So each
-//! open file has a small table of streams, one for each reader, and a read goes to the stream that it continues. Units are the
-//! caller's: bytes or samples.
+//! The kernel does not tell which program a read is for, and it delivers the reads of one program slightly out of
+//! order. So each open file has a small table of streams, one for each reader, and a read goes to the stream that it
+//! continues. Units are the caller's: bytes or samples.
 
 use std::ops::Range;
 
 use crate::sync::Mutex;
 
-/// Streams in one table: as many readers of one open file are told apart.
+/// Streams in one table: the readers of one open file that are told apart.
 const CAPACITY: usize = 4;
 
-/// The streams of one open file, least recently used first. A new one evicts the least recently used where the table is full.
+/// The streams of one open file, least recently used first. A new one evicts the least recently used where the table is
+/// full.
 #[derive(Debug)]
 pub struct StreamTable<S> {
     streams: Mutex<Vec<S>>,
@@ -24,9 +25,9 @@ impl<S> Default for StreamTable<S> {
 }
 
 impl<S> StreamTable<S> {
-    /// Finds the stream that a read continues: the one with the smallest `distance`, of several the least recently used; `None` means
-    /// that the read is not the stream's. Makes it the most recently used, and returns what `found` makes of it, under the lock of
-    /// the table. Where no stream matches, inserts `new` and returns `None`.
+    /// Finds the stream that a read continues: the one with the smallest `distance`, of several the least recently
+    /// used; `None` means that the read is not the stream's. Makes it the most recently used, and returns what `found`
+    /// makes of it, under the lock of the table. Where no stream matches, inserts `new` and returns `None`.
     pub fn find_or_insert<D: Ord, R>(
         &self,
         distance: impl Fn(&S) -> Option<D>,
@@ -85,16 +86,17 @@ impl Progress {
         self.next.saturating_sub(self.first)
     }
 
-    /// Records a read. Returns whether the reader is sequential: it has come `sure` units or more and has read three quarters of
-    /// them. A reader that has come as far but left out more, such as the rows of a box, begins anew at the end of the read.
+    /// Records a read. Returns whether the reader is sequential: it has come `sure` units or more and has read three
+    /// quarters of them. A reader that has come as far but left out more, such as the rows of a box, begins anew at the
+    /// end of the read.
     pub fn advance(&mut self, read: &Range<u64>, sure: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.covered.saturating_add(read.end.saturating_sub(read.start));
         self.is_sequential_or_restart(sure)
     }
 
-    /// As [`Progress::advance`], where everything up to the read was prefetched for the reader: it all counts as read, since the
-    /// reader need not ask for it.
+    /// As [`Progress::advance`], where everything up to the read was prefetched for the reader: it all counts as read,
+    /// since the reader need not ask for it.
     pub fn advance_prefetched(&mut self, read: &Range<u64>, sure: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.length();

@@ -9,10 +9,10 @@ use thiserror::Error;
 use super::printable::{path, text};
 use crate::array::ReadError;
 use crate::catalog::{CatalogError, OpenError};
-use crate::fs::daemon::DaemonError;
-use crate::fs::fuse::MountError;
-use crate::fs::unmount::UnmountError;
 use crate::logging::LoggingError;
+use crate::mount::daemon::DaemonError;
+use crate::mount::session::MountError;
+use crate::mount::unmount::UnmountError;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, Error)]

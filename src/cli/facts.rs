@@ -13,8 +13,8 @@ use super::limits;
 use super::machine::{self, Rights};
 use super::patience::{Later, later};
 use super::status::{self, Answer};
-use crate::fs::mountinfo::{self, Mount};
-use crate::fs::unmount::find_helper;
+use crate::mount::mountinfo::{self, Mount};
+use crate::mount::unmount::find_helper;
 
 /// How long all mounts together may take to say that they live.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -7,7 +7,7 @@ use super::machine::{self, DEVICE, FUSE_CONF, Obstacle};
 use super::printable;
 use super::size::Size;
 use super::status::Answer;
-use crate::fs::unmount::HELPER;
+use crate::mount::unmount::HELPER;
 
 /// Datasets and files that a daemon has open at a time, and some to spare.
 const OPEN_FILES: u64 = 1024;

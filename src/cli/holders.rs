@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use super::printable;
-use crate::fs::forerunner;
-use crate::fs::mountinfo::Mount;
+use crate::mount::mountinfo::Mount;
+use crate::mount::readahead_process;
 
 /// Names at most so many.
 const MOST: usize = 10;
@@ -41,7 +41,7 @@ fn describe(pid: u32) -> String {
 
 /// Whether it is a process that reads ahead for a mount.
 fn reads_ahead(pid: u32) -> bool {
-    name(pid).trim_end().as_bytes() == forerunner::NAME.to_bytes()
+    name(pid).trim_end().as_bytes() == readahead_process::NAME.to_bytes()
 }
 
 fn name(pid: u32) -> String {

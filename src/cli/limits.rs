@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use crate::fs::mountinfo::{self, Mount};
+use crate::mount::mountinfo::{self, Mount};
 
 /// The most that the cache takes unless it is told to take more.
 const MOST_BY_DEFAULT: u64 = 4 << 30;

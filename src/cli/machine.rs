@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::unistd::getuid;
 
 use super::error::CliError;
-use crate::fs::unmount::{HELPER, find_helper};
+use crate::mount::unmount::{HELPER, find_helper};
 
 /// Through which the kernel talks to a mount's daemon.
 pub const DEVICE: &str = "/dev/fuse";

@@ -15,11 +15,13 @@ use super::status::{self, Answer};
 use super::summary::Count;
 use super::{limits, machine, mountpoint, output};
 use crate::format::{Format, registry};
-use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
-use crate::fs::forerunner::Forerunner;
-use crate::fs::{Options, fuse};
+use crate::fs::Options;
 use crate::logging::{self, Recent, Target};
 use crate::memory::limit_arenas;
+use crate::mount::daemon::{self, DaemonError, Ready, Role};
+use crate::mount::readahead_process::ReadaheadProcess;
+use crate::mount::session;
+use crate::mount::signals::{Signals, Stop};
 
 /// How long a mount may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -134,15 +136,15 @@ impl Plan {
 
     fn mount(&self) -> Result<Session, CliError> {
         // before there are threads
-        let forerunner = (!self.options.direct_io).then(Forerunner::start);
-        let signals = Signals::hold()?;
+        let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
+        let signals = Signals::block()?;
         let recent = Arc::new(Recent::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
-        let forerunner = forerunner.and_then(|started| {
+        let readahead = readahead.and_then(|started| {
             started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()
         });
         let stop = signals.unmount_on_arrival(self.mountpoint.clone());
-        let mounted = fuse::mount(&self.options, &self.mountpoint, forerunner, recent).map_err(CliError::Mount)?;
+        let mounted = session::mount(&self.options, &self.mountpoint, readahead, recent).map_err(CliError::Mount)?;
         stop.remember_mount(&self.mountpoint);
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
@@ -166,20 +168,20 @@ impl Plan {
 
 /// A mount whose requests are being answered.
 struct Session {
-    mounted: fuse::Mounted,
-    stop: daemon::Stop,
+    mounted: session::Mounted,
+    stop: Stop,
 }
 
 impl Session {
     /// Waits until the mount is gone. Unless it is wanted (`Ok(true)`) it is taken away first. A signal that came before the
     /// mount could be announced is the reason why it was not, and no failure.
     fn wait_unless(self, wanted: Result<bool, CliError>, plan: Plan) -> Result<(), CliError> {
-        if !matches!(wanted, Ok(true)) && !self.stop.told() {
+        if !matches!(wanted, Ok(true)) && !self.stop.is_requested() {
             self.stop.unmount_now(&plan.mountpoint);
             return wanted.map(|_| ());
         }
         match self.mounted.wait() {
-            Err(error) if !self.stop.told() => {
+            Err(error) if !self.stop.is_requested() => {
                 log::error!("the mount ended: {error}");
                 self.stop.unmount_now(&plan.mountpoint);
                 Err(CliError::Ended { mountpoint: plan.mountpoint, error })

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::error::CliError;
 use super::status::{self, Answer};
-use crate::fs::mountinfo::{self, Mount};
-use crate::fs::unmount::{UnmountError, unmount};
+use crate::mount::mountinfo::{self, Mount};
+use crate::mount::unmount::{UnmountError, unmount};
 
 /// How long a mount that is in the way may take to say that it lives.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -8,8 +8,8 @@ use super::args::UmountArgs;
 use super::error::CliError;
 use super::status::{self, Answer};
 use super::{holders, mountpoint, patience};
-use crate::fs::mountinfo::{self, Mount};
-use crate::fs::unmount::{UnmountError, unmount};
+use crate::mount::mountinfo::{self, Mount};
+use crate::mount::unmount::{UnmountError, unmount};
 
 /// How long the mount may take to say which process serves it.
 const ANSWER: Duration = Duration::from_secs(2);

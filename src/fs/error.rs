@@ -1,4 +1,4 @@
-//! What goes wrong in the file system, and the errno that says so: the only place that knows one.
+//! The errors of the file system, and their errno: no other module knows one.
 
 use std::io;
 
@@ -6,18 +6,17 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::catalog::CatalogError;
-use crate::format::FormatError;
 
 /// Why an operation of the file system fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum FsError {
-    /// Only with [`Wait::No`](crate::source::Wait::No): the answer takes time.
-    #[error("not at hand")]
+    /// The answer is not in memory. Only with [`Wait::No`](crate::source::Wait::No).
+    #[error("would block")]
     WouldBlock,
     /// There is no such name.
     #[error("no such file or folder")]
     NotFound,
-    /// The file or folder belongs to a source that changed since; its name leads to the new one.
+    /// The file or folder belongs to a source that has changed since; its name leads to the new one.
     #[error("the source changed")]
     Stale,
     /// A folder was expected.
@@ -26,25 +25,25 @@ pub enum FsError {
     /// A file was expected.
     #[error("a folder")]
     IsAFolder,
-    /// The file system can only be read.
+    /// The file system is read-only.
     #[error("read-only")]
     ReadOnly,
     /// The file has no such extended attribute.
     #[error("no such attribute")]
     NoAttribute,
-    /// The source may not be looked at.
+    /// The daemon may not read the source.
     #[error("permission denied")]
     Denied,
-    /// A handle that was not given out.
+    /// There is no such handle, or it is of another kind.
     #[error("no such handle")]
     BadHandle,
-    /// The bytes cannot be had.
+    /// The content cannot be read or computed.
     #[error("input/output error")]
     Io,
 }
 
 impl FsError {
-    /// The system's number for it.
+    /// The error number of the operating system.
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {
@@ -73,11 +72,5 @@ impl From<CatalogError> for FsError {
                 Self::Io
             }
         }
-    }
-}
-
-impl From<FormatError> for FsError {
-    fn from(error: FormatError) -> Self {
-        if error.would_block() { Self::WouldBlock } else { Self::Io }
     }
 }

@@ -1,6 +1,5 @@
-//! What is open.
+//! Open files and folders.
 
-use crate::sync::{Mutex, MutexGuard, RwLock};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -8,84 +7,76 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::Ino;
-use super::runs::Runs;
+use super::ino::Ino;
+use super::readahead_window::ReadaheadWindows;
 use crate::array::ScanDetector;
 use crate::catalog::{NodeId, OpenDataset};
+use crate::sync::{Mutex, RwLock};
 use crate::view::Content;
 
-/// Times that a file is to be opened once more, and was not yet.
-const LEADERS: usize = 8;
+/// The most opens by the read-ahead process that are expected for one file; beyond that the oldest is dropped.
+const MAX_EXPECTED: usize = 8;
 
-/// Something that a client has open.
+/// An open file or folder.
 pub enum Handle {
-    /// A file: its content as of the moment it was opened.
-    File(Arc<OpenFile>),
-    /// The same file, open for whoever reads it ahead of that client.
-    Ahead(Arc<OpenFile>),
-    /// A folder: its entries as of the moment it was opened.
+    /// A file that a client has open.
+    File(Arc<FileHandle>),
+    /// The open file of a client, which the read-ahead process has opened as well.
+    Readahead(Arc<FileHandle>),
+    /// A folder, with its entries as of the moment it was opened.
     Folder(Vec<FolderEntry>),
 }
 
-/// An open file.
-pub struct OpenFile {
-    /// Its number.
+/// The open file of a client.
+pub struct FileHandle {
+    /// The inode number.
     pub ino: Ino,
-    /// Its bytes.
+    /// The content as of the moment the file was opened.
     pub content: Content,
-    /// Where it belongs, for messages.
-    pub of: Option<Belongs>,
-    /// Who reads it, and whether in order.
+    /// The dataset and layer that the file belongs to, for log lines.
+    pub layer: Option<DatasetLayer>,
+    /// The sequential readers of the file, for which bricks are decoded ahead.
     pub scans: Arc<ScanDetector>,
-    /// How far they have come, and what is asked for ahead of them.
-    pub runs: Runs,
-    /// Its path below the top of the mount, once that was asked for.
+    /// The sequential readers of the file, for which pages are read ahead.
+    pub readahead_windows: ReadaheadWindows,
+    /// The path relative to the root of the mount, once it was needed.
     pub path: OnceLock<Option<PathBuf>>,
-    /// It was read ahead at some time.
-    pub led: AtomicBool,
+    /// Whether read-ahead was ever requested.
+    readahead_requested: AtomicBool,
 }
 
-impl OpenFile {
-    /// A file that nobody has read yet.
-    pub fn new(ino: Ino, content: Content, of: Option<Belongs>) -> Self {
+impl FileHandle {
+    /// A file that was just opened.
+    pub fn new(ino: Ino, content: Content, layer: Option<DatasetLayer>) -> Self {
         Self {
             ino,
             content,
-            of,
+            layer,
             scans: Arc::default(),
-            runs: Runs::default(),
+            readahead_windows: ReadaheadWindows::default(),
             path: OnceLock::new(),
-            led: AtomicBool::new(false),
+            readahead_requested: AtomicBool::new(false),
         }
     }
 }
 
-/// The dataset and layer of a file. Keeps the dataset open while the file is.
-pub struct Belongs {
+/// A layer of an open dataset. Keeps the dataset open.
+pub struct DatasetLayer {
     /// The dataset.
     pub open: Arc<OpenDataset>,
-    /// Which of its layers.
+    /// The index of the layer.
     pub layer: usize,
 }
 
 /// One entry of an open folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
-    /// Its inode number.
+    /// The inode number.
     pub ino: Ino,
-    /// Its name.
+    /// The name.
     pub name: OsString,
     /// Whether it is a folder itself.
     pub folder: bool,
-}
-
-/// Files that are read ahead of their readers.
-#[derive(Default)]
-struct Ahead {
-    /// For which readers' sake a file is about to be opened once more.
-    leaders: HashMap<Ino, VecDeque<Weak<OpenFile>>>,
-    /// Handles that read ahead, by dataset.
-    handles: HashMap<NodeId, usize>,
 }
 
 /// All open handles by number.
@@ -93,15 +84,24 @@ struct Ahead {
 pub struct Handles {
     open: RwLock<HashMap<u64, Arc<Handle>>>,
     next: AtomicU64,
-    ahead: Mutex<Ahead>,
+    readahead: Mutex<ReadaheadState>,
+}
+
+#[derive(Default)]
+struct ReadaheadState {
+    /// The clients' files for which read-ahead was requested and that the read-ahead process has not opened yet, oldest
+    /// first.
+    expected: HashMap<Ino, VecDeque<Weak<FileHandle>>>,
+    /// The number of open handles of the read-ahead process, by dataset.
+    open: HashMap<NodeId, usize>,
 }
 
 impl Handles {
-    /// Keeps a handle and gives it a number.
+    /// Adds a handle, and returns its number.
     pub fn add(&self, handle: Handle) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        if let Handle::Ahead(file) = &handle {
-            *self.ahead().handles.entry(file.ino.node()).or_default() += 1;
+        if let Handle::Readahead(file) = &handle {
+            *self.readahead.lock().open.entry(file.ino.node()).or_default() += 1;
         }
         self.open.write().insert(number, Arc::new(handle));
         number
@@ -112,26 +112,26 @@ impl Handles {
         self.open.read().get(&number).cloned()
     }
 
-    /// Drops a handle. Gives the file whose reader has closed it, if it was read ahead.
+    /// Removes a handle. Returns the file if a client has closed it and read-ahead was requested for it.
     pub fn remove(&self, number: u64) -> Option<Ino> {
         let removed = self.open.write().remove(&number);
         match removed.as_deref()? {
-            Handle::File(file) if file.led.load(Ordering::Relaxed) => {
-                let mut ahead = self.ahead();
-                if let Some(leaders) = ahead.leaders.get_mut(&file.ino) {
-                    leaders.retain(|leader| leader.as_ptr() != Arc::as_ptr(file));
-                    if leaders.is_empty() {
-                        ahead.leaders.remove(&file.ino);
+            Handle::File(file) if file.readahead_requested.load(Ordering::Relaxed) => {
+                let mut readahead = self.readahead.lock();
+                if let Some(expected) = readahead.expected.get_mut(&file.ino) {
+                    expected.retain(|expected| expected.as_ptr() != Arc::as_ptr(file));
+                    if expected.is_empty() {
+                        readahead.expected.remove(&file.ino);
                     }
                 }
                 Some(file.ino)
             }
-            Handle::Ahead(file) => {
-                let mut ahead = self.ahead();
-                if let Entry::Occupied(mut handles) = ahead.handles.entry(file.ino.node()) {
-                    *handles.get_mut() -= 1;
-                    if *handles.get() == 0 {
-                        handles.remove();
+            Handle::Readahead(file) => {
+                let mut readahead = self.readahead.lock();
+                if let Entry::Occupied(mut open) = readahead.open.entry(file.ino.node()) {
+                    *open.get_mut() -= 1;
+                    if *open.get() == 0 {
+                        open.remove();
                     }
                 }
                 None
@@ -140,35 +140,32 @@ impl Handles {
         }
     }
 
-    /// How many handles read ahead in a dataset, and how many in all.
-    pub fn reading_ahead(&self, dataset: NodeId) -> (usize, usize) {
-        let ahead = self.ahead();
-        (ahead.handles.get(&dataset).copied().unwrap_or_default(), ahead.handles.values().sum())
+    /// The number of open handles of the read-ahead process: in a dataset, and in all.
+    pub fn readahead_handles(&self, dataset: NodeId) -> (usize, usize) {
+        let readahead = self.readahead.lock();
+        (readahead.open.get(&dataset).copied().unwrap_or_default(), readahead.open.values().sum())
     }
 
-    /// A file that a client has open is going to be opened once more, to be read ahead.
-    pub fn lead(&self, file: &Arc<OpenFile>) {
-        file.led.store(true, Ordering::Relaxed);
-        let mut ahead = self.ahead();
-        let leaders = ahead.leaders.entry(file.ino).or_default();
-        if leaders.len() >= LEADERS {
-            leaders.pop_front();
+    /// Records that read-ahead is requested for a client's file: the read-ahead process is expected to open it.
+    pub fn expect_readahead(&self, file: &Arc<FileHandle>) {
+        file.readahead_requested.store(true, Ordering::Relaxed);
+        let mut readahead = self.readahead.lock();
+        let expected = readahead.expected.entry(file.ino).or_default();
+        if expected.len() >= MAX_EXPECTED {
+            expected.pop_front();
         }
-        leaders.push_back(Arc::downgrade(file));
+        expected.push_back(Arc::downgrade(file));
     }
 
-    /// The client's file for whose sake a file is now opened once more.
-    pub fn leader(&self, ino: Ino) -> Option<Arc<OpenFile>> {
-        let mut ahead = self.ahead();
-        let leaders = ahead.leaders.get_mut(&ino)?;
-        let leader = leaders.pop_front();
-        if leaders.is_empty() {
-            ahead.leaders.remove(&ino);
+    /// The client's file for which the read-ahead process now opens a file: the oldest that is expected.
+    pub fn take_expected(&self, ino: Ino) -> Option<Arc<FileHandle>> {
+        let mut readahead = self.readahead.lock();
+        let expected = readahead.expected.get_mut(&ino)?;
+        let oldest = expected.pop_front();
+        if expected.is_empty() {
+            readahead.expected.remove(&ino);
         }
-        leader?.upgrade()
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock()
+        drop(readahead);
+        oldest?.upgrade()
     }
 }

@@ -1,7 +1,8 @@
-//! Inode numbers: computed, not kept.
+//! Inode numbers.
 //!
-//! The upper 24 bits are the number of a folder or dataset of the source (a changed dataset has a new one), the lower 40 bits the
-//! place of a file in it. Ten million names that were looked up cost no memory.
+//! They are computed, not stored: the upper 24 bits are the number of a folder or dataset of the source (a changed
+//! dataset has a new one), the lower 40 bits the index of a file in it. Ten million names that were looked up cost no
+//! memory.
 
 use crate::catalog::NodeId;
 
@@ -12,8 +13,14 @@ const INDEX_BITS: u32 = 40;
 pub struct Ino(pub u64);
 
 impl Ino {
-    /// The top of the mount: the kernel has it as 1.
+    /// The root of the mount; the kernel wants it to be 1.
     pub const ROOT: Self = Self(1);
+    /// `.volfs`, the folder about the state of the mount.
+    pub const DOT_VOLFS: Self = Self(2);
+    /// `.volfs/status.json`.
+    pub const STATUS: Self = Self(3);
+    /// `.volfs/log`.
+    pub const LOG: Self = Self(4);
 
     /// The number of file `index` of a folder or dataset. Index 0 is the folder itself.
     #[must_use]
@@ -27,7 +34,7 @@ impl Ino {
         (self.0 >> INDEX_BITS) as NodeId
     }
 
-    /// The place of the file in it; beyond all of them for a number that none was given.
+    /// The index of the file in it; for a number that was never given out, beyond all of them.
     #[must_use]
     pub fn index(self) -> u64 {
         (self.0 & ((1 << INDEX_BITS) - 1)).wrapping_sub(1)
@@ -37,6 +44,7 @@ impl Ino {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog;
 
     #[test]
     fn numbers_come_apart_again() {
@@ -44,5 +52,11 @@ mod tests {
         let ino = Ino::new(70_000, 123_456_789_012);
         assert_eq!((ino.node(), ino.index()), (70_000, 123_456_789_012));
         assert_eq!(Ino(0).index(), u64::MAX);
+    }
+
+    #[test]
+    fn the_files_about_the_mount_belong_to_its_root() {
+        let of_root = [Ino::ROOT, Ino::DOT_VOLFS, Ino::STATUS, Ino::LOG];
+        assert_eq!(of_root, [0, 1, 2, 3].map(|index| Ino::new(catalog::ROOT, index)));
     }
 }

@@ -1,15 +1,15 @@
-//! `.volfs/status.json`: what the mount is and has done so far.
+//! `.volfs/status.json`: the options and counters of the mount.
 
 use std::process;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
-use super::Options;
+use super::options::Options;
 use crate::counters::Counters;
 use crate::view::pretty::text;
 
-/// The state of the mount as JSON. Counters only ever grow, but for `cache_bytes`.
+/// The state of the mount as JSON. Counters only ever grow, except `cache_bytes`.
 #[must_use]
 pub fn status(options: &Options, started: Instant, counters: &Counters, cache_bytes: usize) -> String {
     let shown: Map<String, Value> =

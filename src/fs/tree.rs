@@ -1,14 +1,14 @@
-//! The files of one dataset: numbers for all of them, names by number and numbers by name.
+//! The files of one dataset: an index for each of them, names by index and indices by name.
 
 use std::collections::HashSet;
 
 use crate::catalog::OpenDataset;
 use crate::view::names::{LONGEST, file_name, unique};
-use crate::view::{Entry, LayerRef, View, registry};
+use crate::view::{Entry, LayerRef, View};
 
 /// The description of the dataset.
 pub const DATASET_JSON: &str = "dataset.json";
-/// Why the dataset does not open.
+/// The file that tells why the dataset does not open.
 pub const ERROR_TXT: &str = "error.txt";
 
 /// A file or folder of a dataset.
@@ -26,53 +26,60 @@ pub enum Item {
     View {
         /// The layer.
         layer: usize,
-        /// Which of the registry's views.
+        /// The index of the view among those of the tree.
         view: usize,
-        /// The view's number for it.
+        /// The view's number for the node.
         node: u64,
     },
 }
 
 const DESCRIPTION: u64 = 1;
-/// The number of `error.txt`.
+/// The index of `error.txt`.
 pub const ERROR: u64 = 2;
 const FIRST_LAYER: u64 = 3;
 
-/// Which numbers the files of a dataset have: some for the dataset itself, then for each layer its folder and the nodes of
-/// its views.
+/// The indices of a dataset's files: a few for the dataset itself, then for each layer its folder and the nodes of its
+/// views.
 pub struct Tree {
+    views: &'static [&'static dyn View],
     layers: Vec<Span>,
 }
 
-/// The numbers of one layer.
+/// The indices of one layer.
 struct Span {
     name: String,
     /// The layer's folder.
     first: u64,
-    /// The first number of each of the registry's views, and one past the last number of the layer.
+    /// The first index of each view, and one past the last index of the layer.
     views: Vec<u64>,
 }
 
 impl Tree {
-    /// The tree of a dataset.
+    /// The tree of a dataset, each layer of which is shown by `views`.
     #[must_use]
-    pub fn of(open: &OpenDataset) -> Self {
+    pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
         let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
         let mut next = FIRST_LAYER;
         let layers = open.dataset.layers().iter().enumerate().map(|(layer, about)| {
             let first = next;
             next += 1;
-            let mut views = vec![next];
-            for view in registry() {
+            let mut starts = vec![next];
+            for view in views {
                 next = next.saturating_add(view.nodes(LayerRef { open, layer }));
-                views.push(next);
+                starts.push(next);
             }
-            Span { name: unique(file_name(&about.name, LONGEST), LONGEST, &mut taken), first, views }
+            Span { name: unique(file_name(&about.name, LONGEST), LONGEST, &mut taken), first, views: starts }
         });
-        Self { layers: layers.collect() }
+        Self { views, layers: layers.collect() }
     }
 
-    /// The file or folder with a number.
+    /// The view of an [`Item::View`].
+    #[must_use]
+    pub fn view(&self, view: usize) -> &'static dyn View {
+        self.views[view]
+    }
+
+    /// The file or folder with an index.
     #[must_use]
     pub fn item(&self, index: u64) -> Option<Item> {
         match index {
@@ -87,10 +94,10 @@ impl Tree {
             return Some(Item::Layer(layer));
         }
         let view = span.views.partition_point(|first| *first <= index).checked_sub(1)?;
-        (view < registry().len()).then(|| Item::View { layer, view, node: index - span.views[view] })
+        (view < self.views.len()).then(|| Item::View { layer, view, node: index - span.views[view] })
     }
 
-    /// The number of a file or folder of this tree.
+    /// The index of a file or folder.
     #[must_use]
     pub fn index(&self, item: Item) -> u64 {
         match item {
@@ -104,21 +111,21 @@ impl Tree {
         }
     }
 
-    /// Whether it is a folder.
+    /// Whether an item is a folder.
     #[must_use]
-    pub fn is_folder(open: &OpenDataset, item: Item) -> bool {
+    pub fn is_folder(&self, open: &OpenDataset, item: Item) -> bool {
         match item {
             Item::Dataset | Item::Layer(_) => true,
             Item::Description | Item::Error => false,
-            Item::View { layer, view, node } => registry()[view].is_folder(LayerRef { open, layer }, node),
+            Item::View { layer, view, node } => self.view(view).is_folder(LayerRef { open, layer }, node),
         }
     }
 
-    /// The folder that an item stands in.
+    /// The folder that contains an item.
     #[must_use]
-    pub fn parent(open: &OpenDataset, item: Item) -> Item {
+    pub fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {
-            Item::View { layer, view, node } => match registry()[view].parent(LayerRef { open, layer }, node) {
+            Item::View { layer, view, node } => match self.view(view).parent(LayerRef { open, layer }, node) {
                 Some(node) => Item::View { layer, view, node },
                 None => Item::Layer(layer),
             },
@@ -126,28 +133,28 @@ impl Tree {
         }
     }
 
-    /// The item called `name` in the folder `folder`.
+    /// Finds `name` in a folder.
     #[must_use]
     pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         match folder {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
             Item::Dataset => self.layers.iter().position(|span| span.name == name).map(Item::Layer),
-            Item::Layer(layer) => registry().iter().enumerate().find_map(|(view, about)| {
+            Item::Layer(layer) => self.views.iter().enumerate().find_map(|(view, about)| {
                 let entry = about.find(LayerRef { open, layer }, None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }),
             Item::View { layer, view, node } => {
-                let entry = registry()[view].find(LayerRef { open, layer }, Some(node), name)?;
+                let entry = self.view(view).find(LayerRef { open, layer }, Some(node), name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }
             Item::Description | Item::Error => None,
         }
     }
 
-    /// Everything in the folder `folder`, in order: item, name, whether it is a folder.
+    /// Passes everything in a folder to `add`, in order: the item, its name, and whether it is a folder.
     pub fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
-        let from_view = |layer, view: usize, about: &dyn View, node, add: &mut dyn FnMut(Item, String, bool)| {
-            about.list(LayerRef { open, layer }, node, &mut |Entry { node, name, folder }| {
+        let from_view = |layer, view: usize, node, add: &mut dyn FnMut(Item, String, bool)| {
+            self.view(view).list(LayerRef { open, layer }, node, &mut |Entry { node, name, folder }| {
                 add(Item::View { layer, view, node }, name, folder);
             });
         };
@@ -158,12 +165,8 @@ impl Tree {
                     add(Item::Layer(layer), span.name.clone(), true);
                 }
             }
-            Item::Layer(layer) => {
-                for (view, about) in registry().iter().enumerate() {
-                    from_view(layer, view, *about, None, add);
-                }
-            }
-            Item::View { layer, view, node } => from_view(layer, view, registry()[view], Some(node), add),
+            Item::Layer(layer) => (0..self.views.len()).for_each(|view| from_view(layer, view, None, add)),
+            Item::View { layer, view, node } => from_view(layer, view, Some(node), add),
             Item::Description | Item::Error => {}
         }
     }

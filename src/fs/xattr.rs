@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use crate::view::ShownArray;
 
-/// Their names.
+/// The name of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// Samples along each axis, slowest first: `512,512,1024`.
@@ -24,17 +24,17 @@ const ALL: [(&str, Name); 4] = [
     ("user.volfs.format", Name::Format),
 ];
 
-/// The attribute of a name.
-pub fn known(name: &OsStr) -> Option<Name> {
+/// The attribute called `name`.
+pub fn parse(name: &OsStr) -> Option<Name> {
     ALL.iter().find(|(text, _)| name == *text).map(|(_, name)| *name)
 }
 
-/// All names, each with a zero byte behind it.
+/// All names, each followed by a zero byte.
 pub fn names() -> Vec<u8> {
     ALL.iter().flat_map(|(text, _)| text.bytes().chain([0])).collect()
 }
 
-/// The value of an attribute for an array of a format.
+/// The value of an attribute of a file that shows `shown`, of a dataset of `format`.
 pub fn value(shown: &ShownArray, format: &str, name: Name) -> Vec<u8> {
     match name {
         Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),

@@ -1,4 +1,4 @@
-//! What is mounted where: `/proc/self/mountinfo`. Reading it never touches a mounted file system, so that it answers also
+//! The mounts of this system, from `/proc/self/mountinfo`. Reading it touches no mounted file system, so it works even
 //! where one of them hangs.
 
 use std::ffi::{OsStr, OsString};
@@ -7,32 +7,32 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What the name of each of our mounts begins with.
+/// The beginning of the name of each volfs mount.
 pub const NAME_PREFIX: &str = "volfs:";
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Number of the mount.
+    /// The mount's number.
     pub id: u64,
-    /// Number of the mount that it lies on.
+    /// The number of the mount on which it is mounted.
     pub parent: u64,
-    /// Major and minor device number: another one for each FUSE mount.
+    /// Major and minor device number: unique for each FUSE mount.
     pub device: (u32, u32),
-    /// The folder of the file system that the mount shows.
+    /// The folder of the file system that is the root of the mount.
     pub root: PathBuf,
     /// Where it is mounted.
     pub mountpoint: PathBuf,
-    /// Type of the file system.
+    /// The type of the file system.
     pub kind: String,
-    /// The mount's name: a device, or what the file system calls itself.
+    /// The mount's source: a device, or a name that the file system chose.
     pub name: OsString,
-    /// Options of the file system, with commas between.
+    /// The options of the file system, separated by commas.
     pub options: String,
 }
 
 impl Mount {
-    /// Whether it is one of ours.
+    /// Whether it is a volfs mount.
     #[must_use]
     pub fn is_volfs(&self) -> bool {
         (self.kind == "fuse" || self.kind.starts_with("fuse."))
@@ -40,7 +40,7 @@ impl Mount {
     }
 }
 
-/// Every mount that this process sees.
+/// Reads all mounts that this process sees.
 ///
 /// # Errors
 /// Those of reading `/proc`.
@@ -48,7 +48,7 @@ pub fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// The mount that is to be seen at `mountpoint`: of several there, the one that no other lies on.
+/// The visible mount at `mountpoint`: of several there, the one on which no other is mounted.
 #[must_use]
 pub fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
     let here = || mounts.iter().filter(|m| m.mountpoint == mountpoint);
@@ -59,8 +59,8 @@ fn parse(text: &[u8]) -> Vec<Mount> {
     text.split(|&b| b == b'\n').filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue`; the fields between the options and the
-/// dash are any number.
+/// Parses `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw,errors=continue`. Between the mount options
+/// and the dash there may be any number of fields.
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|&b| b == b' ');
     let id = number(fields.next()?)?;
@@ -85,7 +85,7 @@ fn number(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }
 
-/// The kernel writes space, tab, newline and backslash as a backslash and three octal digits.
+/// Undoes the kernel's escapes: space, tab, newline and backslash are written as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -104,14 +104,14 @@ fn unescape(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The source that a mount of ours shows, by its name.
+/// The source that a volfs mount shows, from the mount's name.
 #[must_use]
 pub fn source_of(mount: &Mount) -> &Path {
     let name = mount.name.as_bytes();
     Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
 }
 
-/// The device of the volfs mount that is seen at `mountpoint`: major and minor number.
+/// The device of the visible mount at `mountpoint`, if that is a volfs mount: major and minor number.
 #[must_use]
 pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     let mounts = read().ok()?;
@@ -130,7 +130,7 @@ mod tests {
         nonsense\n";
 
     #[test]
-    fn lines_are_taken_apart() {
+    fn lines_are_parsed() {
         let mounts = parse(TEXT);
         assert_eq!(mounts.len(), 4);
         let mount = &mounts[1];
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_on_top_is_seen() {
+    fn the_topmost_mount_is_visible() {
         let mut mounts = parse(TEXT);
-        let place = Path::new("/mnt/with space");
-        assert_eq!(topmost(&mounts, place).map(|m| m.id), Some(41));
+        let mountpoint = Path::new("/mnt/with space");
+        assert_eq!(topmost(&mounts, mountpoint).map(|m| m.id), Some(41));
         mounts.reverse();
-        assert_eq!(topmost(&mounts, place).map(|m| m.id), Some(41));
+        assert_eq!(topmost(&mounts, mountpoint).map(|m| m.id), Some(41));
         assert_eq!(topmost(&mounts, Path::new("/mnt")), None);
-        // the root lies on itself
+        // the root is mounted on itself
         let root = parse(b"1 1 0:2 / / rw - rootfs rootfs rw\n");
         assert_eq!(topmost(&root, Path::new("/")).map(|m| m.id), Some(1));
     }

@@ -1,4 +1,4 @@
-//! Takes a mount away: by the system call where that is allowed, else with the help of `fusermount3`.
+//! Unmounting: by the system call where that is permitted, otherwise with `fusermount3`.
 
 use std::env;
 use std::io;
@@ -9,10 +9,10 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 use thiserror::Error;
 
-/// The program that mounts and unmounts for ordinary users.
+/// The setuid program that mounts and unmounts for ordinary users.
 pub const HELPER: &str = "fusermount3";
 
-/// Why a mount is still there.
+/// Why unmounting fails.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum UnmountError {
     /// A process uses it.
@@ -21,18 +21,19 @@ pub enum UnmountError {
     /// There is no mount.
     #[error("nothing is mounted there")]
     NotMounted,
-    /// The helper knows of no mount that this user may take away.
+    /// The helper finds no mount that this user may unmount.
     #[error("another user has mounted it; unmount as that user or as root")]
     NotOurs,
-    /// Ordinary users need a program that is not here.
+    /// The user is not root, and the helper is not installed.
     #[error("{HELPER} was not found; install fuse3, or unmount as root")]
     NoHelper,
-    /// All other reasons, in the words of the system or of the helper.
+    /// Any other reason, as the system or the helper states it.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Unmounts what is mounted at `mountpoint`. With `lazy` it goes at once from the sight of all, and ends with its last user.
+/// Unmounts what is mounted at `mountpoint`. With `lazy` the mount disappears from there at once, and ends with its
+/// last user.
 ///
 /// # Errors
 /// [`UnmountError`]; [`UnmountError::Busy`] only without `lazy`.
@@ -41,14 +42,14 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
     flags.set(MntFlags::MNT_DETACH, lazy);
     match umount2(mountpoint, flags) {
         Ok(()) => Ok(()),
-        Err(Errno::EPERM) => unmount_with_help(mountpoint, lazy),
+        Err(Errno::EPERM) => unmount_with_helper(mountpoint, lazy),
         Err(Errno::EBUSY) => Err(UnmountError::Busy),
         Err(Errno::EINVAL | Errno::ENOENT) => Err(UnmountError::NotMounted),
         Err(errno) => Err(UnmountError::Refused(errno.desc().to_owned())),
     }
 }
 
-/// Where the helper is: in `PATH`, or where systems have it, since a daemon's `PATH` may be bare.
+/// Finds the helper in `PATH`, or in the usual folders, since the `PATH` of a daemon may lack them.
 #[must_use]
 pub fn find_helper() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -56,24 +57,24 @@ pub fn find_helper() -> Option<PathBuf> {
     env::split_paths(&path).chain(usual).map(|folder| folder.join(HELPER)).find(|program| program.is_file())
 }
 
-fn unmount_with_help(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+fn unmount_with_helper(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
     let helper = find_helper().ok_or(UnmountError::NoHelper)?;
     let mut command = Command::new(helper);
     command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(mountpoint).env("LC_ALL", "C");
     let output = command.output().map_err(|e: io::Error| UnmountError::Refused(format!("{HELPER}: {e}")))?;
-    if output.status.success() { Ok(()) } else { Err(from_words(&String::from_utf8_lossy(&output.stderr))) }
+    if output.status.success() { Ok(()) } else { Err(parse_messages(&String::from_utf8_lossy(&output.stderr))) }
 }
 
-/// The helper's exit status says no more than "failed".
-fn from_words(words: &str) -> UnmountError {
-    let line = words.lines().next().unwrap_or("it gives no reason").trim_end();
+/// Parses the helper's messages, since its exit status only tells that it failed.
+fn parse_messages(messages: &str) -> UnmountError {
+    let line = messages.lines().next().unwrap_or("it gives no reason").trim_end();
     if line.contains("busy") {
         return UnmountError::Busy;
     }
     if line.ends_with("not found in /etc/mtab") {
         return UnmountError::NotOurs;
     }
-    // it calls itself by its path
+    // the message begins with the helper's path
     let reason = line.split_once(&format!("{HELPER}: ")).map_or(line, |(_, reason)| reason);
     UnmountError::Refused(format!("{HELPER}: {reason}"))
 }
@@ -83,19 +84,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_helpers_words_are_understood() {
-        assert_eq!(from_words("fusermount3: failed to unmount /mnt: Device or resource busy\n"), UnmountError::Busy);
-        assert_eq!(from_words("/usr/bin/fusermount3: entry for /mnt not found in /etc/mtab\n"), UnmountError::NotOurs);
+    fn the_helpers_messages_are_parsed() {
+        assert_eq!(
+            parse_messages("fusermount3: failed to unmount /mnt: Device or resource busy\n"),
+            UnmountError::Busy
+        );
+        assert_eq!(
+            parse_messages("/usr/bin/fusermount3: entry for /mnt not found in /etc/mtab\n"),
+            UnmountError::NotOurs
+        );
         let other = UnmountError::Refused("fusermount3: bad mount point /mnt".into());
-        assert_eq!(from_words("/usr/bin/fusermount3: bad mount point /mnt"), other);
-        assert_eq!(from_words(""), UnmountError::Refused("fusermount3: it gives no reason".into()));
+        assert_eq!(parse_messages("/usr/bin/fusermount3: bad mount point /mnt"), other);
+        assert_eq!(parse_messages(""), UnmountError::Refused("fusermount3: it gives no reason".into()));
     }
 
     #[test]
     fn a_plain_folder_is_no_mount() {
         let folder = tempfile::tempdir().unwrap();
         let outcome = unmount(folder.path(), false);
-        // not root: the helper says it in its own words, or is not there
+        // for users other than root: the helper's own message, or that it is not installed
         assert!(outcome.is_err_and(|e| e != UnmountError::Busy));
     }
 }

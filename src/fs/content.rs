@@ -1,0 +1,40 @@
+//! The content of files.
+
+use super::error::FsError;
+use super::read_errors::content_error;
+use super::resolve::Resolved;
+use super::status::status;
+use super::tree::Item;
+use super::volfs::Volfs;
+use crate::source::Wait;
+use crate::view::{Content, LayerRef, json, pretty};
+
+impl Volfs {
+    /// The content of a file at this moment.
+    ///
+    /// # Errors
+    /// [`FsError::IsAFolder`] if it is a folder, [`FsError::Io`] if its content cannot be computed.
+    pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
+        match resolved {
+            Resolved::Status => {
+                Ok(status(&self.options, self.started, &self.counters, self.reader.bytes_held()).into())
+            }
+            Resolved::Log => Ok(self.log.text().into()),
+            Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
+            Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
+            Resolved::Inside(_, open, _, Item::Description) => {
+                let description = json::dataset(open).map_err(|error| content_error(open, &error))?;
+                Ok(pretty::text(&description).into())
+            }
+            Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
+                let (view, layer) = (tree.view(*view), LayerRef { open, layer: *layer });
+                match wait {
+                    _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
+                    Wait::No if view.may_wait() => Err(FsError::WouldBlock),
+                    _ => view.content(layer, *node).map_err(|error| content_error(open, &error)),
+                }
+            }
+            _ => Err(FsError::IsAFolder),
+        }
+    }
+}

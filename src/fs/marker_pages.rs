@@ -1,0 +1,107 @@
+//! Marker pages: the pages that read-ahead leaves out, so that the daemon sees how far a reader has come.
+//!
+//! A reader that finds all pages in the page cache would ask the daemon for nothing. So read-ahead skips the first page
+//! of every 2 MiB of a file: the reader asks for that page itself, as Linux itself marks a page whose use triggers the
+//! next read-ahead. The bytes of a marker page are read together with the pages that follow it and stored here until
+//! the reader asks, since by then the bricks around it may have left the cache.
+
+use std::iter;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+use lru::LruCache;
+
+use super::ino::Ino;
+use crate::sync::Mutex;
+
+/// Bytes that the kernel reads ahead by itself. Ranges to advise are no longer, so that several threads of the daemon
+/// answer one request.
+pub const KERNEL_WINDOW: u64 = 128 << 10;
+/// Each multiple of this many bytes is the offset of a marker page. No read-ahead request is longer.
+pub const MARKER_SPACING: u64 = 2 << 20;
+/// Marker pages that are stored, all readers together. One that was evicted is read as any other page.
+const MAX_STORED: NonZeroUsize = NonZeroUsize::new(128).unwrap();
+
+/// Splits a read-ahead request into the ranges for which the kernel is advised, in order: each ends at the next
+/// multiple of 128 KiB, and none contains a marker page. `page` is the size of a page in bytes.
+pub fn advice_ranges(request: Range<u64>, page: u64) -> impl Iterator<Item = Range<u64>> {
+    let mut at = request.start;
+    iter::from_fn(move || {
+        if at.is_multiple_of(MARKER_SPACING) {
+            at += page;
+        }
+        let next = (at + 1).next_multiple_of(KERNEL_WINDOW).min(request.end);
+        let range = at..next;
+        at = next;
+        (!range.is_empty()).then_some(range)
+    })
+}
+
+/// Whether a read is of a marker page, and of nothing else.
+pub fn is_marker(offset: u64, length: u64, page: u64) -> bool {
+    offset.is_multiple_of(MARKER_SPACING) && length == page
+}
+
+/// The offset of the marker page that ends at `offset`, if there is one.
+pub fn marker_before(offset: u64, page: u64) -> Option<u64> {
+    offset.checked_sub(page).filter(|at| at.is_multiple_of(MARKER_SPACING))
+}
+
+/// A file, and the offset of a page in it.
+type PageKey = (Ino, u64);
+
+/// The stored marker pages.
+pub struct MarkerPages {
+    pages: Mutex<LruCache<PageKey, Box<[u8]>>>,
+}
+
+impl Default for MarkerPages {
+    fn default() -> Self {
+        Self { pages: Mutex::new(LruCache::new(MAX_STORED)) }
+    }
+}
+
+impl MarkerPages {
+    /// Stores the bytes of a page until they are taken.
+    pub fn put(&self, file: Ino, offset: u64, page: &[u8]) {
+        self.pages.lock().put((file, offset), page.into());
+    }
+
+    /// Removes and returns the bytes of a page.
+    pub fn take(&self, file: Ino, offset: u64) -> Option<Box<[u8]>> {
+        self.pages.lock().pop(&(file, offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    #[test]
+    fn a_page_is_given_once_and_memory_is_bounded() {
+        let pages = MarkerPages::default();
+        let number = |n: u64| n.to_le_bytes();
+        for n in 0..1000 {
+            pages.put(Ino(7), n * 4096, &number(n));
+        }
+        assert_eq!(pages.take(Ino(7), 999 * 4096).as_deref(), Some(&number(999)[..]));
+        assert_eq!(pages.take(Ino(7), 999 * 4096), None);
+        assert_eq!(pages.take(Ino(8), 998 * 4096), None);
+        assert_eq!(pages.take(Ino(7), 0), None);
+        assert_eq!(pages.pages.lock().len(), MAX_STORED.get() - 1);
+    }
+
+    #[test]
+    fn the_marker_page_before_a_range_is_known() {
+        let request = MARKER_SPACING - KERNEL_WINDOW..MARKER_SPACING + KERNEL_WINDOW;
+        let all: Vec<_> = advice_ranges(request.clone(), PAGE).collect();
+        assert_eq!(all, [request.start..MARKER_SPACING, MARKER_SPACING + PAGE..request.end]);
+        assert_eq!(marker_before(all[1].start, PAGE), Some(MARKER_SPACING));
+        assert_eq!((marker_before(all[0].start, PAGE), marker_before(0, PAGE)), (None, None));
+        assert!(is_marker(MARKER_SPACING, PAGE, PAGE) && !is_marker(MARKER_SPACING, KERNEL_WINDOW, PAGE));
+        assert!(!is_marker(KERNEL_WINDOW, PAGE, PAGE));
+        assert_eq!(advice_ranges(MARKER_SPACING..MARKER_SPACING + 10, PAGE).count(), 0);
+    }
+}

@@ -1,0 +1,281 @@
+//! Read-ahead windows: which pages of a file to read ahead for its sequential readers.
+//!
+//! The kernel reads 128 KiB ahead of a reader, which is one or two requests at a time. For a reader that goes through
+//! the file in order more is requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache
+//! except the [marker pages](super::marker_pages), whose reads tell how far it has come.
+
+use std::ops::Range;
+
+use super::marker_pages::{KERNEL_WINDOW, MARKER_SPACING};
+use crate::sequential::{Progress, StreamTable};
+
+/// A window reaches no farther than this ahead of the reader, and no farther than the reader has come so far.
+const MAX_WINDOW: u64 = 4 << 20;
+/// A window reaches at least so far.
+const MIN_WINDOW: u64 = 1 << 20;
+/// The kernel's reads begin at multiples of this.
+const PAGE: u64 = 4096;
+/// No request is shorter, except at the end of the file or of the plane.
+const MIN_REQUEST: u64 = 256 << 10;
+/// A reader that has come so far in order is sequential: it is likely to go on, at least to the end of the plane.
+const SEQUENTIAL_AFTER: u64 = 256 << 10;
+
+/// The readers of one open file, and their windows.
+#[derive(Default)]
+pub struct ReadaheadWindows {
+    streams: StreamTable<Stream>,
+}
+
+/// A read that the kernel asks for, and the shape of the file. All in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelRead {
+    /// Offset of the first byte.
+    pub offset: u64,
+    /// Length, not beyond the end of the file.
+    pub length: u64,
+    /// Size of the file.
+    pub file: u64,
+    /// Size of the header, which comes before the array.
+    pub header: u64,
+    /// Size of a plane of the array.
+    pub plane: u64,
+}
+
+/// One reader of the file.
+struct Stream {
+    /// How far it has come. Kernel reads for other readers of the same pages count too.
+    progress: Progress,
+    /// One past the last byte that was requested ahead of it.
+    requested: u64,
+}
+
+impl ReadaheadWindows {
+    /// Records a read. Returns the bytes to request ahead of its reader, if there are any and `admit` allows a request
+    /// now; what it does not allow is returned again by a later read.
+    pub fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
+        let advance = |stream: &mut Stream| {
+            let request = stream.advance(read)?;
+            admit().then(|| {
+                stream.requested = request.end;
+                request
+            })
+        };
+        let continues = |stream: &Stream| stream.is_continued_by(read.offset).then_some(());
+        self.streams.find_or_insert(continues, advance, || Stream::new(read)).flatten()
+    }
+}
+
+impl Stream {
+    fn new(read: KernelRead) -> Self {
+        Self { progress: Progress::new(&read.bytes()), requested: 0 }
+    }
+
+    /// Whether a read at `offset` is likely to be this reader's: the kernel's reads come slightly out of order.
+    fn is_continued_by(&self, offset: u64) -> bool {
+        let next = self.progress.next();
+        (next.saturating_sub(2 * KERNEL_WINDOW)..=next.max(self.requested).saturating_add(KERNEL_WINDOW))
+            .contains(&offset)
+    }
+
+    /// Records a read of this reader. Returns what of its window was not requested yet.
+    fn advance(&mut self, read: KernelRead) -> Option<Range<u64>> {
+        // the reader need not ask for what was requested ahead of it
+        let sequential = if self.requested >= self.progress.next() {
+            self.progress.advance_prefetched(&read.bytes(), SEQUENTIAL_AFTER)
+        } else {
+            self.progress.advance(&read.bytes(), SEQUENTIAL_AFTER)
+        };
+        if !sequential {
+            return None;
+        }
+        let next = self.progress.next();
+        // the kernel itself has asked for the next 128 KiB already
+        let from =
+            if self.requested > next { self.requested } else { (next + KERNEL_WINDOW).next_multiple_of(KERNEL_WINDOW) };
+        let limit = self.limit(read);
+        let window = self.progress.length().clamp(MIN_WINDOW, MAX_WINDOW);
+        let until = ((next + window) / KERNEL_WINDOW * KERNEL_WINDOW).min(from + MARKER_SPACING).min(limit);
+        (until > from && (until - from >= MIN_REQUEST || until == limit)).then_some(from..until)
+    }
+
+    /// The end of the window: that of the file, or of the plane for a reader that has not come to a second plane and
+    /// may want this one only.
+    fn limit(&self, KernelRead { file, header, plane, .. }: KernelRead) -> u64 {
+        // the first byte that the reader wants may be later than the first that the kernel reads: reads are of whole
+        // pages, and a fault of a memory map reads as many pages before the one that is wanted as behind it
+        let wanted = self.progress.first() + KERNEL_WINDOW / 2 + PAGE;
+        let number = wanted.saturating_sub(header) / plane.max(1);
+        let end = (number + 1).saturating_mul(plane).saturating_add(header);
+        // the kernel itself reads beyond the end of the plane
+        if self.progress.next() > end.saturating_add(2 * KERNEL_WINDOW) { file } else { end.min(file) }
+    }
+}
+
+impl KernelRead {
+    fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + self.length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::super::marker_pages::{advice_ranges, marker_before};
+    use super::*;
+
+    const PLANE: u64 = 1 << 20;
+
+    /// A client that reads a file, a kernel that asks for windows of the pages that it lacks, and a read-ahead process.
+    struct Client {
+        windows: ReadaheadWindows,
+        /// The file's pages in the page cache.
+        pages: BTreeSet<u64>,
+        file: u64,
+        header: u64,
+        plane: u64,
+        /// The number of reads that the kernel asks for on behalf of the client.
+        reads: usize,
+        requests: Vec<Range<u64>>,
+        /// How many of the next requests are not carried out.
+        lost: usize,
+    }
+
+    impl Client {
+        fn new(file: u64, plane: u64) -> Self {
+            let windows = ReadaheadWindows::default();
+            Self { windows, pages: BTreeSet::new(), file, header: 0, plane, reads: 0, requests: Vec::new(), lost: 0 }
+        }
+
+        fn read(&mut self, bytes: Range<u64>) {
+            for page in bytes.start / PAGE..bytes.end.div_ceil(PAGE) {
+                if self.pages.contains(&page) {
+                    continue;
+                }
+                let window = page..page + KERNEL_WINDOW / PAGE;
+                let window = window.take_while(|page| !self.pages.contains(page)).count() as u64;
+                let offset = page * PAGE;
+                let length = (window * PAGE).min(self.file - offset);
+                self.reads += 1;
+                let read = KernelRead { offset, length, file: self.file, header: self.header, plane: self.plane };
+                let request = self.windows.next_request(read, || true);
+                self.pages.extend(page..page + window);
+                if let Some(request) = request {
+                    self.read_ahead(request);
+                }
+            }
+        }
+
+        fn read_ahead(&mut self, request: Range<u64>) {
+            assert!(request.start < request.end && request.end <= self.file, "{request:?}");
+            assert!(request.end - request.start <= MARKER_SPACING, "{request:?}");
+            self.requests.push(request.clone());
+            if self.lost > 0 {
+                self.lost -= 1;
+                return;
+            }
+            let mut at = request.start;
+            for range in advice_ranges(request.clone(), PAGE) {
+                assert!(range.start == at || marker_before(range.start, PAGE) == Some(at), "{range:?} after {at}");
+                assert!(range.start < range.end && range.end - range.start <= KERNEL_WINDOW);
+                assert!(range.start.is_multiple_of(PAGE));
+                at = range.end;
+                self.pages.extend(range.start / PAGE..range.end.div_ceil(PAGE));
+            }
+        }
+
+        fn cached_beyond(&self, end: u64) -> u64 {
+            self.pages.range(end.div_ceil(PAGE)..).count() as u64 * PAGE
+        }
+    }
+
+    #[test]
+    fn a_sequential_reader_asks_for_marker_pages_only() {
+        let mut client = Client::new(64 << 20, PLANE);
+        for at in (0..64).map(|n| n * PLANE) {
+            client.read(at..at + PLANE);
+            let window = MAX_WINDOW.min((at + PLANE).max(MIN_WINDOW));
+            assert!(client.cached_beyond(at + PLANE) <= window + KERNEL_WINDOW);
+        }
+        assert!(client.reads <= 74 / 2 + 16, "{}", client.reads);
+        // each byte but those of the first windows and the marker pages
+        let sum: u64 = client.requests.iter().map(|request| request.end - request.start).sum();
+        assert!(sum > 62 << 20, "{sum}");
+        let in_order = client.requests.windows(2).all(|two| two[0].end <= two[1].start);
+        assert!(in_order);
+    }
+
+    #[test]
+    fn a_reader_of_one_plane_gets_no_other() {
+        for (header, plane) in [(0, PLANE), (128, PLANE), (0, 256 << 10), (128, 2 << 20)] {
+            let mut client = Client::new(64 << 20, plane);
+            client.header = header;
+            let (begin, end) = (header + 5 * plane, header + 6 * plane);
+            // by reads, or by faults of a map
+            for begin in [begin, begin - KERNEL_WINDOW / 2] {
+                client.windows = ReadaheadWindows::default();
+                client.pages.clear();
+                client.reads = 0;
+                client.read(begin..end);
+                assert!(client.reads <= 7, "{}", client.reads);
+                assert!(client.cached_beyond(end) <= KERNEL_WINDOW, "{}", client.cached_beyond(end));
+            }
+            assert!(client.requests.iter().all(|request| request.end <= end));
+        }
+    }
+
+    #[test]
+    fn a_random_reader_gets_nothing() {
+        let mut client = Client::new(64 << 20, PLANE);
+        for n in 0..500u64 {
+            let at = (n * 7_919_777) % (63 << 20) / PAGE * PAGE;
+            let read = KernelRead { offset: at, length: PAGE, file: client.file, header: 0, plane: client.plane };
+            assert_eq!(client.windows.next_request(read, || true), None);
+        }
+        // the rows of a box
+        for at in (0..60).map(|n| n * PLANE) {
+            client.read(at..at + (64 << 10));
+        }
+        assert!(client.requests.is_empty());
+    }
+
+    #[test]
+    fn two_readers_of_a_file_are_told_apart() {
+        let mut client = Client::new(64 << 20, PLANE);
+        for at in (0..16).map(|n| n * PLANE) {
+            client.read(at..at + PLANE);
+            client.read((40 << 20) + at..(40 << 20) + at + PLANE);
+        }
+        assert!(client.reads <= 2 * (16 / 2 + 12), "{}", client.reads);
+    }
+
+    #[test]
+    fn a_request_that_is_not_admitted_is_made_later() {
+        let windows = ReadaheadWindows::default();
+        let read = |n: u64, admit| {
+            let (offset, length) = (n * KERNEL_WINDOW, KERNEL_WINDOW);
+            windows.next_request(KernelRead { offset, length, file: 64 << 20, header: 0, plane: PLANE }, || admit)
+        };
+        assert_eq!((read(0, true), read(1, false)), (None, None));
+        let request = read(2, true).unwrap();
+        assert_eq!(request, 4 * KERNEL_WINDOW..PLANE);
+        assert_eq!(read(3, true), None);
+    }
+
+    proptest! {
+        #[test]
+        fn requests_lie_within_the_file(
+            file in 1u64..20 << 20, plane in 1u64..4 << 20,
+            reads in prop::collection::vec((0.0f64..1.0, 1u64..6 << 20), 1..8), lost in 0usize..6,
+        ) {
+            let mut client = Client::new(file, plane);
+            client.lost = lost;
+            for (at, length) in reads {
+                let start = ((file as f64 * at) as u64).min(file - 1);
+                client.read(start..start.saturating_add(length).min(file));
+            }
+        }
+    }
+}

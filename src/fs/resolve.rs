@@ -1,0 +1,189 @@
+//! Path resolution: from an inode number to the file or folder that it stands for, and from a folder and a name to the
+//! child.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use super::error::FsError;
+use super::handles::DatasetLayer;
+use super::ino::Ino;
+use super::tree::{self, ERROR_TXT, Item, Tree};
+use super::volfs::Volfs;
+use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, Opened, ROOT};
+use crate::source::Wait;
+use crate::view::{LayerRef, ShownArray};
+
+/// The folder about the state of the mount, and its files.
+pub const DOT_VOLFS: &str = ".volfs";
+pub const STATUS: &str = "status.json";
+pub const LOG: &str = "log";
+/// The name in the mount of an entry of SOURCE that is called `.volfs` itself, and would be hidden.
+const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
+
+/// The file or folder that an inode number stands for.
+pub enum Resolved {
+    /// A folder of the source, or the root of the mount.
+    Folder(Arc<Node>),
+    /// `.volfs`
+    DotVolfs,
+    /// `.volfs/status.json`
+    Status,
+    /// `.volfs/log`
+    Log,
+    /// The folder of a dataset, whose headers need not be read yet.
+    Dataset(Arc<Node>),
+    /// `error.txt` of a dataset that does not open.
+    Error(Arc<Node>, Arc<OpenError>),
+    /// A file or folder of an open dataset, below the dataset's own folder.
+    Inside(Arc<Node>, Arc<OpenDataset>, Arc<Tree>, Item),
+}
+
+impl Resolved {
+    /// Whether the content may differ at each look.
+    pub fn is_volatile(&self) -> bool {
+        matches!(self, Self::Status | Self::Log)
+    }
+
+    /// The dataset and layer of a file.
+    pub fn layer(&self) -> Option<DatasetLayer> {
+        match self {
+            Self::Inside(_, open, _, Item::View { layer, .. }) => {
+                Some(DatasetLayer { open: Arc::clone(open), layer: *layer })
+            }
+            _ => None,
+        }
+    }
+
+    /// The array that a file shows, and the name of its format.
+    pub fn array(&self) -> Option<(ShownArray, &'static str)> {
+        let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
+        let shown = tree.view(*view).shows(LayerRef { open, layer: *layer }, *node)?;
+        Some((shown, open.format))
+    }
+
+    fn node(&self) -> Option<&Arc<Node>> {
+        match self {
+            Self::Folder(node) | Self::Dataset(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
+            Self::DotVolfs | Self::Status | Self::Log => None,
+        }
+    }
+}
+
+impl Volfs {
+    /// Resolves an inode number.
+    pub(super) fn resolve(&self, ino: Ino, wait: Wait) -> Result<Resolved, FsError> {
+        match ino {
+            Ino::DOT_VOLFS => return Ok(Resolved::DotVolfs),
+            Ino::STATUS => return Ok(Resolved::Status),
+            Ino::LOG => return Ok(Resolved::Log),
+            _ => {}
+        }
+        let node = self.catalog.node(ino.node()).ok_or(FsError::Stale)?;
+        match (node.kind, ino.index()) {
+            (Kind::Folder, 0) => Ok(Resolved::Folder(node)),
+            (Kind::Dataset, 0) => Ok(Resolved::Dataset(node)),
+            (Kind::Dataset, index) => self.resolve_inside(node, index, wait),
+            (Kind::Folder, _) => Err(FsError::Stale),
+        }
+    }
+
+    fn resolve_inside(&self, node: Arc<Node>, index: u64, wait: Wait) -> Result<Resolved, FsError> {
+        match self.open_dataset(&node, wait)? {
+            Ok(open) => {
+                let tree = self.tree(node.id, &open);
+                match tree.item(index) {
+                    Some(Item::Error) | None => Err(FsError::Stale),
+                    Some(item) => Ok(Resolved::Inside(node, open, tree, item)),
+                }
+            }
+            Err(error) if index == tree::ERROR => Ok(Resolved::Error(node, error)),
+            Err(_) => Err(FsError::Stale),
+        }
+    }
+
+    /// Opens a dataset, if it is not open.
+    pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<Opened, FsError> {
+        match (self.catalog.opened(node), wait) {
+            (Some(opened), _) => Ok(opened),
+            (None, Wait::No) => Err(FsError::WouldBlock),
+            (None, Wait::Yes) => Ok(self.catalog.open(node)),
+        }
+    }
+
+    /// Checks that the source of a file or folder has not changed, unless that was checked a moment ago.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if it has.
+    pub(super) fn check(&self, resolved: &Resolved, wait: Wait) -> Result<(), FsError> {
+        match resolved.node() {
+            Some(node) if wait == Wait::Yes => Ok(self.catalog.check(node)?),
+            Some(node) if !self.catalog.checked_lately(node) => Err(FsError::WouldBlock),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Volfs::check`], but always looks at the source: for files and folders that are opened now.
+    ///
+    /// # Errors
+    /// [`FsError::Stale`] if the source has changed.
+    pub(super) fn check_now(&self, resolved: &Resolved, wait: Wait) -> Result<(), FsError> {
+        match (resolved.node(), wait) {
+            (Some(_), Wait::No) => Err(FsError::WouldBlock),
+            (Some(node), Wait::Yes) => Ok(self.catalog.check_now(node)?),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// Finds `name` in a folder.
+    ///
+    /// # Errors
+    /// [`FsError::NotAFolder`] if it is a file.
+    pub(super) fn child(&self, folder: &Resolved, name: &OsStr, wait: Wait) -> Result<Option<Resolved>, FsError> {
+        match folder {
+            Resolved::Folder(node) => self.child_of_folder(node, name, wait),
+            Resolved::DotVolfs if name == STATUS => Ok(Some(Resolved::Status)),
+            Resolved::DotVolfs if name == LOG => Ok(Some(Resolved::Log)),
+            Resolved::DotVolfs => Ok(None),
+            Resolved::Dataset(node) => match self.open_dataset(node, wait)? {
+                Ok(open) => {
+                    let tree = self.tree(node.id, &open);
+                    let item = name.to_str().and_then(|name| tree.find(&open, Item::Dataset, name));
+                    Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
+                }
+                Err(error) => Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
+            },
+            Resolved::Inside(node, open, tree, folder) if tree.is_folder(open, *folder) => {
+                let item = name.to_str().and_then(|name| tree.find(open, *folder, name));
+                Ok(item.map(|item| Resolved::Inside(Arc::clone(node), Arc::clone(open), Arc::clone(tree), item)))
+            }
+            _ => Err(FsError::NotAFolder),
+        }
+    }
+
+    fn child_of_folder(&self, folder: &Arc<Node>, name: &OsStr, wait: Wait) -> Result<Option<Resolved>, FsError> {
+        let mut name = name;
+        if folder.id == ROOT && name == DOT_VOLFS {
+            return Ok(Some(Resolved::DotVolfs));
+        }
+        if wait == Wait::No {
+            return Err(FsError::WouldBlock);
+        }
+        if folder.id == ROOT && name == DOT_VOLFS_OF_SOURCE {
+            name = OsStr::new(DOT_VOLFS);
+        }
+        Ok(self.catalog.find(folder, name)?.map(|node| match node.kind {
+            Kind::Folder => Resolved::Folder(node),
+            Kind::Dataset => Resolved::Dataset(node),
+        }))
+    }
+}
+
+/// Whether `name` in the folder `parent` is the folder about the state of the mount.
+pub fn is_dot_volfs(parent: Ino, name: &OsStr) -> bool {
+    parent == Ino::ROOT && name == DOT_VOLFS
+}
+
+/// The name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
+pub fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
+    if parent == ROOT && name == DOT_VOLFS { OsStr::new(DOT_VOLFS_OF_SOURCE) } else { name }
+}

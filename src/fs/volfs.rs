@@ -1,0 +1,135 @@
+//! The state of the file system, which all of its operations share.
+
+use std::ffi::OsStr;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime};
+
+use lru::LruCache;
+
+use super::handles::Handles;
+use super::ino::Ino;
+use super::marker_pages::MarkerPages;
+use super::options::Options;
+use super::read_errors::ReadErrors;
+use super::readahead::Readahead;
+use super::registries::Registries;
+use super::tree::Tree;
+use crate::array::{Reader, ReaderConfig};
+use crate::catalog::{Catalog, CatalogError, Kind, NodeId, OpenDataset, listing};
+use crate::counters::Counters;
+use crate::format::OpenWith;
+use crate::logging::Recent;
+use crate::pool::{Bulkhead, Pool};
+use crate::source::IndexCache;
+use crate::sync::Mutex;
+
+/// Bytes of index tables (which brick lies where) in memory, all datasets together: room for one table of 32 MiB with
+/// all that belongs to it.
+const INDEX_BYTES: usize = 41 << 20;
+/// Bytes of idle buffers that are kept to be used again.
+const IDLE_BUFFERS: usize = 4 << 20;
+/// Datasets whose inode numbers are kept in memory; those of others are computed again.
+const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+
+/// The file system. Its operations are in the other files of this folder.
+pub struct Volfs {
+    pub(super) options: Options,
+    registries: Registries,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) reader: Arc<Reader>,
+    pool: Arc<Pool>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) handles: Handles,
+    trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
+    pub(super) read_errors: ReadErrors,
+    pub(super) readahead: OnceLock<Box<dyn Readahead>>,
+    pub(super) marker_pages: MarkerPages,
+    pub(super) log: Arc<Recent>,
+    pub(super) started: Instant,
+    started_at: SystemTime,
+}
+
+impl Volfs {
+    /// A file system that shows a source with the built-in formats and views. Reads nothing of the source yet.
+    ///
+    /// # Errors
+    /// [`CatalogError::Io`] if the source does not exist.
+    pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
+        Self::with_registries(options, log, Registries::default())
+    }
+
+    /// As [`Volfs::new`], with other formats and views.
+    ///
+    /// # Errors
+    /// [`CatalogError::Io`] if the source does not exist.
+    pub fn with_registries(options: Options, log: Arc<Recent>, registries: Registries) -> Result<Self, CatalogError> {
+        let counters: Arc<Counters> = Arc::default();
+        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
+        let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
+        let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
+        let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
+        let pool = Pool::new();
+        let reader = config.reader(Arc::clone(&pool), Arc::clone(&counters));
+        Ok(Self {
+            options,
+            registries,
+            catalog: Arc::new(catalog),
+            reader,
+            pool,
+            counters,
+            handles: Handles::default(),
+            trees: Mutex::new(LruCache::new(TREES)),
+            read_errors: ReadErrors::default(),
+            readahead: OnceLock::new(),
+            marker_pages: MarkerPages::default(),
+            log,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+        })
+    }
+
+    /// The threads for work that may wait.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The options of the mount.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Bytes of all arrays of all datasets that were opened so far.
+    #[must_use]
+    pub fn known_bytes(&self) -> u64 {
+        self.catalog.known_bytes()
+    }
+
+    /// The bulkhead of the pool for looking up a name in a folder.
+    #[must_use]
+    pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
+        match self.catalog.node(parent.node()) {
+            Some(folder) if folder.kind == Kind::Folder => listing::bulkhead(folder.id, name),
+            _ => Self::bulkhead(parent),
+        }
+    }
+
+    /// The bulkhead of the pool for work on a file or folder.
+    #[must_use]
+    pub fn bulkhead(ino: Ino) -> Bulkhead {
+        Bulkhead::new(ino.node().into())
+    }
+
+    /// The tree of an open dataset, from memory where it was used lately.
+    pub(super) fn tree(&self, node: NodeId, open: &OpenDataset) -> Arc<Tree> {
+        let mut trees = self.trees.lock();
+        Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::new(open, self.registries.views))))
+    }
+
+    /// When a folder or dataset was last written to, and when anything about it last changed.
+    pub(super) fn times(&self, node: NodeId) -> (SystemTime, SystemTime) {
+        self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.times())
+    }
+}

@@ -1,0 +1,178 @@
+//! The daemon: the process that stays when the command returns. It is forked before there are threads, and tells the
+//! command through a pipe when the mount is ready.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::exit;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid};
+use thiserror::Error;
+
+use super::fork::{self, ProcessError, failed};
+use super::mountinfo;
+use super::unmount::unmount;
+
+/// The daemon's message when the mount is ready; any other message is the reason why there is none.
+const READY: &str = "ready\n";
+
+/// The longest reason in bytes; what is beyond is not read.
+const LONGEST_REASON: u64 = 64 * 1024;
+
+/// Why there is no daemon.
+#[derive(Debug, Error)]
+pub enum DaemonError {
+    /// The operating system refuses.
+    #[error("cannot start in the background: {0}; --foreground does without")]
+    System(#[from] ProcessError),
+    /// The daemon reported why it ended.
+    #[error("{0}")]
+    Refused(String),
+    /// The daemon ended and reported nothing.
+    #[error("the daemon ended before the mount was ready ({0}); --foreground shows more")]
+    Died(String),
+    /// The daemon neither ended nor became ready.
+    #[error("the mount did not answer within {} s and was given up; is the source reachable?", .0.as_secs())]
+    TimedOut(Duration),
+}
+
+/// The process that this one is after [`detach`].
+#[derive(Debug)]
+pub enum Role {
+    /// The process that was called, which returns to its caller.
+    Starter(Starter),
+    /// The process that stays.
+    Daemon(Ready),
+}
+
+/// Forks a daemon, which has its own session, `/` as its working directory, and none of the open files of this process.
+///
+/// # Errors
+/// [`DaemonError::System`] if the system refuses, or if there are other threads already, which would be missing in the
+/// daemon.
+pub fn detach() -> Result<Role, DaemonError> {
+    let (reader, writer) = io::pipe().map_err(failed("no pipe"))?;
+    match fork::fork()? {
+        ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, reader })),
+        ForkResult::Child => {
+            drop(reader);
+            let mut ready = Ready { writer };
+            match fork::detach_from_parent(ready.writer.as_raw_fd()) {
+                Ok(()) => Ok(Role::Daemon(ready)),
+                Err(error) => {
+                    ready.send(&error.to_string());
+                    exit(1);
+                }
+            }
+        }
+    }
+}
+
+/// The process that was called.
+#[derive(Debug)]
+pub struct Starter {
+    child: Pid,
+    reader: PipeReader,
+}
+
+impl Starter {
+    /// Waits until the daemon is ready. Kills it and removes its mount if that takes longer than `limit`.
+    ///
+    /// # Errors
+    /// The reason that the daemon reports, or that it ended or did not answer.
+    pub fn wait(self, limit: Duration, mountpoint: &Path) -> Result<Started, DaemonError> {
+        let Self { child, reader } = self;
+        let started = Started { child };
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut message = String::new();
+            // a message that cannot be read counts as none; the receiver is gone if this took too long
+            let _ = reader.take(LONGEST_REASON).read_to_string(&mut message);
+            let _ = sender.send(message);
+        });
+        match receiver.recv_timeout(limit) {
+            Ok(message) if message == READY => Ok(started),
+            Ok(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
+            Ok(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
+            Err(_) => {
+                started.give_up(mountpoint);
+                Err(DaemonError::TimedOut(limit))
+            }
+        }
+    }
+}
+
+/// A daemon that is ready.
+#[derive(Debug)]
+pub struct Started {
+    child: Pid,
+}
+
+impl Started {
+    /// Kills the daemon and removes its mount, if there is one.
+    pub fn give_up(&self, mountpoint: &Path) {
+        // it fails if the process has ended already
+        let _ = kill(self.child, Signal::SIGKILL);
+        // Nothing was mounted there before the daemon started, so the mount is its own. If this fails, the error that
+        // the caller is about to report matters more.
+        if mountinfo::volfs_at(mountpoint).is_some() {
+            let _ = unmount(mountpoint, true);
+        }
+        let _ = waitpid(self.child, Some(WaitPidFlag::WNOHANG));
+    }
+}
+
+fn ending(child: Pid) -> String {
+    match waitpid(child, None) {
+        Ok(WaitStatus::Exited(_, status)) => format!("exit status {status}"),
+        Ok(WaitStatus::Signaled(_, signal, _)) => signal.as_str().to_owned(),
+        _ => "no status".to_owned(),
+    }
+}
+
+/// The daemon's end of the pipe, through which it reports that it is ready or why it is not.
+#[derive(Debug)]
+pub struct Ready {
+    writer: PipeWriter,
+}
+
+impl Ready {
+    /// Reports that the mount is ready. Returns `false` if the caller no longer waits: it was interrupted, and wants no
+    /// mount.
+    #[must_use]
+    pub fn succeeded(mut self) -> bool {
+        self.send(READY)
+    }
+
+    /// Reports that there will be no mount; `reason` is one line for the caller.
+    pub fn failed(mut self, reason: &str) {
+        self.send(reason);
+    }
+
+    fn send(&mut self, message: &str) -> bool {
+        self.writer.write_all(message.as_bytes()).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_is_reported_through_the_pipe() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        assert!(Ready { writer }.succeeded());
+        let mut message = String::new();
+        reader.read_to_string(&mut message).unwrap();
+        assert_eq!(message, READY);
+
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        assert!(!Ready { writer }.succeeded());
+    }
+}

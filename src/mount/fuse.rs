@@ -1,0 +1,278 @@
+//! The FUSE adapter: each request of the kernel becomes a call of [`Volfs`], and the result the reply.
+//!
+//! The threads here never wait: what cannot be answered from memory goes to the pool, whose threads reply.
+
+use std::ffi::OsStr;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+};
+use rustix::fs::OFlags;
+use rustix::process::{getegid, geteuid};
+
+use crate::fs::{Attributes, FsError, Ino, OpenReply, ReadRequest, Volfs};
+use crate::pool::Bulkhead;
+use crate::source::Wait;
+
+/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
+/// look at the source this is less than a second.
+const TTL: Duration = Duration::from_millis(750);
+/// The block size that stat shows: the size of reads that programs should prefer.
+const PREFERRED_READ: u32 = 1 << 20;
+/// The block size of statfs.
+const BLOCK: u32 = 4096;
+/// Background requests, such as read-ahead, that the kernel may have in flight.
+const MAX_BACKGROUND: u16 = 128;
+
+/// Answers the requests of the kernel.
+pub struct Adapter {
+    /// The file system.
+    pub fs: Arc<Volfs>,
+    /// The process number of the read-ahead process: files that it opens are opened for read-ahead.
+    pub readahead_pid: Option<u32>,
+}
+
+impl Adapter {
+    /// Replies with the result of `call`: from memory if that suffices, otherwise from a thread of the pool, which may
+    /// wait.
+    fn answer<T: 'static>(
+        &self,
+        bulkhead: Bulkhead,
+        call: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
+        reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
+    ) {
+        // a panic fails one request and does not end the thread that talks to the kernel
+        match catch_unwind(AssertUnwindSafe(|| call(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
+            Err(FsError::WouldBlock) => {
+                let fs = Arc::clone(&self.fs);
+                self.fs.pool().submit(bulkhead, move || reply(call(&fs, Wait::Yes)));
+            }
+            answer => reply(answer),
+        }
+    }
+}
+
+fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+fn ttl(attributes: &Attributes) -> Duration {
+    if attributes.volatile { Duration::ZERO } else { TTL }
+}
+
+fn file_attr(a: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(a.ino.0),
+        size: a.size,
+        blocks: a.size.div_ceil(512),
+        atime: a.modified,
+        mtime: a.modified,
+        ctime: a.changed,
+        crtime: a.modified,
+        kind: kind(a.folder),
+        perm: if a.folder { 0o555 } else { 0o444 },
+        nlink: if a.folder { 2 } else { 1 },
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        rdev: 0,
+        blksize: PREFERRED_READ,
+        flags: 0,
+    }
+}
+
+fn kind(folder: bool) -> FileType {
+    if folder { FileType::Directory } else { FileType::RegularFile }
+}
+
+/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
+fn no_file() -> FileAttr {
+    let never = UNIX_EPOCH;
+    file_attr(&Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false })
+}
+
+fn reply_opened(reply: ReplyOpen, opened: Result<OpenReply, FsError>, folder: bool) {
+    match opened {
+        Ok(opened) => {
+            let flags = match (folder, opened.uncached) {
+                (true, _) => FopenFlags::empty(),
+                (false, true) => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+                (false, false) => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+            };
+            reply.opened(FileHandle(opened.handle), flags);
+        }
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
+    match value {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // a kernel that refuses any of these still works, only slower
+        let _ = config.set_max_background(MAX_BACKGROUND);
+        // names of one folder are looked up in parallel: one that hangs does not block the others
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        let direct_io = self.fs.options().direct_io;
+        // the parts of a long read with O_DIRECT come in parallel
+        let parts = if direct_io { InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP } else { InitFlags::FUSE_ASYNC_DIO };
+        let _ = config.add_capabilities(parts);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let (parent, name) = (ino(parent), name.to_owned());
+        self.answer(
+            self.fs.bulkhead_of_name(parent, &name),
+            move |fs, wait| fs.lookup(parent, &name, wait),
+            |found| match found {
+                Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
+                Err(FsError::NotFound) => reply.entry(&TTL, &no_file(), Generation(0)),
+                Err(e) => reply.error(errno(&e)),
+            },
+        );
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
+        let (number, handle) = (ino(number), handle.map(|h| h.0));
+        self.answer(
+            Volfs::bulkhead(number),
+            move |fs, wait| fs.getattr(number, handle, wait),
+            |found| match found {
+                Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
+                Err(e) => reply.error(errno(&e)),
+            },
+        );
+    }
+
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY {
+            return reply.error(errno(&FsError::ReadOnly));
+        }
+        let number = ino(number);
+        if self.readahead_pid == Some(request.pid()) {
+            return reply_opened(reply, self.fs.open_for_readahead(number), false);
+        }
+        self.answer(
+            Volfs::bulkhead(number),
+            move |fs, wait| fs.open(number, wait),
+            |opened| reply_opened(reply, opened, false),
+        );
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let cached = !OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::DIRECT);
+        let read = ReadRequest { handle: handle.0, offset, size, cached };
+        // a reply that is dropped in a panic answers with EIO
+        let answer = AssertUnwindSafe(|| {
+            self.fs.read(read, |bytes| match bytes {
+                Ok(bytes) => reply.data(bytes),
+                Err(e) => reply.error(errno(&e)),
+            });
+        });
+        if catch_unwind(answer).is_err() {
+            log::error!("internal error: a read stopped half way");
+        }
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.fs.release(handle.0);
+        reply.ok();
+    }
+
+    fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let number = ino(number);
+        self.answer(
+            Volfs::bulkhead(number),
+            move |fs, wait| fs.opendir(number, wait),
+            |opened| reply_opened(reply, opened, true),
+        );
+    }
+
+    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.fs.readdir(handle.0, offset, |entry, next| {
+            !reply.add(INodeNo(entry.ino.0), next, kind(entry.folder), &entry.name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(errno(&e)),
+        }
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.fs.release(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let blocks = self.fs.known_bytes().div_ceil(u64::from(BLOCK));
+        reply.statfs(blocks, 0, 0, 0, 0, BLOCK, 255, BLOCK);
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let (number, name) = (ino(number), name.to_owned());
+        self.answer(
+            Volfs::bulkhead(number),
+            move |fs, wait| fs.getxattr(number, &name, wait),
+            move |value| reply_xattr(reply, size, value),
+        );
+    }
+
+    fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let number = ino(number);
+        self.answer(
+            Volfs::bulkhead(number),
+            move |fs, wait| fs.listxattr(number, wait),
+            move |value| reply_xattr(reply, size, value),
+        );
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+}

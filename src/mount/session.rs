@@ -1,0 +1,134 @@
+//! The session of a mount: options, connection to the kernel, and end. Only this file and the FUSE adapter know the
+//! FUSE library.
+
+use std::io;
+use std::mem;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use fuser::{Config, MountOption, Session, SessionACL};
+use rustix::process::geteuid;
+use thiserror::Error;
+
+use super::fuse::Adapter;
+use super::mountinfo;
+use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
+use crate::catalog::CatalogError;
+use crate::fs::{Ino, Options, Readahead, Volfs};
+use crate::logging::Recent;
+
+/// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
+/// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. Where all reads bypass
+/// the page cache the parts would come one after the other and should be long, so there the limit is the kernel's own.
+const LONGEST_READ: u32 = 128 << 10;
+
+/// Why a mount cannot be made or ends badly.
+#[derive(Debug, Error)]
+pub enum MountError {
+    /// The source cannot be shown.
+    #[error(transparent)]
+    Source(#[from] CatalogError),
+    /// The kernel or fusermount3 refuses.
+    #[error("cannot mount at {}: {}", mountpoint.display(), error.to_string().trim_end())]
+    Refused {
+        /// The mountpoint.
+        mountpoint: PathBuf,
+        /// The error of the operating system.
+        error: io::Error,
+    },
+    /// The connection to the kernel broke.
+    #[error("the connection to the kernel ended: {0}")]
+    Broken(io::Error),
+}
+
+/// A mount whose requests are being answered.
+pub struct Mounted {
+    session: JoinHandle<io::Result<()>>,
+}
+
+/// Mounts a file system. When this returns, threads of this process answer its requests.
+///
+/// # Errors
+/// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not allow the mount.
+pub fn mount(
+    options: &Options,
+    mountpoint: &Path,
+    process: Option<ReadaheadProcess>,
+    log: Arc<Recent>,
+) -> Result<Mounted, MountError> {
+    let fs = Arc::new(Volfs::new(options.clone(), log)?);
+    let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
+    let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
+    let session = Session::new(adapter, mountpoint, &config(options)).map_err(refused)?;
+    // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also a later mount of someone
+    // else, after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the
+    // mount.
+    let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
+    let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
+    if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
+        fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
+    }
+    Ok(Mounted { session: ended })
+}
+
+impl Mounted {
+    /// Waits until the file system is unmounted.
+    ///
+    /// # Errors
+    /// [`MountError::Broken`] if the connection to the kernel failed before that.
+    pub fn wait(self) -> Result<(), MountError> {
+        match self.session.join() {
+            Ok(ended) => ended.map_err(MountError::Broken),
+            Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
+        }
+    }
+}
+
+fn config(options: &Options) -> Config {
+    let mut name = format!("volfs:{}", options.source.to_string_lossy());
+    if !geteuid().is_root() {
+        // fusermount3 takes a comma for the end of the option
+        name = name.replace('\\', "\\\\").replace(',', "\\,");
+    }
+    let mut config = Config::default();
+    config.mount_options = vec![
+        MountOption::FSName(name),
+        MountOption::Subtype("volfs".into()),
+        MountOption::RO,
+        MountOption::NoAtime,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::DefaultPermissions,
+    ];
+    if !options.direct_io {
+        config.mount_options.push(MountOption::CUSTOM(format!("max_read={LONGEST_READ}")));
+    }
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
+    config.clone_fd = true;
+    config
+}
+
+/// Read-ahead through the mount itself, by the read-ahead process.
+struct MountReadahead {
+    process: ReadaheadProcess,
+    device: (u32, u32),
+    mountpoint: PathBuf,
+}
+
+impl Readahead for MountReadahead {
+    fn in_flight(&self) -> Option<usize> {
+        self.process.in_flight()
+    }
+
+    fn request(&self, file: Ino, path: &Path, bytes: Range<u64>) {
+        let path = self.mountpoint.join(path);
+        self.process.request(ReadaheadRequest { device: self.device, file, path, bytes });
+    }
+
+    fn cancel(&self, file: Ino) {
+        self.process.cancel(file);
+    }
+}

@@ -1,0 +1,126 @@
+//! Signals that end a mount.
+
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{SigSet, Signal};
+
+use super::daemon::DaemonError;
+use super::fork::failed;
+use super::mountinfo;
+use super::unmount::{UnmountError, unmount};
+
+/// How long the process lets requests in flight finish, after it has unmounted on a signal.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The same where a process keeps the mount busy, which may last for any time.
+const GRACE_IF_BUSY: Duration = Duration::from_secs(1);
+
+/// A busy mount is tried again this many times, and after this pause: some processes use it for a moment only, such as
+/// the read-ahead process.
+const RETRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The signals that mean "unmount and end", blocked in the whole process.
+#[derive(Debug)]
+pub struct Signals(SigSet);
+
+impl Signals {
+    /// Blocks the signals. It must be called before there are other threads, which inherit the mask.
+    ///
+    /// # Errors
+    /// [`DaemonError::System`] if the system refuses.
+    pub fn block() -> Result<Self, DaemonError> {
+        let set: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
+        set.thread_block().map_err(failed("signals"))?;
+        Ok(Self(set))
+    }
+
+    /// Starts a thread that waits for the signals. The first one unmounts `mountpoint`, lazily if it is busy, and ends
+    /// the process with exit status 0 after a grace time, if the end of the session has not ended it before.
+    #[must_use]
+    pub fn unmount_on_arrival(self, mountpoint: PathBuf) -> Stop {
+        let stop = Stop { requested: Arc::default(), mount: Arc::default() };
+        let shared = stop.clone();
+        thread::spawn(move || {
+            let signal = loop {
+                if let Ok(signal) = self.0.wait() {
+                    break signal;
+                }
+            };
+            log::info!("{}: unmounting", signal.as_str());
+            thread::sleep(shared.unmount_now(&mountpoint));
+            exit(0);
+        });
+        stop
+    }
+}
+
+/// Whether the process is to stop, and which mount is its own.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    requested: Arc<AtomicBool>,
+    mount: Arc<OnceLock<(u32, u32)>>,
+}
+
+impl Stop {
+    /// Remembers the mount at `mountpoint` as this process's own. A signal then leaves any other mount alone that is
+    /// there because ours was unmounted.
+    pub fn remember_mount(&self, mountpoint: &Path) {
+        if let Some(device) = mountinfo::volfs_at(mountpoint) {
+            let _ = self.mount.set(device);
+        }
+    }
+
+    /// Whether the process is to stop: the end of the session is no error then.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::SeqCst)
+    }
+
+    /// Unmounts, lazily if the mount is busy. Returns how long the session may take to end.
+    pub fn unmount_now(&self, mountpoint: &Path) -> Duration {
+        self.requested.store(true, Ordering::SeqCst);
+        // if the mount was not remembered yet, nothing but our own can have been mounted there since the start
+        let seen = mountinfo::volfs_at(mountpoint);
+        if seen.is_none() || self.mount.get().is_some_and(|own| seen != Some(*own)) {
+            return Duration::ZERO;
+        }
+        let mut outcome = unmount(mountpoint, false);
+        for _ in 0..RETRIES {
+            if outcome != Err(UnmountError::Busy) {
+                break;
+            }
+            thread::sleep(PAUSE);
+            outcome = unmount(mountpoint, false);
+        }
+        match outcome {
+            Ok(()) | Err(UnmountError::NotMounted) => GRACE,
+            Err(reason) => {
+                log::warn!("{reason}: the mount is taken away all the same");
+                if let Err(error) = unmount(mountpoint, true) {
+                    log::error!("cannot unmount {}: {error}", mountpoint.display());
+                }
+                GRACE_IF_BUSY
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_without_a_mount_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = Stop { requested: Arc::default(), mount: Arc::default() };
+        stop.remember_mount(folder.path());
+        assert_eq!(stop.unmount_now(folder.path()), Duration::ZERO);
+        assert!(stop.is_requested());
+    }
+}
