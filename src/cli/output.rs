@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::error::CliError;
+use crate::cli::error::CliError;
 
 /// Writes `text` and a line end.
 ///
