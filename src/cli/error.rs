@@ -54,14 +54,14 @@ pub enum CliError {
     /// There is a volfs mount at MOUNTPOINT.
     #[error("{at} shows {what} already; to mount anew type: volfs umount {at}", at = path(.mountpoint), what = path(.shown))]
     AlreadyMounted {
-        /// Where.
+        /// MOUNTPOINT.
         mountpoint: PathBuf,
-        /// What was to be shown there.
+        /// The source to mount.
         wanted: PathBuf,
-        /// What is shown there.
+        /// The source that is mounted there.
         shown: PathBuf,
     },
-    /// There is another mount at MOUNTPOINT.
+    /// Another program has a mount at MOUNTPOINT; with its name.
     #[error("{place} is the mount point of {name} already; give another folder", place = path(.0), name = text(.1))]
     ForeignMount(PathBuf, String),
     /// The machine or its configuration prevents mounting; the text names the remedy.
@@ -168,10 +168,10 @@ pub enum CliError {
     #[error("the mount at {} is another user's; ask as that user, or mount with --allow-other", path(.0))]
     OtherUsersMount(PathBuf),
     /// The mount's status cannot be read or parsed; with the reason.
-    #[error("the mount at {place} does not say what it did: {1}; is it of this version?", place = path(.0))]
+    #[error("cannot read the status of the mount at {place}: {1}; is it of this version?", place = path(.0))]
     BadStatus(PathBuf, String),
     /// `volfs doctor` found something that prevents mounting.
-    #[error("this machine cannot mount yet; mend what is marked \"problem\" and run volfs doctor again")]
+    #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]

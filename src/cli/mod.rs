@@ -1,10 +1,10 @@
 //! The command line.
 //!
-//! * [`args`]: what was typed, one file for each command. The help texts stand there.
-//! * [`commands`]: what each command does, one file for each, with its helpers in the folder of its name.
-//! * [`machine`]: what this machine has and permits.
-//! * [`mounts`]: mount points, and the mounts that exist.
-//! * [`text`]: how text is laid out, aligned and escaped.
+//! * [`args`]: the arguments of each command, with the help texts.
+//! * [`commands`]: one file for each command, with its helpers in the folder of the same name.
+//! * [`machine`]: the machine's limits, and the permission to mount.
+//! * [`mounts`]: mount points, and the state and users of existing mounts.
+//! * [`text`]: layout, alignment and escaping of what is printed.
 
 pub mod args;
 mod commands;

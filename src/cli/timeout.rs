@@ -1,39 +1,40 @@
-//! Waiting no longer than one wants to.
+//! Timeouts for calls that may hang, such as a system call on a mount whose daemon does not answer.
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The outcome of `work`, or `None` if it takes longer than `limit`. A call into a mount whose daemon hangs never returns:
-/// it is left behind in its thread, which ends with the process.
+/// Returns the result of `work`, or `None` if it takes longer than `limit`. A call that hangs is left behind in its
+/// thread, which ends with the process.
 pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     spawn(work).wait_until(Instant::now() + limit)
 }
 
-/// Begins `work` in a thread of its own.
+/// Starts `work` in a thread of its own.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
     let (sender, receiver) = mpsc::channel();
-    // nobody listens any more if this took too long
+    // the receiver is gone after a timeout
     thread::spawn(move || drop(sender.send(work())));
     Pending(receiver)
 }
 
-/// The outcome of work that goes on elsewhere.
+/// The result of work in another thread.
 pub struct Pending<T>(mpsc::Receiver<T>);
 
 impl<T> Pending<T> {
-    /// The outcome, or `None` if it is not there by `deadline`.
+    /// Waits for the result; returns `None` if it is not there by `deadline`.
     pub fn wait_until(self, deadline: Instant) -> Option<T> {
         self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
     }
 }
 
-/// Asks again and again, in growing steps, until the answer is `true` or the time is over; whether it was.
-pub fn poll_until(limit: Duration, mut answer: impl FnMut() -> bool) -> bool {
+/// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` is over. Returns what it
+/// returned last.
+pub fn poll_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(1);
     loop {
-        if answer() {
+        if done() {
             return true;
         }
         if Instant::now() >= deadline {
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patience_ends() {
+    fn waiting_ends() {
         assert_eq!(with_timeout(Duration::from_secs(10), || 7), Some(7));
         assert_eq!(with_timeout(Duration::from_millis(5), || thread::sleep(Duration::from_secs(2))), None);
         assert!(!poll_until(Duration::from_millis(5), || false));

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::slices::{At, Slices};
 
-/// What `volfs cat` takes.
+/// The arguments of `volfs cat`.
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLE)]
 pub struct CatArgs {
@@ -23,16 +23,16 @@ pub struct CatArgs {
 
     /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
     ///
-    /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single number is
-    /// one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a slice are whole.
-    /// Unlike in Python, an index beyond the axis is an error.
+    /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single
+    /// number is one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a
+    /// slice are whole. Unlike in Python, an index beyond the axis is an error.
     #[arg(long, value_name = "SLICES", value_parser = Slices::read, allow_hyphen_values = true)]
     pub region: Option<Slices>,
 
     /// The part to print along one axis, by what the survey calls it; may be repeated
     ///
-    /// `inline=1234` is one line, `inline=1234:1300` all from the one to the other, both included; `inline=1234:` goes to
-    /// the last. `volfs info` shows the axes, their numbers and their steps.
+    /// `inline=1234` is one line, `inline=1234:1300` all lines from the first to the second, both included;
+    /// `inline=1234:` goes to the last. `volfs info` shows the axes, their numbers and their steps.
     #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     pub at: Vec<At>,
 
@@ -40,10 +40,11 @@ pub struct CatArgs {
     #[arg(long, value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
-    /// Decode less than everything: 0 to 15, the smaller the better
+    /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
     ///
-    /// For wavelet-coded VDS layers: 0 leaves out what makes lossy samples exact, each further level a bit plane. Less is read and less is
-    /// decoded, for a coarse look at what is slow or far away. Other layers are as always. [default: all]
+    /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
+    /// one more bit plane. Less is read and less is decoded, for a coarse look at slow or remote data. Other layers are
+    /// not affected. [default: decode everything]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
     pub quality: Option<u8>,
 

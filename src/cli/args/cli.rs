@@ -1,4 +1,4 @@
-//! The commands, and which of them was typed.
+//! The whole command line: which command was typed.
 
 use std::ffi::{OsStr, OsString};
 
@@ -14,9 +14,9 @@ use super::umount::UmountArgs;
 
 /// Shows seismic and microscopy volumes (ZGY, WKW, VDS) as plain array files.
 ///
-/// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes them, in
-/// every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded when
-/// a program reads them.
+/// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes
+/// them, in every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded
+/// when a program reads them.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 110, after_help = CLI_EXAMPLE)]
 pub struct Cli {
@@ -41,36 +41,38 @@ Exit status: 0 done, 1 failed, 2 wrong usage.";
 pub enum Command {
     /// Show volumes as arrays below a folder
     ///
-    /// Returns once the mount answers and prints what is mounted; a daemon goes on in the background until the mount is taken
-    /// away with `volfs umount`. A mount whose daemon died is cleared first.
+    /// Returns once the mount answers, and prints what is mounted. A daemon serves the mount in the background until
+    /// `volfs umount` takes it away. A mount whose daemon died is cleared first.
     Mount(MountArgs),
     /// Take a mount away
     ///
-    /// Waits until the mount is gone and its daemon has ended. If a program uses the mount it stays, and you are told which.
-    /// Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves alone what volfs did not mount.
+    /// Waits until the mount is gone and its daemon has ended. If a program uses the mount, the mount stays and the
+    /// program is named. Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves the
+    /// mounts of other programs alone.
     Umount(UmountArgs),
     /// List the volumes and layers below a folder
     ///
-    /// A line for each layer: where its volume is, its name, shape, sample type, codec and number of levels of detail. A volume
-    /// that does not open has a line with the reason. Nothing but headers is read, and lines are printed as they are found.
+    /// Prints a line for each layer: the path of its volume, its name, shape, sample type, codec and number of levels
+    /// of detail. A volume that does not open has a line with the reason. Only headers are read, and lines are printed
+    /// as they are found.
     Ls(LsArgs),
-    /// Tell all that is known of one volume
+    /// Show all that is known about one volume
     ///
-    /// Axes, corners, statistics, layers and levels of detail, read from the volume's headers: no mount is needed and no brick is
-    /// decoded.
+    /// Axes, corners, statistics, layers and levels of detail, read from the volume's headers: no mount is needed and
+    /// no brick is decoded.
     Info(InfoArgs),
     /// Print the samples of a volume, or of a box of it
     ///
-    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a file. No
-    /// mount is needed. Bricks are decoded on all cores, those of the next part while one is written.
+    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a
+    /// file. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written.
     Cat(CatArgs),
     /// Show what a mount has done so far
     ///
-    /// Reads, bytes delivered, use of the cache, bricks decoded, errors: since it was mounted, at this moment.
+    /// Reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted.
     Stats(StatsArgs),
     /// Find out whether this machine can mount, and what to type if not
     ///
-    /// Looks at the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and at the
+    /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
     /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
     Doctor(DoctorArgs),
 }
@@ -79,48 +81,49 @@ impl Cli {
     /// Reads the arguments, the first of which is the name of the program.
     ///
     /// # Errors
-    /// What clap has to say, which may also be the help that was asked for.
+    /// clap's error, which may also be the help text that was asked for.
     pub fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
         Self::try_parse_from(with_command_word(args))
     }
 }
 
-/// What [`with_command_word`] adds, so that the command knows who calls.
+/// The hidden option that [`with_command_word`] adds, so that the command knows that mount(8) may be the caller.
 const BY_MOUNT: &str = "--called-by-mount";
 
-/// Puts the word `mount` where mount(8) leaves it out: before two or more plain arguments the first of which is no command.
+/// Inserts the word `mount`, which mount(8) leaves out, before two or more positional arguments the first of which is
+/// no command.
 fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
-    let plain = plain_arguments(&cli, args.get(1..).unwrap_or_default());
+    let positional = positional_arguments(&cli, args.get(1..).unwrap_or_default());
     let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
-    if plain.len() >= 2 && !command(plain[0]) {
+    if positional.len() >= 2 && !command(positional[0]) {
         args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
     }
     args
 }
 
-/// The arguments that are neither options of `mount` nor their values.
-fn plain_arguments<'a>(cli: &clap::Command, args: &'a [OsString]) -> Vec<&'a OsStr> {
+/// Returns the positional arguments: those that are neither options of `mount` nor their values.
+fn positional_arguments<'a>(cli: &clap::Command, args: &'a [OsString]) -> Vec<&'a OsStr> {
     let options: Vec<&clap::Arg> = cli.find_subcommand("mount").map(|c| c.get_opts().collect()).unwrap_or_default();
     let takes_next = |arg: &str| match arg.strip_prefix("--") {
         Some(name) => options.iter().any(|o| o.get_long() == Some(name)),
-        // `-o` and `-fo`, but not `-oro`, which has its value with it
+        // `-o` and `-fo` take the next argument; `-oro` contains its value
         None => options.iter().filter_map(|o| o.get_short()).any(|c| arg.find(c) == Some(arg.len() - 1)),
     };
-    let mut plain = Vec::new();
+    let mut positional = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
-            Some("--") => plain.extend(args.by_ref().map(OsString::as_os_str)),
+            Some("--") => positional.extend(args.by_ref().map(OsString::as_os_str)),
             Some(option) if option.len() > 1 && option.starts_with('-') => {
                 if takes_next(option) {
                     args.next();
                 }
             }
-            _ => plain.push(arg.as_os_str()),
+            _ => positional.push(arg.as_os_str()),
         }
     }
-    plain
+    positional
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// What `volfs doctor` takes.
+/// The arguments of `volfs doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLE)]
 pub struct DoctorArgs {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What `volfs info` takes.
+/// The arguments of `volfs info`.
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
 pub struct InfoArgs {
@@ -13,8 +13,8 @@ pub struct InfoArgs {
 
     /// Print JSON for programs
     ///
-    /// The object that a mount has as dataset.json, and under `levels`, for each layer, the objects of lod0.json, lod1.json
-    /// and so on.
+    /// The object that a mount has as dataset.json, and under `levels`, for each layer, the objects of lod0.json,
+    /// lod1.json and so on.
     #[arg(long)]
     pub json: bool,
 }

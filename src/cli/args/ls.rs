@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What `volfs ls` takes.
+/// The arguments of `volfs ls`.
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLE)]
 pub struct LsArgs {
@@ -13,14 +13,14 @@ pub struct LsArgs {
 
     /// Print a JSON list with an object for each layer
     ///
-    /// path, format, layer, shape, dtype, codec, lods (their number) and size (bytes at full detail); `mag` and `voxel_size`
-    /// where a dataset has them. `error` is null, or says why a dataset or a layer cannot be shown.
+    /// path, format, layer, shape, dtype, codec, lods (their number) and size (bytes at full detail); `mag` and
+    /// `voxel_size` where a dataset has them. `error` is null, or says why a dataset or a layer cannot be shown.
     #[arg(long)]
     pub json: bool,
 
     /// Follow symbolic links that lead out of SOURCE
     ///
-    /// SymlinkPolicy that stay below SOURCE are always followed, others are not shown: as in a mount.
+    /// Links that stay below SOURCE are always followed, others are not shown: as in a mount.
     #[arg(long)]
     pub follow_links: bool,
 }

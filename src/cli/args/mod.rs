@@ -1,4 +1,5 @@
-//! What was typed. The help texts are the manual of the command line.
+//! The arguments of each command, one file each. Their doc comments are the help texts, and the man pages are made from
+//! them.
 
 mod cat;
 mod cli;

@@ -7,7 +7,7 @@ use clap::Args;
 use super::mount_options::{MountOption, cache_size, threads};
 use crate::cli::text::size::Size;
 
-/// What `volfs mount` takes.
+/// The arguments of `volfs mount`.
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_EXAMPLE)]
 pub struct MountArgs {
@@ -17,7 +17,7 @@ pub struct MountArgs {
     /// An empty folder, outside SOURCE, that will show them
     pub mountpoint: PathBuf,
 
-    /// Stay in front and log to the terminal
+    /// Stay in the foreground and log to the terminal
     ///
     /// Ctrl-C (SIGINT) or SIGTERM unmounts.
     #[arg(short, long)]
@@ -38,8 +38,8 @@ pub struct MountArgs {
 
     /// Bypass the kernel's page cache
     ///
-    /// Faster for programs that stream a volume once with reads of 256 KiB and more; slower for all that read again or in
-    /// small pieces.
+    /// Faster for programs that stream a volume once with reads of 256 KiB and more; slower for programs that read
+    /// data again or in small pieces.
     #[arg(long)]
     pub direct_io: bool,
 
@@ -51,33 +51,34 @@ pub struct MountArgs {
 
     /// Log to the end of this file
     ///
-    /// [default: the system's log; with --foreground the terminal]. The environment variable RUST_LOG says how much:
+    /// [default: the system's log; with --foreground the terminal]. The environment variable RUST_LOG sets the level:
     /// error, warn, info (the default), debug or trace.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
 
     /// Follow symbolic links that lead out of SOURCE
     ///
-    /// SymlinkPolicy that stay below SOURCE are always followed, others are not shown.
+    /// Links that stay below SOURCE are always followed, others are not shown.
     #[arg(long)]
     pub follow_links: bool,
 
-    /// Decode less than everything: 0 to 15, the smaller the better
+    /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
     ///
-    /// For wavelet-coded VDS layers: 0 leaves out what makes lossy samples exact, each further level a bit plane. Less is read and less is
-    /// decoded, for a coarse look at what is slow or far away. Other layers are as always. [default: all]
+    /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
+    /// one more bit plane. Less is read and less is decoded, for a coarse look at slow or remote data. Other layers are
+    /// not affected. [default: decode everything]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
     pub quality: Option<u8>,
 
-    /// mount(8) calls: a line of /etc/fstab that is mounted already is no failure
+    /// The caller is mount(8): a line of /etc/fstab that is mounted already is no failure
     #[arg(long, hide = true)]
     pub called_by_mount: bool,
 
     /// Options as /etc/fstab has them, with commas between
     ///
-    /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without one, since the
-    /// mount is read-only and other programs look after them: ro, rw, dev, nodev, suid, nosuid, exec, noexec, noauto, user,
-    /// nofail, _netdev, x-*. Where an option is also given by its own name, that counts.
+    /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without an effect,
+    /// since the mount is read-only or other programs act on them: ro, rw, dev, nodev, suid, nosuid, exec, noexec,
+    /// noauto, user, nofail, _netdev, x-*. An option that is also given by its own name has the value given there.
     #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',', value_parser = MountOption::read)]
     pub options: Vec<MountOption>,
 }

@@ -1,26 +1,26 @@
-//! The options of `-o`, as /etc/fstab and mount(8) have them.
+//! The options of `-o`, as /etc/fstab and mount(8) have them, and the parsers of their values.
 
 use std::path::PathBuf;
 
 use crate::cli::machine::limits;
 use crate::cli::text::size::Size;
 
-/// More threads than any machine has cores for.
-const MOST_THREADS: usize = 1024;
+/// A limit beyond any useful number of threads.
+const MAX_THREADS: usize = 1024;
 
-/// What needs nothing done on a mount that is read-only and has no devices or programs, or what mount(8) and systemd look after.
-/// The empty one is what stands between two commas.
+/// Options that need no action: they hold for every mount, which is read-only and has neither devices nor programs, or
+/// mount(8) and systemd act on them. The empty one stands between two commas.
 const WITHOUT_EFFECT: [&str; 13] =
     ["", "ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "noauto", "user", "nofail", "_netdev"];
 
-/// What a refusal ends with.
+/// The end of the error for an unknown option.
 const THERE_ARE: &str = "there are allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE, and without an effect ro, rw, \
      dev, nodev, suid, nosuid, exec, noexec, noauto, user, nofail, _netdev and x-...";
 
 /// One of the options of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MountOption {
-    /// Accepted, and needs nothing done.
+    /// Accepted, without an effect.
     NoEffect,
     /// As `--allow-other`.
     AllowOther,
@@ -35,10 +35,10 @@ pub enum MountOption {
 }
 
 impl MountOption {
-    /// The option in the text between two commas.
+    /// Reads the text between two commas.
     ///
     /// # Errors
-    /// What is wrong with it: an option that is not known is refused, since it may have been meant to protect something.
+    /// What is wrong with the text. An unknown option is refused, since it may have been meant to protect something.
     pub fn read(text: &str) -> Result<Self, String> {
         match text.split_once('=') {
             Some(("cache_size", size)) => cache_size(size).map(Self::CacheSize),
@@ -62,21 +62,21 @@ impl MountOption {
     }
 }
 
-/// A number of threads.
+/// Reads a number of threads.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
-        _ => Err(format!("not a number from 1 to {MOST_THREADS}")),
+        Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
+        _ => Err(format!("not a number from 1 to {MAX_THREADS}")),
     }
 }
 
-/// A size of the cache: one that this machine can have.
+/// Reads a size of the cache, at most the memory of this machine.
 ///
 /// # Errors
-/// What is wrong with it.
+/// What is wrong with the text.
 pub fn cache_size(text: &str) -> Result<Size, String> {
     let size = Size::read(text)?;
     match limits::memory_of_machine() {

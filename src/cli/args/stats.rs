@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What `volfs stats` takes.
+/// The arguments of `volfs stats`.
 #[derive(Debug, Args)]
 #[command(after_help = STATS_EXAMPLE)]
 pub struct StatsArgs {

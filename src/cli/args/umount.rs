@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What `volfs umount` takes.
+/// The arguments of `volfs umount`.
 #[derive(Debug, Args)]
 #[command(after_help = UMOUNT_EXAMPLE)]
 pub struct UmountArgs {

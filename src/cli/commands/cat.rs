@@ -1,11 +1,11 @@
-//! `volfs cat`.
+//! `volfs cat`: writes the samples of a box, chunk by chunk, while later chunks are being decoded.
 
 mod chunked_box;
 mod selection;
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::iter::Peekable;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -14,47 +14,48 @@ use std::sync::mpsc::{self, Receiver};
 
 use nix::fcntl::{FcntlArg, fcntl};
 
-use self::chunked_box::Parts;
+use self::chunked_box::ChunkedBox;
 use self::selection::select;
 use crate::array::{BoxRequest, ReadError, Reader, ReaderConfig};
 use crate::catalog::{self, OpenDataset};
 use crate::cli::args::{CatArgs, Format};
 use crate::cli::error::CliError;
 use crate::cli::machine::limits;
+use crate::cli::output;
 use crate::format::{Array, FormatError, Layer};
 use crate::memory::Buffer;
 use crate::pool::{Bulkhead, Pool};
 use crate::view::npy;
 use crate::volume::{ArrayInfo, Region};
 
-/// Small parts are asked for ahead of the writing up to so many bytes; of large ones the next one.
-const AHEAD: u64 = 64 << 20;
+/// Bytes of the chunks in flight at a time. One chunk is prefetched in any case, however large.
+const PREFETCH_BYTES: u64 = 64 << 20;
 
-/// Bytes of small buffers, of bricks for instance, that wait to be used again.
-const IDLE: u64 = 8 << 20;
+/// Bytes of idle buffers that are kept to be used again, besides those of a chunk.
+const IDLE_BYTES: u64 = 8 << 20;
 
-/// Bytes that a pipe should hold, if it may: fewer changes between us and the reader.
-const PIPE: i32 = 1 << 20;
+/// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
+const PIPE_BYTES: i32 = 1 << 20;
 
-/// Writes samples to standard output.
+/// Writes samples to standard output. A closed pipe ends the output without an error.
 ///
 /// # Errors
-/// [`CliError`]: what is wrong with the arguments, the dataset, or the output. That nobody reads on is none.
+/// [`CliError`]: what is wrong with the arguments, the dataset or the output.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
     let open = catalog::open_dataset(&args.path, args.quality)
         .map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
     let layer = layer(&open, args.layer.as_deref()).map_err(CliError::Argument)?;
     let array = level(layer, args.lod).map_err(CliError::Argument)?;
     let region = select(array.info(), args.region.as_ref(), &args.at).map_err(CliError::Argument)?;
-    let mut out = output(args.force)?;
-    if args.format == Format::Npy && !write(&mut out, &npy::header(array.info().dtype, &region.shape))? {
+    let mut out = open_output(args.force)?;
+    if args.format == Format::Npy && !output::write_to(&mut out, &npy::header(array.info().dtype, &region.shape))? {
         return Ok(());
     }
     let damaged = |error| damaged(&args.path, layer, array.info(), error);
     copy(array, region, &mut out, damaged)
 }
 
-/// The layer of that name, or the first one.
+/// Returns the layer of that name, or the first one.
 fn layer<'a>(open: &'a OpenDataset, name: Option<&str>) -> Result<&'a Layer, String> {
     let layers = open.dataset.layers();
     let Some(name) = name else {
@@ -75,28 +76,19 @@ fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
     })
 }
 
-/// Standard output without the buffer of lines that the library has before it.
-fn output(force: bool) -> Result<File, CliError> {
+/// Returns standard output as a file, past the line buffer of the standard library.
+fn open_output(force: bool) -> Result<File, CliError> {
     let stdout = io::stdout();
     if stdout.is_terminal() && !force {
         return Err(CliError::Terminal);
     }
     let out = stdout.as_fd().try_clone_to_owned().map_err(CliError::Output)?;
-    // what is no pipe, or may not be larger, serves as it is
-    let _ = fcntl(&out, FcntlArg::F_SETPIPE_SZ(PIPE));
+    // fails if this is no pipe, or above the user's limit: then the size stays as it is
+    let _ = fcntl(&out, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
     Ok(out.into())
 }
 
-/// Writes all of `bytes`; `false` if nobody reads them.
-fn write(out: &mut File, bytes: &[u8]) -> Result<bool, CliError> {
-    match out.write_all(bytes) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(CliError::Output(error)),
-    }
-}
-
-/// Writes a box, part by part, while the next parts are being read.
+/// Writes a box, chunk by chunk, while the next chunks are being read.
 fn copy(
     array: &Arc<dyn Array>,
     region: Region,
@@ -104,76 +96,77 @@ fn copy(
     damaged: impl Fn(ReadError) -> CliError,
 ) -> Result<(), CliError> {
     let memory = limits::default_cache_size();
-    let most = memory / 8;
-    let parts = Parts::new(&**array, region, most);
-    let cache = if parts.share_bricks() { memory / 2 } else { 0 };
+    let max_chunk = memory / 8;
+    let chunks = ChunkedBox::new(&**array, region, max_chunk);
+    let cache = if chunks.share_bricks() { memory / 2 } else { 0 };
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let means = ReaderConfig { cache: bytes(cache), idle: bytes(most + IDLE), threads: limits::default_threads() };
-    let ahead = Ahead {
-        reader: means.reader(Pool::new(), Arc::default()),
+    let config =
+        ReaderConfig { cache: bytes(cache), idle: bytes(max_chunk + IDLE_BYTES), threads: limits::default_threads() };
+    let prefetch = Prefetch {
+        reader: config.reader(Pool::new(), Arc::default()),
         array,
-        parts: parts.peekable(),
-        asked: VecDeque::new(),
+        chunks: chunks.peekable(),
+        in_flight: VecDeque::new(),
         bytes: 0,
     };
-    for samples in ahead {
-        if !write(out, &samples.map_err(&damaged)?)? {
+    for samples in prefetch {
+        if !output::write_to(out, &samples.map_err(&damaged)?)? {
             break;
         }
     }
     Ok(())
 }
 
-/// Parts in order, some of which are being read already.
-struct Ahead<'a> {
+/// Reads chunks and returns them in order, with some more in flight.
+struct Prefetch<'a> {
     reader: Arc<Reader>,
     array: &'a Arc<dyn Array>,
-    parts: Peekable<Parts<'a>>,
-    asked: VecDeque<(Receiver<Result<Buffer, ReadError>>, Region)>,
-    /// Bytes of the parts asked for.
+    chunks: Peekable<ChunkedBox<'a>>,
+    in_flight: VecDeque<(Receiver<Result<Buffer, ReadError>>, Region)>,
+    /// Bytes of the chunks in flight.
     bytes: u64,
 }
 
-impl Ahead<'_> {
-    fn bytes_of(&self, part: &Region) -> u64 {
-        part.samples() * self.array.info().dtype.size() as u64
+impl Prefetch<'_> {
+    fn bytes_of(&self, chunk: &Region) -> u64 {
+        chunk.samples() * self.array.info().dtype.size() as u64
     }
 
-    /// Asks for the next parts.
-    fn ask(&mut self) {
-        while let Some(part) = self.parts.peek().copied() {
-            let bytes = self.bytes + self.bytes_of(&part);
-            if bytes > AHEAD && !self.asked.is_empty() {
+    /// Requests the next chunks.
+    fn request(&mut self) {
+        while let Some(chunk) = self.chunks.peek().copied() {
+            let bytes = self.bytes + self.bytes_of(&chunk);
+            if bytes > PREFETCH_BYTES && !self.in_flight.is_empty() {
                 break;
             }
             let (answer, receiver) = mpsc::channel();
-            let request = BoxRequest { array: Arc::clone(self.array), region: part, bulkhead: Bulkhead::new(0) };
-            // nobody waits for it any more if an earlier part failed
+            let request = BoxRequest { array: Arc::clone(self.array), region: chunk, bulkhead: Bulkhead::new(0) };
+            // the receiver is gone if an earlier chunk failed
             self.reader.read_box(request, move |read| drop(answer.send(read)));
-            self.asked.push_back((receiver, part));
+            self.in_flight.push_back((receiver, chunk));
             self.bytes = bytes;
-            self.parts.next();
+            self.chunks.next();
         }
     }
 }
 
-impl Iterator for Ahead<'_> {
+impl Iterator for Prefetch<'_> {
     type Item = Result<Buffer, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.ask();
-        let (answer, part) = self.asked.pop_front()?;
-        // an answer always comes; should it fail to, the output must not look whole
-        let gone = |_| ReadError { brick: part.start, cause: FormatError::Damaged("there was no answer".into()) };
+        self.request();
+        let (answer, chunk) = self.in_flight.pop_front()?;
+        // a reader that is dropped without an answer must not end the output as if it were complete
+        let gone = |_| ReadError { brick: chunk.start, cause: FormatError::Damaged("there was no answer".into()) };
         let read = answer.recv().map_err(gone).and_then(|read| read);
-        self.bytes -= self.bytes_of(&part);
-        // while this part is being written
-        self.ask();
+        self.bytes -= self.bytes_of(&chunk);
+        // the next chunks are read while this one is written
+        self.request();
         Some(read)
     }
 }
 
-/// Which brick cannot be read, and how to read the rest.
+/// Names the brick that cannot be read, and its box, so that the rest can be read around it.
 fn damaged(dataset: &Path, layer: &Layer, info: &ArrayInfo, error: ReadError) -> CliError {
     let held = info.grid.region(&error.brick);
     let slices: Vec<String> = (0..held.axes()).map(|axis| format!("{}:{}", held.start[axis], held.end(axis))).collect();

@@ -1,4 +1,4 @@
-//! `volfs doctor`.
+//! `volfs doctor`: probes the machine, checks what was found, and prints the findings.
 
 mod checks;
 #[cfg(test)]
@@ -16,13 +16,13 @@ use crate::cli::output;
 use crate::cli::text::layout::{TextLayout, Tone};
 use crate::view::pretty;
 
-/// Looks at the machine and prints what was found.
+/// Prints what helps or prevents mounting on this machine.
 ///
 /// # Errors
 /// [`CliError::Doctor`] if something prevents mounting.
 pub fn run(args: &DoctorArgs) -> Result<(), CliError> {
-    let probes = Probes::collect(&ProbePaths::usual(), &mountpoint::mounts()?);
-    let findings = checks::of(&probes);
+    let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
+    let findings = checks::run(&probes);
     if args.json {
         output::whole(&pretty::text(&described(&findings)))?;
     } else {

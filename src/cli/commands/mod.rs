@@ -1,4 +1,5 @@
-//! One file for each command, named like it. `run` takes the arguments of [`crate::cli::args`] and does what they ask for.
+//! One file for each command, named like it. `run` takes the arguments of [`crate::cli::args`] and does what they ask
+//! for.
 
 pub mod cat;
 pub mod doctor;

@@ -1,4 +1,4 @@
-//! `volfs mount`.
+//! `volfs mount`: checks the arguments, starts the daemon and waits until the mount answers.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::cli::mounts::status::{self, Answer};
 use crate::cli::text::size::Size;
 mod announcement;
 
-use self::announcement::Count;
+use self::announcement::DatasetCount;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
 use crate::cli::output;
@@ -28,17 +28,17 @@ use crate::memory::limit_arenas;
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a file that tell its format.
+/// Bytes at the beginning of a file that tell its format.
 const HEAD: u64 = 16;
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone.
 ///
 /// # Errors
-/// [`CliError`]: what stands in the way.
+/// [`CliError`]: why the mount failed.
 pub fn run(args: MountArgs) -> Result<(), CliError> {
     let by_mount = args.called_by_mount;
     let plan = match Plan::make(args) {
-        // mount -a finds it hard to see that this is the source of its line
+        // mount -a cannot tell that this mount is the one of its line, and mounts it again
         Err(CliError::AlreadyMounted { wanted, shown, .. }) if by_mount && wanted == shown => return Ok(()),
         plan => plan?,
     };
@@ -49,14 +49,14 @@ pub fn run(args: MountArgs) -> Result<(), CliError> {
     match daemon::detach()? {
         Role::Daemon(ready) => plan.serve(Some(ready)),
         Role::Starter(starter) => {
-            let count = plan.begin_count();
+            let count = plan.count_datasets();
             let started = starter.wait(TIMEOUT, &plan.mountpoint)?;
             plan.announce(count).inspect_err(|_| started.give_up(&plan.mountpoint))
         }
     }
 }
 
-/// What the arguments mean, checked.
+/// The checked arguments.
 #[derive(Debug)]
 struct Plan {
     options: Options,
@@ -117,7 +117,8 @@ impl Plan {
         Ok(Self { options, mountpoint, foreground: args.foreground, log })
     }
 
-    /// Mounts and answers requests until the mount is gone. A daemon tells its caller when it is `ready`, or why not.
+    /// Mounts and answers requests until the mount is gone. A daemon reports to its starter, through `ready`, that the
+    /// mount works or why it failed.
     fn serve(self, ready: Option<Ready>) -> Result<(), CliError> {
         match self.mount() {
             Err(error) => {
@@ -129,7 +130,7 @@ impl Plan {
             Ok(session) => {
                 let answering = match ready {
                     Some(ready) => Ok(ready.succeeded()),
-                    None => self.announce(self.begin_count()).map(|()| true),
+                    None => self.announce(self.count_datasets()).map(|()| true),
                 };
                 session.wait_unless(answering, self)
             }
@@ -137,7 +138,7 @@ impl Plan {
     }
 
     fn mount(&self) -> Result<Session, CliError> {
-        // before there are threads
+        // forks, and so has to run before there are threads
         let forerunner = (!self.options.direct_io).then(Forerunner::start);
         let signals = Signals::hold()?;
         let recent = Arc::new(Recent::default());
@@ -153,12 +154,12 @@ impl Plan {
         Ok(Session { mounted, stop })
     }
 
-    fn begin_count(&self) -> Count {
-        Count::begin(&self.options.source, self.options.follow_links)
+    fn count_datasets(&self) -> DatasetCount {
+        DatasetCount::begin(&self.options.source, self.options.follow_links)
     }
 
-    /// Makes sure that the mount answers, and prints the line that says so.
-    fn announce(&self, count: Count) -> Result<(), CliError> {
+    /// Waits until the mount answers, and prints the announcement.
+    fn announce(&self, count: DatasetCount) -> Result<(), CliError> {
         match status::ask(&self.mountpoint, TIMEOUT) {
             Answer::Alive(_) => output::line(&count.line(&self.options.source, &self.mountpoint)),
             Answer::Silent => Err(DaemonError::TimedOut(TIMEOUT).into()),
@@ -168,15 +169,15 @@ impl Plan {
     }
 }
 
-/// A mount whose requests are being answered.
+/// A running FUSE session.
 struct Session {
     mounted: fuse::Mounted,
     stop: daemon::Stop,
 }
 
 impl Session {
-    /// Waits until the mount is gone. Unless it is wanted (`Ok(true)`) it is taken away first. A signal that came before the
-    /// mount could be announced is the reason why it was not, and no failure.
+    /// Waits until the mount is gone. Unless it is `wanted` (`Ok(true)`), unmounts first. If a signal arrived before
+    /// the mount was announced, the failed announcement is no error.
     fn wait_unless(self, wanted: Result<bool, CliError>, plan: Plan) -> Result<(), CliError> {
         if !matches!(wanted, Ok(true)) && !self.stop.told() {
             self.stop.unmount_now(&plan.mountpoint);
@@ -196,10 +197,10 @@ impl Session {
     }
 }
 
-/// SOURCE as an absolute path without links: the daemon has another working directory.
+/// Returns SOURCE as an absolute path without links, since the daemon has another working directory.
 ///
 /// # Errors
-/// [`CliError`]: it is not there, or nothing that could be shown.
+/// [`CliError`]: SOURCE cannot be read, or is neither a folder nor a volume.
 pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
     let failed = |error| CliError::Source { typed: typed.to_owned(), error };
     let source = fs::canonicalize(typed).map_err(failed)?;
@@ -208,7 +209,7 @@ pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
         return Err(CliError::SpecialFile(source));
     }
     if metadata.is_dir() {
-        // one that may not be read would be an empty mount
+        // a folder that this user may not read would be an empty mount
         fs::read_dir(&source).map_err(failed)?;
     } else if !is_volume(&source).map_err(failed)? {
         return Err(CliError::NotAVolume(source));
@@ -216,8 +217,8 @@ pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
     Ok(source)
 }
 
-/// Whether a file is, or by its extension is meant to be, of a format that is known. One that is damaged gets a mount: that
-/// says what is wrong with it.
+/// Whether a file is of a known format, by its first bytes or by its extension. A damaged file is mounted too: the
+/// mount reports what is wrong with it.
 fn is_volume(file: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     fs::File::open(file)?.take(HEAD).read_to_end(&mut head)?;

@@ -1,4 +1,4 @@
-//! `volfs stats`.
+//! `volfs stats`: prints the counters of a mount.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,9 +21,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Prints what a mount has done so far.
 ///
 /// # Errors
-/// [`CliError`]: there is no mount of ours, or it does not answer.
+/// [`CliError`]: there is no volfs mount, or it does not answer.
 pub fn run(args: &StatsArgs) -> Result<(), CliError> {
-    let (place, _) = mountpoint::ours(&args.mountpoint, CliError::NotVolfs)?;
+    let (place, _) = mountpoint::find_volfs_mount(&args.mountpoint, CliError::NotVolfs)?;
     let text = status::read(&place, TIMEOUT).map_err(|answer| match answer {
         Answer::Alive(_) => CliError::OtherUsersMount(place.clone()),
         Answer::Dead => CliError::DeadMount(place.clone()),
@@ -84,7 +84,7 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     layout.row("from the source", bytes("source_bytes"));
 }
 
-/// What is not as it is by itself.
+/// Lists the options that differ from their defaults.
 fn options(status: &Value) -> String {
     let given = |(name, value): (&String, &Value)| match (name.as_str(), scalar(value)?.as_str()) {
         ("mountpoint" | "cache_size", _) | (_, "false") => None,
@@ -106,17 +106,17 @@ fn errors(n: u64) -> String {
     if n == 0 { "none".to_owned() } else { format!("{n} (see .volfs/log below the mount point)") }
 }
 
-/// ` (12.5 %)`; nothing where the whole is 0.
+/// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
 fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
 }
 
 fn per_second(bytes: u64, seconds: f64) -> String {
-    // a rate beyond 64 bits is as good as the largest
+    // the cast saturates
     format!("{}/s", Size::of((bytes as f64 / seconds) as u64))
 }
 
-/// `2 d 3 h`, `5 min 7 s`: the two largest units.
+/// Formats a duration in its two largest units: `2 d 3 h`, `5 min 7 s`.
 fn duration(seconds: f64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
     let mut left = seconds as u64;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_all_figures() {
+    fn all_counters_are_shown() {
         let status = json!({
             "version": "0.1.0", "pid": 4711, "source": "/data/\u{1b}surveys", "uptime": 10.0,
             "options": {"mountpoint": "/mnt/vol", "foreground": "false", "cache_size": "1048576", "threads": "4",

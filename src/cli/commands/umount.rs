@@ -1,4 +1,4 @@
-//! `volfs umount`.
+//! `volfs umount`: takes a mount away, and waits until its daemon has ended.
 
 use std::fs;
 use std::path::Path;
@@ -12,52 +12,52 @@ use crate::cli::timeout;
 use crate::fs::mountinfo::{self, Mount};
 use crate::fs::unmount::{UnmountError, unmount};
 
-/// How long the mount may take to say which process serves it.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long the mount may take to report its daemon's process id.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long something that uses the mount only for a moment is waited for.
-const MOMENT: Duration = Duration::from_millis(500);
+/// How long a busy mount is tried again, since some programs use it only for a moment.
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long the mount may take to go, and its daemon to end.
-const END: Duration = Duration::from_secs(20);
+/// How long the mount may take to disappear, and its daemon to end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a daemon is waited for that may have readers yet.
-const LAZY_END: Duration = Duration::from_millis(500);
+/// How long a daemon that may still have readers is waited for.
+const LAZY_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Takes a mount away and waits until it is gone.
 ///
 /// # Errors
-/// [`CliError`]: there is none, it is not ours, it is in use.
+/// [`CliError`]: there is no mount, it belongs to another program, or it is in use.
 pub fn run(args: &UmountArgs) -> Result<(), CliError> {
-    let (place, mount) = mountpoint::ours(&args.mountpoint, CliError::NotOurs)?;
-    let daemon = match status::ask(&place, ANSWER) {
+    let (place, mount) = mountpoint::find_volfs_mount(&args.mountpoint, CliError::NotOurs)?;
+    let daemon = match status::ask(&place, STATUS_TIMEOUT) {
         Answer::Alive(pid) => pid.and_then(Process::find),
         Answer::Dead => {
             mountpoint::clear_dead(&place)?;
             None
         }
-        // our own question, which still waits for its answer, would keep it busy
+        // the request for the status is still in flight, and would keep the mount busy
         Answer::Silent if !args.lazy => return Err(CliError::Unresponsive(place)),
         Answer::Silent | Answer::Error(_) => None,
     };
-    take_away(&place, &mount, args.lazy)?;
-    if !timeout::poll_until(END, || !is_there(&mount)) {
-        return Err(CliError::StillMounted(place, END));
+    unmount_or_explain(&place, &mount, args.lazy)?;
+    if !timeout::poll_until(EXIT_TIMEOUT, || !is_listed(&mount)) {
+        return Err(CliError::StillMounted(place, EXIT_TIMEOUT));
     }
-    let limit = if args.lazy { LAZY_END } else { END };
+    let limit = if args.lazy { LAZY_EXIT_TIMEOUT } else { EXIT_TIMEOUT };
     match daemon {
         Some(process) if !timeout::poll_until(limit, || process.ended()) && !args.lazy => {
-            Err(CliError::DaemonStays(place, process.pid, END))
+            Err(CliError::DaemonStays(place, process.pid, EXIT_TIMEOUT))
         }
         _ => Ok(()),
     }
 }
 
-fn take_away(place: &Path, mount: &Mount, lazy: bool) -> Result<(), CliError> {
+fn unmount_or_explain(place: &Path, mount: &Mount, lazy: bool) -> Result<(), CliError> {
     let mut outcome = Ok(());
-    // once is enough for a lazy one, which is never busy
-    timeout::poll_until(MOMENT, || {
-        outcome = if is_there(mount) { unmount(place, lazy) } else { Ok(()) };
+    // a lazy unmount is never busy, so that the first attempt is the last
+    timeout::poll_until(BUSY_TIMEOUT, || {
+        outcome = if is_listed(mount) { unmount(place, lazy) } else { Ok(()) };
         outcome != Err(UnmountError::Busy)
     });
     match outcome {
@@ -67,29 +67,30 @@ fn take_away(place: &Path, mount: &Mount, lazy: bool) -> Result<(), CliError> {
     }
 }
 
-/// Whether this very mount is listed; ids are used again, devices too, but not both and for the same place.
-fn is_there(mount: &Mount) -> bool {
+/// Whether exactly this mount is still listed. Ids and device numbers are reused, but not both for the same mount
+/// point.
+fn is_listed(mount: &Mount) -> bool {
     mountinfo::read().is_ok_and(|all| all.iter().any(|m| m == mount))
 }
 
-/// A process, told apart from a later one of the same id.
+/// A process, identified by its start time too, since process ids are reused.
 #[derive(Debug)]
 struct Process {
     pid: u32,
-    began: String,
+    start_time: String,
 }
 
 impl Process {
-    /// The process, if it is one of ours: the daemon may live in a container, where its id means another process.
+    /// Finds the process, if it runs this program: the id of a daemon in a container means another process here.
     fn find(pid: u32) -> Option<Self> {
         let name = |who: &str| fs::read_to_string(format!("/proc/{who}/comm")).ok();
         let same_program = name(&pid.to_string())? == name("self")?;
         same_program.then_some(())?;
-        Some(Self { pid, began: began(&stat(pid)?)? })
+        Some(Self { pid, start_time: start_time(&stat(pid)?)? })
     }
 
     fn ended(&self) -> bool {
-        stat(self.pid).and_then(|stat| began(&stat)).is_none_or(|began| began != self.began)
+        stat(self.pid).and_then(|stat| start_time(&stat)).is_none_or(|start| start != self.start_time)
     }
 }
 
@@ -97,13 +98,13 @@ fn stat(pid: u32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/stat")).ok()
 }
 
-/// When a process began, from the text of /proc/PID/stat; `None` for one that has ended and was not asked after yet. The name,
-/// in brackets, may hold anything.
-fn began(stat: &str) -> Option<String> {
+/// Returns a process's start time from the text of /proc/PID/stat; `None` for a zombie. The name, in brackets, may
+/// contain any character.
+fn start_time(stat: &str) -> Option<String> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let ended = matches!(*fields.first()?, "Z" | "X");
-    // the 22nd field of the line, the state being the third
+    // the start time is field 22 of the line, and the state, the first of these fields, is field 3
     if ended { None } else { Some((*fields.get(19)?).to_owned()) }
 }
 
@@ -112,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_known_by_its_beginning() {
+    fn a_process_is_identified_by_its_start_time() {
         let rest = (4..=22).map(|i| i.to_string()).collect::<Vec<_>>().join(" ");
-        assert_eq!(began(&format!("12 (a ) b) S {rest} 23")), Some("22".to_owned()));
-        assert_eq!(began(&format!("12 (a) Z {rest}")), None);
-        assert_eq!(began("nonsense"), None);
+        assert_eq!(start_time(&format!("12 (a ) b) S {rest} 23")), Some("22".to_owned()));
+        assert_eq!(start_time(&format!("12 (a) Z {rest}")), None);
+        assert_eq!(start_time("nonsense"), None);
         let own = Process::find(std::process::id()).unwrap();
         assert!(!own.ended());
-        assert!(Process { pid: own.pid, began: "0".to_owned() }.ended());
+        assert!(Process { pid: own.pid, start_time: "0".to_owned() }.ended());
     }
 
     #[test]

@@ -6,31 +6,31 @@ use std::thread;
 
 use crate::fs::mountinfo::{self, Mount};
 
-/// The most that the cache takes unless it is told to take more.
-const MOST_BY_DEFAULT: u64 = 4 << 30;
+/// The largest default size of the cache.
+const MAX_DEFAULT_CACHE: u64 = 4 << 30;
 
-/// What is taken as the memory where the system does not say.
+/// Assumed where the system does not report the memory.
 const UNKNOWN_MEMORY: u64 = 1 << 30;
 
-/// Bytes for the cache where nothing was said: a quarter of the memory allowed to this process.
+/// Returns the default bytes of the cache: a quarter of the memory allowed to this process.
 #[must_use]
 pub fn default_cache_size() -> u64 {
-    (allowed_memory() / 4).min(MOST_BY_DEFAULT)
+    (allowed_memory() / 4).min(MAX_DEFAULT_CACHE)
 }
 
-/// Threads that decode where nothing was said.
+/// Returns the default number of threads that decode.
 #[must_use]
 pub fn default_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Bytes of the machine's memory, if the system says.
+/// Returns the bytes of the machine's memory, if the system reports them.
 #[must_use]
 pub fn memory_of_machine() -> Option<u64> {
     total_of_meminfo(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
-/// Bytes that this process may use: the least of the machine's memory and the limits of all its control groups.
+/// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
 #[must_use]
 pub fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
@@ -45,8 +45,8 @@ fn total_of_meminfo(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least limit of the groups that `groups` (the text of /proc/self/cgroup) names and of all above them. A limit that is
-/// "max", or that cannot be read, is none; version 1 has a huge number instead of "max".
+/// Returns the least limit of the control groups in `groups` (the text of /proc/self/cgroup) and of all their parents.
+/// A limit of "max", or one that cannot be read, is none; version 1 has a huge number instead of "max".
 fn group_limit(groups: &str, mounts: &[Mount], read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
     groups
         .lines()
@@ -68,8 +68,8 @@ fn group_limit(groups: &str, mounts: &[Mount], read: impl Fn(&Path) -> Option<St
         .min()
 }
 
-/// The folder of a group and those of the groups above it, as far as the mount shows them. In a container the mount may show
-/// another part of the tree than the one the group is named in; what is not there is passed over.
+/// Returns the folders of a group and its parents below `mount`. In a container the mount may show another part of the
+/// tree than the group's name refers to: some of these folders then do not exist.
 fn folders_upwards(mount: &Mount, group: &Path) -> Vec<PathBuf> {
     let below = group.strip_prefix(&mount.root).or_else(|_| group.strip_prefix("/")).unwrap_or(group);
     below.ancestors().map(|part| mount.mountpoint.join(part)).collect()
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_memory_and_cores() {
-        assert!(default_cache_size() > 0 && default_cache_size() <= MOST_BY_DEFAULT);
+        assert!(default_cache_size() > 0 && default_cache_size() <= MAX_DEFAULT_CACHE);
         assert!(default_threads() > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! What this machine has and permits: memory, cores, and the right to mount.
+//! This machine: its memory and cores, and whether this user may mount.
 
 pub mod limits;
 pub mod permission;

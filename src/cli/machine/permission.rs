@@ -1,4 +1,4 @@
-//! Whether this machine lets this user mount, and what to do if not.
+//! Whether this user may mount on this machine, and what to do if not.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,25 +10,25 @@ use nix::unistd::getuid;
 use crate::cli::error::CliError;
 use crate::fs::unmount::{HELPER, find_helper};
 
-/// Through which the kernel talks to a mount's daemon.
+/// The device through which the kernel talks to a mount's daemon.
 pub const DEVICE: &str = "/dev/fuse";
-/// What the helper permits.
+/// The configuration of the mount helper.
 pub const FUSE_CONF: &str = "/etc/fuse.conf";
 
-/// Bit of CAP_SYS_ADMIN, without which only the helper can mount.
+/// The bit of CAP_SYS_ADMIN in a capability set. A process without it needs the helper to mount.
 const SYS_ADMIN: u32 = 21;
 
-/// Something that stands in the way of a mount.
+/// Something that prevents mounting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
     /// What is wrong.
     pub what: String,
-    /// How it is mended.
+    /// What the user can do about it.
     pub remedy: String,
 }
 
 impl Obstacle {
-    /// An obstacle.
+    /// Makes an obstacle.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
@@ -40,10 +40,10 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Makes sure that a mount is possible at all.
+/// Checks that this user may mount.
 ///
 /// # Errors
-/// [`CliError::CannotMount`]: what stands in the way, and what to type.
+/// [`CliError::CannotMount`]: the obstacle and the remedy.
 pub fn check(allow_other: bool) -> Result<(), CliError> {
     let obstacle = match open_device(Path::new(DEVICE)) {
         Err(error) => Some(closed_device(DEVICE, &error)),
@@ -56,15 +56,15 @@ pub fn check(allow_other: bool) -> Result<(), CliError> {
     obstacle.map_or(Ok(()), |obstacle| Err(CliError::CannotMount(obstacle.to_string())))
 }
 
-/// Opens the device as a mount would.
+/// Opens the device as a mount does, and closes it again.
 ///
 /// # Errors
-/// The system's.
+/// The system's error.
 pub fn open_device(device: &Path) -> io::Result<()> {
     File::options().read(true).write(true).open(device).map(|_| ())
 }
 
-/// Why the device is of no use.
+/// Explains an error of [`open_device`].
 pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
     match error.kind() {
         io::ErrorKind::NotFound => Obstacle::new(
@@ -84,7 +84,7 @@ pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
     }
 }
 
-/// Ordinary users cannot mount without the helper.
+/// The helper is missing, without which ordinary users cannot mount.
 pub fn no_helper() -> Obstacle {
     Obstacle::new(
         format!("{HELPER} was not found, which mounts for ordinary users"),
@@ -92,7 +92,7 @@ pub fn no_helper() -> Obstacle {
     )
 }
 
-/// Ordinary users may not share their mounts.
+/// The helper's configuration forbids `allow_other`.
 pub fn allow_other_is_forbidden() -> Obstacle {
     Obstacle::new(
         "allow_other is not permitted to ordinary users here",
@@ -100,32 +100,32 @@ pub fn allow_other_is_forbidden() -> Obstacle {
     )
 }
 
-/// The text of fuse.conf; one that is not there permits nothing.
+/// Returns the text of fuse.conf, or an empty text if it cannot be read: that permits nothing.
 pub fn conf(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default()
 }
 
-/// Whether fuse.conf lets ordinary users share their mounts.
+/// Whether the text of fuse.conf permits `allow_other` to ordinary users.
 pub fn permits_allow_other(conf: &str) -> bool {
     conf.lines().any(|line| line.trim() == "user_allow_other")
 }
 
-/// What a process may do, and what the programs may that it starts.
+/// Who may mount: a process itself, and the helper that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privileges {
-    /// It may call mount(2) itself.
+    /// The process has CAP_SYS_ADMIN, so that it may call mount(2) itself.
     pub admin: bool,
-    /// A program that belongs to root and has the setuid bit may.
+    /// A setuid root program that it starts gets CAP_SYS_ADMIN.
     pub helper: bool,
 }
 
 impl Privileges {
-    /// Those of this process.
+    /// Returns the privileges of this process.
     pub fn of_process() -> Self {
         Self::read(&fs::read_to_string("/proc/self/status").unwrap_or_default(), getuid().is_root())
     }
 
-    /// Those in the text of /proc/self/status; where it does not say, root may.
+    /// Reads them from the text of /proc/self/status. Where the text lacks them, root has them.
     pub fn read(status: &str, root: bool) -> Self {
         let field =
             |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
@@ -150,21 +150,21 @@ mod tests {
 
     #[test]
     fn capabilities_are_hexadecimal() {
-        let rights = |status: &str, root| {
-            let rights = Privileges::read(status, root);
-            (rights.admin, rights.helper)
+        let privileges = |status: &str, root| {
+            let found = Privileges::read(status, root);
+            (found.admin, found.helper)
         };
-        assert_eq!(rights("Name:\tx\nCapEff:\t0000000000200000\nCapBnd:\t0000000000200000\n", false), (true, true));
+        assert_eq!(privileges("Name:\tx\nCapEff:\t0000000000200000\nCapBnd:\t0000000000200000\n", false), (true, true));
         assert_eq!(
-            rights("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t0\n", true),
+            privileges("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t0\n", true),
             (false, true)
         );
         assert_eq!(
-            rights("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t1\n", false),
+            privileges("CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\nNoNewPrivs:\t1\n", false),
             (false, false)
         );
-        assert_eq!(rights("CapEff:\t0000000000000000\nCapBnd:\t00000000a80425fb\n", false), (false, false));
-        assert_eq!(rights("Name:\tx\n", true), (true, true));
+        assert_eq!(privileges("CapEff:\t0000000000000000\nCapBnd:\t00000000a80425fb\n", false), (false, false));
+        assert_eq!(privileges("Name:\tx\n", true), (true, true));
     }
 
     #[test]

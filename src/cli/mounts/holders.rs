@@ -1,4 +1,4 @@
-//! Who uses a mount. Everything is read from `/proc`, nothing from the mount.
+//! The mounts and processes that keep a mount busy. Everything is read from `/proc`, nothing from the mount itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::cli::text::escape;
 use crate::fs::forerunner;
 use crate::fs::mountinfo::Mount;
 
-/// Names at most so many.
-const MOST: usize = 10;
+/// The most holders that are named.
+const MAX_NAMED: usize = 10;
 
-/// The mounts that lie on `mount`, and the processes that have a file of it open or mapped, or are in one of its folders; as
-/// far as this user may see.
+/// Describes the mounts on top of `mount`, and the processes that have one of its files open or mapped, or one of its
+/// folders as working directory, as far as this user may see them.
 #[must_use]
 pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
@@ -25,11 +25,12 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
         .collect();
     processes.sort_unstable();
     let (ahead, others): (Vec<u32>, Vec<u32>) = processes.iter().partition(|pid| reads_ahead(**pid));
-    // one that reads ahead has a file open for a moment only, unless it was stopped
+    // a read-ahead process has files open for a moment only, unless it was stopped: name it only if nothing else is
+    // found
     let processes = if others.is_empty() && found.is_empty() { ahead } else { others };
     found.extend(processes.iter().map(|&pid| describe(pid)));
-    if found.len() > MOST {
-        let more = found.split_off(MOST).len();
+    if found.len() > MAX_NAMED {
+        let more = found.split_off(MAX_NAMED).len();
         found.push(format!("{more} more"));
     }
     found
@@ -39,7 +40,7 @@ fn describe(pid: u32) -> String {
     format!("{} (process {pid})", escape::text(name(pid).trim_end()))
 }
 
-/// Whether it is a process that reads ahead for a mount.
+/// Whether this is the read-ahead process of a mount.
 fn reads_ahead(pid: u32) -> bool {
     name(pid).trim_end().as_bytes() == forerunner::NAME.to_bytes()
 }
@@ -57,8 +58,8 @@ fn holds(pid: u32, mount: &Mount) -> bool {
         || fs::read_to_string(process.join("maps")).is_ok_and(|maps| maps_device(&maps, mount.device))
 }
 
-/// Whether a line of `maps`, as in `7f00-7f10 r--s 00000000 00:2f 12   /mnt/vol/x`, is of this device. The numbers are
-/// hexadecimal.
+/// Whether the text of /proc/PID/maps has a mapping of this device. Its lines are like
+/// `7f00-7f10 r--s 00000000 00:2f 12   /mnt/vol/x`, with hexadecimal device numbers.
 fn maps_device(maps: &str, device: (u32, u32)) -> bool {
     let wanted = format!("{:02x}:{:02x}", device.0, device.1);
     maps.lines().any(|line| line.split_ascii_whitespace().nth(3) == Some(&wanted))

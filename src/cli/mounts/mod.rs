@@ -1,4 +1,4 @@
-//! Existing and future mounts, as the commands see them: mount points, daemons and the processes that use a mount.
+//! Mounts as the commands see them: mount points, the state of a daemon, and the processes that use a mount.
 
 pub mod holders;
 pub mod mountpoint;

@@ -1,5 +1,5 @@
-//! Whether a folder can become a mount point. What is mounted there is read from the system's list before the folder itself is
-//! looked at: a look at a mount that hangs never ends.
+//! Checks and finds mount points. The system's list of mounts is read before the folder itself is touched: a system
+//! call on a mount that hangs never returns.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -12,18 +12,18 @@ use crate::cli::mounts::status::{self, Answer};
 use crate::fs::mountinfo::{self, Mount};
 use crate::fs::unmount::{UnmountError, unmount};
 
-/// How long a mount that is in the way may take to say that it lives.
+/// How long a mount that is in the way may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A path as the system's list of mounts has it: absolute, and without links on the way. The folder itself is not looked at if
-/// something is mounted there.
+/// Returns the path as the system's list of mounts has it: absolute and without symbolic links. Does not touch the
+/// folder itself if something is mounted there.
 ///
 /// # Errors
-/// Those of the system: a folder on the way is not there, say.
+/// The system's: for instance, a folder on the way does not exist.
 pub fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(typed)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(absolute) };
-    // `..` is the parent of what the links before it lead to
+    // `..` is the parent of the folder that the links before it lead to
     if name == ".." {
         return fs::canonicalize(&absolute);
     }
@@ -31,7 +31,7 @@ pub fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
     if mountinfo::topmost(mounts, &place).is_some() { Ok(place) } else { fs::canonicalize(place) }
 }
 
-/// Makes sure that `typed` can show `source` (canonical), and clears a mount of ours there whose daemon died.
+/// Checks that `source` (canonical) can be mounted at `typed`, and clears a volfs mount there whose daemon died.
 ///
 /// # Errors
 /// [`CliError`]: what is wrong with the folder.
@@ -55,11 +55,15 @@ pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     Ok(place)
 }
 
-/// The volfs mount that `typed` names, and its place; `foreign` says what is wrong with a mount of another kind.
+/// Finds the volfs mount that `typed` names, and its canonical mount point. `foreign` makes the error for the mount of
+/// another program.
 ///
 /// # Errors
-/// [`CliError`]: there is no such folder, no mount, or none of ours.
-pub fn ours(typed: &Path, foreign: impl FnOnce(PathBuf, String) -> CliError) -> Result<(PathBuf, Mount), CliError> {
+/// [`CliError`]: there is no such folder, no mount, or one of another program.
+pub fn find_volfs_mount(
+    typed: &Path,
+    foreign: impl FnOnce(PathBuf, String) -> CliError,
+) -> Result<(PathBuf, Mount), CliError> {
     let mounts = mounts()?;
     let place = locate(typed, &mounts).map_err(|error| CliError::NoFolder(typed.to_owned(), error))?;
     let Some(mount) = mountinfo::topmost(&mounts, &place) else {
@@ -73,15 +77,15 @@ pub fn ours(typed: &Path, foreign: impl FnOnce(PathBuf, String) -> CliError) -> 
     }
 }
 
-/// Every mount that there is.
+/// Returns all mounts of the system.
 ///
 /// # Errors
-/// [`CliError::Mounts`] if the system does not say.
+/// [`CliError::Mounts`] if the list cannot be read.
 pub fn mounts() -> Result<Vec<Mount>, CliError> {
     mountinfo::read().map_err(CliError::Mounts)
 }
 
-/// The place, with nothing mounted on it. A mount there is taken away only if it is ours, and dead beyond doubt.
+/// Returns the place once nothing is mounted there. Takes away only volfs mounts whose daemon certainly died.
 fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
     loop {
         let mounts = mounts()?;
@@ -100,7 +104,7 @@ fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Takes away a mount whose daemon died. Who still has a file of it open can do nothing with it.
+/// Takes away a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
 ///
 /// # Errors
 /// [`CliError::Unmount`] if the system refuses.
@@ -111,7 +115,7 @@ pub fn clear_dead(place: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Whether `path` is, or lies below, the folder (or file) with this metadata, by whatever name.
+/// Whether `path` is, or lies below, the folder (or file) with this metadata, under any name.
 fn is_inside(path: &Path, folder: &Metadata) -> bool {
     path.ancestors().any(|above| fs::metadata(above).is_ok_and(|m| (m.dev(), m.ino()) == (folder.dev(), folder.ino())))
 }

@@ -1,4 +1,4 @@
-//! What a mount says of itself in `.volfs/status.json`, asked with patience for one that does not answer.
+//! Reads a mount's `.volfs/status.json`, with a timeout for a mount that does not answer.
 
 use std::fs;
 use std::io;
@@ -10,23 +10,23 @@ use serde_json::Value;
 
 use crate::cli::timeout::with_timeout;
 
-/// The file, below the mount point.
+/// The status file, below the mount point.
 pub const STATUS: &str = ".volfs/status.json";
 
 /// How a mount answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It does; with the daemon's process id, if that can be read.
+    /// With its status: the daemon's process id, if it can be read.
     Alive(Option<u32>),
     /// Its daemon died.
     Dead,
-    /// It does not answer in time: it may be at work.
+    /// Not in time: it may be busy.
     Silent,
-    /// It answers with an error.
+    /// With an error.
     Error(String),
 }
 
-/// Asks the mount at `mountpoint`.
+/// Asks the mount at `mountpoint` whether its daemon lives.
 #[must_use]
 pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     match read(mountpoint, limit) {
@@ -35,14 +35,14 @@ pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     }
 }
 
-/// What the mount at `mountpoint` says of itself: the text of its status.json.
+/// Returns the text of the mount's status.json.
 ///
 /// # Errors
 /// Why there is none; [`Answer::Alive`] if it is not told to this user.
 pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
     let read = move || match fs::read(&file) {
-        // what is under way when a daemon dies ends so; the next request gets the mount's own answer
+        // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
         Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => fs::read(&file),
         answer => answer,
     };
@@ -50,7 +50,7 @@ pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
         None => Err(Answer::Silent),
         Some(Ok(status)) => Ok(status),
         Some(Err(error)) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Err(Answer::Dead),
-        // another user's mount: it says no, but it says something
+        // another user's mount refuses, which shows that it lives
         Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(Answer::Alive(None)),
         Some(Err(error)) => Err(Answer::Error(error.to_string())),
     }

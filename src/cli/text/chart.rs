@@ -1,30 +1,30 @@
-//! A histogram as columns of block characters.
+//! Draws a histogram with block characters.
 
-/// Columns at most.
-const WIDTH: usize = 64;
+/// The most columns of a chart.
+const MAX_WIDTH: usize = 64;
 
-/// Lines.
+/// Lines of a chart.
 const HEIGHT: usize = 6;
 
-/// Parts of a line that can be told apart.
+/// The heights of a character, in eighths of a line.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The columns of a histogram, and the share of the samples that the highest has.
+/// A drawn histogram.
 #[derive(Debug, PartialEq)]
 pub struct Chart {
     /// The lines, from top to bottom.
     pub lines: String,
-    /// Columns drawn.
+    /// The number of columns.
     pub width: usize,
     /// Share of all samples in the highest column.
     pub highest: f64,
 }
 
-/// Draws `bins`; several share a column where there are many. Counts below zero, which only a damaged file has, count as
-/// none; `None` if there is nothing to draw.
+/// Draws `bins`, several in one column if there are many. Negative counts, which only a damaged file has, are taken as
+/// 0. Returns `None` if there is nothing to draw.
 #[must_use]
 pub fn columns(bins: &[f64]) -> Option<Chart> {
-    let per_column = bins.len().div_ceil(WIDTH).max(1);
+    let per_column = bins.len().div_ceil(MAX_WIDTH).max(1);
     let sums: Vec<f64> = bins.chunks(per_column).map(|part| part.iter().map(|n| n.max(0.0)).sum()).collect();
     let total: f64 = sums.iter().sum();
     let highest = sums.iter().copied().fold(0.0, f64::max);
@@ -35,7 +35,7 @@ pub fn columns(bins: &[f64]) -> Option<Chart> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of steps")]
     let heights: Vec<usize> = sums
         .iter()
-        // what there is must be seen
+        // a column that is not empty must be visible
         .map(|sum| if *sum > 0.0 { ((sum / highest * steps).round() as usize).max(1) } else { 0 })
         .collect();
     let mut lines = String::new();

@@ -1,4 +1,4 @@
-//! Names from data on a terminal: what they look like, and nothing else.
+//! Escapes names from data, so that they cannot control the terminal.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub use crate::logging::one_line as text;
 
-/// A path on one line, without control characters; bytes that are not UTF-8 as `\xff`.
+/// Returns a path on one line with control characters escaped, and bytes that are not UTF-8 as `\xff`.
 #[must_use]
 pub fn path(path: &Path) -> String {
     let mut clean = String::new();
@@ -20,7 +20,7 @@ pub fn path(path: &Path) -> String {
     clean
 }
 
-/// A path as Python writes it in double quotes, so that it opens just this file.
+/// Returns a path as a Python string literal in double quotes, which opens exactly this file.
 #[must_use]
 pub fn python(path: &Path) -> String {
     let mut code = String::from("\"");
@@ -33,7 +33,7 @@ pub fn python(path: &Path) -> String {
             }
         }
         for byte in chunk.invalid() {
-            // Python keeps such bytes of file names in these code points
+            // Python's surrogateescape maps such bytes to these code points
             let _ = write!(code, "\\udc{byte:02x}");
         }
     }

@@ -1,4 +1,4 @@
-//! JSON values as people read them.
+//! Formats JSON values for people.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::number::float;
 use crate::logging::timestamp;
 
-/// Digits that a float32 has, and a little more.
+/// Significant digits of a float32.
 const DIGITS: usize = 7;
 
-/// Digits that keep a millimetre in a world coordinate.
+/// Significant digits that keep a millimetre in a world coordinate.
 const COORDINATE_DIGITS: usize = 11;
 
-/// Parts of an object that fit on a line.
-const FEW: usize = 4;
+/// Entries of an object that fit on a line.
+const MAX_INLINE: usize = 4;
 
-/// A number, text or truth value; nothing for null, an empty text, and what has parts.
+/// Formats a number, text or boolean. Returns `None` for null, empty text, lists and objects.
 #[must_use]
 pub fn scalar(value: &Value) -> Option<String> {
     match value {
@@ -27,33 +27,33 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// A number; all digits of an integer, and those that mean something of another.
+/// Formats a number: all digits of an integer, the significant digits of a float.
 #[must_use]
 pub fn number(value: &Value) -> Option<String> {
     rounded(value, DIGITS)
 }
 
-/// A world coordinate.
+/// Formats a world coordinate.
 #[must_use]
 pub fn coordinate(value: &Value) -> Option<String> {
     rounded(value, COORDINATE_DIGITS)
 }
 
-/// `first ... last` of a list of two numbers.
+/// Formats a list of two numbers as `first to last`.
 #[must_use]
 pub fn range(value: &Value) -> Option<String> {
     let [least, greatest] = value.as_array()?.as_slice() else { return None };
     Some(format!("{} to {}", number(least)?, number(greatest)?))
 }
 
-/// The numbers of a list with a sign between: `512 x 512 x 1024`.
+/// Joins the entries of a list: `512 x 512 x 1024`. Returns `None` unless all are scalars.
 #[must_use]
 pub fn joined(value: &Value, between: &str) -> Option<String> {
-    let parts: Option<Vec<String>> = value.as_array()?.iter().map(scalar).collect();
-    parts.filter(|parts| !parts.is_empty()).map(|parts| parts.join(between))
+    let entries: Option<Vec<String>> = value.as_array()?.iter().map(scalar).collect();
+    entries.filter(|entries| !entries.is_empty()).map(|entries| entries.join(between))
 }
 
-/// What text shows of a value with parts, short enough for a line.
+/// Formats any value, short enough for a line.
 #[must_use]
 pub fn brief(value: &Value) -> Option<String> {
     match value {
@@ -63,7 +63,7 @@ pub fn brief(value: &Value) -> Option<String> {
         Value::Array(items) => {
             Some(joined(value, ", ").unwrap_or_else(|| format!("{} entries (--json shows them)", items.len())))
         }
-        Value::Object(items) if items.len() <= FEW && items.values().all(|item| scalar(item).is_some()) => {
+        Value::Object(items) if items.len() <= MAX_INLINE && items.values().all(|item| scalar(item).is_some()) => {
             let parts = items.iter().filter_map(|(key, item)| Some(format!("{key} {}", scalar(item)?)));
             Some(parts.collect::<Vec<_>>().join(", "))
         }
@@ -72,7 +72,7 @@ pub fn brief(value: &Value) -> Option<String> {
     }
 }
 
-/// A time, which is in seconds since 1970 or text.
+/// Formats a time, given in seconds since 1970 or as text.
 #[must_use]
 pub fn time(value: &Value) -> Option<String> {
     match value.as_f64().map(Duration::try_from_secs_f64) {

@@ -1,4 +1,5 @@
-//! A layout for people: headings, lines of a label and a value, tables. Text from data loses its control characters here.
+//! Lays out text for people: headings, lines of a label and a value, tables. Control characters in text from data are
+//! escaped here.
 
 use std::fmt::Write as _;
 
@@ -12,24 +13,24 @@ const WARNING: &str = "\x1b[33m";
 const BAD: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Columns that labels take.
+/// Columns that a label takes.
 const LABEL: usize = 17;
 
 /// Columns that the label of an item takes.
 const ITEM: usize = 9;
 
-/// How an item is to be taken.
+/// The colour of an item, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// All is well.
+    /// As it should be.
     Good,
     /// Worth knowing.
     Careful,
-    /// Something has to be done.
+    /// A problem.
     Bad,
 }
 
-/// A layout that grows downwards.
+/// Text that grows downwards.
 #[derive(Debug, Default)]
 pub struct TextLayout {
     text: String,
@@ -37,19 +38,19 @@ pub struct TextLayout {
 }
 
 impl TextLayout {
-    /// An empty layout.
+    /// Makes an empty text.
     #[must_use]
     pub fn new(coloured: bool) -> Self {
         Self { text: String::new(), coloured }
     }
 
-    /// All that was written.
+    /// Returns all that was written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// A heading, with an empty line before it unless it is the first.
+    /// Adds a heading, with an empty line before it unless it is the first line.
     pub fn heading(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -57,7 +58,7 @@ impl TextLayout {
         self.painted(BOLD, text);
     }
 
-    /// A label and its value, if there is one.
+    /// Adds a line with a label and its value; none if there is no value.
     pub fn row(&mut self, label: &str, value: Option<String>) {
         let Some(value) = value else { return };
         let label = escape::text(label);
@@ -68,35 +69,35 @@ impl TextLayout {
         let _ = writeln!(self.text, "  {on}{label}{off}{:gap$}{value}", "");
     }
 
-    /// Something to be careful about.
+    /// Adds a warning.
     pub fn warning(&mut self, text: &str) {
         self.text.push_str("  ");
         self.painted(WARNING, text);
     }
 
-    /// A label, what there is to say, and below it what there is to do.
+    /// Adds an item: a label and a text, and `more`, such as a remedy, in the next line.
     pub fn item(&mut self, tone: Tone, label: &str, text: &str, more: Option<&str>) {
         let (on, off) = self.paint(match tone {
             Tone::Good => GOOD,
             Tone::Careful => WARNING,
             Tone::Bad => BAD,
         });
-        let gap = ITEM.saturating_sub(width::columns(&label)).max(1);
+        let gap = ITEM.saturating_sub(width::columns(label)).max(1);
         let _ = writeln!(self.text, "{on}{label}{off}{:gap$}{}", "", escape::text(text));
         if let Some(more) = more {
             let _ = writeln!(self.text, "{:ITEM$}{}", "", escape::text(more));
         }
     }
 
-    /// Lines as they are, indented: of our own making, not from data.
+    /// Adds lines as they are, indented but not escaped: they must not contain text from data.
     pub fn block(&mut self, lines: &str) {
         for line in lines.lines() {
             let _ = writeln!(self.text, "  {}", line.trim_end());
         }
     }
 
-    /// A table with a line of titles. Columns of numbers are aligned to the right, and columns that are empty in every row
-    /// are left out.
+    /// Adds a table with a line of titles. Columns of numbers are aligned to the right, and columns that are empty in
+    /// every row are left out.
     pub fn table(&mut self, titles: &[&str], rows: &[Vec<String>]) {
         let lines = Table::titled(titles, rows);
         let mut lines = lines.iter();
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_aligned() {
+    fn labels_and_tables_are_aligned() {
         let mut layout = TextLayout::new(false);
         layout.heading("A");
         layout.row("format", Some("zgy\x1b[1m".into()));

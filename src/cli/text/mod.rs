@@ -1,11 +1,11 @@
-//! Text for people: what every command prints goes through here.
+//! Text for people, as all commands print it.
 //!
 //! * [`layout`]: headings, labelled values, warnings and tables, with or without colours.
-//! * [`table`]: columns, aligned by the width that a terminal gives their text.
+//! * [`table`]: aligned columns, for a whole table or row by row.
 //! * [`chart`]: a histogram of block characters.
-//! * [`escape`]: control characters in names from data, made visible.
-//! * [`json_value`], [`number`] and [`size`]: values, floats and byte counts as text.
-//! * [`width`]: how many terminal columns a text takes.
+//! * [`escape`]: escapes control characters in names from data.
+//! * [`json_value`], [`number`] and [`size`]: format JSON values, floats and sizes in bytes.
+//! * [`width`]: measures text in columns of a terminal.
 
 pub mod chart;
 pub mod escape;

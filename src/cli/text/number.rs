@@ -1,6 +1,6 @@
-//! Floats as text.
+//! Formats floats.
 
-/// A number to so many digits, without zeros at the end.
+/// Formats a number with at most `digits` significant digits, without trailing zeros.
 #[must_use]
 pub fn float(number: f64, digits: usize) -> String {
     let text = format!("{number:.*e}", digits.saturating_sub(1));

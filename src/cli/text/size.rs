@@ -1,4 +1,4 @@
-//! Sizes in bytes, as people write and read them.
+//! Reads and formats sizes in bytes.
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -7,10 +7,10 @@ pub struct Size(u64);
 const UNITS: [(&str, u64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
 impl Size {
-    /// The size in `text`: digits, and KiB, MiB, GiB, K, M, G or nothing after them.
+    /// Reads digits, with KiB, MiB, GiB, K, M, G or nothing after them.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the text.
     pub fn read(text: &str) -> Result<Self, String> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
@@ -18,7 +18,7 @@ impl Size {
             return Err("not a size; write it as 512MiB or 2GiB".to_owned());
         }
         let unit = unit.trim_start();
-        // K, M and G, and any case: nobody means something else by them here
+        // K, M and G in any case too: they are not ambiguous here
         let known = |name: &str| name.eq_ignore_ascii_case(unit) || name[..1].eq_ignore_ascii_case(unit);
         let factor = match UNITS.iter().find(|(name, _)| known(name)) {
             Some((_, factor)) => *factor,
@@ -29,13 +29,13 @@ impl Size {
         bytes.map(Self).ok_or_else(|| "larger than any memory".to_owned())
     }
 
-    /// So many bytes.
+    /// Makes a size of this number of bytes.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {
         self.0
@@ -43,7 +43,7 @@ impl Size {
 }
 
 impl std::fmt::Display for Size {
-    /// In the largest unit that leaves a 1 before the point; TiB and PiB are only for reading.
+    /// Writes the size in the largest unit of which it is at least 1. TiB and above are written only, not read.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let step = (self.0.checked_ilog2().unwrap_or(0) / 10) as usize;

@@ -1,4 +1,4 @@
-//! Cells in columns. Cells may come from data: they lose their control characters here.
+//! Lays out cells in columns. Control characters in cells are escaped here, since cells may come from data.
 
 use super::escape;
 use super::width;
@@ -6,14 +6,14 @@ use super::width;
 /// Columns between two cells.
 const GAP: usize = 2;
 
-/// The columns of a table whose rows arrive bit by bit. A column only ever grows, so that later rows stand below earlier
+/// A table whose rows arrive one after another. A column only ever grows, so that later rows stay aligned with earlier
 /// ones.
 #[derive(Debug)]
 pub struct Table {
     columns: Vec<Column>,
     /// Spaces before each line.
     indent: usize,
-    /// The widest that a column becomes; a longer cell pushes the cells after it aside.
+    /// The largest width of a column. A wider cell pushes the cells after it aside.
     max_width: usize,
 }
 
@@ -24,13 +24,13 @@ struct Column {
 }
 
 impl Table {
-    /// A table without rows, whose columns become at most `max_width` wide.
+    /// Makes a table without rows, whose columns become at most `max_width` wide.
     #[must_use]
     pub fn new(max_width: usize) -> Self {
         Self { columns: Vec::new(), indent: 0, max_width }
     }
 
-    /// The lines of a whole table with a title line. A column whose cells are all numbers is aligned to the right, and one
+    /// Returns the lines of a whole table, the titles first. A column of numbers is aligned to the right, and a column
     /// whose cells are all empty is left out.
     #[must_use]
     pub fn titled(titles: &[&str], rows: &[Vec<String>]) -> Vec<String> {
@@ -46,7 +46,7 @@ impl Table {
         table.lines(std::iter::once(titles).chain(rows).collect())
     }
 
-    /// The lines of further rows, without line ends.
+    /// Adds rows and returns their lines, without line ends.
     #[must_use]
     pub fn lines(&mut self, rows: Vec<Vec<String>>) -> Vec<String> {
         let escaped = |row: Vec<String>| row.iter().map(|cell| escape::text(cell).into_owned()).collect();
@@ -55,7 +55,7 @@ impl Table {
         rows.iter().map(|row| self.line(row)).collect()
     }
 
-    /// Makes room for the cells of a row. The last one needs none, unless it is aligned to the right.
+    /// Widens the columns to the cells of a row. The last cell needs no width unless it is aligned to the right.
     fn widen(&mut self, row: &[String]) {
         if self.columns.len() < row.len() {
             self.columns.resize(row.len(), Column::default());

@@ -1,14 +1,14 @@
-//! How many columns of a terminal a text takes: an East Asian character takes two, a combining mark none.
+//! Measures and cuts text in columns of a terminal. Most East Asian characters take two columns, combining marks none.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The columns that `text` takes.
+/// Returns the columns that `text` takes.
 #[must_use]
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// `text`, cut to at most `width` columns; a text that was cut ends with `...`.
+/// Cuts `text` to at most `width` columns. A text that was cut ends with `...`.
 #[must_use]
 pub fn truncated(text: &str, width: usize) -> String {
     const MARK: &str = "...";

@@ -1,20 +1,21 @@
-//! Which part of an array is meant: slices by index, as in Python, and slices by what a survey calls its lines.
+//! The box that `--region` and `--at` select: slices by index, as in Python, and slices by annotation, such as line
+//! numbers.
 
 use crate::cli::args::{At, Slice, Slices};
 use crate::volume::{ArrayInfo, Axis, Dims, Region};
 
 use crate::cli::text::number::float;
 
-/// A value belongs to a position of an axis if it is so near, in steps.
-const NEAR: f64 = 1e-6;
+/// How far from a position a value may be, in steps of the axis.
+const TOLERANCE: f64 = 1e-6;
 
-/// Digits that line numbers are shown with.
+/// Significant digits of annotations in messages.
 const DIGITS: usize = 9;
 
-/// The box that is meant; all of the array along axes that are not mentioned.
+/// Returns the selected box, which has all positions of the axes without a slice.
 ///
 /// # Errors
-/// What is wrong, and what the axis has.
+/// What is wrong, and which positions or values the axis has.
 pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
     let shape = info.shape();
     let names = names(info);
@@ -44,16 +45,16 @@ pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Re
     Ok(Region { start, shape: Dims::from_fn(shape.len(), |axis| range(axis).1 - range(axis).0) })
 }
 
-/// The axes' names; `axis0`, `axis1`, ... for those that have none, or one that another has, too.
+/// Returns the axes' names, with `axis0`, `axis1`, ... for missing and ambiguous ones.
 fn names(info: &ArrayInfo) -> Vec<String> {
     let name = |axis: usize| info.axes.get(axis).map_or("", |a| a.name.as_str());
-    let alone = |axis: usize| info.axes.iter().filter(|a| a.name == name(axis)).count() == 1;
+    let unique = |axis: usize| info.axes.iter().filter(|a| a.name == name(axis)).count() == 1;
     let shown =
-        |axis| if alone(axis) && !name(axis).is_empty() { name(axis).to_owned() } else { format!("axis{axis}") };
+        |axis| if unique(axis) && !name(axis).is_empty() { name(axis).to_owned() } else { format!("axis{axis}") };
     (0..info.shape().len()).map(shown).collect()
 }
 
-/// The axis of that name; if none is called exactly so, the one that differs in case only.
+/// Finds an axis by its name: an exact match, or else the only one that differs in case alone.
 fn find(names: &[String], name: &str) -> Option<usize> {
     let exact = names.iter().position(|n| n == name);
     exact.or_else(|| {
@@ -70,9 +71,9 @@ fn has(name: &str, count: u64) -> String {
     }
 }
 
-/// First index and one past the last. The text of an error wants what the axis has behind it.
+/// Returns the first index and one past the last. The caller appends to an error what the axis has.
 fn by_index(slice: Slice<i64>, count: u64) -> Result<(u64, u64), String> {
-    // an end may be one past the last position, a beginning may not
+    // only the end of a slice may be one past the last position
     let position = |index: i64, beyond: u64| {
         let at = i128::from(index) + if index < 0 { i128::from(count) } else { 0 };
         u64::try_from(at).ok().filter(|at| *at < count.saturating_add(beyond))
@@ -93,7 +94,7 @@ fn by_index(slice: Slice<i64>, count: u64) -> Result<(u64, u64), String> {
     }
 }
 
-/// First index and one past the last. The text of an error wants the axis' name before it.
+/// Returns the first index and one past the last. The caller puts the axis' name before an error.
 fn by_value(slice: Slice<f64>, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), String> {
     let usable = |axis: &&Axis| axis.first.is_finite() && axis.step.is_finite() && (axis.step != 0.0 || count == 1);
     let Some(axis) = axis.filter(usable).filter(|_| count > 0) else {
@@ -117,8 +118,8 @@ fn position(value: f64, axis: &Axis, count: u64) -> Result<u64, String> {
     let (last, step) = ((count - 1) as f64, if axis.step == 0.0 { 1.0 } else { axis.step });
     let exact = (value - axis.first) / step;
     let nearest = exact.round().clamp(0.0, last);
-    if (exact - nearest).abs() <= NEAR {
-        // between 0 and the last index
+    if (exact - nearest).abs() <= TOLERANCE {
+        // the clamp above keeps it within 0 and the last index
         return Ok(nearest as u64);
     }
     let text = |at: f64| float(axis.first + at * axis.step, DIGITS);

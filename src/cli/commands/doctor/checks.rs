@@ -1,4 +1,4 @@
-//! What `volfs doctor` thinks of a machine.
+//! The checks of `volfs doctor`: each turns probes into a finding, and names the remedy.
 
 use std::io;
 
@@ -9,21 +9,23 @@ use crate::cli::text::escape;
 use crate::cli::text::size::Size;
 use crate::fs::unmount::HELPER;
 
-/// Datasets and files that a daemon has open at a time, and some to spare.
+/// Open files that suffice for a daemon: its datasets, the files that clients read, and a reserve.
 const OPEN_FILES: u64 = 1024;
 
-/// How far the kernel reads ahead by itself, in KiB.
+/// The kernel's default read-ahead, in KiB.
 const READ_AHEAD: u64 = 128;
 
-/// Kernels before the first of these cannot serve a mount; before each of the others something is lost.
+/// The oldest kernel that can serve a mount.
 const NEEDED: (u32, u32) = (4, 2);
+
+/// Kernel versions, and the loss with any kernel before each of them.
 const LOSSES: [((u32, u32), &str); 3] = [
     ((4, 20), "reads are of 128 KiB at most, and not of 1 MiB: streaming with large reads is slower"),
     ((5, 16), "closing a file waits for the daemon: programs that open many files are slower"),
     ((6, 6), "with --direct-io, files cannot be mapped (np.load with mmap_mode=\"r\"); without it they can"),
 ];
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// As it should be.
@@ -35,7 +37,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Its name.
+    /// The name that is printed, also in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,16 +48,16 @@ impl Level {
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// The severity.
     pub level: Level,
-    /// What was looked at.
+    /// What was checked.
     pub subject: &'static str,
     /// What was found.
     pub text: String,
-    /// How it is mended.
+    /// What the user can do about it.
     pub remedy: Option<String>,
 }
 
@@ -73,9 +75,9 @@ impl Finding {
     }
 }
 
-/// Everything that is to be said of a machine.
+/// Runs all checks.
 #[must_use]
-pub fn of(probes: &Probes) -> Vec<Finding> {
+pub fn run(probes: &Probes) -> Vec<Finding> {
     let mut findings = vec![device(probes), rights(probes), allow_other(probes)];
     findings.extend(kernel(&probes.release));
     findings.extend(mounts(probes));
@@ -88,7 +90,7 @@ fn device(probes: &Probes) -> Finding {
     let subject = "device";
     let mode = probes.mode.map_or_else(String::new, |mode| format!(" (mode {mode:o})"));
     match &probes.device {
-        // root may open everything; where it may not, somebody keeps devices from this container
+        // root may open every file; if it may not open this one, the container has no access to devices
         Err(error) if probes.root && error.kind() == io::ErrorKind::PermissionDenied => Finding::problem(
             subject,
             Obstacle::new(
@@ -112,7 +114,7 @@ fn device(probes: &Probes) -> Finding {
 
 fn rights(probes: &Probes) -> Finding {
     let subject = "rights";
-    if probes.rights.admin {
+    if probes.privileges.admin {
         return match &probes.helper {
             Some(helper) if helper.setuid => {
                 let helper = escape::path(&helper.path);
@@ -131,7 +133,7 @@ fn rights(probes: &Probes) -> Finding {
         };
     }
     let obstacle = match &probes.helper {
-        _ if probes.root || !probes.rights.helper => Obstacle::new(
+        _ if probes.root || !probes.privileges.helper => Obstacle::new(
             "neither this process nor one that it starts may mount: CAP_SYS_ADMIN is taken away, or no_new_privs is set",
             format!("in a container start with --device {DEVICE} --cap-add SYS_ADMIN, without no-new-privileges"),
         ),
@@ -195,10 +197,10 @@ fn version(release: &str) -> Option<(u32, u32)> {
 
 fn mounts(probes: &Probes) -> Vec<Finding> {
     let subject = "mounts";
-    let finding = |seen: &MountProbe| {
-        let place = escape::path(&seen.mountpoint);
+    let finding = |mount: &MountProbe| {
+        let place = escape::path(&mount.mountpoint);
         let type_umount = |lazy: &str| format!("to clear it type: volfs umount {lazy}{place}");
-        match &seen.answer {
+        match &mount.answer {
             Answer::Alive(_) => None,
             Answer::Dead => {
                 Some(Finding::note(subject, format!("the daemon of the mount at {place} died"), type_umount("")))
@@ -213,9 +215,9 @@ fn mounts(probes: &Probes) -> Vec<Finding> {
             )),
         }
     };
-    let ill: Vec<Finding> = probes.mounts.iter().filter_map(finding).collect();
+    let faulty: Vec<Finding> = probes.mounts.iter().filter_map(finding).collect();
     match probes.mounts.len() {
-        _ if !ill.is_empty() => ill,
+        _ if !faulty.is_empty() => faulty,
         0 => vec![Finding::ok(subject, "there is no mount of volfs")],
         1 => vec![Finding::ok(subject, "there is 1 mount of volfs, and it answers")],
         n => vec![Finding::ok(subject, format!("there are {n} mounts of volfs, and all answer"))],
@@ -226,14 +228,14 @@ fn read_ahead(probes: &Probes) -> Vec<Finding> {
     let odd = probes
         .mounts
         .iter()
-        .filter_map(|seen| Some((seen, seen.read_ahead.as_ref().filter(|(kib, _)| *kib != READ_AHEAD)?)));
-    odd.map(|(seen, (kib, file))| {
+        .filter_map(|mount| Some((mount, mount.read_ahead.as_ref().filter(|(kib, _)| *kib != READ_AHEAD)?)));
+    odd.map(|(mount, (kib, file))| {
         let effect = if *kib > READ_AHEAD {
             "programs that jump in a mapped file read much in vain"
         } else {
             "streaming is slower"
         };
-        let (place, file) = (escape::path(&seen.mountpoint), escape::path(file));
+        let (place, file) = (escape::path(&mount.mountpoint), escape::path(file));
         let text = format!("the kernel reads {kib} KiB ahead in {place}, not {READ_AHEAD}: {effect}");
         Finding::note("read-ahead", text, format!("to change it type: echo {READ_AHEAD} | sudo tee {file}"))
     })

@@ -1,20 +1,20 @@
-//! `volfs doctor` on machines of all kinds.
+//! The checks of `volfs doctor` on machines of many kinds.
 
 use std::io;
 
-use super::checks::{Level, of};
+use super::checks::{Level, run};
 use super::probes::{Helper, MountProbe, Probes};
 use crate::cli::machine::permission::Privileges;
 use crate::cli::mounts::status::Answer;
 
-/// A machine on which all is well, for an ordinary user.
+/// An ordinary user's machine, on which every check is passed.
 fn healthy() -> Probes {
     Probes {
         device: Ok(()),
         mode: Some(0o666),
         helper: Some(Helper { path: "/usr/bin/fusermount3".into(), setuid: true }),
         root: false,
-        rights: Privileges { admin: false, helper: true },
+        privileges: Privileges { admin: false, helper: true },
         conf: "user_allow_other".into(),
         release: "6.18.0".into(),
         mounts: Vec::new(),
@@ -26,11 +26,11 @@ fn healthy() -> Probes {
     }
 }
 
-/// What is not in order after a change.
+/// Returns the findings after a change, except for those that are ok.
 fn after(change: impl FnOnce(&mut Probes)) -> Vec<(Level, String)> {
     let mut probes = healthy();
     change(&mut probes);
-    let odd = of(&probes).into_iter().filter(|finding| finding.level != Level::Ok);
+    let odd = run(&probes).into_iter().filter(|finding| finding.level != Level::Ok);
     odd.map(|f| (f.level, format!("{}; {}", f.text, f.remedy.unwrap_or_default()))).collect()
 }
 
@@ -48,7 +48,7 @@ fn error(kind: io::ErrorKind) -> io::Result<()> {
 #[test]
 fn a_healthy_machine_is_in_order() {
     assert_eq!(after(|_| ()), []);
-    assert_eq!(after(|f| (f.root, f.rights.admin, f.conf) = (true, true, String::new())), []);
+    assert_eq!(after(|f| (f.root, f.privileges.admin, f.conf) = (true, true, String::new())), []);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_device_that_does_not_open_is_a_problem() {
     only(Level::Problem, &["by this user (mode 600)", "sudo chmod 666 /dev/fuse"], denied);
     only(Level::Problem, &["not even by root", "--device /dev/fuse"], |f| {
         denied(f);
-        (f.root, f.rights.admin) = (true, true);
+        (f.root, f.privileges.admin) = (true, true);
     });
     only(Level::Note, &["not by all (mode 600)", "sudo chmod 666"], |f| f.mode = Some(0o600));
 }
@@ -69,9 +69,9 @@ fn somebody_must_be_able_to_mount() {
     only(Level::Problem, &["fusermount3 was not found", "apt install fuse3"], |f| f.helper = None);
     let plain = |f: &mut Probes| f.helper.as_mut().unwrap().setuid = false;
     only(Level::Problem, &["/usr/bin/fusermount3 is not setuid root", "sudo chmod u+s /usr/bin/fusermount3"], plain);
-    only(Level::Problem, &["CAP_SYS_ADMIN", "no-new-privileges"], |f| f.rights.helper = false);
+    only(Level::Problem, &["CAP_SYS_ADMIN", "no-new-privileges"], |f| f.privileges.helper = false);
     only(Level::Problem, &["CAP_SYS_ADMIN", "--cap-add SYS_ADMIN"], |f| f.root = true);
-    let root = |f: &mut Probes| (f.root, f.rights.admin) = (true, true);
+    let root = |f: &mut Probes| (f.root, f.privileges.admin) = (true, true);
     only(Level::Note, &["ordinary users", "apt install fuse3"], |f| {
         root(f);
         f.helper = None;
@@ -101,9 +101,9 @@ fn an_old_kernel_loses_something() {
 
 #[test]
 fn mounts_that_do_not_answer_are_named() {
-    let seen = |place: &str, answer| MountProbe { mountpoint: place.into(), answer, read_ahead: None };
+    let mount = |place: &str, answer| MountProbe { mountpoint: place.into(), answer, read_ahead: None };
     let with =
-        |answer| move |f: &mut Probes| f.mounts = vec![seen("/mnt/a", Answer::Alive(None)), seen("/mnt/b", answer)];
+        |answer| move |f: &mut Probes| f.mounts = vec![mount("/mnt/a", Answer::Alive(None)), mount("/mnt/b", answer)];
     assert_eq!(after(with(Answer::Alive(Some(1)))), []);
     only(Level::Note, &["the daemon of the mount at /mnt/b died", "volfs umount /mnt/b"], with(Answer::Dead));
     only(Level::Note, &["/mnt/b does not answer", "volfs umount --lazy /mnt/b"], with(Answer::Silent));
@@ -139,7 +139,7 @@ fn limits_are_told() {
     let mut limited = healthy();
     limited.memory = 1 << 30;
     limited.cache = 256 << 20;
-    let text = of(&limited).into_iter().find(|finding| finding.subject == "memory").unwrap().text;
+    let text = run(&limited).into_iter().find(|finding| finding.subject == "memory").unwrap().text;
     assert_eq!(
         text,
         "1.00 GiB for this process (of 8.00 GiB, by a control group); a mount's cache takes 256.00 MiB unless --cache-size says otherwise"

@@ -1,4 +1,4 @@
-//! What `volfs doctor` knows of the machine before it judges.
+//! The probes of `volfs doctor`: what the machine has, before any check.
 
 use std::fs;
 use std::io;
@@ -16,30 +16,30 @@ use crate::cli::timeout::{Pending, spawn};
 use crate::fs::mountinfo::{self, Mount};
 use crate::fs::unmount::find_helper;
 
-/// How long all mounts together may take to say that they live.
+/// How long all mounts together may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Where things are on a machine.
+/// The paths that are probed.
 #[derive(Clone, Debug)]
 pub struct ProbePaths {
     /// The FUSE device.
     pub device: PathBuf,
-    /// What the helper permits.
+    /// The configuration of the mount helper.
     pub conf: PathBuf,
-    /// Where the system's log listens.
+    /// The socket of the system's log.
     pub syslog: PathBuf,
-    /// The kernel's release.
+    /// The file with the kernel's release.
     pub release: PathBuf,
-    /// Folders of the kernel's settings for each mounted device.
+    /// The folder with the kernel's settings of each mounted device.
     pub devices: PathBuf,
-    /// The program that mounts for ordinary users.
+    /// The helper that mounts for ordinary users.
     pub helper: Option<PathBuf>,
 }
 
 impl ProbePaths {
-    /// The usual ones.
+    /// The paths on a usual Linux machine.
     #[must_use]
-    pub fn usual() -> Self {
+    pub fn system() -> Self {
         Self {
             device: permission::DEVICE.into(),
             conf: permission::FUSE_CONF.into(),
@@ -51,75 +51,75 @@ impl ProbePaths {
     }
 }
 
-/// A machine as far as mounting is concerned.
+/// What the probes found.
 #[derive(Debug)]
 pub struct Probes {
-    /// What opening the FUSE device ends with.
+    /// The result of opening the FUSE device.
     pub device: io::Result<()>,
-    /// The device's permissions, if it is there.
+    /// The device's permission bits, if it exists.
     pub mode: Option<u32>,
-    /// The program that mounts for ordinary users.
+    /// The helper that mounts for ordinary users.
     pub helper: Option<Helper>,
     /// The user is root.
     pub root: bool,
-    /// What the process may do.
-    pub rights: Privileges,
+    /// Whether this process or the helper may mount.
+    pub privileges: Privileges,
     /// The text of fuse.conf.
     pub conf: String,
     /// The kernel's release.
     pub release: String,
     /// The mounts of volfs.
     pub mounts: Vec<MountProbe>,
-    /// Files that a process may have open, if there is a limit.
+    /// The limit of open files of a process, if there is one.
     pub open_files: Option<u64>,
-    /// Bytes that this process may use.
+    /// Bytes of memory that this process may use.
     pub memory: u64,
-    /// Bytes that the machine has.
+    /// Bytes of memory of the machine.
     pub machine_memory: Option<u64>,
-    /// Bytes of the cache where nothing is said.
+    /// Bytes of a mount's cache by default.
     pub cache: u64,
-    /// The system's log listens.
+    /// The system has a log.
     pub syslog: bool,
 }
 
-/// The program that mounts for ordinary users.
+/// The helper that mounts for ordinary users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Helper {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// It runs as root whoever starts it.
+    /// It is owned by root and has the setuid bit.
     pub setuid: bool,
 }
 
 /// A mount of volfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountProbe {
-    /// Where it is mounted.
+    /// The mount point.
     pub mountpoint: PathBuf,
-    /// How it answers.
+    /// How it answers a request for its status.
     pub answer: Answer,
-    /// How far the kernel reads ahead of a program, in KiB, and where that is set.
+    /// The kernel's read-ahead in KiB, and the file that sets it.
     pub read_ahead: Option<(u64, PathBuf)>,
 }
 
 impl Probes {
-    /// Looks at the machine.
+    /// Probes the machine.
     #[must_use]
-    pub fn collect(places: &ProbePaths, mounts: &[Mount]) -> Self {
+    pub fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
         Self {
-            device: permission::open_device(&places.device),
-            mode: fs::metadata(&places.device).ok().map(|metadata| metadata.mode() & 0o7777),
-            helper: places.helper.as_deref().map(Helper::at),
+            device: permission::open_device(&paths.device),
+            mode: fs::metadata(&paths.device).ok().map(|metadata| metadata.mode() & 0o7777),
+            helper: paths.helper.as_deref().map(Helper::at),
             root: getuid().is_root(),
-            rights: Privileges::of_process(),
-            conf: permission::conf(&places.conf),
-            release: fs::read_to_string(&places.release).unwrap_or_default().trim().to_owned(),
-            mounts: seen(mounts, &places.devices),
+            privileges: Privileges::of_process(),
+            conf: permission::conf(&paths.conf),
+            release: fs::read_to_string(&paths.release).unwrap_or_default().trim().to_owned(),
+            mounts: mount_probes(mounts, &paths.devices),
             open_files: getrlimit(Resource::Nofile).current,
             memory: limits::allowed_memory(),
             machine_memory: limits::memory_of_machine(),
             cache: limits::default_cache_size(),
-            syslog: places.syslog.exists(),
+            syslog: paths.syslog.exists(),
         }
     }
 }
@@ -131,8 +131,8 @@ impl Helper {
     }
 }
 
-/// The mounts of volfs that are to be seen, all asked at the same time.
-fn seen(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
+/// Probes all mounts of volfs at the same time, except for those below another mount at the same place.
+fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
     let deadline = Instant::now() + TIMEOUT;
     let on_top = |mount: &&Mount| mountinfo::topmost(mounts, &mount.mountpoint) == Some(*mount);
     let asked: Vec<(&Mount, Pending<Answer>)> = mounts
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_looked_at_where_it_is_told() {
+    fn a_machine_is_probed_at_the_given_paths() {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
         fs::write(place("fuse"), "").unwrap();
@@ -188,7 +188,7 @@ mod tests {
             options: "ro".into(),
         };
         let other = Mount { id: 41, name: "sshfs".into(), mountpoint: place("other"), ..mount.clone() };
-        let places = ProbePaths {
+        let paths = ProbePaths {
             device: place("fuse"),
             conf: place("conf"),
             syslog: place("log"),
@@ -196,7 +196,7 @@ mod tests {
             devices: place("bdi"),
             helper: Some(place("helper")),
         };
-        let probes = Probes::collect(&places, &[mount, other]);
+        let probes = Probes::collect(&paths, &[mount, other]);
         assert!(probes.device.is_ok());
         assert_eq!(probes.mode, Some(0o640));
         assert_eq!(probes.helper, Some(Helper { path: place("helper"), setuid: false }));
@@ -208,7 +208,7 @@ mod tests {
         assert!(matches!(probes.mounts[0].answer, Answer::Error(_)));
         assert_eq!(probes.mounts[0].read_ahead, Some((4096, place("bdi/0:51/read_ahead_kb"))));
         assert!(probes.memory > 0 && probes.cache > 0);
-        let nothing = Probes::collect(&ProbePaths { device: place("none"), helper: None, ..places }, &[]);
+        let nothing = Probes::collect(&ProbePaths { device: place("none"), helper: None, ..paths }, &[]);
         assert_eq!(nothing.device.unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!((nothing.mode, nothing.helper), (None, None));
     }

@@ -1,5 +1,5 @@
-//! The sections of `volfs info`. They are made from the JSON that every format has, so that a new format is shown without a
-//! change here. An unknown value has no line.
+//! The sections of `volfs info`. They are made from the JSON that every format has, so that a new format is shown
+//! without a change here. An unknown value has no line.
 
 use std::collections::HashMap;
 
@@ -323,7 +323,8 @@ mod tests {
         let mags = Mags::from([("color".to_owned(), vec![Some([1, 1, 1]), Some([2, 2, 1])])]);
         let mut layout = TextLayout::new(false);
         write(&mut layout, &dataset, &mags);
-        let table = "  LOD  shape      mag    bricks\n    0  2 x 2 x 2  1-1-1       8\n    1  2 x 2 x 2  2-2-1       8\n";
+        let table =
+            "  LOD  shape      mag    bricks\n    0  2 x 2 x 2  1-1-1       8\n    1  2 x 2 x 2  2-2-1       8\n";
         assert!(layout.text().ends_with(table), "{}", layout.text());
     }
 }

@@ -78,8 +78,8 @@ impl Row {
         Self { path, object }
     }
 
-    /// Adds the mag of each level, and the size of a voxel of the finest: the steps of the axes that have a unit. Both are in
-    /// the order x, y, z, the reverse of the array's axes.
+    /// Adds the mag of each level, and the size of a voxel of the finest: the steps of the axes that have a unit. Both
+    /// are in the order x, y, z, the reverse of the array's axes.
     fn add_voxels<'a>(&mut self, finest: &Value, levels: impl Iterator<Item = &'a ArrayInfo>) {
         let axes = || finest["axes"].as_array().into_iter().flatten().rev().filter(|axis| axis["unit"].is_string());
         let steps: Vec<Value> = axes().map(|axis| axis["step"].clone()).collect();

@@ -1,4 +1,4 @@
-//! The line that `mount` prints: what is mounted where, and how to begin.
+//! The line that `volfs mount` prints: what is mounted where, and how to open the first array.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use crate::catalog::{self, Survey};
 use crate::cli::text::escape;
 use crate::cli::timeout::{Pending, spawn, with_timeout};
 
-/// How long the caller is kept waiting for the count of datasets, and for a look at the first.
+/// How long the line waits for the count of datasets and the first array.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A count of datasets that goes on while the mount comes up.
-pub struct Count(Pending<Survey>);
+/// A count of datasets that runs while the mount starts.
+pub struct DatasetCount(Pending<Survey>);
 
-impl Count {
-    /// Begins to count below `source`.
+impl DatasetCount {
+    /// Starts to count below `source`.
     #[must_use]
     pub fn begin(source: &Path, follow_links: bool) -> Self {
         let source = source.to_owned();
         Self(spawn(move || catalog::survey(&source, follow_links, Instant::now() + TIMEOUT)))
     }
 
-    /// The line, for a mount that answers. What is not known in time is left out.
+    /// Returns the line for a mount that answers, without anything that is not known in time.
     #[must_use]
     pub fn line(self, source: &Path, mountpoint: &Path) -> String {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escape::path(source), escape::path(mountpoint));
         let Some(survey) = self.0.wait_until(deadline) else { return line };
-        line.push_str(&number(&survey));
+        line.push_str(&dataset_count(&survey));
         let Some(first) = survey.first else { return line };
         let folder = mountpoint.join(first);
         let left = deadline.saturating_duration_since(Instant::now());
@@ -39,7 +39,7 @@ impl Count {
     }
 }
 
-fn number(survey: &Survey) -> String {
+fn dataset_count(survey: &Survey) -> String {
     match (survey.datasets, survey.complete) {
         (0, true) => ": no datasets found".to_owned(),
         (0, false) => String::new(),
@@ -49,7 +49,7 @@ fn number(survey: &Survey) -> String {
     }
 }
 
-/// The finest array of the first layer of a dataset's folder; none if the dataset cannot be opened.
+/// Returns the finest array of the first layer in a dataset's folder; `None` if the dataset cannot be opened.
 fn first_array(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
     entries.filter_map(|entry| Some(entry.ok()?.path().join("lod0.npy"))).find(|array| array.is_file())
@@ -60,8 +60,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_is_as_exact_as_it_is_known() {
-        let text = |datasets, complete| number(&Survey { datasets, complete, first: None });
+    fn the_count_is_as_exact_as_it_is_known() {
+        let text = |datasets, complete| dataset_count(&Survey { datasets, complete, first: None });
         assert_eq!(text(3, true), ": 3 datasets");
         assert_eq!(text(1, true), ": 1 dataset");
         assert_eq!(text(3, false), ": 3 or more datasets");
