@@ -1,4 +1,4 @@
-//! The binary: does what it is asked for, prints an error, and ends with the right status.
+//! The binary: runs the command line, prints an error, and returns the exit status.
 
 use std::process::ExitCode;
 

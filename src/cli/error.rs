@@ -1,4 +1,4 @@
-//! What a command ends with when it fails: one line that says what, where and what to do.
+//! The error that a command ends with: one line that names the failure, the place and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::printable::{path, text};
+use super::text::escape::{path, text};
 use crate::array::ReadError;
 use crate::catalog::{CatalogError, OpenError};
 use crate::logging::LoggingError;
@@ -14,60 +14,60 @@ use crate::mount::daemon::DaemonError;
 use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub enum CliError {
-    /// The arguments make no sense, or ask for help.
+    /// The arguments are wrong, or ask for help.
     #[error(transparent)]
     Usage(#[from] clap::Error),
-    /// SOURCE cannot be looked at.
+    /// SOURCE cannot be opened.
     #[error("cannot find the source {}: {error}; give a folder of volumes or one volume (commands: volfs --help)", path(.typed))]
     Source {
         /// SOURCE as it was typed.
         typed: PathBuf,
-        /// The system's words.
+        /// The system's error.
         error: io::Error,
     },
     /// SOURCE is neither a file nor a folder.
     #[error("{} is neither a file nor a folder; give a folder of volumes or one volume", path(.0))]
-    OddSource(PathBuf),
-    /// SOURCE is a file of another kind.
+    SpecialFile(PathBuf),
+    /// SOURCE is a file of an unknown format.
     #[error("{} is not a volume of a format that this version reads; give a folder of volumes or one volume", path(.0))]
     NotAVolume(PathBuf),
-    /// MOUNTPOINT cannot be looked at.
+    /// MOUNTPOINT cannot be opened.
     #[error("cannot use the mount point {place}: {1}; {hint}", place = path(.0), hint = mountpoint_hint(.0, .1))]
     Mountpoint(PathBuf, io::Error),
     /// MOUNTPOINT is a file.
     #[error("the mount point {} is not a folder; give an empty folder", path(.0))]
     NotAFolder(PathBuf),
-    /// MOUNTPOINT has files.
+    /// MOUNTPOINT is not empty.
     #[error("the mount point {} is not empty; give an empty folder", path(.0))]
     NotEmpty(PathBuf),
     /// MOUNTPOINT lies in SOURCE, or SOURCE in MOUNTPOINT.
     #[error("{} lies inside {}; give a mount point outside the source", path(.inner), path(.outer))]
     Inside {
-        /// The one that is inside.
+        /// The inner folder.
         inner: PathBuf,
-        /// The one it is inside of.
+        /// The outer folder.
         outer: PathBuf,
     },
     /// There is a volfs mount at MOUNTPOINT.
     #[error("{at} shows {what} already; to mount anew type: volfs umount {at}", at = path(.mountpoint), what = path(.shown))]
     AlreadyMounted {
-        /// Where.
+        /// MOUNTPOINT.
         mountpoint: PathBuf,
-        /// What was to be shown there.
+        /// The source to mount.
         wanted: PathBuf,
-        /// What is shown there.
+        /// The source that is mounted there.
         shown: PathBuf,
     },
-    /// There is another mount at MOUNTPOINT.
+    /// Another program has a mount at MOUNTPOINT; with its name.
     #[error("{place} is the mount point of {name} already; give another folder", place = path(.0), name = text(.1))]
     ForeignMount(PathBuf, String),
-    /// The machine does not let this user mount.
+    /// The machine or its configuration prevents mounting; the text names the remedy.
     #[error("{0}")]
-    Machine(String),
-    /// The system does not say what is mounted.
+    CannotMount(String),
+    /// The list of mounts cannot be read.
     #[error("cannot read what is mounted: {0}; is /proc there?")]
     Mounts(io::Error),
     /// The daemon could not start.
@@ -79,44 +79,44 @@ pub enum CliError {
     /// The mount failed.
     #[error("{0}; to see more type: RUST_LOG=debug volfs mount --foreground ...")]
     Mount(MountError),
-    /// The mount is there but does not answer.
+    /// The new mount does not answer; with the reason.
     #[error("the mount at {place} does not answer: {1}; --foreground shows more", place = path(.0))]
     NoAnswer(PathBuf, String),
-    /// The session of a mount ended badly.
+    /// The FUSE session of a mount ended with an error.
     #[error("the mount at {} ended: {error}", path(.mountpoint))]
     Ended {
         /// MOUNTPOINT.
         mountpoint: PathBuf,
-        /// Why.
+        /// The reason.
         error: MountError,
     },
-    /// The folder to unmount cannot be looked at.
+    /// The folder to unmount cannot be opened.
     #[error("cannot find {place}: {1}; {hint}", place = path(.0), hint = mounted_hint(None))]
     NoFolder(PathBuf, io::Error),
-    /// There is nothing to unmount.
+    /// Nothing is mounted at this place; with the volfs mount around it, if any.
     #[error("nothing is mounted at {place}; {hint}", place = path(.0), hint = mounted_hint(.1.as_deref()))]
     NotMounted(PathBuf, Option<PathBuf>),
-    /// What is mounted is not ours.
+    /// The mount to take away belongs to another program; with its name.
     #[error("{place} is a mount of {name}, not of volfs; to unmount it type: umount {place}", place = path(.0), name = text(.1))]
     NotOurs(PathBuf, String),
-    /// Somebody uses the mount.
+    /// The mount is in use; with the mounts and processes that hold it.
     #[error("{mountpoint} is in use{by}; end that, or type: volfs umount --lazy {mountpoint}", mountpoint = path(.0), by = by(.1))]
     Busy(PathBuf, Vec<String>),
-    /// The mount to take away hangs.
+    /// The mount to take away does not answer.
     #[error("the mount at {place} does not answer; to take it away all the same type: volfs umount --lazy {place}", place = path(.0))]
-    Silent(PathBuf),
-    /// The mount stays.
+    Unresponsive(PathBuf),
+    /// The system refuses to unmount.
     #[error("cannot unmount {}: {error}", path(.mountpoint))]
     Unmount {
         /// MOUNTPOINT.
         mountpoint: PathBuf,
-        /// Why.
+        /// The reason.
         error: UnmountError,
     },
-    /// The mount is gone, its daemon is not.
+    /// The mount is gone, but its daemon still runs: its process id, and how long it was waited for.
     #[error("{place} is unmounted, but its daemon (process {1}) has not ended within {s} s; it may wait for its source", place = path(.0), s = .2.as_secs())]
     DaemonStays(PathBuf, u32, Duration),
-    /// A mount is still listed.
+    /// The mount is still listed after this time.
     #[error("{place} is still mounted after {s} s; see /proc/self/mountinfo", place = path(.0), s = .1.as_secs())]
     StillMounted(PathBuf, Duration),
     /// A dataset cannot be opened.
@@ -124,21 +124,21 @@ pub enum CliError {
     Dataset {
         /// PATH.
         dataset: PathBuf,
-        /// Why.
+        /// The reason.
         error: OpenError,
     },
     /// SOURCE cannot be listed.
     #[error("cannot list {}: {error}", path(.source_path))]
-    Look {
+    ListSource {
         /// SOURCE.
         source_path: PathBuf,
-        /// Why.
+        /// The reason.
         error: CatalogError,
     },
     /// An argument does not fit the dataset.
     #[error("{0}")]
     Argument(String),
-    /// Samples would go to a terminal.
+    /// Samples would be written to a terminal.
     #[error("samples are not for a terminal; send them to a file or a program (... > FILE), or insist with --force")]
     Terminal,
     /// A brick cannot be read.
@@ -150,28 +150,28 @@ pub enum CliError {
         layer: String,
         /// The level of detail.
         lod: usize,
-        /// The samples that the brick has, as slices.
+        /// The box that the brick holds, as slices.
         held: String,
-        /// Which brick, and why.
+        /// The brick, and why it cannot be read.
         error: Box<ReadError>,
     },
-    /// There is no volfs mount to ask.
+    /// The mount to ask for its status belongs to another program; with its name.
     #[error("{place} is a mount of {name}, not of volfs; see those of volfs with: findmnt | grep volfs:", place = path(.0), name = text(.1))]
     NotVolfs(PathBuf, String),
-    /// The mount to ask has no daemon.
+    /// The daemon of the mount died.
     #[error("the daemon of the mount at {place} died; to clear it type: volfs umount {place}", place = path(.0))]
     DeadMount(PathBuf),
-    /// The mount to ask does not answer.
+    /// The mount did not answer within this time.
     #[error("the mount at {place} did not answer within {s} s; try again, or see what it waits for in its log", place = path(.0), s = .1.as_secs())]
-    SilentMount(PathBuf, Duration),
-    /// The mount to ask belongs to somebody else.
+    StatusTimeout(PathBuf, Duration),
+    /// The mount belongs to another user, who did not share it.
     #[error("the mount at {} is another user's; ask as that user, or mount with --allow-other", path(.0))]
-    Closed(PathBuf),
-    /// The mount to ask gives an odd answer.
-    #[error("the mount at {place} does not say what it did: {1}; is it of this version?", place = path(.0))]
-    NoStatus(PathBuf, String),
-    /// The machine cannot mount.
-    #[error("this machine cannot mount yet; mend what is marked \"problem\" and run volfs doctor again")]
+    OtherUsersMount(PathBuf),
+    /// The mount's status cannot be read or parsed; with the reason.
+    #[error("cannot read the status of the mount at {place}: {1}; is it of this version?", place = path(.0))]
+    BadStatus(PathBuf, String),
+    /// `volfs doctor` found something that prevents mounting.
+    #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
@@ -179,7 +179,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The status that the process ends with.
+    /// The exit status of the process.
     #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
@@ -191,7 +191,7 @@ impl CliError {
 
     /// Prints the error on standard error; help that was asked for goes to standard output.
     pub fn print(&self) {
-        // where to complain if this fails?
+        // an error of standard error cannot be reported anywhere
         match self {
             Self::Usage(error) => drop(error.print()),
             other => {

@@ -1,55 +1,37 @@
-//! The command line: [`args`] has what was typed, each command's own file what it means.
+//! The command line.
+//!
+//! * [`args`]: the arguments of each command, with the help texts.
+//! * [`commands`]: one file for each command, with its helpers in the folder of the same name.
+//! * [`machine`]: the machine's limits, and the permission to mount.
+//! * [`mounts`]: mount points, and the state and users of existing mounts.
+//! * [`text`]: layout, alignment and escaping of what is printed.
 
 pub mod args;
-mod cat;
-mod chart;
-mod doctor;
+mod commands;
 mod error;
-mod facts;
-mod findings;
-#[cfg(test)]
-mod findings_tests;
-mod holders;
-mod info;
-mod info_text;
-mod limits;
-mod listing;
-mod ls;
 mod machine;
-mod mount;
-mod mount_options;
-mod mountpoint;
+mod mounts;
 mod output;
-mod page;
-mod parts;
-mod patience;
-mod printable;
-mod read_args;
-mod selection;
-mod size;
-mod stats;
-mod status;
-mod summary;
-mod umount;
-mod value;
+mod text;
+mod timeout;
 
 use std::ffi::OsString;
 
 use args::{Cli, Command};
 pub use error::CliError;
 
-/// Does what the arguments ask for. `args` begins with the name of the program.
+/// Runs the command that the arguments name. `args` begins with the name of the program.
 ///
 /// # Errors
 /// [`CliError`], which knows the exit status and prints as one line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     match Cli::read(args.into_iter().collect())?.command {
-        Command::Mount(args) => mount::run(args),
-        Command::Umount(args) => umount::run(&args),
-        Command::Ls(args) => ls::run(&args),
-        Command::Info(args) => info::run(&args),
-        Command::Cat(args) => cat::run(&args),
-        Command::Stats(args) => stats::run(&args),
-        Command::Doctor(args) => doctor::run(&args),
+        Command::Mount(args) => commands::mount::run(args),
+        Command::Umount(args) => commands::umount::run(&args),
+        Command::Ls(args) => commands::ls::run(&args),
+        Command::Info(args) => commands::info::run(&args),
+        Command::Cat(args) => commands::cat::run(&args),
+        Command::Stats(args) => commands::stats::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
     }
 }

@@ -1,13 +1,13 @@
-//! Standard output. That nobody reads on (`volfs info X | head -1`) is no error.
+//! Standard output. A closed pipe (`volfs info X | head -1`) is no error.
 
 use std::io::{self, IsTerminal, Write};
 
-use super::error::CliError;
+use crate::cli::error::CliError;
 
 /// Writes `text` and a line end.
 ///
 /// # Errors
-/// [`CliError::Output`]: a full disk, say.
+/// [`CliError::Output`]: for instance, the disk is full.
 pub fn line(text: &str) -> Result<(), CliError> {
     whole(&format!("{text}\n"))
 }
@@ -15,17 +15,24 @@ pub fn line(text: &str) -> Result<(), CliError> {
 /// Writes `text`.
 ///
 /// # Errors
-/// [`CliError::Output`]: a full disk, say.
+/// [`CliError::Output`]: for instance, the disk is full.
 pub fn whole(text: &str) -> Result<(), CliError> {
     part(text.as_bytes()).map(|_| ())
 }
 
-/// Writes a part of what will be more; `false` if nobody reads on, so that the rest can be saved.
+/// Writes a part of the output. Returns `false` once its reader is gone, so that the caller can stop.
 ///
 /// # Errors
-/// [`CliError::Output`]: a full disk, say.
+/// [`CliError::Output`]: for instance, the disk is full.
 pub fn part(bytes: &[u8]) -> Result<bool, CliError> {
-    let mut out = io::stdout().lock();
+    write_to(&mut io::stdout().lock(), bytes)
+}
+
+/// Writes a part of the output to `out`. Returns `false` once its reader is gone.
+///
+/// # Errors
+/// [`CliError::Output`]: for instance, the disk is full.
+pub fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<bool, CliError> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -33,13 +40,13 @@ pub fn part(bytes: &[u8]) -> Result<bool, CliError> {
     }
 }
 
-/// Says something beside the output, where nobody takes it for a part of that.
+/// Prints a remark on standard error, apart from the output.
 pub fn note(text: &str) {
-    // where to complain if this fails?
+    // an error of standard error cannot be reported anywhere
     drop(writeln!(io::stderr(), "volfs: {text}"));
 }
 
-/// Whether the output may have colours: a terminal reads it, and its user did not say no.
+/// Whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set.
 #[must_use]
 pub fn coloured() -> bool {
     let unwanted = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());

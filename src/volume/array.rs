@@ -98,6 +98,9 @@ pub struct ArrayInfo {
     pub value_range: Option<(f64, f64)>,
     /// The value that stands for "nothing here".
     pub no_value: Option<f64>,
+    /// Downsampling along x, y, z (the reverse of the array's axes): how many voxels of full resolution one voxel of this
+    /// array stands for. `None` where the format does not tell.
+    pub mag: Option<[u64; 3]>,
     /// How stored samples become values; `None` where they are values already.
     pub scaling: Option<Scaling>,
     /// How stored bricks are coded, where that is known without counting them.
@@ -121,6 +124,7 @@ impl ArrayInfo {
             axes: Vec::new(),
             value_range: None,
             no_value: None,
+            mag: None,
             scaling: None,
             codec: None,
             warnings: Vec::new(),

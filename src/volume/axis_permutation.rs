@@ -81,6 +81,7 @@ impl AxisPermutation {
             axes: Vec::new(),
             value_range: info.value_range,
             no_value: info.no_value,
+            mag: info.mag,
             scaling: info.scaling,
             codec: info.codec,
             warnings: Vec::new(),

@@ -51,6 +51,7 @@ pub(super) fn info(
         axes,
         value_range: Some((low, high)),
         no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
+        mag: None,
         scaling,
         codec: stored.map(|stored| stored.method.codec()),
         warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),

@@ -41,6 +41,7 @@ pub(super) fn of_level(
         axes: spatial.into_iter().chain((channels > 1).then_some(channel)).collect(),
         value_range: None,
         no_value: None,
+        mag: Some(level.mag.0),
         scaling: None,
         codec: Some(level.header.blocks.codec()),
         warnings,

@@ -48,6 +48,7 @@ impl Facts<'_> {
             axes: (0..shape.len()).map(|axis| self.axis(axis, lod, shape[axis])).collect(),
             value_range: self.value_range(),
             no_value: None,
+            mag: None,
             scaling: self.range.map(|range| range.scaling()),
             codec: None,
             warnings: self.range_warning().into_iter().collect(),

@@ -1,0 +1,69 @@
+//! The arguments of `volfs cat`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::slices::{At, Slices};
+
+/// The arguments of `volfs cat`.
+#[derive(Debug, Args)]
+#[command(after_help = CAT_EXAMPLE)]
+pub struct CatArgs {
+    /// The volume: a file, or the folder that is the volume
+    pub path: PathBuf,
+
+    /// The layer [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub layer: Option<String>,
+
+    /// The level of detail; 0 is the finest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub lod: usize,
+
+    /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
+    ///
+    /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single
+    /// number is one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a
+    /// slice are whole. Unlike in Python, an index beyond the axis is an error.
+    #[arg(long, value_name = "SLICES", value_parser = Slices::read, allow_hyphen_values = true)]
+    pub region: Option<Slices>,
+
+    /// The part to print along one axis, by what the survey calls it; may be repeated
+    ///
+    /// `inline=1234` is one line, `inline=1234:1300` all lines from the first to the second, both included;
+    /// `inline=1234:` goes to the last. `volfs info` shows the axes, their numbers and their steps.
+    #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
+    pub at: Vec<At>,
+
+    /// What to print
+    #[arg(long, value_enum, default_value_t = Format::Raw)]
+    pub format: Format,
+
+    /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
+    ///
+    /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
+    /// one more bit plane. Less is read and less is decoded, for a coarse look at slow or remote data. Other layers are
+    /// not affected. [default: decode everything]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
+    pub quality: Option<u8>,
+
+    /// Print samples even to a terminal
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What `volfs cat` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Nothing but the samples
+    Raw,
+    /// The samples behind a NumPy header, which has their type and shape
+    Npy,
+}
+
+const CAT_EXAMPLE: &str = "\
+Example:
+  volfs cat ~/surveys/north.zgy --at inline=1234 > line.raw
+  volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
+  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum";

@@ -1,0 +1,206 @@
+//! The whole command line: which command was typed.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use super::cat::CatArgs;
+use super::doctor::DoctorArgs;
+use super::info::InfoArgs;
+use super::ls::LsArgs;
+use super::mount::MountArgs;
+use super::stats::StatsArgs;
+use super::umount::UmountArgs;
+
+/// Shows seismic and microscopy volumes (ZGY, WKW, VDS) as plain array files.
+///
+/// A mount turns a folder of volumes into a folder of arrays: raw samples, NumPy files and the JSON that describes
+/// them, in every level of detail the volumes have. Nothing is converted and nothing is written: bricks are decoded
+/// when a program reads them.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 110, after_help = CLI_EXAMPLE)]
+pub struct Cli {
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const CLI_EXAMPLE: &str = "\
+Example:
+  volfs mount ~/surveys /mnt/vol
+  python3 -c 'import numpy as np; print(np.load(\"/mnt/vol/a.zgy/data/lod0.npy\", \"r\"))'
+  volfs umount /mnt/vol
+
+`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a line such as
+  /data/surveys  /mnt/vol  fuse.volfs  allow_other,cache_size=2GiB,nofail  0  0
+
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show volumes as arrays below a folder
+    ///
+    /// Returns once the mount answers, and prints what is mounted. A daemon serves the mount in the background until
+    /// `volfs umount` takes it away. A mount whose daemon died is cleared first.
+    Mount(MountArgs),
+    /// Take a mount away
+    ///
+    /// Waits until the mount is gone and its daemon has ended. If a program uses the mount, the mount stays and the
+    /// program is named. Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves the
+    /// mounts of other programs alone.
+    Umount(UmountArgs),
+    /// List the volumes and layers below a folder
+    ///
+    /// Prints a line for each layer: the path of its volume, its name, shape, sample type, codec and number of levels
+    /// of detail. A volume that does not open has a line with the reason. Only headers are read, and lines are printed
+    /// as they are found.
+    Ls(LsArgs),
+    /// Show all that is known about one volume
+    ///
+    /// Axes, corners, statistics, layers and levels of detail, read from the volume's headers: no mount is needed and
+    /// no brick is decoded.
+    Info(InfoArgs),
+    /// Print the samples of a volume, or of a box of it
+    ///
+    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a
+    /// file. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written.
+    Cat(CatArgs),
+    /// Show what a mount has done so far
+    ///
+    /// Reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted.
+    Stats(StatsArgs),
+    /// Find out whether this machine can mount, and what to type if not
+    ///
+    /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
+    /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
+    Doctor(DoctorArgs),
+}
+
+impl Cli {
+    /// Reads the arguments, the first of which is the name of the program.
+    ///
+    /// # Errors
+    /// clap's error, which may also be the help text that was asked for.
+    pub fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(with_command_word(args))
+    }
+}
+
+/// The hidden option that [`with_command_word`] adds, so that the command knows that mount(8) may be the caller.
+const BY_MOUNT: &str = "--called-by-mount";
+
+/// Inserts the word `mount`, which mount(8) leaves out, before two or more positional arguments the first of which is
+/// no command.
+fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
+    let cli = Cli::command();
+    let positional = positional_arguments(&cli, args.get(1..).unwrap_or_default());
+    let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
+    if positional.len() >= 2 && !command(positional[0]) {
+        args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
+    }
+    args
+}
+
+/// Returns the positional arguments: those that are neither options of `mount` nor their values.
+fn positional_arguments<'a>(cli: &clap::Command, args: &'a [OsString]) -> Vec<&'a OsStr> {
+    let options: Vec<&clap::Arg> = cli.find_subcommand("mount").map(|c| c.get_opts().collect()).unwrap_or_default();
+    let takes_next = |arg: &str| match arg.strip_prefix("--") {
+        Some(name) => options.iter().any(|o| o.get_long() == Some(name)),
+        // `-o` and `-fo` take the next argument; `-oro` contains its value
+        None => options.iter().filter_map(|o| o.get_short()).any(|c| arg.find(c) == Some(arg.len() - 1)),
+    };
+    let mut positional = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
+            Some("--") => positional.extend(args.by_ref().map(OsString::as_os_str)),
+            Some(option) if option.len() > 1 && option.starts_with('-') => {
+                if takes_next(option) {
+                    args.next();
+                }
+            }
+            _ => positional.push(arg.as_os_str()),
+        }
+    }
+    positional
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, clap::Error> {
+        let words = std::iter::once("volfs").chain(line.split_whitespace());
+        Cli::read(words.map(OsString::from).collect()).map(|cli| cli.command)
+    }
+
+    fn mount(line: &str) -> MountArgs {
+        match read(line) {
+            Ok(Command::Mount(args)) => args,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_has_an_example() {
+        let mut cli = Cli::command();
+        assert!(cli.render_long_help().to_string().contains("Example:"));
+        for command in cli.get_subcommands_mut().filter(|c| c.get_name() != "help") {
+            assert!(command.render_long_help().to_string().contains("Example:"), "{}", command.get_name());
+        }
+    }
+
+    #[test]
+    fn mount_needs_no_command_word() {
+        for line in [
+            "mount S M -o rw,cache_size=1MiB",
+            "S M -o rw,cache_size=1MiB",
+            "-o rw,cache_size=1MiB S M",
+            "S M -orw,cache_size=1MiB",
+            "S -o rw M -o cache_size=1MiB",
+            "--cache-size 1MiB S M",
+            "--cache-size=1MiB -- S M",
+            "-fo cache_size=1MiB S M",
+        ] {
+            let args = mount(line);
+            assert_eq!((args.source, args.mountpoint), ("S".into(), "M".into()), "{line}");
+        }
+    }
+
+    #[test]
+    fn other_commands_are_not_taken_for_a_mount() {
+        assert!(matches!(read("umount --lazy M"), Ok(Command::Umount(UmountArgs { lazy: true, .. }))));
+        assert!(matches!(read("info --json P"), Ok(Command::Info(InfoArgs { json: true, .. }))));
+        assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
+        assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
+        assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
+        assert!(matches!(read("doctor"), Ok(Command::Doctor(DoctorArgs { json: false }))));
+        for (line, status) in [
+            ("help mount", 0),
+            ("--version", 0),
+            ("mount --help", 0),
+            ("", 2),
+            ("nothing", 2),
+            ("mount S", 2),
+            ("S M -o bs=4", 2),
+            ("S M -o threads=0", 2),
+            ("S M --threads many", 2),
+            ("S M --cache-size 1QiB", 2),
+            ("S M extra", 2),
+            ("umount", 2),
+            ("ls", 2),
+            ("cat P --region 1;2", 2),
+            ("cat P --at inline", 2),
+            ("cat P --format png", 2),
+            ("doctor P", 2),
+        ] {
+            assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
+        }
+    }
+}

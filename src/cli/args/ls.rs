@@ -1,0 +1,31 @@
+//! The arguments of `volfs ls`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The arguments of `volfs ls`.
+#[derive(Debug, Args)]
+#[command(after_help = LS_EXAMPLE)]
+pub struct LsArgs {
+    /// A folder of volumes, searched in depth, or one volume
+    pub source: PathBuf,
+
+    /// Print a JSON list with an object for each layer
+    ///
+    /// path, format, layer, shape, dtype, codec, lods (their number) and size (bytes at full detail); `mag` and
+    /// `voxel_size` where a dataset has them. `error` is null, or says why a dataset or a layer cannot be shown.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Follow symbolic links that lead out of SOURCE
+    ///
+    /// Links that stay below SOURCE are always followed, others are not shown: as in a mount.
+    #[arg(long)]
+    pub follow_links: bool,
+}
+
+const LS_EXAMPLE: &str = "\
+Example:
+  volfs ls ~/surveys
+  volfs ls --json ~/surveys | jq -r '.[] | select(.codec == \"zfp\") | .path'";

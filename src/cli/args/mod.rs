@@ -1,0 +1,24 @@
+//! The arguments of each command, one file each. Their doc comments are the help texts, and the man pages are made from
+//! them.
+
+mod cat;
+mod cli;
+mod doctor;
+mod info;
+mod ls;
+mod mount;
+mod mount_options;
+mod slices;
+mod stats;
+mod umount;
+
+pub use cat::{CatArgs, Format};
+pub use cli::{Cli, Command};
+pub use doctor::DoctorArgs;
+pub use info::InfoArgs;
+pub use ls::LsArgs;
+pub use mount::MountArgs;
+pub use mount_options::MountOption;
+pub use slices::{At, Slice, Slices};
+pub use stats::StatsArgs;
+pub use umount::UmountArgs;

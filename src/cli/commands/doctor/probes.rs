@@ -1,0 +1,215 @@
+//! The probes of `volfs doctor`: what the machine has, before any check.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::unistd::getuid;
+use rustix::process::{Resource, getrlimit};
+
+use crate::cli::machine::limits;
+use crate::cli::machine::permission::{self, Privileges};
+use crate::cli::mounts::status::{self, Answer};
+use crate::cli::timeout::{Pending, spawn};
+use crate::mount::mountinfo::{self, Mount};
+use crate::mount::unmount::find_helper;
+
+/// How long all mounts together may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The paths that are probed.
+#[derive(Clone, Debug)]
+pub struct ProbePaths {
+    /// The FUSE device.
+    pub device: PathBuf,
+    /// The configuration of the mount helper.
+    pub conf: PathBuf,
+    /// The socket of the system's log.
+    pub syslog: PathBuf,
+    /// The file with the kernel's release.
+    pub release: PathBuf,
+    /// The folder with the kernel's settings of each mounted device.
+    pub devices: PathBuf,
+    /// The helper that mounts for ordinary users.
+    pub helper: Option<PathBuf>,
+}
+
+impl ProbePaths {
+    /// The paths on a usual Linux machine.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            device: permission::DEVICE.into(),
+            conf: permission::FUSE_CONF.into(),
+            syslog: "/dev/log".into(),
+            release: "/proc/sys/kernel/osrelease".into(),
+            devices: "/sys/class/bdi".into(),
+            helper: find_helper(),
+        }
+    }
+}
+
+/// What the probes found.
+#[derive(Debug)]
+pub struct Probes {
+    /// The result of opening the FUSE device.
+    pub device: io::Result<()>,
+    /// The device's permission bits, if it exists.
+    pub mode: Option<u32>,
+    /// The helper that mounts for ordinary users.
+    pub helper: Option<Helper>,
+    /// The user is root.
+    pub root: bool,
+    /// Whether this process or the helper may mount.
+    pub privileges: Privileges,
+    /// The text of fuse.conf.
+    pub conf: String,
+    /// The kernel's release.
+    pub release: String,
+    /// The mounts of volfs.
+    pub mounts: Vec<MountProbe>,
+    /// The limit of open files of a process, if there is one.
+    pub open_files: Option<u64>,
+    /// Bytes of memory that this process may use.
+    pub memory: u64,
+    /// Bytes of memory of the machine.
+    pub machine_memory: Option<u64>,
+    /// Bytes of a mount's cache by default.
+    pub cache: u64,
+    /// The system has a log.
+    pub syslog: bool,
+}
+
+/// The helper that mounts for ordinary users.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Helper {
+    /// Its path.
+    pub path: PathBuf,
+    /// It is owned by root and has the setuid bit.
+    pub setuid: bool,
+}
+
+/// A mount of volfs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountProbe {
+    /// The mount point.
+    pub mountpoint: PathBuf,
+    /// How it answers a request for its status.
+    pub answer: Answer,
+    /// The kernel's read-ahead in KiB, and the file that sets it.
+    pub read_ahead: Option<(u64, PathBuf)>,
+}
+
+impl Probes {
+    /// Probes the machine.
+    #[must_use]
+    pub fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
+        Self {
+            device: permission::open_device(&paths.device),
+            mode: fs::metadata(&paths.device).ok().map(|metadata| metadata.mode() & 0o7777),
+            helper: paths.helper.as_deref().map(Helper::at),
+            root: getuid().is_root(),
+            privileges: Privileges::of_process(),
+            conf: permission::conf(&paths.conf),
+            release: fs::read_to_string(&paths.release).unwrap_or_default().trim().to_owned(),
+            mounts: mount_probes(mounts, &paths.devices),
+            open_files: getrlimit(Resource::Nofile).current,
+            memory: limits::allowed_memory(),
+            machine_memory: limits::memory_of_machine(),
+            cache: limits::default_cache_size(),
+            syslog: paths.syslog.exists(),
+        }
+    }
+}
+
+impl Helper {
+    fn at(path: &Path) -> Self {
+        let setuid = fs::metadata(path).is_ok_and(|metadata| metadata.uid() == 0 && metadata.mode() & 0o4000 != 0);
+        Self { path: path.to_owned(), setuid }
+    }
+}
+
+/// Probes all mounts of volfs at the same time, except for those below another mount at the same place.
+fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
+    let deadline = Instant::now() + TIMEOUT;
+    let on_top = |mount: &&Mount| mountinfo::topmost(mounts, &mount.mountpoint) == Some(*mount);
+    let asked: Vec<(&Mount, Pending<Answer>)> = mounts
+        .iter()
+        .filter(|mount| mount.is_volfs())
+        .filter(on_top)
+        .map(|mount| {
+            let place = mount.mountpoint.clone();
+            (mount, spawn(move || status::ask(&place, TIMEOUT)))
+        })
+        .collect();
+    asked
+        .into_iter()
+        .map(|(mount, answer)| MountProbe {
+            mountpoint: mount.mountpoint.clone(),
+            answer: answer.wait_until(deadline).unwrap_or(Answer::Silent),
+            read_ahead: read_ahead(mount.device, devices),
+        })
+        .collect()
+}
+
+fn read_ahead((major, minor): (u32, u32), devices: &Path) -> Option<(u64, PathBuf)> {
+    let file = devices.join(format!("{major}:{minor}")).join("read_ahead_kb");
+    Some((fs::read_to_string(&file).ok()?.trim().parse().ok()?, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_is_probed_at_the_given_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        fs::write(place("fuse"), "").unwrap();
+        fs::set_permissions(place("fuse"), Permissions::from_mode(0o640)).unwrap();
+        fs::write(place("conf"), "user_allow_other\n").unwrap();
+        fs::write(place("release"), "6.1.0-18-amd64\n").unwrap();
+        fs::write(place("helper"), "").unwrap();
+        fs::create_dir_all(place("bdi/0:51")).unwrap();
+        fs::write(place("bdi/0:51/read_ahead_kb"), "4096\n").unwrap();
+        let mount = Mount {
+            id: 40,
+            parent: 1,
+            device: (0, 51),
+            root: "/".into(),
+            mountpoint: place("mnt"),
+            kind: "fuse".into(),
+            name: "volfs:/data".into(),
+            options: "ro".into(),
+        };
+        let other = Mount { id: 41, name: "sshfs".into(), mountpoint: place("other"), ..mount.clone() };
+        let paths = ProbePaths {
+            device: place("fuse"),
+            conf: place("conf"),
+            syslog: place("log"),
+            release: place("release"),
+            devices: place("bdi"),
+            helper: Some(place("helper")),
+        };
+        let probes = Probes::collect(&paths, &[mount, other]);
+        assert!(probes.device.is_ok());
+        assert_eq!(probes.mode, Some(0o640));
+        assert_eq!(probes.helper, Some(Helper { path: place("helper"), setuid: false }));
+        assert_eq!(
+            (probes.conf.as_str(), probes.release.as_str(), probes.syslog),
+            ("user_allow_other\n", "6.1.0-18-amd64", false)
+        );
+        assert_eq!(probes.mounts.len(), 1);
+        assert!(matches!(probes.mounts[0].answer, Answer::Error(_)));
+        assert_eq!(probes.mounts[0].read_ahead, Some((4096, place("bdi/0:51/read_ahead_kb"))));
+        assert!(probes.memory > 0 && probes.cache > 0);
+        let nothing = Probes::collect(&ProbePaths { device: place("none"), helper: None, ..paths }, &[]);
+        assert_eq!(nothing.device.unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!((nothing.mode, nothing.helper), (None, None));
+    }
+}

@@ -1,0 +1,50 @@
+//! `volfs info`: prints all that is known of one dataset.
+
+mod sections;
+
+use serde_json::{Map, Value};
+
+use self::sections::Mags;
+use crate::catalog::{self, OpenDataset};
+use crate::cli::args::InfoArgs;
+use crate::cli::error::CliError;
+use crate::cli::output;
+use crate::cli::text::layout::TextLayout;
+use crate::format::FormatError;
+use crate::view::{LayerRef, json, pretty};
+
+/// Prints all that is known of one dataset.
+///
+/// # Errors
+/// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
+pub fn run(args: &InfoArgs) -> Result<(), CliError> {
+    let failed = |error| CliError::Dataset { dataset: args.path.clone(), error };
+    let open = catalog::open_dataset(&args.path, None).map_err(failed)?;
+    let dataset = described(&open).map_err(|error| failed(error.into()))?;
+    if args.json {
+        return output::whole(&pretty::text(&dataset));
+    }
+    let mut layout = TextLayout::new(output::coloured());
+    sections::write(&mut layout, &dataset, &mags(&open));
+    output::whole(layout.text())
+}
+
+/// Returns dataset.json, with the lodN.json of each layer under `levels`.
+fn described(open: &OpenDataset) -> Result<Value, FormatError> {
+    let mut levels = Map::new();
+    for (layer, described) in open.dataset.layers().iter().enumerate() {
+        let place = LayerRef { open, layer };
+        let of_layer: Result<Vec<Value>, _> = (0..described.levels.len()).map(|lod| json::level(place, lod)).collect();
+        levels.insert(described.name.clone(), of_layer?.into());
+    }
+    let mut dataset = json::dataset(open)?;
+    if let Some(object) = dataset.as_object_mut() {
+        object.insert("levels".to_owned(), levels.into());
+    }
+    Ok(dataset)
+}
+
+fn mags(open: &OpenDataset) -> Mags {
+    let layers = open.dataset.layers().iter();
+    layers.map(|layer| (layer.name.clone(), layer.levels.iter().map(|level| level.info().mag).collect())).collect()
+}

@@ -1,0 +1,146 @@
+//! How much memory and how many cores this process may use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use crate::mount::mountinfo::{self, Mount};
+
+/// The largest default size of the cache.
+const MAX_DEFAULT_CACHE: u64 = 4 << 30;
+
+/// Assumed where the system does not report the memory.
+const UNKNOWN_MEMORY: u64 = 1 << 30;
+
+/// Returns the default bytes of the cache: a quarter of the memory allowed to this process.
+#[must_use]
+pub fn default_cache_size() -> u64 {
+    (allowed_memory() / 4).min(MAX_DEFAULT_CACHE)
+}
+
+/// Returns the default number of threads that decode.
+#[must_use]
+pub fn default_threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the bytes of the machine's memory, if the system reports them.
+#[must_use]
+pub fn memory_of_machine() -> Option<u64> {
+    total_of_meminfo(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
+#[must_use]
+pub fn allowed_memory() -> u64 {
+    let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = mountinfo::read().unwrap_or_default();
+    let limit = group_limit(&groups, &mounts, |file| fs::read_to_string(file).ok());
+    limit.map_or(machine, |limit| limit.min(machine))
+}
+
+fn total_of_meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Returns the least limit of the control groups in `groups` (the text of /proc/self/cgroup) and of all their parents.
+/// A limit of "max", or one that cannot be read, is none; version 1 has a huge number instead of "max".
+fn group_limit(groups: &str, mounts: &[Mount], read: impl Fn(&Path) -> Option<String>) -> Option<u64> {
+    groups
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            Some((fields.next()?, fields.next()?))
+        })
+        .flat_map(|(controllers, group)| {
+            let (kind, file) =
+                if controllers.is_empty() { ("cgroup2", "memory.max") } else { ("cgroup", "memory.limit_in_bytes") };
+            let wanted = controllers.is_empty() || controllers.split(',').any(|c| c == "memory");
+            let serves = move |m: &&Mount| {
+                m.kind == kind && (kind == "cgroup2" || m.options.split(',').any(|option| option == "memory"))
+            };
+            let mounts = mounts.iter().filter(move |m| wanted && serves(m));
+            mounts.flat_map(move |mount| folders_upwards(mount, Path::new(group))).map(move |folder| folder.join(file))
+        })
+        .filter_map(|file| read(&file)?.trim().parse().ok())
+        .min()
+}
+
+/// Returns the folders of a group and its parents below `mount`. In a container the mount may show another part of the
+/// tree than the group's name refers to: some of these folders then do not exist.
+fn folders_upwards(mount: &Mount, group: &Path) -> Vec<PathBuf> {
+    let below = group.strip_prefix(&mount.root).or_else(|_| group.strip_prefix("/")).unwrap_or(group);
+    below.ancestors().map(|part| mount.mountpoint.join(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(kind: &str, root: &str, mountpoint: &str, options: &str) -> Mount {
+        Mount {
+            id: 1,
+            parent: 0,
+            device: (0, 1),
+            root: root.into(),
+            mountpoint: mountpoint.into(),
+            kind: kind.into(),
+            name: "cgroup".into(),
+            options: options.into(),
+        }
+    }
+
+    fn limit(groups: &str, mounts: &[Mount], files: &[(&str, &str)]) -> Option<u64> {
+        group_limit(groups, mounts, |file| {
+            files.iter().find(|(name, _)| Path::new(name) == file).map(|(_, text)| (*text).to_owned())
+        })
+    }
+
+    #[test]
+    fn version_2_takes_the_least_on_the_way_up() {
+        let mounts = [mount("cgroup2", "/", "/sys/fs/cgroup", "rw")];
+        let files = [
+            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/memory.max", "1000\n"),
+            ("/sys/fs/cgroup/memory.max", "2000\n"),
+        ];
+        assert_eq!(limit("0::/a/b\n", &mounts, &files), Some(1000));
+        assert_eq!(limit("0::/\n", &mounts, &files[..1]), None);
+    }
+
+    #[test]
+    fn version_1_is_where_the_memory_controller_is() {
+        let mounts = [
+            mount("cgroup", "/", "/sys/fs/cgroup/cpu", "rw,cpu"),
+            mount("cgroup", "/docker/x", "/sys/fs/cgroup/memory", "rw,memory"),
+        ];
+        let groups = "5:cpu:/docker/x/y\n4:memory:/docker/x/y\n0::/\n";
+        let files = [
+            ("/sys/fs/cgroup/cpu/docker/x/y/memory.limit_in_bytes", "1"),
+            ("/sys/fs/cgroup/memory/y/memory.limit_in_bytes", "9223372036854771712"),
+            ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "5000"),
+        ];
+        assert_eq!(limit(groups, &mounts, &files), Some(5000));
+    }
+
+    #[test]
+    fn a_group_that_is_not_shown_leaves_those_above() {
+        let mounts = [mount("cgroup2", "/", "/sys/fs/cgroup", "rw")];
+        assert_eq!(limit("0::/../elsewhere\n", &mounts, &[("/sys/fs/cgroup/memory.max", "7")]), Some(7));
+        assert_eq!(limit("nonsense\n", &mounts, &[]), None);
+    }
+
+    #[test]
+    fn meminfo_is_in_kib() {
+        assert_eq!(total_of_meminfo("MemFree: 1 kB\nMemTotal:       24 kB\n"), Some(24 * 1024));
+        assert_eq!(total_of_meminfo("nothing"), None);
+    }
+
+    #[test]
+    fn this_machine_has_memory_and_cores() {
+        assert!(default_cache_size() > 0 && default_cache_size() <= MAX_DEFAULT_CACHE);
+        assert!(default_threads() > 0);
+    }
+}

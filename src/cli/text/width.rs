@@ -1,0 +1,46 @@
+//! Measures and cuts text in columns of a terminal. Most East Asian characters take two columns, combining marks none.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Returns the columns that `text` takes.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Cuts `text` to at most `width` columns. A text that was cut ends with `...`.
+#[must_use]
+pub fn truncated(text: &str, width: usize) -> String {
+    const MARK: &str = "...";
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(MARK.len());
+    let fits = |c: &char| {
+        let rest = left.checked_sub(c.width().unwrap_or(0));
+        left = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    kept + MARK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_take_two_columns_and_marks_none() {
+        assert_eq!(columns("abc"), 3);
+        assert_eq!(columns("脳皮質"), 6);
+        assert_eq!(columns("e\u{301}"), 1);
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(truncated("abcdef", 6), "abcdef");
+        assert_eq!(truncated("äbcdefg", 6), "äbc...");
+        assert_eq!(truncated("脳皮質", 6), "脳皮質");
+        assert_eq!(truncated("脳皮質の", 6), "脳...");
+    }
+}

@@ -1,0 +1,63 @@
+//! Timeouts for calls that may hang, such as a system call on a mount whose daemon does not answer.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Returns the result of `work`, or `None` if it takes longer than `limit`. A call that hangs is left behind in its
+/// thread, which ends with the process.
+pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    spawn(work).wait_until(Instant::now() + limit)
+}
+
+/// Starts `work` in a thread of its own.
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
+    let (sender, receiver) = mpsc::channel();
+    // the receiver is gone after a timeout
+    thread::spawn(move || drop(sender.send(work())));
+    Pending(receiver)
+}
+
+/// The result of work in another thread.
+pub struct Pending<T>(mpsc::Receiver<T>);
+
+impl<T> Pending<T> {
+    /// Waits for the result; returns `None` if it is not there by `deadline`.
+    pub fn wait_until(self, deadline: Instant) -> Option<T> {
+        self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
+    }
+}
+
+/// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` is over. Returns what it
+/// returned last.
+pub fn poll_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if done() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_ends() {
+        assert_eq!(with_timeout(Duration::from_secs(10), || 7), Some(7));
+        assert_eq!(with_timeout(Duration::from_millis(5), || thread::sleep(Duration::from_secs(2))), None);
+        assert!(!poll_until(Duration::from_millis(5), || false));
+        let mut n = 0;
+        assert!(poll_until(Duration::from_secs(10), || {
+            n += 1;
+            n == 3
+        }));
+    }
+}
