@@ -180,7 +180,7 @@ pub fn decode(access: &Access, coded: &Coded) -> Result<DecodedBrick, FormatErro
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(absent());
     }
-    array.source().unchanged()?;
+    array.source().check_unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
     let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
     let (layout, size) = (coded.layout, array.info().dtype.size());

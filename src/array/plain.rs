@@ -110,13 +110,13 @@ impl PlainPieces {
         for parts in self.parts.chunk_by(|a, b| a.object == b.object) {
             let failed = |number: usize, cause: FormatError| Failed { number: done + number, cause };
             let object = &parts[0].object;
-            match source.hold(object, Wait::No) {
+            match source.open_object(object, Wait::No) {
                 // whether it has changed a server knows, which may not answer
-                Ok(Some(file)) if !file.is_near() => return Err(failed(0, SourceError::WouldBlock.into())),
+                Ok(Some(file)) if !file.is_local() => return Err(failed(0, SourceError::WouldBlock.into())),
                 Ok(Some(file)) => {
                     let outcome = self.copy_from(&file, parts, now, out);
                     // before anything is said of what was copied: it need not be of the version that is shown
-                    file.check().map_err(|e| failed(0, e.into()))?;
+                    file.check_unchanged().map_err(|e| failed(0, e.into()))?;
                     outcome.map_err(|Failed { number, cause }| failed(number, cause))?;
                 }
                 Ok(None) => {
@@ -144,12 +144,12 @@ impl PlainPieces {
                 let starts = |part: &Part| place(part).map_or(0, |p| p.1);
                 let at_hand = |part: &Part| {
                     let start = starts(part);
-                    window.is_at_hand(start..start + self.loops[part.loops].span, now)
+                    window.is_resident(start..start + self.loops[part.loops].span, now)
                 };
                 let there = parts.iter().position(|part| !at_hand(part)).unwrap_or(parts.len());
                 let copied = self.copy_mapped(&window, &parts[..there], starts, out);
                 let number = done + there;
-                file.settle(&window, copied).map_err(|e| Failed { number: done, cause: e.into() })?;
+                file.check_copied(&window, copied).map_err(|e| Failed { number: done, cause: e.into() })?;
                 if there < parts.len() {
                     return Err(Failed { number, cause: SourceError::WouldBlock.into() });
                 }

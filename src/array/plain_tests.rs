@@ -10,7 +10,7 @@ use super::setup::ReaderConfig;
 use crate::format::{Array, Census, FormatError};
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{LocalFile, Source, WHOLE, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Layout, Plain};
+use crate::volume::{ArrayInfo, Brick, BrickGrid, Dims, Dtype, Layout, Plain};
 
 const SHAPE: [u64; 3] = [7, 11, 300];
 
@@ -59,10 +59,6 @@ impl Array for Numbers {
         Ok(Brick::Plain(Plain { object: WHOLE.into(), offset: before * self.brick.product().unwrap() * 4, layout }))
     }
 
-    fn decode(&self, _: &Coded, _: &[u8], _: &mut [u8]) -> Result<(), FormatError> {
-        unreachable!()
-    }
-
     fn census(&self) -> Result<Option<Census>, FormatError> {
         Ok(None)
     }
@@ -94,7 +90,7 @@ proptest! {
             let expected: Vec<u8> = range.clone().flat_map(|n| (n as u32).to_le_bytes()).collect();
             prop_assert_eq!(read(&reader, &array, range), Some(expected));
         }
-        let file = array.file.hold(WHOLE, Wait::No).unwrap().unwrap();
+        let file = array.file.open_object(WHOLE, Wait::No).unwrap().unwrap();
         if file.window_of(0, 1).is_some() {
             prop_assert!(file.window(0).is_some(), "it was read often enough to be mapped");
         }

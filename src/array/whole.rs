@@ -97,7 +97,7 @@ fn read(access: &Access, plain: &Plain) -> Result<DecodedBrick, FormatError> {
     if !source.read_at(&plain.object, plain.offset + plain.layout.first, &mut bytes, Wait::Yes)? {
         return Err(absent());
     }
-    source.unchanged()?;
+    source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
     let needed = 2 * brick.bytes.weight();
     Ok(access.reader.gate().pass(needed, || in_order(&brick, size, access)))

@@ -39,7 +39,7 @@ impl Tally {
         }
         array
             .source()
-            .unchanged()
+            .check_unchanged()
             .map_err(|e| ReadError { brick: piece.map_or_else(|| Dims::filled(1, 0), |p| p.brick), cause: e.into() })
     }
 }

@@ -18,7 +18,7 @@ use super::read_args::{CatArgs, Format};
 use super::selection::select;
 use crate::array::{BoxRequest, ReadError, Reader, ReaderConfig};
 use crate::catalog::{self, OpenDataset};
-use crate::format::{Array, FormatError, Layer};
+use crate::format::{Array, FormatError, Layer, registry};
 use crate::memory::Buffer;
 use crate::pool::{Bulkhead, Pool};
 use crate::view::npy;
@@ -38,7 +38,7 @@ const PIPE: i32 = 1 << 20;
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset, or the output. That nobody reads on is none.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
-    let open = catalog::open_dataset(&args.path, args.quality)
+    let open = catalog::open_dataset(registry(), &args.path, args.quality)
         .map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
     let layer = layer(&open, args.layer.as_deref()).map_err(CliError::Argument)?;
     let array = level(layer, args.lod).map_err(CliError::Argument)?;

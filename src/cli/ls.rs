@@ -8,7 +8,7 @@ use super::error::CliError;
 use super::listing::{Columns, Row};
 use super::read_args::LsArgs;
 use super::{mount, output, printable};
-use crate::catalog::{Catalog, CatalogError, Kind, Node, ROOT};
+use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
 use crate::view::pretty;
@@ -29,16 +29,15 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let source = mount::checked_source(&args.source)?;
     let failed = |error: CatalogError| CliError::Look { source_path: source.clone(), error };
-    let catalog = Catalog::new(&source, args.follow_links, OpenWith::new(IndexCache::new(INDEX_BYTES)), Arc::default())
-        .map_err(failed)?;
+    let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
+    let catalog = Catalog::new(registry(), &source, args.follow_links, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut sheet = Sheet::new(args.json);
     let top = catalog.list(&root).map_err(failed)?;
     walk(&catalog, &top, Path::new(""), &mut sheet)?;
     let found = sheet.finish()?;
     if !found && !args.json {
-        let formats: Vec<String> = registry().iter().map(|format| format.name().to_uppercase()).collect();
-        let (place, formats) = (printable::path(&source), formats.join(", "));
+        let (place, formats) = (printable::path(&source), registry().names());
         output::note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
     Ok(())
@@ -49,11 +48,11 @@ fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, sheet: &mut Sheet)
     for node in nodes {
         let path = below.join(&node.name);
         let goes_on = match node.kind {
-            Kind::Folder => match catalog.list(node) {
+            NodeKind::Folder => match catalog.list(node) {
                 Ok(nodes) => walk(catalog, &nodes, &path, sheet)?,
                 Err(error) => sheet.add(vec![Row::failed(&path, None, &error.to_string())])?,
             },
-            Kind::Dataset => sheet.add(rows(catalog, node, &path))?,
+            NodeKind::Dataset => sheet.add(rows(catalog, node, &path))?,
         };
         if !goes_on {
             return Ok(false);

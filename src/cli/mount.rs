@@ -1,8 +1,6 @@
 //! `volfs mount`.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +12,8 @@ use super::size::Size;
 use super::status::{self, Answer};
 use super::summary::Count;
 use super::{limits, machine, mountpoint, output};
-use crate::format::{Format, registry};
+use crate::catalog::Recogniser;
+use crate::format::registry;
 use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
 use crate::fs::forerunner::Forerunner;
 use crate::fs::{Options, fuse};
@@ -23,9 +22,6 @@ use crate::memory::limit_arenas;
 
 /// How long a mount may take until it answers.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Bytes of a file that tell its format.
-const HEAD: u64 = 16;
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone.
 ///
@@ -206,22 +202,10 @@ pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
     if metadata.is_dir() {
         // one that may not be read would be an empty mount
         fs::read_dir(&source).map_err(failed)?;
-    } else if !is_volume(&source).map_err(failed)? {
+    } else if Recogniser::new(registry()).format_of(&source).map_err(failed)?.is_none() {
         return Err(CliError::NotAVolume(source));
     }
     Ok(source)
-}
-
-/// Whether a file is, or by its extension is meant to be, of a format that is known. One that is damaged gets a mount: that
-/// says what is wrong with it.
-fn is_volume(file: &Path) -> io::Result<bool> {
-    let mut head = Vec::new();
-    fs::File::open(file)?.take(HEAD).read_to_end(&mut head)?;
-    let extension = file.extension().and_then(OsStr::to_str);
-    let meant = |format: &dyn Format| {
-        extension.zip(format.extension()).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
-    };
-    Ok(registry().iter().any(|format| format.is_file(&head) || meant(*format)))
 }
 
 #[cfg(test)]

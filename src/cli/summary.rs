@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 
 use super::patience::{Later, later, within};
 use super::printable;
-use crate::catalog::{self, Survey};
+use crate::catalog::{DatasetCount, count_datasets};
+use crate::format::registry;
 
 /// How long the caller is kept waiting for the count of datasets, and for a look at the first.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// A count of datasets that goes on while the mount comes up.
-pub struct Count(Later<Survey>);
+pub struct Count(Later<DatasetCount>);
 
 impl Count {
     /// Begins to count below `source`.
     #[must_use]
     pub fn begin(source: &Path, follow_links: bool) -> Self {
         let source = source.to_owned();
-        Self(later(move || catalog::survey(&source, follow_links, Instant::now() + PATIENCE)))
+        Self(later(move || count_datasets(registry(), &source, follow_links, Instant::now() + PATIENCE)))
     }
 
     /// The line, for a mount that answers. What is not known in time is left out.
@@ -27,9 +28,9 @@ impl Count {
     pub fn line(self, source: &Path, mountpoint: &Path) -> String {
         let deadline = Instant::now() + PATIENCE;
         let mut line = format!("{} is mounted on {}", printable::path(source), printable::path(mountpoint));
-        let Some(survey) = self.0.by(deadline) else { return line };
-        line.push_str(&number(&survey));
-        let Some(first) = survey.first else { return line };
+        let Some(count) = self.0.by(deadline) else { return line };
+        line.push_str(&number(&count));
+        let Some(first) = count.first else { return line };
         let folder = mountpoint.join(first);
         let left = deadline.saturating_duration_since(Instant::now());
         if let Some(array) = within(left, move || first_array(&folder)).flatten() {
@@ -39,8 +40,8 @@ impl Count {
     }
 }
 
-fn number(survey: &Survey) -> String {
-    match (survey.datasets, survey.complete) {
+fn number(count: &DatasetCount) -> String {
+    match (count.datasets, count.complete) {
         (0, true) => ": no datasets found".to_owned(),
         (0, false) => String::new(),
         (1, true) => ": 1 dataset".to_owned(),
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_number_is_as_exact_as_it_is_known() {
-        let text = |datasets, complete| number(&Survey { datasets, complete, first: None });
+        let text = |datasets, complete| number(&DatasetCount { datasets, complete, first: None });
         assert_eq!(text(3, true), ": 3 datasets");
         assert_eq!(text(1, true), ": 1 dataset");
         assert_eq!(text(3, false), ": 3 or more datasets");

@@ -38,9 +38,9 @@ pub use process::ProcessError;
 pub use read::{Read, ReadAhead};
 
 use crate::array::{Reader, ReaderConfig};
-use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
+use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, listing};
 use crate::counters::Counters;
-use crate::format::OpenWith;
+use crate::format::{OpenWith, registry};
 use crate::logging::Recent;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{IndexCache, Wait};
@@ -127,7 +127,7 @@ impl Volfs {
     pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
-        let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
+        let catalog = Catalog::new(registry(), &options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let means = ReaderConfig { cache, idle: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
@@ -273,7 +273,7 @@ impl Volfs {
     #[must_use]
     pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
-            Some(folder) if folder.kind == Kind::Folder => listing::bulkhead(folder.id, name),
+            Some(folder) if folder.kind == NodeKind::Folder => listing::bulkhead(folder.id, name),
             _ => Self::bulkhead(parent),
         }
     }

@@ -7,7 +7,7 @@ use super::handles::{Belongs, FolderEntry};
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::{Attributes, FsError, Ino, Volfs};
 use crate::catalog::listing::{self, Listed};
-use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, ROOT};
+use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, ROOT};
 use crate::format::FormatError;
 use crate::source::Wait;
 use crate::view::{Content, LayerRef, ShownArray, json, pretty, registry};
@@ -73,13 +73,13 @@ impl Volfs {
     pub(super) fn spot(&self, ino: Ino, wait: Wait) -> Result<Spot, FsError> {
         let node = self.catalog.node(ino.node()).ok_or(FsError::Stale)?;
         match (node.id, node.kind, ino.index()) {
-            (_, Kind::Folder, 0) => Ok(Spot::Folder(node)),
+            (_, NodeKind::Folder, 0) => Ok(Spot::Folder(node)),
             (ROOT, _, 1) => Ok(Spot::About),
             (ROOT, _, 2) => Ok(Spot::Status),
             (ROOT, _, 3) => Ok(Spot::Log),
-            (_, Kind::Dataset, 0) => Ok(Spot::Dataset(node)),
-            (_, Kind::Dataset, index) => self.inside(node, index, wait),
-            (_, Kind::Folder, _) => Err(FsError::Stale),
+            (_, NodeKind::Dataset, 0) => Ok(Spot::Dataset(node)),
+            (_, NodeKind::Dataset, index) => self.inside(node, index, wait),
+            (_, NodeKind::Folder, _) => Err(FsError::Stale),
         }
     }
 
@@ -98,7 +98,7 @@ impl Volfs {
     }
 
     /// The dataset, opened now if time may be taken.
-    fn opened(&self, node: &Arc<Node>, wait: Wait) -> Result<crate::catalog::Opened, FsError> {
+    fn opened(&self, node: &Arc<Node>, wait: Wait) -> Result<crate::catalog::OpenResult, FsError> {
         match (self.catalog.opened(node), wait) {
             (Some(opened), _) => Ok(opened),
             (None, Wait::No) => Err(FsError::WouldBlock),
@@ -159,8 +159,8 @@ impl Volfs {
             name = OsStr::new(ABOUT);
         }
         Ok(self.catalog.find(folder, name)?.map(|node| match node.kind {
-            Kind::Folder => Spot::Folder(node),
-            Kind::Dataset => Spot::Dataset(node),
+            NodeKind::Folder => Spot::Folder(node),
+            NodeKind::Dataset => Spot::Dataset(node),
         }))
     }
 
