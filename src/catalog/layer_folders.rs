@@ -1,8 +1,9 @@
 //! The weak sign of a dataset: folders of layers without a description.
 //!
-//! A folder with the data of one layer is a dataset. A folder of such folders is one dataset with these layers, but only if
-//! nothing else in it is a dataset: no subfolder by a description or as a folder of layers itself, and no file by its first
-//! bytes or its extension. Otherwise the folder is shown as a plain folder, and each dataset in it as one of its own.
+//! A folder with the data of one layer is a dataset. A folder of such folders is one dataset with these layers, but
+//! only if nothing else in it is a dataset: no subfolder by a description or as a folder of layers itself, and no file
+//! by its first bytes or its extension. Otherwise the folder is shown as a plain folder, and each dataset in it as one
+//! of its own.
 
 use std::ffi::OsString;
 use std::fs::File;

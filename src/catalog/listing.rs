@@ -1,8 +1,9 @@
 //! Lists a folder of the source although a look at one of its entries may hang.
 //!
-//! An entry may be the mount point of a server that is gone, and a look at it may never return. A thread of the pool looks at the
-//! entries in turn while the caller waits. When there is no progress for a moment, a new thread goes on with the next entries, and
-//! the entry that hangs is listed by its name alone. Other listings skip it until the thread returns.
+//! An entry may be the mount point of a server that is gone, and a look at it may never return. A thread of the pool
+//! looks at the entries in turn while the caller waits. When there is no progress for a moment, a new thread goes on
+//! with the next entries, and the entry that hangs is listed by its name alone. Other listings skip it until the thread
+//! returns.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,9 +1,9 @@
 //! Finds the datasets below the source, and opens them when they are first needed.
 //!
-//! Nothing is walked in advance: a folder is read when it is listed, a name is looked up when a client asks for it, and a header
-//! is parsed when the dataset's folder is entered. [`Recogniser`] decides what a path is, by asking the formats of a registry.
-//! [`Catalog`] gives each folder and dataset a number, which it keeps (and with it its inode numbers) while it is unchanged; a
-//! changed dataset is a new one with a new number.
+//! Nothing is walked in advance: a folder is read when it is listed, a name is looked up when a client asks for it, and
+//! a header is parsed when the dataset's folder is entered. [`Recogniser`] decides what a path is, by asking the
+//! formats of a registry. [`Catalog`] gives each folder and dataset a number, which it keeps (and with it its inode
+//! numbers) while it is unchanged; a changed dataset is a new one with a new number.
 
 mod count;
 mod entry;

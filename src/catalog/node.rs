@@ -17,7 +17,8 @@ pub type NodeId = u32;
 /// The number of the top folder.
 pub const ROOT: NodeId = 0;
 
-/// How long a look at the disk counts. Together with the time for which the kernel caches a name it stays below a second.
+/// How long a look at the disk counts. Together with the time for which the kernel caches a name it stays below a
+/// second.
 const CHECK_TTL: Duration = Duration::from_millis(150);
 
 /// Opening is tried again after this time if it failed for a reason that may pass, even if the file is unchanged.

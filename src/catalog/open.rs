@@ -138,8 +138,8 @@ fn open_folder(
     dataset
 }
 
-/// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a folder are
-/// followed if they stay in it.
+/// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
+/// folder are followed if they stay in it.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.

@@ -1,9 +1,9 @@
 //! Decides what a path of SOURCE is: a folder, a dataset of some format, or nothing that is shown. No other file does.
 //!
-//! A file is a dataset if a format knows its first bytes, or if its extension promises a format. A folder is a dataset if it
-//! has the description of one (the strong sign of a format), or by the folders in it (the weak sign: see [`layer_folders`]).
-//! The catalog asks this of every folder and often, so that at most 16 bytes of a file are read, and what takes more than a
-//! few system calls is remembered for a second.
+//! A file is a dataset if a format knows its first bytes, or if its extension promises a format. A folder is a dataset
+//! if it has the description of one (the strong sign of a format), or by the folders in it (the weak sign: see
+//! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
+//! and what takes more than a few system calls is remembered for a second.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -49,8 +49,8 @@ impl Recogniser {
         self.formats
     }
 
-    /// Returns the format of the dataset at a path: by its content, or else by the extension of a file. `None` if the path is
-    /// not a dataset.
+    /// Returns the format of the dataset at a path: by its content, or else by the extension of a file. `None` if the
+    /// path is not a dataset.
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
@@ -63,7 +63,8 @@ impl Recogniser {
         Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
     }
 
-    /// Returns whether a file's extension promises a dataset. Such a file is shown even if it is none: its error.txt says why.
+    /// Returns whether a file's extension promises a dataset. Such a file is shown even if it is none: its error.txt
+    /// says why.
     #[must_use]
     pub fn is_promised(&self, name: &Path) -> bool {
         format_of_extension(self.formats, name).is_some()
@@ -79,8 +80,8 @@ impl Recogniser {
         Ok(dataset.map_or_else(|| FileStamp::of(&metadata), |entry| entry.stamp))
     }
 
-    /// Returns what is at `path`; `None` if it is not shown. Follows links that `policy` allows, except to a folder whose device
-    /// and inode number `is_above` knows: the path came through it.
+    /// Returns what is at `path`; `None` if it is not shown. Follows links that `policy` allows, except to a folder
+    /// whose device and inode number `is_above` knows: the path came through it.
     ///
     /// # Errors
     /// Those of the system. That nothing is there is no error.
@@ -138,7 +139,8 @@ impl Recogniser {
     }
 }
 
-/// Returns where a link leads; `None` if it leads to nothing, out of the source, or back to a folder that the path came through.
+/// Returns where a link leads; `None` if it leads to nothing, out of the source, or back to a folder that the path came
+/// through.
 fn follow(path: &Path, policy: &SymlinkPolicy, is_above: impl Fn((u64, u64)) -> bool) -> io::Result<Option<Metadata>> {
     let Some(metadata) = none_if_absent(path.metadata())? else { return Ok(None) };
     if metadata.is_dir() && is_above((metadata.dev(), metadata.ino())) {

@@ -2,7 +2,8 @@
 
 use super::{Format, vds, wkw, zgy};
 
-/// A list of formats, in the order in which they are asked whether a path is theirs. Tests may add formats of their own.
+/// A list of formats, in the order in which they are asked whether a path is theirs. Tests may add formats of their
+/// own.
 #[derive(Clone, Copy)]
 pub struct Registry(&'static [&'static dyn Format]);
 

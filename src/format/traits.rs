@@ -9,13 +9,14 @@ use super::FormatError;
 use crate::source::{Folder, IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
-/// One format. A format judges only its own files and folders: the catalog's recogniser combines what all formats answer.
+/// One format. A format judges only its own files and folders: the catalog's recogniser combines what all formats
+/// answer.
 pub trait Format: Send + Sync {
     /// Returns the format's name as JSON has it: `zgy`.
     fn name(&self) -> &'static str;
 
-    /// Returns the extension of the format's files, lower case and without the dot. A file with this extension is shown as a
-    /// dataset even if its content is not of the format; opening it then gives the reason.
+    /// Returns the extension of the format's files, lower case and without the dot. A file with this extension is shown
+    /// as a dataset even if its content is not of the format; opening it then gives the reason.
     fn extension(&self) -> Option<&'static str> {
         None
     }
@@ -25,20 +26,21 @@ pub trait Format: Send + Sync {
         false
     }
 
-    /// The strong sign: returns whether the files in a folder that describe a dataset of this format make the folder one,
-    /// whatever else it holds. `None` if the folder has no such files, `Some(false)` if it has and they describe something else.
+    /// The strong sign: returns whether the files in a folder that describe a dataset of this format make the folder
+    /// one, whatever else it holds. `None` if the folder has no such files, `Some(false)` if it has and they describe
+    /// something else.
     fn described_folder(&self, _folder: &Path) -> Option<bool> {
         None
     }
 
-    /// The weak sign: returns whether a folder holds the data of one layer. Without a description such a folder is a dataset
-    /// of its own, or a layer of the dataset that its parent is.
+    /// The weak sign: returns whether a folder holds the data of one layer. Without a description such a folder is a
+    /// dataset of its own, or a layer of the dataset that its parent is.
     fn is_layer_folder(&self, _folder: &Path) -> bool {
         false
     }
 
-    /// Returns the name of the file in a dataset's folder whose version counts as the dataset's. The folder's own version
-    /// counts if there is none.
+    /// Returns the name of the file in a dataset's folder whose version counts as the dataset's. The folder's own
+    /// version counts if there is none.
     fn folder_file(&self) -> Option<&'static str> {
         None
     }
@@ -65,8 +67,8 @@ pub trait Format: Send + Sync {
 pub struct OpenWith {
     /// Caches the dataset's tables.
     pub index: Arc<IndexCache>,
-    /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy samples
-    /// exact, each further level one bit plane. `None` leaves nothing out.
+    /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
+    /// samples exact, each further level one bit plane. `None` leaves nothing out.
     pub quality: Option<u8>,
 }
 
@@ -91,8 +93,8 @@ pub trait Dataset: Send + Sync {
         &[]
     }
 
-    /// Returns every metadata entry of the dataset, for formats that have a list of them. The list may be large and is not
-    /// kept: each call may read it from the source.
+    /// Returns every metadata entry of the dataset, for formats that have a list of them. The list may be large and is
+    /// not kept: each call may read it from the source.
     ///
     /// # Errors
     /// Those of the source, and what is wrong with the metadata now.
@@ -100,8 +102,8 @@ pub trait Dataset: Send + Sync {
         Ok(None)
     }
 
-    /// Returns whether the dataset is known to have changed since it was opened, so that it has to be opened anew. May look at
-    /// the source.
+    /// Returns whether the dataset is known to have changed since it was opened, so that it has to be opened anew. May
+    /// look at the source.
     fn is_changed(&self) -> bool {
         false
     }
@@ -139,8 +141,8 @@ pub trait Array: Send + Sync {
     /// Returns the source of the objects that its bricks name.
     fn source(&self) -> &dyn Source;
 
-    /// Returns where the samples of the brick at the grid position `at` are stored. The layout covers all samples that the
-    /// brick owns.
+    /// Returns where the samples of the brick at the grid position `at` are stored. The layout covers all samples that
+    /// the brick owns.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the dataset's tables make no sense for this brick, and those of the source;
@@ -148,8 +150,9 @@ pub trait Array: Send + Sync {
     /// [`Wait::No`].
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError>;
 
-    /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros; `out` has
-    /// `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not implement it.
+    /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros;
+    /// `out` has `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not
+    /// implement it.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the bytes do not decode to exactly the brick.

@@ -1,8 +1,8 @@
 //! A dataset that is a folder of files.
 //!
-//! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded number of
-//! them open. A name that does not exist stays in a negative cache for about a second. A file that has changed makes the whole
-//! folder count as changed for ever, so that bytes of two versions are never mixed.
+//! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
+//! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
+//! changed makes the whole folder count as changed for ever, so that bytes of two versions are never mixed.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,8 +42,8 @@ pub trait Folder: Source {
     /// [`NoFolder`]: why there is none.
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder>;
 
-    /// Visits the entries of the folder `below` this one, in no order, until `visit` returns `false`. A folder that does not exist
-    /// has no entries; names that are not UTF-8 are skipped.
+    /// Visits the entries of the folder `below` this one, in no order, until `visit` returns `false`. A folder that
+    /// does not exist has no entries; names that are not UTF-8 are skipped.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
@@ -52,7 +52,8 @@ pub trait Folder: Source {
     /// Returns the device and inode number, which are the same on every path to this folder.
     fn identity(&self) -> (u64, u64);
 
-    /// Returns whether anything here is known to have changed. Checks the folder itself and the files that were used last.
+    /// Returns whether anything here is known to have changed. Checks the folder itself and the files that were used
+    /// last.
     fn is_changed(&self) -> bool;
 }
 
@@ -166,7 +167,8 @@ impl LocalFolder {
         Ok(Some(file))
     }
 
-    /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists elsewhere.
+    /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists
+    /// elsewhere.
     fn open(&self, name: &str) -> io::Result<Option<(File, Metadata)>> {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));

@@ -1,7 +1,8 @@
 //! Memory maps of files that survive truncation: the only place of the crate where files are mapped.
 //!
-//! Reading a map behind the new end of a truncated file raises SIGBUS, which by default ends the process. The handler in this
-//! file maps a page of zeros where the fault was and marks the map as *broken*. A reader checks the mark after it has copied.
+//! Reading a map behind the new end of a truncated file raises SIGBUS, which by default ends the process. The handler
+//! in this file maps a page of zeros where the fault was and marks the map as *broken*. A reader checks the mark after
+//! it has copied.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -39,7 +40,8 @@ impl Slot {
 struct Guard {
     /// Bytes of a page.
     page: usize,
-    /// The action before ours, which still gets the faults outside of our maps; `None` if our handler could not be installed.
+    /// The action before ours, which still gets the faults outside of our maps; `None` if our handler could not be
+    /// installed.
     former: Option<libc::sigaction>,
 }
 
@@ -59,8 +61,8 @@ fn guard() -> &'static Guard {
     INSTALLED.get_or_init(|| {
         // only now: the handler needs `GUARD` to pass signals on
         if guard.former.is_some() {
-            // SAFETY: an action of zeros has no flags and blocks no signals. The handler has the signature that SA_SIGINFO
-            // requires, and uses only what is async-signal-safe.
+            // SAFETY: an action of zeros has no flags and blocks no signals. The handler has the signature that
+            // SA_SIGINFO requires, and uses only what is async-signal-safe.
             unsafe {
                 let mut action: libc::sigaction = mem::zeroed();
                 action.sa_sigaction = on_fault as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
@@ -75,9 +77,9 @@ fn guard() -> &'static Guard {
 /// Handles SIGBUS, with atomics and system calls only: the thread may be anywhere.
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let Some(guard) = GUARD.get() else { return };
-    // SAFETY: the kernel passes a valid siginfo; it has an address if the signal comes from a fault, which is when si_code is
-    // above 0. The page that is mapped anew lies within one of our maps, which lives on while it is read, and only its readers
-    // use its addresses. errno belongs to this thread.
+    // SAFETY: the kernel passes a valid siginfo; it has an address if the signal comes from a fault, which is when
+    // si_code is above 0. The page that is mapped anew lies within one of our maps, which lives on while it is read,
+    // and only its readers use its addresses. errno belongs to this thread.
     unsafe {
         let at = if (*info).si_code > 0 { (*info).si_addr() as usize } else { 0 };
         let hit = |slot: &&Slot| (slot.start.load(Ordering::Acquire)..slot.end.load(Ordering::Acquire)).contains(&at);
@@ -100,9 +102,9 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
 /// Passes a signal that is not ours on to the former action.
 fn pass_on(guard: &Guard, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let former = guard.former.as_ref().map(|f| (f.sa_sigaction, f.sa_flags));
-    // SAFETY: a former action other than SIG_DFL and SIG_IGN is the address of a function, whose signature follows from the flags.
-    // SIGBUS is blocked while it is handled, so that the raised one arrives after the return and takes the default action, which
-    // ends the process.
+    // SAFETY: a former action other than SIG_DFL and SIG_IGN is the address of a function, whose signature follows from
+    // the flags. SIGBUS is blocked while it is handled, so that the raised one arrives after the return and takes the
+    // default action, which ends the process.
     unsafe {
         match former {
             Some((handler, flags)) if handler != libc::SIG_DFL && handler != libc::SIG_IGN => {
@@ -133,8 +135,8 @@ impl GuardedMmap {
         guard().former?;
         let free = |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         let slot = SLOTS.iter().find(free)?;
-        // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends on them, and
-        // the signal handler replaces those that vanish.
+        // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends
+        // on them, and the signal handler replaces those that vanish.
         let Ok(map) = (unsafe { MmapOptions::new().offset(offset).len(length).map(file) }) else {
             slot.taken.store(false, Ordering::Release);
             return None;
@@ -158,8 +160,8 @@ impl GuardedMmap {
         self.slot.broken.load(Ordering::SeqCst)
     }
 
-    /// Fills `pages` by mincore(2): the low bit of each byte tells whether the page is in the page cache, from the byte `at` of
-    /// the map on, a multiple of the page size. Returns `false` if that fails.
+    /// Fills `pages` by mincore(2): the low bit of each byte tells whether the page is in the page cache, from the byte
+    /// `at` of the map on, a multiple of the page size. Returns `false` if that fails.
     pub fn mincore(&self, at: usize, pages: &mut [u8]) -> bool {
         let length = (pages.len() * page_size()).min(self.map.len().saturating_sub(at));
         if length == 0 || length.div_ceil(page_size()) < pages.len() {

@@ -1,4 +1,5 @@
-//! Tables of where bricks are stored. They are read page by page when they are needed, into a cache with one bound for all datasets.
+//! Tables of where bricks are stored. They are read page by page when they are needed, into a cache with one bound for
+//! all datasets.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,7 +18,8 @@ pub type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
 
-/// The number of parts that each thread keeps. Neighbouring bricks are in the same part, and a request touches a hundred bricks.
+/// The number of parts that each thread keeps. Neighbouring bricks are in the same part, and a request touches a
+/// hundred bricks.
 const THREAD_PARTS: usize = 4;
 /// Threads keep no larger parts, since these are not counted in the bound of the cache.
 const THREAD_PART_BYTES: usize = 64 << 10;
@@ -33,8 +35,8 @@ pub struct IndexCache {
 }
 
 impl IndexCache {
-    /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do not fit are
-    /// sorted again whenever they are needed.
+    /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do
+    /// not fit are sorted again whenever they are needed.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
         let parts = bound / 5;
@@ -155,8 +157,8 @@ impl Index {
         Ok(bytes)
     }
 
-    /// Visits the 64-bit numbers of `count` entries from entry `first` on, in order, until `visit` returns `false`. Uses little memory
-    /// and bypasses the cache.
+    /// Visits the 64-bit numbers of `count` entries from entry `first` on, in order, until `visit` returns `false`.
+    /// Uses little memory and bypasses the cache.
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.

@@ -1,7 +1,7 @@
 //! A cache of memory maps: windows of the open files that are read often, with LRU eviction.
 //!
-//! Bytes that are in the kernel's page cache are copied directly from the map, without a system call for each piece and without
-//! a second copy. Everything else is read with `pread`.
+//! Bytes that are in the kernel's page cache are copied directly from the map, without a system call for each piece and
+//! without a second copy. Everything else is read with `pread`.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -27,11 +27,13 @@ const BLOCK: usize = 256 << 10;
 /// How long the answer that a block is in memory is used, in milliseconds.
 const RESIDENCY_TTL: u32 = 100;
 
-/// Local file systems whose files are mapped: they read through the kernel's page cache. If a page is evicted right after mincore
-/// saw it, a copy waits for one read of a disk; on a network file system it might wait for ever.
-const MAPPED: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994]; // ext2 to ext4, XFS, Btrfs, F2FS, tmpfs
+/// Local file systems whose files are mapped: they read through the kernel's page cache. If a page is evicted right
+/// after mincore saw it, a copy waits for one read of a disk; on a network file system it might wait for ever.
+/// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
+const MAPPED: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
-/// Other local file systems: a stat of a file waits for no server. Overlay, ZFS, ramfs, SquashFS, EROFS, FAT, exFAT, NTFS.
+/// Other local file systems: a stat of a file waits for no server. Overlay, ZFS, ramfs, SquashFS, EROFS, FAT, exFAT,
+/// NTFS.
 const OTHER_LOCAL: [u32; 8] =
     [0x794c_7630, 0x2fc1_2fc1, 0x8584_58f6, 0x7371_7368, 0xe0f5_e1e2, 0x4d44, 0x2011_bab0, 0x7366_746e];
 
@@ -72,8 +74,8 @@ impl FileWindows {
         self.is_local
     }
 
-    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if no window
-    /// has all of it.
+    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
+    /// no window has all of it.
     pub fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         let end = offset.checked_add(length as u64).filter(|end| *end <= self.size)?;
         let number = offset / WINDOW_BYTES;
@@ -147,8 +149,8 @@ impl MappedWindow {
         Self { map, resident_at: (0..blocks).map(|_| AtomicU32::new(0)).collect() }
     }
 
-    /// Returns the bytes, only to be copied where they are [in memory](Self::is_resident). The copy counts if the window
-    /// [is not broken](Self::is_broken) afterwards.
+    /// Returns the bytes, only to be copied where they are [in memory](Self::is_resident). The copy counts if the
+    /// window [is not broken](Self::is_broken) afterwards.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.map.bytes()

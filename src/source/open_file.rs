@@ -30,7 +30,8 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May wait for its disk.
+    /// A file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May wait
+    /// for its disk.
     pub(super) fn new(
         (name, path): (&str, PathBuf),
         (file, metadata): (File, &Metadata),
@@ -87,8 +88,8 @@ impl OpenFile {
         }
     }
 
-    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if the range
-    /// can only be read.
+    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
+    /// the range can only be read.
     #[must_use]
     pub fn window_of(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         self.windows.locate(offset, length)

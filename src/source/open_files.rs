@@ -1,5 +1,5 @@
-//! Caches that all folders of the source share: open files, names of missing files (a negative cache), and digests of the
-//! versions of files that were opened before.
+//! Caches that all folders of the source share: open files, names of missing files (a negative cache), and digests of
+//! the versions of files that were opened before.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -68,8 +68,8 @@ impl OpenFiles {
         self.digests.lock().get_or_insert(key, digest) == digest
     }
 
-    /// Returns up to `most` open files of a folder with their versions, and up to `most` missing ones with `None`: the most
-    /// recently used. Missing ones are found only among the recent ones of all folders.
+    /// Returns up to `most` open files of a folder with their versions, and up to `most` missing ones with `None`: the
+    /// most recently used. Missing ones are found only among the recent ones of all folders.
     pub fn recent(&self, folder: u64, most: usize) -> Vec<(Box<str>, Option<FileStamp>)> {
         let mut recent = Vec::new();
         for (_, file) in self.files.lock().iter().filter(|(key, _)| key.0 == folder).take(most) {
@@ -94,7 +94,8 @@ impl OpenFiles {
 /// The digest of a file that is not there.
 const MISSING: u64 = 0;
 
-/// Digests of the versions of files in two generations. A digest that is not used while a generation fills up is forgotten.
+/// Digests of the versions of files in two generations. A digest that is not used while a generation fills up is
+/// forgotten.
 #[derive(Default)]
 struct Digests {
     young: HashMap<Key, u64>,

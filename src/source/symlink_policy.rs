@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Allows symbolic links that stay below one folder, or all of them. The same policy applies to paths that a dataset names.
+/// Allows symbolic links that stay below one folder, or all of them. The same policy applies to paths that a dataset
+/// names.
 pub struct SymlinkPolicy {
     root: PathBuf,
     anywhere: bool,

@@ -18,12 +18,12 @@ pub trait Source: Send + Sync {
     /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
     ///
     /// # Errors
-    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `wait` is [`Wait::No`] and the bytes are
-    /// not in memory, [`SourceError::Io`] where the system fails.
+    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `wait` is [`Wait::No`] and
+    /// the bytes are not in memory, [`SourceError::Io`] where the system fails.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError>;
 
-    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there is none, or
-    /// no such object. May wait.
+    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there
+    /// is none, or no such object. May wait.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
@@ -31,7 +31,8 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not exist.
+    /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not
+    /// exist.
     ///
     /// # Errors
     /// Those of [`Source::read_at`].
@@ -40,8 +41,8 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Checks that all that was read so far is of one version. To be called after reading, before anything that was read is
-    /// delivered or kept.
+    /// Checks that all that was read so far is of one version. To be called after reading, before anything that was
+    /// read is delivered or kept.
     ///
     /// # Errors
     /// [`SourceError::Changed`] if the source has changed since it was opened.

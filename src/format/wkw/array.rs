@@ -20,7 +20,8 @@ pub(super) struct WkwArray {
     table_id: u64,
 }
 
-/// Returns the brick grid and the brick shape of the box `extent` of a mag; `None` if the box is empty or has 2^63 bytes or more.
+/// Returns the brick grid and the brick shape of the box `extent` of a mag; `None` if the box is empty or has 2^63
+/// bytes or more.
 pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> {
     let (header, [x, y, z]) = (&cubes.header, extent.size());
     let (block, channels) = (header.block_len(), header.channels());

@@ -1,9 +1,9 @@
 //! The data files of one mag ("cubes"), and where each block lies in them.
 //!
-//! A cube begins with a header. Raw blocks follow one another from its data offset on. Compressed blocks have a jump table behind
-//! the header: the offset of the end of each block. The data offset itself stands right before the table, so that the two together
-//! are the boundaries of all blocks. Only the header and the needed pages of the jump table are read, into the index cache that all
-//! datasets share.
+//! A cube begins with a header. Raw blocks follow one another from its data offset on. Compressed blocks have a jump
+//! table behind the header: the offset of the end of each block. The data offset itself stands right before the table,
+//! so that the two together are the boundaries of all blocks. Only the header and the needed pages of the jump table
+//! are read, into the index cache that all datasets share.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ pub(super) struct Cubes {
     zeros: Option<Vec<u8>>,
 }
 
-/// The raw cube that a thread used last. A request takes a hundred neighbouring blocks, and without this the threads would contend for
-/// the reference count of the shared page.
+/// The raw cube that a thread used last. A request takes a hundred neighbouring blocks, and without this the threads
+/// would contend for the reference count of the shared page.
 struct LastRaw {
     table_id: u64,
     number: u64,

@@ -49,8 +49,8 @@ pub(super) fn of_level(
 }
 
 impl Level<'_> {
-    /// Returns an axis. Positions are those of the centres of voxels, relative to the centre of voxel 0 of mag 1, so that they agree in
-    /// all mags and with the headers for other programs.
+    /// Returns an axis. Positions are those of the centres of voxels, relative to the centre of voxel 0 of mag 1, so
+    /// that they agree in all mags and with the headers for other programs.
     fn axis(&self, name: &str, a: usize) -> Axis {
         let (factor, scale) = (self.mag.0[a] as f64, self.scale.map_or(1.0, |scale| scale.factor[a]));
         Axis {

@@ -1,4 +1,5 @@
-//! Finds the layers, mags and extents of a dataset by the names of its folders and files, where no description has them.
+//! Finds the layers, mags and extents of a dataset by the names of its folders and files, where no description has
+//! them.
 
 use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
@@ -13,7 +14,8 @@ const MOST: usize = 1024;
 /// Bound of the coordinates of a cube. The reference implementation has 32 bits for each.
 const MAX_COORDINATE: u64 = 1 << 40;
 
-/// Returns the layers of a dataset: one for each subfolder with mags, or the layer `data` if the mags are in the dataset's own folder.
+/// Returns the layers of a dataset: one for each subfolder with mags, or the layer `data` if the mags are in the
+/// dataset's own folder.
 pub(super) fn layers(dataset: &dyn Folder) -> Result<Vec<DescribedLayer>, SourceError> {
     let here = mags(dataset, "")?;
     if !here.is_empty() {
@@ -61,7 +63,8 @@ fn header(dataset: &dyn Folder, mag: &str) -> Option<Header> {
     read.is_ok_and(|there| there).then(|| Header::parse(&bytes).ok()).flatten()
 }
 
-/// Returns the mags with a header in the folder `layer` of a dataset. Of two names of one mag the shorter one comes first.
+/// Returns the mags with a header in the folder `layer` of a dataset. Of two names of one mag the shorter one comes
+/// first.
 pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<DescribedMag>, SourceError> {
     let mut names = Vec::new();
     dataset.list(layer, &mut |name, kind| {
@@ -107,7 +110,8 @@ pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>
     Ok(found.map(|(low, high)| Extent { low: low.map(|n| n * side), high: high.map(|n| (n + 1) * side) }))
 }
 
-/// Returns the numbers in the names of the folders in `below`, for all names that are a number between `before` and `after`.
+/// Returns the numbers in the names of the folders in `below`, for all names that are a number between `before` and
+/// `after`.
 fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<Vec<u64>, SourceError> {
     let mut numbers = Vec::new();
     mag.list(below, &mut |name, kind| {

@@ -146,14 +146,16 @@ impl Header {
         BYTES as u64 + 8 * self.blocks_of_file()
     }
 
-    /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset may differ.
+    /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset
+    /// may differ.
     pub(super) fn agrees_with(&self, array: &Self) -> bool {
         let of = |header: &Self| (header.block_log, header.file_log, header.dtype, header.voxel);
         of(self) == of(array)
     }
 }
 
-/// Returns the type of a code. Codes above 6 are missing in the published description, but every implementation has them.
+/// Returns the type of a code. Codes above 6 are missing in the published description, but every implementation has
+/// them.
 fn dtype_of(code: u8) -> Option<Dtype> {
     Some(match code {
         1 => Dtype::UInt8,

@@ -1,12 +1,12 @@
 //! WKW (webKNOSSOS): microscopy volumes and segmentations in cubes of blocks, at several magnifications.
 //!
-//! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`disk`] finds the layers by the
-//! names of folders. [`opening`] opens the mags (magnifications) of each layer as arrays. An [`array`] maps each brick to a block
-//! of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an unchecked number of a file, and
-//! no jump table is read as a whole.
+//! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`disk`] finds the layers
+//! by the names of folders. [`opening`] opens the mags (magnifications) of each layer as arrays. An [`array`] maps each
+//! brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an
+//! unchecked number of a file, and no jump table is read as a whole.
 //!
-//! The public descriptions of the format are the repository `scalableminds/webknossos-wkw` for the data files, and "Datasets" in
-//! the documentation of webKNOSSOS for `datasource-properties.json`.
+//! The public descriptions of the format are the repository `scalableminds/webknossos-wkw` for the data files, and
+//! "Datasets" in the documentation of webKNOSSOS for `datasource-properties.json`.
 
 mod array;
 mod cubes;

@@ -1,6 +1,7 @@
 //! The order of the blocks in a data file: Morton order (Z-order), x fastest.
 
-/// Returns the number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i + 2` of it.
+/// Returns the number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i
+/// + 2` of it.
 pub(super) fn morton(at: [u64; 3]) -> u64 {
     let [x, y, z] = at.map(spread);
     x | y << 1 | z << 2

@@ -26,7 +26,8 @@ pub(super) struct Opening {
     pub scale: Option<Scale>,
     /// The mags opened so far: layers may share them, by links or by their paths in the description.
     pub cubes: Vec<Arc<Cubes>>,
-    /// The arrays made so far, each with its folder and box: layers that share both share the array's id, and with it cached bricks.
+    /// The arrays made so far, each with its folder and box: layers that share both share the array's id, and with it
+    /// cached bricks.
     pub arrays: Vec<(ArrayId, (u64, u64), Extent)>,
     /// Folders whose versions change when a mag is added or removed.
     pub watched: Vec<Arc<dyn Folder>>,
@@ -127,8 +128,8 @@ impl Opening {
         found
     }
 
-    /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is written `2-2-1`,
-    /// or also `2` if the three factors are the same.
+    /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is
+    /// written `2-2-1`, or also `2` if the three factors are the same.
     fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), String> {
         let paths = match &listed.path {
             Some(path) if path.contains("://") => {

@@ -1,5 +1,5 @@
-//! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags changed, over the
-//! years (see "Datasets" in the documentation of webKNOSSOS for the present one).
+//! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags
+//! changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one).
 
 use serde_json::{Map, Value};
 

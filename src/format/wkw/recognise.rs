@@ -22,8 +22,8 @@ const MOST_ENTRIES: usize = 4096;
 /// Whether descriptions have a layer of this format, by the versions of the files.
 static VERDICTS: LazyLock<Mutex<LruCache<FileStamp, bool>>> = LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
 
-/// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that cannot
-/// be read counts: opening the dataset then tells why.
+/// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
+/// cannot be read counts: opening the dataset then tells why.
 pub(super) fn has_described_layer(folder: &Path) -> Option<bool> {
     let path = folder.join(FILE);
     let metadata = path.metadata().ok().filter(Metadata::is_file)?;
