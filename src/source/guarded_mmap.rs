@@ -177,7 +177,8 @@ impl GuardedMmap {
 
 impl Drop for GuardedMmap {
     fn drop(&mut self) {
-        // `start` first, so that the range is empty at once; after this the file is unmapped, and its addresses may be reused
+        // `start` first, so that the range is empty at once; the file is unmapped after this, and its addresses may be
+        // reused
         self.slot.start.store(usize::MAX, Ordering::SeqCst);
         self.slot.end.store(0, Ordering::SeqCst);
         self.slot.taken.store(false, Ordering::Release);

@@ -25,7 +25,8 @@ const THREAD_PARTS: usize = 4;
 const THREAD_PART_BYTES: usize = 64 << 10;
 
 thread_local! {
-    static LAST_USED: RefCell<[Option<(PartKey, Part)>; THREAD_PARTS]> = const { RefCell::new([const { None }; THREAD_PARTS]) };
+    static LAST_USED: RefCell<[Option<(PartKey, Part)>; THREAD_PARTS]> =
+        const { RefCell::new([const { None }; THREAD_PARTS]) };
 }
 
 /// Caches parts of all tables, bounded in bytes.
