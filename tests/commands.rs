@@ -210,7 +210,7 @@ fn slices_may_be_short_open_single_and_negative() {
 /// The demo has 9 MiB: several parts, and bricks of three kinds of edge.
 #[test]
 fn a_dataset_of_several_parts_is_printed_whole() {
-    let open = volfs::catalog::open_dataset(&demo(), None).unwrap();
+    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
     let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
     assert!(output("cat", &["--layer", "data"], &demo()) == samples);
     let wanted = slice(&samples, &[128, 96, 192], 4, &[(1, 127), (0, 96), (1, 191)]);
@@ -219,7 +219,7 @@ fn a_dataset_of_several_parts_is_printed_whole() {
 
 #[test]
 fn lines_are_found_by_their_numbers() {
-    let open = volfs::catalog::open_dataset(&demo(), None).unwrap();
+    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
     let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
     for (arguments, ranges) in [
         (&["--at", "inline=1004"][..], [(2, 3), (0, 96), (0, 192)]),

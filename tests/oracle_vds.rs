@@ -33,9 +33,13 @@ fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
 fn every_dataset_is_told_by_its_content() {
     let names: BTreeSet<_> = fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in names.iter().filter(|path| !path.ends_with("expected.json")) {
-        assert!(path.is_dir() && Vds.is_folder(path) || Vds.is_file(&fs::read(path).unwrap()), "{}", path.display());
+        assert!(
+            path.is_dir() && Vds.described_folder(path) == Some(true) || Vds.is_file(&fs::read(path).unwrap()),
+            "{}",
+            path.display()
+        );
     }
-    assert!(!Vds.is_folder(&data()));
+    assert!(Vds.described_folder(&data()).is_none());
 }
 
 #[test]

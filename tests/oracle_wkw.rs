@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use volfs::catalog::Recogniser;
 use volfs::format::wkw::Wkw;
-use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
+use volfs::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
 use volfs::source::{Folders, IndexCache, SymlinkPolicy, Wait};
 use volfs::volume::Brick;
 
@@ -26,7 +27,10 @@ fn expected() -> Value {
 
 fn open(name: &str) -> Box<dyn Dataset> {
     let path = data().join(name);
-    assert!(Wkw.is_folder(&path), "{name} is not seen as a dataset");
+    assert!(
+        Recogniser::new(registry()).format_of(&path).unwrap().is_some_and(|f| f.name() == "wkw"),
+        "{name} is not seen as a dataset"
+    );
     let folders = Folders::new(Arc::new(SymlinkPolicy::below(&path, false)), Arc::default());
     Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
 }

@@ -1,39 +1,38 @@
-//! Listing a folder of the source although one of its entries may hang.
+//! Lists a folder of the source although a look at one of its entries may hang.
 //!
-//! To look at an entry may take for ever: it may be the mount point of a server that is gone. So one thread looks at the entries
-//! in turn while another waits; when there is no progress for a moment the next entries are given to a new thread, and the entry
-//! that hangs is listed as what its name and the folder say of it. It is not looked at again before the thread comes back.
+//! An entry may be the mount point of a server that is gone, and a look at it may never return. A thread of the pool
+//! looks at the entries in turn while the caller waits. When there is no progress for a moment, a new thread goes on
+//! with the next entries, and the entry that hangs is listed by its name alone. Other listings skip it until the thread
+//! returns.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::error::CatalogError;
 use super::node::{Node, NodeId};
-use super::probe::is_promised;
-use super::{Catalog, CatalogError};
+use super::source_tree::Catalog;
 use crate::pool::{Bulkhead, Pool};
+use crate::sync::{Condvar, Mutex};
 
-/// An entry that takes longer holds up nobody else.
-const PATIENCE: Duration = Duration::from_millis(30);
-/// So many entries may hold up a listing, each for that long; the others are then listed without a look.
-const STALLS: usize = 2;
+/// A look at an entry that takes longer is taken to hang.
+const TIMEOUT: Duration = Duration::from_millis(30);
+/// Timeouts after which a listing ends; the remaining entries are listed by their names alone.
+const MAX_TIMEOUTS: usize = 2;
 
 /// An entry of a folder.
 #[derive(Clone)]
 pub enum Listed {
-    /// It was looked at.
+    /// The entry was looked at.
     Found(Arc<Node>),
-    /// It hangs, or there was no time: a name that probably leads to something.
+    /// The look hangs, or there was no time for it: the name of a folder, or of a file that promises a dataset.
     Unseen(OsString),
 }
 
 impl Listed {
-    /// The entry's name in its folder.
+    /// Returns the entry's name in its folder.
     #[must_use]
     pub fn name(&self) -> &OsString {
         match self {
@@ -43,121 +42,111 @@ impl Listed {
     }
 }
 
-/// The bulkhead of the pool for looking at one name of a folder: a name that hangs stops itself.
+/// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
 #[must_use]
-pub fn bulkhead(folder: NodeId, name: &std::ffi::OsStr) -> Bulkhead {
+pub fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
     // the bulkheads of datasets are their numbers, which are small
     Bulkhead::new(hasher.finish() | 1 << 63)
 }
 
-/// Names that some thread is looking at for a listing, and since when.
-pub(super) type Looks = Mutex<HashMap<(NodeId, OsString), Instant>>;
-
-/// One listing under way.
-struct Walk {
+/// One listing in progress.
+struct Listing {
     catalog: Arc<Catalog>,
     folder: Arc<Node>,
     /// Names, and whether each is a folder.
     names: Vec<(OsString, bool)>,
+    /// The index of the first name that no thread has taken.
     next: AtomicUsize,
-    seen: Mutex<Seen>,
+    results: Mutex<Results>,
     progress: Condvar,
 }
 
 #[derive(Default)]
-struct Seen {
-    /// By place in `names`: not looked at yet, or what was found.
+struct Results {
+    /// For each name: not looked at yet, or what was found.
     found: Vec<Option<Option<Arc<Node>>>>,
+    /// Names that were looked at.
     count: usize,
 }
 
-/// All that `folder` shows, by name, looked at on threads of `pool`.
+/// Returns all that `folder` shows, by name, looked at on threads of `pool`.
 ///
 /// # Errors
 /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
 pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Vec<Listed>, CatalogError> {
-    let names = catalog.names(folder)?;
-    let seen = Mutex::new(Seen { found: vec![None; names.len()], count: 0 });
+    let names = names(catalog, folder)?;
+    let results = Mutex::new(Results { found: vec![None; names.len()], count: 0 });
     let (catalog, folder) = (Arc::clone(catalog), Arc::clone(folder));
-    let walk = Arc::new(Walk { catalog, folder, names, next: AtomicUsize::new(0), seen, progress: Condvar::new() });
-    walk.start(pool);
-    let mut stalls = 0;
-    let mut seen = walk.seen();
-    while seen.count < walk.names.len() {
-        let before = seen.count;
-        let (now, timed_out) = walk.progress.wait_timeout(seen, PATIENCE);
-        seen = now;
-        if timed_out && seen.count == before {
-            stalls += 1;
-            if stalls > STALLS || walk.next.load(Ordering::Relaxed) >= walk.names.len() {
+    let (next, progress) = (AtomicUsize::new(0), Condvar::new());
+    let listing = Arc::new(Listing { catalog, folder, names, next, results, progress });
+    listing.start_thread(pool);
+    let mut timeouts = 0;
+    let mut results = listing.results.lock();
+    while results.count < listing.names.len() {
+        let before = results.count;
+        let (now, timed_out) = listing.progress.wait_timeout(results, TIMEOUT);
+        results = now;
+        if timed_out && results.count == before {
+            timeouts += 1;
+            if timeouts > MAX_TIMEOUTS || listing.next.load(Ordering::Relaxed) >= listing.names.len() {
                 break;
             }
-            walk.start(pool);
+            listing.start_thread(pool);
         }
     }
-    let entries = seen.found.iter().zip(&walk.names).filter_map(|(found, (name, folder))| match found {
+    let entries = results.found.iter().zip(&listing.names).filter_map(|(found, (name, is_folder))| match found {
         Some(found) => found.clone().map(Listed::Found),
-        None => (*folder || is_promised(Path::new(name))).then(|| Listed::Unseen(name.clone())),
+        None => (*is_folder || listing.catalog.is_promised(name)).then(|| Listed::Unseen(name.clone())),
     });
     Ok(entries.collect())
 }
 
-impl Walk {
-    fn start(self: &Arc<Self>, pool: &Arc<Pool>) {
-        let place = self.next.load(Ordering::Relaxed);
-        let Some((name, _)) = self.names.get(place) else { return };
-        let walk = Arc::clone(self);
-        pool.submit(bulkhead(self.folder.id, name), move || walk.go_on());
+/// Returns the names in a folder in order, and whether each is a folder as far as that is known without a look at it.
+fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Vec<(OsString, bool)>, CatalogError> {
+    if let Some(only) = catalog.only_of(folder) {
+        return Ok(vec![(only.clone(), false)]);
     }
-
-    fn go_on(&self) {
-        loop {
-            let place = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some((name, _)) = self.names.get(place) else { return };
-            let key = (self.folder.id, name.clone());
-            // another listing has waited for this one: it hangs
-            let since = *self.catalog.looks().entry(key.clone()).or_insert_with(Instant::now);
-            if since.elapsed() > PATIENCE {
-                continue;
-            }
-            // what cannot be looked at does not hide the others
-            let found = self.catalog.find(&self.folder, name).unwrap_or_default();
-            self.catalog.looks().remove(&key);
-            let mut seen = self.seen();
-            seen.count += 1;
-            if let Some(at) = seen.found.get_mut(place) {
-                *at = Some(found);
-            }
-            drop(seen);
-            self.progress.notify_all();
-        }
+    let mut names = Vec::new();
+    for entry in catalog.read_folder(folder)? {
+        let entry = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        names.push((entry.file_name(), is_folder));
     }
-
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock()
-    }
+    names.sort_unstable();
+    Ok(names)
 }
 
-impl Catalog {
-    /// The names in a folder, in order, and whether each is a folder as far as that is known without a look.
-    fn names(&self, folder: &Arc<Node>) -> Result<Vec<(OsString, bool)>, CatalogError> {
-        let mut names = Vec::new();
-        if let Some(only) = self.only_of(folder) {
-            names.push((only.clone(), false));
-            return Ok(names);
-        }
-        for entry in self.read_folder(folder)? {
-            let entry = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?;
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            names.push((entry.file_name(), is_folder));
-        }
-        names.sort_unstable();
-        Ok(names)
+impl Listing {
+    /// Has a thread of the pool look at the names that no thread has taken, in the bulkhead of the first of them.
+    fn start_thread(self: &Arc<Self>, pool: &Arc<Pool>) {
+        let index = self.next.load(Ordering::Relaxed);
+        let Some((name, _)) = self.names.get(index) else { return };
+        let listing = Arc::clone(self);
+        pool.submit(bulkhead(self.folder.id, name), move || listing.run());
     }
 
-    fn looks(&self) -> MutexGuard<'_, HashMap<(NodeId, OsString), Instant>> {
-        self.looks.lock()
+    fn run(&self) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some((name, _)) = self.names.get(index) else { return };
+            let key = (self.folder.id, name.clone());
+            let in_flight_for = self.catalog.lookups.begin(&key);
+            // the look of another listing hangs
+            if in_flight_for > TIMEOUT {
+                continue;
+            }
+            // an entry that cannot be looked at does not hide the others
+            let found = self.catalog.find(&self.folder, name).unwrap_or_default();
+            self.catalog.lookups.end(&key);
+            let mut results = self.results.lock();
+            results.count += 1;
+            if let Some(result) = results.found.get_mut(index) {
+                *result = Some(found);
+            }
+            drop(results);
+            self.progress.notify_all();
+        }
     }
 }

@@ -1,40 +1,31 @@
-//! One folder or dataset of the source, as it was found.
+//! One folder or dataset of SOURCE.
 
-use crate::sync::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use super::probe::Found;
 use crate::source::FileStamp;
+use crate::sync::{Mutex, MutexGuard};
 
-/// Numbers folders and datasets, in the order in which they were found. Never used twice.
+/// The number of a folder or dataset, in the order in which they were found. No number is used twice.
 pub type NodeId = u32;
 
 /// The number of the top folder.
 pub const ROOT: NodeId = 0;
 
-/// A source that was looked at so lately is not looked at again. With the time for which the kernel remembers a name, the sum
-/// stays below a second.
-const LATELY: Duration = Duration::from_millis(150);
+/// How long a look at the disk counts. Together with the time for which the kernel caches a name it stays below a
+/// second.
+const CHECK_TTL: Duration = Duration::from_millis(150);
 
-/// A dataset that could not be reached is tried again after this time, even if it looks unchanged.
+/// Opening is tried again after this time if it failed for a reason that may pass, even if the file is unchanged.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A folder of the source, with folders and datasets in it.
-    Folder,
-    /// A dataset, or a file that is meant to be one.
-    Dataset,
-}
-
-/// A dataset that is open, or why it does not open.
-pub type Opened = Result<Arc<OpenDataset>, Arc<OpenError>>;
+/// An open dataset, or why it does not open.
+pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// One folder or dataset.
 pub struct Node {
@@ -45,38 +36,45 @@ pub struct Node {
     /// Its name in that folder; for the root its whole path.
     pub name: OsString,
     /// What it is.
-    pub kind: Kind,
-    seen: Mutex<Seen>,
-    opened: Mutex<Option<(Opened, Instant)>>,
-    /// Held while the headers are read, so that they are read once.
+    pub kind: NodeKind,
+    last_look: Mutex<Look>,
+    opened: Mutex<Option<(OpenResult, Instant)>>,
+    /// Locked while the headers are read, so that only one thread reads them.
     opening: Mutex<()>,
     counted: AtomicBool,
-    /// Whether the dataset was found to be not what it was although its stamp is the same.
+    /// Set when the dataset noticed a change that its stamp does not show.
     changed: AtomicBool,
 }
 
-struct Seen {
+/// What the last look at the disk found.
+struct Look {
     stamp: FileStamp,
     changed: SystemTime,
     at: Instant,
 }
 
+impl Look {
+    fn now(entry: &Entry) -> Self {
+        Self { stamp: entry.stamp, changed: entry.changed, at: Instant::now() }
+    }
+}
+
 impl Node {
-    pub(super) fn root(path: PathBuf, found: Found) -> Self {
-        Self::with(ROOT, None, path.into(), found)
+    pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
+        Self::with(ROOT, None, path.into(), &entry)
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, found: Found) -> Self {
-        Self::with(id, Some(parent), name, found)
+    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, entry: Entry) -> Self {
+        Self::with(id, Some(parent), name, &entry)
     }
 
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, found: Found) -> Self {
+    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, entry: &Entry) -> Self {
         Self {
             id,
             parent,
             name,
-            kind: found.kind,
-            seen: Mutex::new(Seen { stamp: found.stamp, changed: found.changed, at: Instant::now() }),
+            kind: entry.kind,
+            last_look: Mutex::new(Look::now(entry)),
             opened: Mutex::default(),
             opening: Mutex::default(),
             counted: AtomicBool::new(false),
@@ -84,7 +82,7 @@ impl Node {
         }
     }
 
-    /// Where it lies in the source.
+    /// Returns its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.parent {
@@ -93,31 +91,36 @@ impl Node {
         }
     }
 
-    /// Its version: for a dataset the one that has this number, for a folder the last one seen.
+    /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
     #[must_use]
     pub fn stamp(&self) -> FileStamp {
-        self.seen().stamp
+        self.last_look.lock().stamp
     }
 
-    /// When it was last written to, and when anything about it last changed.
+    /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
     #[must_use]
     pub fn times(&self) -> (SystemTime, SystemTime) {
-        let seen = self.seen();
-        (seen.stamp.modified(), seen.changed)
+        let look = self.last_look.lock();
+        (look.stamp.modified(), look.changed)
     }
 
-    /// Whether what was found now is this node. A folder may change and is still itself.
-    pub(super) fn is_still(&self, found: &Found) -> bool {
-        let mut seen = self.seen();
-        let changed = self.changed.load(Ordering::Relaxed) || seen.stamp != found.stamp;
-        if self.kind != found.kind || (self.kind == Kind::Dataset && changed) {
+    /// Returns whether this folder, or one that it lies in, has this device and inode number.
+    pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
+        self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
+    }
+
+    /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
+    pub(super) fn is_still(&self, entry: &Entry) -> bool {
+        let mut last = self.last_look.lock();
+        let changed = self.changed.load(Ordering::Relaxed) || last.stamp != entry.stamp;
+        if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
-        *seen = Seen { stamp: found.stamp, changed: found.changed, at: Instant::now() };
+        *last = Look::now(entry);
         true
     }
 
-    /// Asks the dataset, if it is open, whether it is still what was opened. What is not is never this node again.
+    /// Asks the dataset, if it is open, whether it has changed. If so, no later look finds this node again.
     pub(super) fn note_change(&self) {
         let opened = self.lock_opened().as_ref().and_then(|(opened, _)| opened.clone().ok());
         if opened.is_some_and(|open| open.dataset.is_changed()) {
@@ -125,12 +128,13 @@ impl Node {
         }
     }
 
+    /// Returns whether the last look still counts.
     pub(super) fn checked_lately(&self) -> bool {
-        self.seen().at.elapsed() < LATELY
+        self.last_look.lock().at.elapsed() < CHECK_TTL
     }
 
-    /// What is known of opening it; an old failure of the system is not worth knowing.
-    pub(super) fn opened(&self) -> Option<Opened> {
+    /// Returns the result of opening it, if there is one. A failure that may have passed meanwhile is none.
+    pub(super) fn opened(&self) -> Option<OpenResult> {
         match &*self.lock_opened() {
             Some((Err(e), at)) if e.may_pass() && at.elapsed() > RETRY => None,
             Some((opened, _)) => Some(opened.clone()),
@@ -138,8 +142,8 @@ impl Node {
         }
     }
 
-    /// Opens it with `open` unless that was done already.
-    pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> Opened {
+    /// Opens it with `open` unless it is open already.
+    pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> OpenResult {
         let _one_at_a_time = self.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
@@ -152,22 +156,18 @@ impl Node {
         opened
     }
 
-    /// Forgets that it is open. Who reads it goes on doing so.
+    /// Drops the open dataset. Readers that hold it may go on reading.
     pub(super) fn close(&self) {
         let closed = self.lock_opened().take();
         drop(closed);
     }
 
-    /// Whether this is the first call.
+    /// Returns `true` at the first call.
     pub(super) fn count_once(&self) -> bool {
         !self.counted.swap(true, Ordering::Relaxed)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock()
-    }
-
-    fn lock_opened(&self) -> MutexGuard<'_, Option<(Opened, Instant)>> {
+    fn lock_opened(&self) -> MutexGuard<'_, Option<(OpenResult, Instant)>> {
         self.opened.lock()
     }
 }

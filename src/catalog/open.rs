@@ -1,4 +1,4 @@
-//! Opening a dataset: which format, which source, and what is wrong with it if it does not open.
+//! Opens a dataset with the format that it is of.
 
 use std::io;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::probe::{format_of, stamp_of};
+use super::recognise::Recogniser;
 use crate::counters::Counters;
-use crate::format::{Dataset, Format, FormatError, OpenWith, registry};
+use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{FileStamp, Folder, Folders, IndexCache, LocalFile, NoFolder, Source, SourceError, SymlinkPolicy};
 
-/// Memory for the tables of datasets that are opened without a mount.
-const INDEX_ALONE: usize = 41 << 20;
+/// Bytes of tables that are cached for a dataset that is opened without a mount.
+const INDEX_BYTES: usize = 41 << 20;
 
 /// A dataset with its headers read.
 pub struct OpenDataset {
@@ -20,18 +20,18 @@ pub struct OpenDataset {
     pub name: String,
     /// Its path relative to SOURCE.
     pub path: String,
-    /// The version of the source that was opened.
+    /// The version of the file or folder that was opened.
     pub stamp: FileStamp,
-    /// Bytes of its file; of a folder nobody has counted them.
+    /// Bytes of its file; `None` for a folder, whose files are not counted.
     pub size: Option<u64>,
     /// The name of its format.
     pub format: &'static str,
-    /// What the format makes of it.
+    /// The dataset itself.
     pub dataset: Box<dyn Dataset>,
 }
 
 impl OpenDataset {
-    /// Bytes of all arrays, every layer and level.
+    /// Returns the bytes of all arrays, every layer and level.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
@@ -39,19 +39,19 @@ impl OpenDataset {
     }
 }
 
-/// Why a dataset does not open; its text is what error.txt says.
+/// Why a dataset does not open; its text is that of error.txt.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum OpenError {
-    /// No format knows it.
+    /// It is of no known format; the text lists these.
     #[error("not a dataset of a format that this version reads ({0})")]
     Unknown(String),
     /// Its format cannot read it.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The operating system's fault, or the disk's.
+    /// The operating system reported an error.
     #[error("cannot read it: {message}")]
     Io {
-        /// The system's words.
+        /// The system's message.
         message: String,
         /// The kind of failure.
         kind: io::ErrorKind,
@@ -59,7 +59,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether it may open later although nothing about the file changes.
+    /// Returns whether opening may succeed later although the file does not change.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(
@@ -75,26 +75,26 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// What the datasets of a source share.
-pub struct Shared {
+/// What all datasets of a source are opened with.
+pub struct OpenContext {
+    pub recogniser: Arc<Recogniser>,
     pub with: OpenWith,
     pub folders: Arc<Folders>,
     pub counters: Arc<Counters>,
 }
 
-/// Opens the dataset at `path`, which is to be the version `stamp`; `below` is its path relative to SOURCE.
+/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(path: &Path, below: &Path, stamp: FileStamp, shared: &Shared) -> Result<OpenDataset, OpenError> {
-    let Some(format) = format_of(path)? else {
-        let known: Vec<String> = registry().iter().map(|f| f.name().to_uppercase()).collect();
-        return Err(OpenError::Unknown(known.join(", ")));
+pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) -> Result<OpenDataset, OpenError> {
+    let Some(format) = context.recogniser.format_of(path)? else {
+        return Err(OpenError::Unknown(context.recogniser.formats().names()));
     };
     let is_folder = path.metadata()?.is_dir();
     let dataset = match is_folder {
-        true => open_folder(format, path, stamp, shared),
-        false => open_file(format, path, stamp, shared),
+        true => open_folder(format, path, stamp, context),
+        false => open_file(format, path, stamp, context),
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
@@ -106,16 +106,16 @@ fn open_file(
     format: &dyn Format,
     path: &Path,
     stamp: FileStamp,
-    shared: &Shared,
+    context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let file = LocalFile::open(path, Arc::clone(&shared.counters))?;
+    let file = LocalFile::open(path, Arc::clone(&context.counters))?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
     let source: Arc<dyn Source> = Arc::new(file);
-    let dataset = format.open(Arc::clone(&source), &shared.with);
-    // headers of two versions make no sense together, and then neither does what was said of them
-    source.unchanged()?;
+    let dataset = format.open(Arc::clone(&source), &context.with);
+    // headers of two versions contradict each other: then neither the dataset nor its error means anything
+    source.check_unchanged()?;
     dataset
 }
 
@@ -123,35 +123,32 @@ fn open_folder(
     format: &dyn Format,
     path: &Path,
     stamp: FileStamp,
-    shared: &Shared,
+    context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
     let cannot = |why: NoFolder| match why {
         NoFolder::Source(error) => error.into(),
         why => FormatError::NotThisFormat(why.to_string()),
     };
-    let folder = shared.folders.open(path).map_err(cannot)?;
-    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &shared.with);
-    let now = stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
+    let folder = context.folders.open(path).map_err(cannot)?;
+    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &context.with);
+    let now = context.recogniser.stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
     }
     dataset
 }
 
-/// Opens one dataset by its path, without a mount, at less than the best `quality` if that is said. Of a folder, links are followed
-/// that stay in it.
+/// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
+/// folder are followed if they stay in it.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open_dataset(path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
-    let stamp = stamp_of(path)?;
-    let below = path.file_name().map_or(path, Path::new);
-    let (links, counters) = (Arc::new(SymlinkPolicy::below(path, false)), Arc::<Counters>::default());
-    let folders = Folders::new(links, Arc::clone(&counters));
-    open(
-        path,
-        below,
-        stamp,
-        &Shared { with: OpenWith { index: IndexCache::new(INDEX_ALONE), quality }, folders, counters },
-    )
+pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
+    let recogniser = Arc::new(Recogniser::new(formats));
+    let stamp = recogniser.stamp_of(path)?;
+    let name = path.file_name().map_or(path, Path::new);
+    let counters = Arc::<Counters>::default();
+    let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::clone(&counters));
+    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
+    open(path, name, stamp, &OpenContext { recogniser, with, folders, counters })
 }

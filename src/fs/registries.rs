@@ -1,6 +1,6 @@
 //! The formats and views that a file system uses.
 
-use crate::format::{self, Format};
+use crate::format::{self, Registry};
 use crate::view::{self, View};
 
 /// The formats and views that a file system uses. The default is all built-in ones; others can be passed to
@@ -8,7 +8,7 @@ use crate::view::{self, View};
 #[derive(Clone, Copy)]
 pub struct Registries {
     /// The formats, in the order in which they are asked whether a file is theirs.
-    pub formats: &'static [&'static dyn Format],
+    pub formats: Registry,
     /// The views, in the order of their nodes.
     pub views: &'static [&'static dyn View],
 }

@@ -9,7 +9,7 @@ use super::handles::DatasetLayer;
 use super::ino::Ino;
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::volfs::Volfs;
-use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, Opened, ROOT};
+use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
 use crate::source::Wait;
 use crate::view::{LayerRef, ShownArray};
 
@@ -80,10 +80,10 @@ impl Volfs {
         }
         let node = self.catalog.node(ino.node()).ok_or(FsError::Stale)?;
         match (node.kind, ino.index()) {
-            (Kind::Folder, 0) => Ok(Resolved::Folder(node)),
-            (Kind::Dataset, 0) => Ok(Resolved::Dataset(node)),
-            (Kind::Dataset, index) => self.resolve_inside(node, index, wait),
-            (Kind::Folder, _) => Err(FsError::Stale),
+            (NodeKind::Folder, 0) => Ok(Resolved::Folder(node)),
+            (NodeKind::Dataset, 0) => Ok(Resolved::Dataset(node)),
+            (NodeKind::Dataset, index) => self.resolve_inside(node, index, wait),
+            (NodeKind::Folder, _) => Err(FsError::Stale),
         }
     }
 
@@ -102,7 +102,7 @@ impl Volfs {
     }
 
     /// Opens a dataset, if it is not open.
-    pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<Opened, FsError> {
+    pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<OpenResult, FsError> {
         match (self.catalog.opened(node), wait) {
             (Some(opened), _) => Ok(opened),
             (None, Wait::No) => Err(FsError::WouldBlock),
@@ -172,8 +172,8 @@ impl Volfs {
             name = OsStr::new(DOT_VOLFS);
         }
         Ok(self.catalog.find(folder, name)?.map(|node| match node.kind {
-            Kind::Folder => Resolved::Folder(node),
-            Kind::Dataset => Resolved::Dataset(node),
+            NodeKind::Folder => Resolved::Folder(node),
+            NodeKind::Dataset => Resolved::Dataset(node),
         }))
     }
 }

@@ -16,7 +16,7 @@ use super::readahead::Readahead;
 use super::registries::Registries;
 use super::tree::Tree;
 use crate::array::{Reader, ReaderConfig};
-use crate::catalog::{Catalog, CatalogError, Kind, NodeId, OpenDataset, listing};
+use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::Recent;
@@ -66,7 +66,8 @@ impl Volfs {
     pub fn with_registries(options: Options, log: Arc<Recent>, registries: Registries) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
-        let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
+        let catalog =
+            Catalog::new(registries.formats, &options.source, options.follow_links, with, Arc::clone(&counters))?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
@@ -111,7 +112,7 @@ impl Volfs {
     #[must_use]
     pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
-            Some(folder) if folder.kind == Kind::Folder => listing::bulkhead(folder.id, name),
+            Some(folder) if folder.kind == NodeKind::Folder => listing::bulkhead(folder.id, name),
             _ => Self::bulkhead(parent),
         }
     }

@@ -1,8 +1,8 @@
 //! A dataset that is a folder of files.
 //!
-//! Objects are files below the folder, opened when they are first read, and a bounded number of them at a time for all folders
-//! together. A file that is not there is known not to be there for about a second. A file that is not what it was makes the whole
-//! folder count as changed, for ever: what was read of it before must not be mixed with what would be read now.
+//! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
+//! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
+//! changed makes the whole folder count as changed for ever, so that bytes of two versions are never mixed.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,15 +20,15 @@ use super::open_files::{Key, OpenFiles};
 use super::{FileStamp, OpenFile, Source, SourceError, SymlinkPolicy, Wait};
 use crate::counters::Counters;
 
-/// Files and holes in use last at which [`Folder::is_changed`] looks again.
-const LOOKED_AT: usize = 128;
+/// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
+const CHECKED_FILES: usize = 128;
 
-/// What an entry of a folder is, as far as its name says without a look.
+/// The type of a folder's entry, as the folder itself has it: links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A folder.
     Folder,
-    /// A link to whatever.
+    /// A symbolic link.
     Link,
     /// Anything else.
     File,
@@ -36,61 +36,62 @@ pub enum EntryKind {
 
 /// A source whose objects are files below a folder: names with `/` between them.
 pub trait Folder: Source {
-    /// The folder at `path` (an absolute one, or one that counts from here and may lead up) as a source of its own.
+    /// Opens the folder at `path`, which is absolute or relative to this folder and may have `..` in it.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder>;
 
-    /// Names the entries of the folder `below` this one, in no order, until `visit` says `false`. That there is no such folder
-    /// is no error; names that are not text are left out.
+    /// Visits the entries of the folder `below` this one, in no order, until `visit` returns `false`. A folder that
+    /// does not exist has no entries; names that are not UTF-8 are skipped.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError>;
 
-    /// The same for all ways that lead to this folder: device and inode number.
+    /// Returns the device and inode number, which are the same on every path to this folder.
     fn identity(&self) -> (u64, u64);
 
-    /// Whether anything here is known to be not what it was. Looks again at the folder itself and at what was in use last.
+    /// Returns whether anything here is known to have changed. Checks the folder itself and the files that were used
+    /// last.
     fn is_changed(&self) -> bool;
 }
 
-/// Why there is no folder to be had.
+/// Why a folder cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum NoFolder {
-    /// There is nothing, or a link leads to nothing.
+    /// Nothing is there, or a link leads to nothing.
     #[error("there is no such folder")]
     Absent,
-    /// There is something else.
+    /// The path is not that of a folder.
     #[error("it is not a folder")]
     NotAFolder,
-    /// SymlinkPolicy lead in a circle.
+    /// Links lead in a circle.
     #[error("its links lead in a circle")]
     Loop,
-    /// It is not below the source, and links that lead out are not followed.
+    /// The path leads out of the source, and the policy does not allow it.
     #[error("it lies outside of the source (--follow-links shows it)")]
     Outside,
-    /// The operating system's fault, or the disk's.
+    /// The operating system reported an error.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
 
-/// What all folders of a source share.
+/// Opens folders. All of them share the policy for links and the caches of files.
 pub struct Folders {
-    links: Arc<SymlinkPolicy>,
+    policy: Arc<SymlinkPolicy>,
     files: OpenFiles,
     counters: Arc<Counters>,
 }
 
 impl Folders {
-    /// Folders that are reached by links as `links` allows.
+    /// Folders and files in them that `policy` allows.
     #[must_use]
-    pub fn new(links: Arc<SymlinkPolicy>, counters: Arc<Counters>) -> Arc<Self> {
-        Arc::new(Self { links, files: OpenFiles::new(), counters })
+    pub fn new(policy: Arc<SymlinkPolicy>, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self { policy, files: OpenFiles::new(), counters })
     }
 
-    /// The folder at `path`.
+    /// Opens the folder at `path`.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
@@ -102,7 +103,7 @@ impl Folders {
             _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
             _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
         };
-        let root = self.links.real(path).map_err(failed)?.ok_or(NoFolder::Outside)?;
+        let root = self.policy.real(path).map_err(failed)?.ok_or(NoFolder::Outside)?;
         let metadata = root.metadata().map_err(failed)?;
         if !metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
@@ -115,7 +116,7 @@ impl Folders {
 /// A local folder.
 pub struct LocalFolder {
     id: u64,
-    /// Without links.
+    /// The path without links.
     root: PathBuf,
     stamp: FileStamp,
     shared: Arc<Folders>,
@@ -129,7 +130,7 @@ impl LocalFolder {
         (self.id, hasher.finish())
     }
 
-    /// From now on nothing is read any more.
+    /// Remembers that something has changed: all further reads fail.
     fn has_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
@@ -139,11 +140,11 @@ impl LocalFolder {
         SourceError::io(format!("cannot {doing} {}", self.root.join(name).display()), error)
     }
 
-    /// The file of a name, opened if need be; `None` if there is none.
+    /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
     fn file(&self, name: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
-        self.unchanged()?;
+        self.check_unchanged()?;
         let (key, files) = (self.key(name), &self.shared.files);
-        if let Some(file) = files.file(key, name) {
+        if let Some(file) = files.get(key, name) {
             return Ok(Some(file));
         }
         if files.is_missing(key, name) {
@@ -157,21 +158,22 @@ impl LocalFolder {
             return Err(self.has_changed());
         }
         let Some((file, metadata)) = opened else {
-            files.keep_missing(key, name);
+            files.insert_missing(key, name);
             return Ok(None);
         };
         let (changed, counters) = (Arc::clone(&self.changed), Arc::clone(&self.shared.counters));
         let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), changed, counters);
-        files.keep(key, &file);
+        files.insert(key, &file);
         Ok(Some(file))
     }
 
-    /// Opens a file; that there is none is an answer. That a link leads nowhere is not: then there is data, somewhere.
+    /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists
+    /// elsewhere.
     fn open(&self, name: &str) -> io::Result<Option<(File, Metadata)>> {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
         }
-        // a file of another kind must not keep us waiting for its other end
+        // NONBLOCK: the open of a pipe must not wait for its other end
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let path = self.root.join(name);
         let file = match openat2(CWD, &path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
@@ -190,9 +192,9 @@ impl LocalFolder {
         }
     }
 
-    /// As far as links may be followed. Also the way of kernels that cannot say whether there are any.
+    /// Opens a file at a path with links, if the policy allows where they lead. Also used on kernels without `openat2`.
     fn open_by_links(&self, path: &Path) -> io::Result<Option<File>> {
-        let real = match self.shared.links.real(path) {
+        let real = match self.shared.policy.real(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && !self.dangles(path) => return Ok(None),
             real => real?.ok_or_else(|| io::Error::other("a link leads out of the source"))?,
         };
@@ -200,7 +202,7 @@ impl LocalFolder {
         File::options().read(true).custom_flags(flags.bits() as i32).open(real).map(Some)
     }
 
-    /// Whether a link on the way from the folder to `path` leads to nothing.
+    /// Returns whether a link on the way from the folder to `path` leads to nothing.
     fn dangles(&self, path: &Path) -> bool {
         let mut way = path.ancestors().take_while(|at| *at != self.root);
         way.any(|at| at.symlink_metadata().is_ok_and(|m| m.is_symlink()) && at.metadata().is_err())
@@ -215,21 +217,20 @@ impl Source for LocalFolder {
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
         let Some(file) = self.file(object, wait)? else { return Ok(false) };
         file.read_at(offset, out, wait)?;
-        // here and not in `unchanged`, which does not know which files matter
-        file.check()?;
+        // here and not in `check_unchanged`, which does not know which file was read
+        file.check_unchanged()?;
         Ok(true)
     }
 
-    /// An extended attribute of the file.
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         self.file(object, Wait::Yes)?.map_or(Ok(None), |open| open.tag(name))
     }
 
-    fn hold(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+    fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.file(object, wait)
     }
 
-    fn unchanged(&self) -> Result<(), SourceError> {
+    fn check_unchanged(&self) -> Result<(), SourceError> {
         if self.changed.load(Ordering::Relaxed) { Err(SourceError::Changed) } else { Ok(()) }
     }
 }
@@ -242,7 +243,7 @@ impl Folder for LocalFolder {
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
         let path = self.root.join(below);
         let failed = |e: io::Error| SourceError::io(format!("cannot list {}", path.display()), &e);
-        let entries = match self.shared.links.real(&path).and_then(|real| real.map(|real| real.read_dir()).transpose())
+        let entries = match self.shared.policy.real(&path).and_then(|real| real.map(|real| real.read_dir()).transpose())
         {
             Ok(Some(entries)) => entries,
             Ok(None) => return Ok(()),
@@ -272,8 +273,8 @@ impl Folder for LocalFolder {
             Ok(now) => before == Some(FileStamp::of(&now)),
             Err(e) => before.is_none() && e.kind() == io::ErrorKind::NotFound,
         };
-        let recent = || self.shared.files.recent(self.id, LOOKED_AT);
-        let same = self.unchanged().is_ok()
+        let recent = || self.shared.files.recent(self.id, CHECKED_FILES);
+        let same = self.check_unchanged().is_ok()
             && is(&self.root, Some(self.stamp))
             && recent().iter().all(|(name, before)| is(&self.root.join(&**name), *before));
         if !same {

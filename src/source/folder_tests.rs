@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::*;
 
 fn folder_of(root: &Path) -> Arc<LocalFolder> {
-    let links = Arc::new(SymlinkPolicy::below(root, false));
-    Folders::new(links, Arc::default()).open(root).unwrap()
+    let policy = Arc::new(SymlinkPolicy::below(root, false));
+    Folders::new(policy, Arc::default()).open(root).unwrap()
 }
 
 fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
@@ -97,9 +97,9 @@ fn a_file_that_changes_makes_the_folder_changed() {
         assert!(read(&*folder, "a/x").is_ok() && read(&*inner, "x").is_ok() && !folder.is_changed());
         change(&root.path().join("a/x"));
         assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Wait::Yes), Err(SourceError::Changed));
-        assert_eq!(folder.unchanged(), Err(SourceError::Changed));
+        assert_eq!(folder.check_unchanged(), Err(SourceError::Changed));
         assert_eq!(read(&*folder, "a/other"), Err(SourceError::Changed));
-        assert!(inner.is_changed() && inner.unchanged().is_err(), "a look notices it, too");
+        assert!(inner.is_changed() && inner.check_unchanged().is_err(), "a look notices it, too");
     }
 }
 
@@ -121,7 +121,7 @@ fn a_file_that_was_closed_meanwhile_is_known_again() {
 }
 
 #[test]
-fn a_hole_does_not_last() {
+fn a_missing_file_is_remembered_for_a_second_only() {
     let (root, folder) = sample();
     let looking = folder.folder("a").unwrap();
     assert_eq!((read(&*folder, "a/y"), read(&*looking, "y")), (Ok(None), Ok(None)));

@@ -1,6 +1,6 @@
-//! Tables that say where bricks lie: read in pages, when needed, and kept within a bound for all datasets together.
+//! Tables of where bricks are stored. They are read page by page when they are needed, into a cache with one bound for
+//! all datasets.
 
-use crate::sync::{Mutex, MutexGuard};
 use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,33 +8,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Source, SourceError, Wait};
 use crate::memory::LruByWeight;
+use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes read at once of a table: 2,048 entries of 8 bytes.
+/// Bytes of a page of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
 
-/// Which part of which table: a number from [`IndexCache::id`], and two more of the table's own choice.
+/// The key of a part of a table: a number from [`IndexCache::id`], and two more that the table chooses.
 pub type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
 
-/// Parts that a thread has just used: neighbouring bricks stand in the same ones, and a request touches a hundred bricks.
-const JUST_USED: usize = 4;
-/// Larger parts no thread keeps beyond the bound of all.
-const SMALL: usize = 64 << 10;
+/// The number of parts that each thread keeps. Neighbouring bricks are in the same part, and a request touches a
+/// hundred bricks.
+const THREAD_PARTS: usize = 4;
+/// Threads keep no larger parts, since these are not counted in the bound of the cache.
+const THREAD_PART_BYTES: usize = 64 << 10;
 
 thread_local! {
-    static LATELY: RefCell<[Option<(PartKey, Part)>; JUST_USED]> = const { RefCell::new([const { None }; JUST_USED]) };
+    static LAST_USED: RefCell<[Option<(PartKey, Part)>; THREAD_PARTS]> =
+        const { RefCell::new([const { None }; THREAD_PARTS]) };
 }
 
-/// The parts of all tables that were read, bounded in bytes.
+/// Caches parts of all tables, bounded in bytes.
 pub struct IndexCache {
     parts: Mutex<LruByWeight<PartKey, Part>>,
     sorted: Mutex<LruByWeight<u64, Arc<Vec<u64>>>>,
 }
 
 impl IndexCache {
-    /// Keeps at most `bound` bytes: a fifth of them parts of tables, the rest offsets in order. A table whose offsets do not fit has them
-    /// put in order again whenever they are needed.
+    /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do
+    /// not fit are sorted again whenever they are needed.
     #[must_use]
     pub fn new(bound: usize) -> Arc<Self> {
         let parts = bound / 5;
@@ -44,35 +47,35 @@ impl IndexCache {
         })
     }
 
-    /// A number that no table had before.
+    /// Returns a number that no table has yet.
     #[must_use]
     pub fn id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A part of a table, if it is kept.
+    /// Returns a part of a table if it is cached.
     #[must_use]
     pub fn part<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
-        // a key is of one table of the process, and a part never changes
-        let part = LATELY.with_borrow_mut(|lately| {
-            let place = &mut lately[(key.1 ^ key.2) as usize % JUST_USED];
-            if let Some((had, part)) = place
-                && *had == key
+        // what a thread keeps is never stale: a key belongs to one table of the process, and a part never changes
+        let part = LAST_USED.with_borrow_mut(|last_used| {
+            let slot = &mut last_used[(key.1 ^ key.2) as usize % THREAD_PARTS];
+            if let Some((known, part)) = slot
+                && *known == key
             {
                 return Some(Arc::clone(part));
             }
             let mut parts = self.parts();
             let part = parts.get(&key)?;
-            if parts.cost_of(&key) <= SMALL {
-                *place = Some((key, Arc::clone(&part)));
+            if parts.cost_of(&key) <= THREAD_PART_BYTES {
+                *slot = Some((key, Arc::clone(&part)));
             }
             Some(part)
         });
         part?.downcast().ok()
     }
 
-    /// Keeps a part of a table, which weighs `bytes`, while there is room.
+    /// Caches a part of a table, which weighs `bytes`.
     pub fn keep<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
         let dropped = self.parts().put(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
@@ -100,13 +103,13 @@ impl Index {
         Self { id: IndexCache::id(), source, object: object.into(), start, length, cache }
     }
 
-    /// Bytes of the table.
+    /// Returns the bytes of the table.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The little-endian 64-bit number at byte `at` of the table.
+    /// Returns the little-endian 64-bit number at byte `at` of the table.
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
@@ -151,12 +154,12 @@ impl Index {
     fn fetch(&self, at: u64, length: u64, wait: Wait) -> Result<Vec<u8>, SourceError> {
         let mut bytes = vec![0; length.min(self.length.saturating_sub(at)) as usize];
         self.source.read_at(&self.object, self.start + at, &mut bytes, wait)?;
-        self.source.unchanged()?;
+        self.source.check_unchanged()?;
         Ok(bytes)
     }
 
-    /// Hands the 64-bit numbers of `count` entries from entry `first` on to `visit`, in order, with little memory and
-    /// without a trace in the cache; stops when `visit` says `false`.
+    /// Visits the 64-bit numbers of `count` entries from entry `first` on, in order, until `visit` returns `false`.
+    /// Uses little memory and bypasses the cache.
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
@@ -176,10 +179,10 @@ impl Index {
         Ok(())
     }
 
-    /// Numbers in ascending order that belong to this table, made once by `make` and kept while there is room.
+    /// Returns the sorted numbers of this table from the cache, or else those that `make` returns.
     ///
     /// # Errors
-    /// Those of `make`, and [`SourceError::WouldBlock`] if they have to be made and `wait` is [`Wait::No`].
+    /// Those of `make`, and [`SourceError::WouldBlock`] if they are not cached and `wait` is [`Wait::No`].
     pub fn sorted(
         &self,
         wait: Wait,
@@ -219,7 +222,7 @@ mod tests {
             Ok(true)
         }
 
-        fn unchanged(&self) -> Result<(), SourceError> {
+        fn check_unchanged(&self) -> Result<(), SourceError> {
             Ok(())
         }
     }
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn a_thread_keeps_the_small_parts_that_it_has_just_used_and_no_large_ones() {
         let (cache, id) = (IndexCache::new(1 << 20), IndexCache::id());
-        for (number, bytes) in [(0, 100), (1, SMALL + 1)] {
+        for (number, bytes) in [(0, 100), (1, THREAD_PART_BYTES + 1)] {
             let (key, part) = ((id, number, 0), Arc::new(number));
             cache.keep(key, &part, bytes);
             assert_eq!(cache.part::<u64>(key).as_deref(), Some(&number));

@@ -1,4 +1,4 @@
-//! A local file that is open, in the version that it had when it was opened.
+//! An open local file, in the version that it had when it was opened.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,27 +10,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::fgetxattr;
 use rustix::io::Errno;
 
+use super::mmap_cache::{FileWindows, MappedWindow};
 use super::pread::fill;
-use super::windows::Windows;
-use super::{FileStamp, MappedWindow, SourceError, Wait};
+use super::{FileStamp, SourceError, Wait};
 use crate::counters::Counters;
 
-/// Longer attributes are nothing that a format asks for.
+/// Bytes of the longest extended attribute that is read.
 const LONGEST_TAG: usize = 4096;
 
-/// An open file, for several reads of it in a row. What was read counts only if [`OpenFile::check`] says so afterwards.
+/// An open file, for several reads in a row. They count only if [`OpenFile::check_unchanged`] succeeds afterwards.
 pub struct OpenFile {
     pub(super) name: Box<str>,
     pub(super) stamp: FileStamp,
     path: PathBuf,
     file: File,
-    windows: Windows,
+    windows: FileWindows,
     changed: Arc<AtomicBool>,
     counters: Arc<Counters>,
 }
 
 impl OpenFile {
-    /// A file that has just been opened, and what it was then. `changed` is set when it turns out to be no longer that. May wait
+    /// A file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May wait
     /// for its disk.
     pub(super) fn new(
         (name, path): (&str, PathBuf),
@@ -38,11 +38,11 @@ impl OpenFile {
         changed: Arc<AtomicBool>,
         counters: Arc<Counters>,
     ) -> Arc<Self> {
-        let (stamp, windows) = (FileStamp::of(metadata), Windows::of(&file, metadata.size()));
+        let (stamp, windows) = (FileStamp::of(metadata), FileWindows::new(&file, metadata.size()));
         Arc::new(Self { name: name.into(), stamp, path, file, windows, changed, counters })
     }
 
-    /// Bytes that there are at this moment.
+    /// Returns the bytes that the file has now.
     pub(super) fn size_now(&self) -> u64 {
         self.file.metadata().map_or(0, |m| m.size())
     }
@@ -56,8 +56,8 @@ impl OpenFile {
         if offset.checked_add(length).is_none_or(|end| end > size) {
             return Err(SourceError::TooShort { offset, length, size });
         }
-        // the look at whether it has changed, which follows, would wait
-        if wait == Wait::No && !self.is_near() {
+        // the check for changes, which follows, would wait for a server
+        if wait == Wait::No && !self.is_local() {
             return Err(SourceError::WouldBlock);
         }
         match fill(&self.file, offset, out, wait) {
@@ -69,13 +69,13 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Whether it is on a file system of this machine: else a look at it may wait for a server.
+    /// Returns whether the file is on a local file system. A stat of any other file may wait for a server.
     #[must_use]
-    pub fn is_near(&self) -> bool {
-        self.windows.are_near()
+    pub fn is_local(&self) -> bool {
+        self.windows.is_local()
     }
 
-    /// An extended attribute that belongs to users.
+    /// Reads an extended attribute of the `user` namespace; `None` if the file has none of this name.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
@@ -88,46 +88,46 @@ impl OpenFile {
         }
     }
 
-    /// The number of the window that a range of the file lies in, and the place of its first byte there; `None` if it can only be
-    /// read.
+    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
+    /// the range can only be read.
     #[must_use]
     pub fn window_of(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
-        self.windows.number(offset, length)
+        self.windows.locate(offset, length)
     }
 
-    /// A window by its number; `None` if its part of the file is not asked for often, or can only be read.
+    /// Returns a mapped window by its number; `None` if it is not requested often, or can only be read.
     #[must_use]
     pub fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
         self.windows.window(&self.file, number)
     }
 
-    /// Makes sure that `copied` bytes from a window were those of the file.
+    /// Checks that `copied` bytes from a window were those of the file, and counts them.
     ///
     /// # Errors
     /// [`SourceError::Changed`] or [`SourceError::Io`] if they were not.
-    pub fn settle(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
+    pub fn check_copied(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
         self.counters.source_bytes.add(copied as u64);
         if !window.is_broken() {
             return Ok(());
         }
-        self.check()?;
+        self.check_unchanged()?;
         Err(self.failed("read", &io::Error::other("the system could not give what it holds of the file")))
     }
 
-    /// Makes sure that what was read so far is of one version.
+    /// Checks that the file is still of the version that was opened, and so is all that was read from it.
     ///
     /// # Errors
-    /// [`SourceError::Changed`] if it need not be.
-    pub fn check(&self) -> Result<(), SourceError> {
+    /// [`SourceError::Changed`] if it is not.
+    pub fn check_unchanged(&self) -> Result<(), SourceError> {
         let now = self.file.metadata().map_err(|e| self.failed("look at", &e))?;
-        // a file that has no name any more was replaced or removed
+        // a file without a name was replaced or removed
         if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {
             return Err(self.has_changed());
         }
         Ok(())
     }
 
-    /// From now on it is known.
+    /// Remembers that the file has changed.
     fn has_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed

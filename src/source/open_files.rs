@@ -1,6 +1,6 @@
-//! What all folders of the source share: a bounded number of open files, and what is known of files that were looked at.
+//! Caches that all folders of the source share: open files, names of missing files (a negative cache), and digests of
+//! the versions of files that were opened before.
 
-use crate::sync::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -9,78 +9,81 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use super::{FileStamp, OpenFile};
+use crate::sync::Mutex;
 
-/// Files open at a time, all folders together.
-const OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
-/// Missing files whose names are remembered.
-const HOLES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
-/// Of these, so many that were asked for last are looked through for those of one folder.
-const LAST_HOLES: usize = 512;
-/// A file that was missing may be there after this time.
-const HOLE_LASTS: Duration = Duration::from_secs(1);
-/// Files of which it is known what they were; at most twice as many are remembered.
-const KNOWN: usize = 1 << 16;
+/// Open files, all folders together.
+const MAX_OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
+/// Names in the negative cache.
+const MAX_MISSING: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// The most recently used of these are searched for those of one folder.
+const RECENT_MISSING: usize = 512;
+/// How long an entry of the negative cache is used.
+const MISSING_TTL: Duration = Duration::from_secs(1);
+/// Digests in one generation.
+const GENERATION: usize = 1 << 16;
 
-/// An object of a folder: the folder's number, and the hash of a name.
+/// A file of a folder: the folder's number, and the hash of the name.
 pub(super) type Key = (u64, u64);
 
 /// See the module.
 pub(super) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
-    holes: Mutex<LruCache<Key, (Box<str>, Instant)>>,
-    known: Mutex<Known>,
+    /// The negative cache.
+    missing: Mutex<LruCache<Key, (Box<str>, Instant)>>,
+    digests: Mutex<Digests>,
 }
 
 impl OpenFiles {
     pub fn new() -> Self {
-        let (files, holes) = (Mutex::new(LruCache::new(OPEN)), Mutex::new(LruCache::new(HOLES)));
-        Self { files, holes, known: Mutex::default() }
+        let (files, missing) = (Mutex::new(LruCache::new(MAX_OPEN)), Mutex::new(LruCache::new(MAX_MISSING)));
+        Self { files, missing, digests: Mutex::default() }
     }
 
-    /// The file, if it is open.
-    pub fn file(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
-        lock(&self.files).get(&key).filter(|file| &*file.name == name).cloned()
+    /// Returns the file if it is open.
+    pub fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
+        self.files.lock().get(&key).filter(|file| &*file.name == name).cloned()
     }
 
-    /// Keeps a file open for a while.
-    pub fn keep(&self, key: Key, file: &Arc<OpenFile>) {
-        // closing takes its time: not under the lock
-        let closed = lock(&self.files).push(key, Arc::clone(file));
+    /// Keeps a file open until it is evicted.
+    pub fn insert(&self, key: Key, file: &Arc<OpenFile>) {
+        // an evicted file is closed after the lock is released, since that takes time
+        let closed = self.files.lock().push(key, Arc::clone(file));
         drop(closed);
     }
 
-    /// Whether it is known that there is no such file.
+    /// Returns whether the negative cache has the name.
     pub fn is_missing(&self, key: Key, name: &str) -> bool {
-        lock(&self.holes).get(&key).is_some_and(|(hole, at)| &**hole == name && at.elapsed() < HOLE_LASTS)
+        let mut names = self.missing.lock();
+        names.get(&key).is_some_and(|(missing, at)| &**missing == name && at.elapsed() < MISSING_TTL)
     }
 
-    /// Remembers that there is no such file.
-    pub fn keep_missing(&self, key: Key, name: &str) {
-        lock(&self.holes).put(key, (name.into(), Instant::now()));
+    /// Adds a name to the negative cache.
+    pub fn insert_missing(&self, key: Key, name: &str) {
+        self.missing.lock().put(key, (name.into(), Instant::now()));
     }
 
-    /// Remembers what a file is, `None` if it is missing; `false` if it was something else before.
+    /// Remembers the version of a file, `None` if it is missing. Returns `false` if another version was known.
     pub fn is_as_before(&self, key: Key, stamp: Option<&FileStamp>) -> bool {
         let digest = stamp.map_or(MISSING, FileStamp::digest);
-        lock(&self.known).get_or_insert(key, digest) == digest
+        self.digests.lock().get_or_insert(key, digest) == digest
     }
 
-    /// Up to `most` files of a folder that were in use last, with what they were; none for those that are missing, as far as
-    /// these are among the last of all folders.
+    /// Returns up to `most` open files of a folder with their versions, and up to `most` missing ones with `None`: the
+    /// most recently used. Missing ones are found only among the recent ones of all folders.
     pub fn recent(&self, folder: u64, most: usize) -> Vec<(Box<str>, Option<FileStamp>)> {
         let mut recent = Vec::new();
-        for (_, file) in lock(&self.files).iter().filter(|(key, _)| key.0 == folder).take(most) {
+        for (_, file) in self.files.lock().iter().filter(|(key, _)| key.0 == folder).take(most) {
             recent.push((file.name.clone(), Some(file.stamp)));
         }
-        let holes = lock(&self.holes);
-        let of_folder = holes.iter().take(LAST_HOLES).filter(|(key, _)| key.0 == folder);
+        let missing = self.missing.lock();
+        let of_folder = missing.iter().take(RECENT_MISSING).filter(|(key, _)| key.0 == folder);
         recent.extend(of_folder.take(most).map(|(_, (name, _))| (name.clone(), None)));
         recent
     }
 
     /// Closes the files of a folder.
     pub fn close(&self, folder: u64) {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         let keys: Vec<Key> = files.iter().map(|(key, _)| *key).filter(|key| key.0 == folder).collect();
         let closed: Vec<_> = keys.iter().filter_map(|key| files.pop(key)).collect();
         drop(files);
@@ -88,28 +91,25 @@ impl OpenFiles {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
-}
-
 /// The digest of a file that is not there.
 const MISSING: u64 = 0;
 
-/// Digests of files in two generations: what is not asked for while one fills up is forgotten with it.
+/// Digests of the versions of files in two generations. A digest that is not used while a generation fills up is
+/// forgotten.
 #[derive(Default)]
-struct Known {
+struct Digests {
     young: HashMap<Key, u64>,
     old: HashMap<Key, u64>,
 }
 
-impl Known {
-    /// The digest of a file that is known, else `digest`, which is known from now on.
+impl Digests {
+    /// Returns the digest of a file if one is known; else stores and returns `digest`.
     fn get_or_insert(&mut self, key: Key, digest: u64) -> u64 {
         if let Some(known) = self.young.get(&key) {
             return *known;
         }
         let digest = self.old.get(&key).copied().unwrap_or(digest);
-        if self.young.len() >= KNOWN {
+        if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(key, digest);
@@ -123,17 +123,17 @@ mod tests {
 
     #[test]
     fn digests_in_use_are_not_forgotten() {
-        let mut known = Known::default();
+        let mut known = Digests::default();
         known.get_or_insert((0, 7), 7);
         for round in 0..5 {
-            for n in 0..KNOWN as u64 {
+            for n in 0..GENERATION as u64 {
                 known.get_or_insert((round, n), n);
                 if n % 10_000 == 0 {
                     assert_eq!(known.get_or_insert((0, 7), 99), 7);
                 }
             }
         }
-        assert!(known.young.len() + known.old.len() <= 2 * KNOWN);
+        assert!(known.young.len() + known.old.len() <= 2 * GENERATION);
         assert_eq!(known.get_or_insert((1, 8), 99), 99);
     }
 }

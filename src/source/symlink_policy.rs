@@ -1,9 +1,9 @@
-//! Which symbolic links may be followed.
+//! Where symbolic links may lead.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// SymlinkPolicy may lead to places below one folder, or anywhere: the same rule for links of the source and for places that a dataset
+/// Allows symbolic links that stay below one folder, or all of them. The same policy applies to paths that a dataset
 /// names.
 pub struct SymlinkPolicy {
     root: PathBuf,
@@ -11,16 +11,16 @@ pub struct SymlinkPolicy {
 }
 
 impl SymlinkPolicy {
-    /// SymlinkPolicy that may lead to `root` and below; anywhere if `anywhere`.
+    /// Allows links that lead to `root` and below, or all links if `anywhere`.
     #[must_use]
     pub fn below(root: &Path, anywhere: bool) -> Self {
         Self { root: root.canonicalize().unwrap_or_else(|_| root.to_owned()), anywhere }
     }
 
-    /// Where a path leads, through whatever links; `None` if they lead to where they may not.
+    /// Resolves all links of a path; `None` if they lead to where they may not.
     ///
     /// # Errors
-    /// Those of the system, also if there is nothing.
+    /// Those of the system, also if nothing is there.
     pub fn real(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let real = path.canonicalize()?;
         Ok((self.anywhere || real.starts_with(&self.root)).then_some(real))
@@ -46,13 +46,13 @@ mod tests {
         symlink("a", at("root/in")).unwrap();
         symlink("nowhere", at("root/dangling")).unwrap();
         symlink("root", at("link")).unwrap();
-        let links = SymlinkPolicy::below(&at("link"), false);
+        let policy = SymlinkPolicy::below(&at("link"), false);
         let real = folder.path().canonicalize().unwrap().join("root/a");
-        assert_eq!(links.real(&at("root/in")).unwrap(), Some(real.clone()));
-        assert_eq!(links.real(&at("root/out/../root/a")).unwrap(), Some(real));
-        assert_eq!(links.real(&at("root/out")).unwrap(), None);
-        assert_eq!(links.real(&at("root/near")).unwrap(), None);
-        assert!(links.real(&at("root/dangling")).is_err());
+        assert_eq!(policy.real(&at("root/in")).unwrap(), Some(real.clone()));
+        assert_eq!(policy.real(&at("root/out/../root/a")).unwrap(), Some(real));
+        assert_eq!(policy.real(&at("root/out")).unwrap(), None);
+        assert_eq!(policy.real(&at("root/near")).unwrap(), None);
+        assert!(policy.real(&at("root/dangling")).is_err());
         assert!(SymlinkPolicy::below(&at("root"), true).real(&at("root/out")).unwrap().is_some());
     }
 }

@@ -178,7 +178,7 @@ pub(super) mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
-    use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Coded, Dims, Element};
+    use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, Element};
 
     /// An array of zeros without a source.
     pub struct Zeros(pub ArrayInfo);
@@ -192,9 +192,6 @@ pub(super) mod tests {
         }
         fn brick(&self, _: &Dims, _: Wait) -> Result<Brick, FormatError> {
             Ok(Brick::Constant(Element::zero(self.0.dtype.size())))
-        }
-        fn decode(&self, _: &Coded, _: &[u8], _: &mut [u8]) -> Result<(), FormatError> {
-            unreachable!()
         }
         fn census(&self) -> Result<Option<Census>, FormatError> {
             Ok(None)

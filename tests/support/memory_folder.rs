@@ -60,7 +60,7 @@ impl Source for MemoryFolder {
         Ok(self.files.get(&self.path(&tag_of(object, name))).cloned())
     }
 
-    fn unchanged(&self) -> Result<(), SourceError> {
+    fn check_unchanged(&self) -> Result<(), SourceError> {
         Ok(())
     }
 }

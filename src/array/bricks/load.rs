@@ -29,7 +29,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     if !source.read_at(&plain.object, plain.offset + plain.layout.first, &mut bytes, Wait::Yes)? {
         return Err(missing_object());
     }
-    source.unchanged()?;
+    source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
     let needed = 2 * brick.bytes.weight();
     Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access)))
@@ -43,7 +43,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(missing_object());
     }
-    array.source().unchanged()?;
+    array.source().check_unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
     let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
     let (layout, size) = (coded.layout, array.info().dtype.size());

@@ -43,7 +43,7 @@ impl Origins {
         }
         array
             .source()
-            .unchanged()
+            .check_unchanged()
             .map_err(|e| ReadError { brick: piece.map_or_else(|| Dims::filled(1, 0), |p| p.brick), cause: e.into() })
     }
 }

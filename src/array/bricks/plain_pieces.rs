@@ -79,13 +79,13 @@ impl PlainPieces {
         for members in self.batch.members().chunk_by(|a, b| a.source.object == b.source.object) {
             let failed = |number: usize, cause: FormatError| CopyFailure { number: done + number, cause };
             let object = &members[0].source.object;
-            match source.hold(object, Wait::No) {
+            match source.open_object(object, Wait::No) {
                 // only the server knows whether a remote file has changed, and it may not answer
-                Ok(Some(file)) if !file.is_near() => return Err(failed(0, SourceError::WouldBlock.into())),
+                Ok(Some(file)) if !file.is_local() => return Err(failed(0, SourceError::WouldBlock.into())),
                 Ok(Some(file)) => {
                     let outcome = self.copy_from_file(&file, members, now, out);
                     // checked before any other outcome: what was copied need not be of the version that is shown
-                    file.check().map_err(|e| failed(0, e.into()))?;
+                    file.check_unchanged().map_err(|e| failed(0, e.into()))?;
                     outcome.map_err(|CopyFailure { number, cause }| failed(number, cause))?;
                 }
                 Ok(None) => {
@@ -120,12 +120,12 @@ impl PlainPieces {
                 let start = |member: &Member<Origin>| place(member).map_or(0, |p| p.1);
                 let resident = |member: &Member<Origin>| {
                     let start = start(member);
-                    window.is_at_hand(start..start + span(member), now)
+                    window.is_resident(start..start + span(member), now)
                 };
                 let there = members.iter().position(|member| !resident(member)).unwrap_or(members.len());
                 let copied = self.copy_from_map(&window, &members[..there], start, out);
                 let number = done + there;
-                file.settle(&window, copied).map_err(|e| CopyFailure { number: done, cause: e.into() })?;
+                file.check_copied(&window, copied).map_err(|e| CopyFailure { number: done, cause: e.into() })?;
                 if there < members.len() {
                     return Err(CopyFailure { number, cause: SourceError::WouldBlock.into() });
                 }

@@ -198,7 +198,7 @@ impl Source for Mixed {
         Ok(true)
     }
 
-    fn unchanged(&self) -> Result<(), SourceError> {
+    fn check_unchanged(&self) -> Result<(), SourceError> {
         if *self.changed.lock() { Err(SourceError::Changed) } else { Ok(()) }
     }
 }

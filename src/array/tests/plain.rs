@@ -9,7 +9,7 @@ use crate::array::{ReadRequest, Reader, ReaderConfig};
 use crate::format::{Array, Census, FormatError};
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{LocalFile, Source, WHOLE, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Layout, Plain};
+use crate::volume::{ArrayInfo, Brick, BrickGrid, Dims, Dtype, Layout, Plain};
 
 const SHAPE: [u64; 3] = [7, 11, 300];
 
@@ -58,10 +58,6 @@ impl Array for Numbers {
         Ok(Brick::Plain(Plain { object: WHOLE.into(), offset: before * self.brick.product().unwrap() * 4, layout }))
     }
 
-    fn decode(&self, _: &Coded, _: &[u8], _: &mut [u8]) -> Result<(), FormatError> {
-        unreachable!()
-    }
-
     fn census(&self) -> Result<Option<Census>, FormatError> {
         Ok(None)
     }
@@ -93,7 +89,7 @@ proptest! {
             let expected: Vec<u8> = range.clone().flat_map(|n| (n as u32).to_le_bytes()).collect();
             prop_assert_eq!(read(&reader, &array, range), Some(expected));
         }
-        let file = array.file.hold(WHOLE, Wait::No).unwrap().unwrap();
+        let file = array.file.open_object(WHOLE, Wait::No).unwrap().unwrap();
         if file.window_of(0, 1).is_some() {
             prop_assert!(file.window(0).is_some(), "it was read often enough to be mapped");
         }

@@ -22,7 +22,7 @@ use crate::cli::args::{CatArgs, Format};
 use crate::cli::error::CliError;
 use crate::cli::machine::limits;
 use crate::cli::output;
-use crate::format::{Array, FormatError, Layer};
+use crate::format::{Array, FormatError, Layer, registry};
 use crate::memory::Buffer;
 use crate::pool::{Bulkhead, Pool};
 use crate::view::npy;
@@ -42,7 +42,7 @@ const PIPE_BYTES: i32 = 1 << 20;
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset or the output.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
-    let open = catalog::open_dataset(&args.path, args.quality)
+    let open = catalog::open_dataset(registry(), &args.path, args.quality)
         .map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
     let layer = layer(&open, args.layer.as_deref()).map_err(CliError::Argument)?;
     let array = level(layer, args.lod).map_err(CliError::Argument)?;

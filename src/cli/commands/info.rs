@@ -10,7 +10,7 @@ use crate::cli::args::InfoArgs;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
-use crate::format::FormatError;
+use crate::format::{FormatError, registry};
 use crate::view::{LayerRef, json, pretty};
 
 /// Prints all that is known of one dataset.
@@ -19,7 +19,7 @@ use crate::view::{LayerRef, json, pretty};
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
     let failed = |error| CliError::Dataset { dataset: args.path.clone(), error };
-    let open = catalog::open_dataset(&args.path, None).map_err(failed)?;
+    let open = catalog::open_dataset(registry(), &args.path, None).map_err(failed)?;
     let dataset = described(&open).map_err(|error| failed(error.into()))?;
     if args.json {
         return output::whole(&pretty::text(&dataset));

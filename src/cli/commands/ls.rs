@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use self::rows::Row;
 use super::mount;
-use crate::catalog::{Catalog, CatalogError, Kind, Node, ROOT};
+use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::cli::args::LsArgs;
 use crate::cli::error::CliError;
 use crate::cli::output;
@@ -37,16 +37,15 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let source = mount::checked_source(&args.source)?;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
-    let catalog = Catalog::new(&source, args.follow_links, OpenWith::new(IndexCache::new(INDEX_BYTES)), Arc::default())
-        .map_err(failed)?;
+    let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
+    let catalog = Catalog::new(registry(), &source, args.follow_links, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut printer = RowPrinter::new(args.json);
     let top = catalog.list(&root).map_err(failed)?;
     walk(&catalog, &top, Path::new(""), &mut printer)?;
     let found = printer.finish()?;
     if !found && !args.json {
-        let formats: Vec<String> = registry().iter().map(|format| format.name().to_uppercase()).collect();
-        let (place, formats) = (escape::path(&source), formats.join(", "));
+        let (place, formats) = (escape::path(&source), registry().names());
         output::note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
     Ok(())
@@ -57,11 +56,11 @@ fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowP
     for node in nodes {
         let path = below.join(&node.name);
         let goes_on = match node.kind {
-            Kind::Folder => match catalog.list(node) {
+            NodeKind::Folder => match catalog.list(node) {
                 Ok(nodes) => walk(catalog, &nodes, &path, printer)?,
                 Err(error) => printer.add(vec![Row::failed(&path, None, &error.to_string())])?,
             },
-            Kind::Dataset => printer.add(rows(catalog, node, &path))?,
+            NodeKind::Dataset => printer.add(rows(catalog, node, &path))?,
         };
         if !goes_on {
             return Ok(false);

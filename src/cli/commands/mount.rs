@@ -1,24 +1,22 @@
 //! `volfs mount`: checks the arguments, starts the daemon and waits until the mount answers.
 
-use std::ffi::OsStr;
+mod announcement;
+
 use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::cli::args::MountArgs;
-use crate::cli::args::MountOption;
+use self::announcement::PendingCount;
+use crate::catalog::Recogniser;
+use crate::cli::args::{MountArgs, MountOption};
 use crate::cli::error::CliError;
-use crate::cli::mounts::status::{self, Answer};
-use crate::cli::text::size::Size;
-mod announcement;
-
-use self::announcement::DatasetCount;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
+use crate::cli::mounts::status::{self, Answer};
 use crate::cli::output;
-use crate::format::{Format, registry};
+use crate::cli::text::size::Size;
+use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, Recent, Target};
 use crate::memory::limit_arenas;
@@ -29,9 +27,6 @@ use crate::mount::signals::{Signals, Stop};
 
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Bytes at the beginning of a file that tell its format.
-const HEAD: u64 = 16;
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone.
 ///
@@ -156,12 +151,12 @@ impl Plan {
         Ok(Session { mounted, stop })
     }
 
-    fn count_datasets(&self) -> DatasetCount {
-        DatasetCount::begin(&self.options.source, self.options.follow_links)
+    fn count_datasets(&self) -> PendingCount {
+        PendingCount::begin(&self.options.source, self.options.follow_links)
     }
 
     /// Waits until the mount answers, and prints the announcement.
-    fn announce(&self, count: DatasetCount) -> Result<(), CliError> {
+    fn announce(&self, count: PendingCount) -> Result<(), CliError> {
         match status::ask(&self.mountpoint, TIMEOUT) {
             Answer::Alive(_) => output::line(&count.line(&self.options.source, &self.mountpoint)),
             Answer::Silent => Err(DaemonError::TimedOut(TIMEOUT).into()),
@@ -213,22 +208,10 @@ pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
     if metadata.is_dir() {
         // a folder that this user may not read would be an empty mount
         fs::read_dir(&source).map_err(failed)?;
-    } else if !is_volume(&source).map_err(failed)? {
+    } else if Recogniser::new(registry()).format_of(&source).map_err(failed)?.is_none() {
         return Err(CliError::NotAVolume(source));
     }
     Ok(source)
-}
-
-/// Whether a file is of a known format, by its first bytes or by its extension. A damaged file is mounted too: the
-/// mount reports what is wrong with it.
-fn is_volume(file: &Path) -> io::Result<bool> {
-    let mut head = Vec::new();
-    fs::File::open(file)?.take(HEAD).read_to_end(&mut head)?;
-    let extension = file.extension().and_then(OsStr::to_str);
-    let meant = |format: &dyn Format| {
-        extension.zip(format.extension()).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
-    };
-    Ok(registry().iter().any(|format| format.is_file(&head) || meant(*format)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, Wait};
-use crate::volume::{ArrayInfo, Brick, Coded, Dims};
+use crate::volume::{ArrayInfo, Brick, Dims};
 
 /// The level.
 pub(super) struct Failing {
@@ -23,10 +23,6 @@ impl Array for Failing {
     }
 
     fn brick(&self, _at: &Dims, _wait: Wait) -> Result<Brick, FormatError> {
-        Err(self.why.clone())
-    }
-
-    fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {
         Err(self.why.clone())
     }
 

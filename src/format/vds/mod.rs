@@ -54,12 +54,12 @@ impl Format for Vds {
         head.starts_with(container::MAGIC)
     }
 
-    fn is_folder(&self, folder: &Path) -> bool {
+    fn described_folder(&self, folder: &Path) -> Option<bool> {
         let both = |extension: &str| {
             [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
         };
         // the two texts alone, saved under names of their own, may stand beside anything
-        both("") || both(cloud::EXTENSION) && has_layers(folder)
+        (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
     }
 
     fn folder_file(&self) -> Option<&'static str> {

@@ -1,4 +1,4 @@
-//! One mag of a layer as an array: which block of which cube a brick is.
+//! One mag of a layer as an array: maps each brick to a block of a data file ("cube").
 
 use std::sync::Arc;
 
@@ -10,17 +10,18 @@ use crate::format::{Array, Census, FormatError};
 use crate::source::{IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region, StoredLength};
 
-/// One mag, of which a box is shown. Its axes are z, y, x, and the channel where there are several.
+/// A box of one mag. Its axes are z, y, x, and the channel where there are several.
 pub(super) struct WkwArray {
     info: ArrayInfo,
     cubes: Arc<Cubes>,
     /// The box in voxels of the mag, x, y, z.
     extent: Extent,
-    /// Tells its cubes from those of other boxes.
-    number: u64,
+    /// A number of its own in the keys of the index cache, since boxes number their cubes differently.
+    table_id: u64,
 }
 
-/// Shape, brick grid and brick shape of the box `extent` of a mag; `None` where 63 bits do not hold its bytes, or it is empty.
+/// Returns the brick grid and the brick shape of the box `extent` of a mag; `None` if the box is empty or has 2^63
+/// bytes or more.
 pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> {
     let (header, [x, y, z]) = (&cubes.header, extent.size());
     let (block, channels) = (header.block_len(), header.channels());
@@ -41,10 +42,10 @@ pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> 
 
 impl WkwArray {
     pub(super) fn new(info: ArrayInfo, cubes: Arc<Cubes>, extent: Extent) -> Self {
-        Self { info, cubes, extent, number: IndexCache::id() }
+        Self { info, cubes, extent, table_id: IndexCache::id() }
     }
 
-    /// The block of a brick: its x, y, z among all blocks of the mag.
+    /// Returns the block of a brick: its x, y, z among all blocks of the mag.
     fn block(&self, at: &Dims) -> Option<[u64; 3]> {
         let count = self.info.grid.count();
         if at.len() != count.len() || at.iter().zip(count.iter()).any(|(at, count)| at >= count) {
@@ -54,21 +55,21 @@ impl WkwArray {
         Some([first[0] + at[2], first[1] + at[1], first[2] + at[0]])
     }
 
-    /// The cube that a block is in, and the block's number in it.
+    /// Returns the cube that a block is in, and the block's number in it.
     fn cube(&self, block: [u64; 3]) -> (Cube, u64) {
         let header = &self.cubes.header;
         let at = block.map(|n| n >> header.file_log);
         let within = block.map(|n| n & (header.file_len() - 1));
         let first = self.extent.low.map(|low| low / header.cube_len());
         let last = self.extent.high.map(|high| high.saturating_sub(1) / header.cube_len());
-        // no more cubes than bricks, and those can be counted
+        // there are no more cubes than bricks, whose number fits
         let number = [2, 1, 0]
             .into_iter()
             .fold(0u64, |number, a| number.wrapping_mul(last[a] - first[a] + 1).wrapping_add(at[a] - first[a]));
-        (Cube { at, array: self.number, number }, morton(within))
+        (Cube { at, table_id: self.table_id, number }, morton(within))
     }
 
-    /// The part of a block that is shown, and where it stands in the block.
+    /// Returns the layout of the part of a block that lies in the box.
     fn layout(&self, block: [u64; 3]) -> Layout {
         let header = &self.cubes.header;
         let (side, voxel, extent) = (header.block_len(), u64::from(header.voxel), &self.extent);
@@ -124,7 +125,7 @@ impl Array for WkwArray {
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {
-        // to count the bricks all files would have to be opened
+        // counting the bricks would need to open all files
         Ok(None)
     }
 }

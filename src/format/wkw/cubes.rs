@@ -1,7 +1,9 @@
-//! The data files of one array ("cubes"): where each block lies in them (sections 3 to 5).
+//! The data files of one mag ("cubes"), and where each block lies in them.
 //!
-//! Of a file only the header and those pages of the jump table are read that are needed; they are kept with the tables of all
-//! other datasets, within one bound.
+//! A cube begins with a header. Raw blocks follow one another from its data offset on. Compressed blocks have a jump
+//! table behind the header: the offset of the end of each block. The data offset itself stands right before the table,
+//! so that the two together are the boundaries of all blocks. Only the header and the needed pages of the jump table
+//! are read, into the index cache that all datasets share.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,55 +15,55 @@ use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, SourceError, Wait};
 use crate::volume::ObjectName;
 
-/// Bytes of the jump table that are read at once.
+/// Bytes of a page of the jump table.
 const PAGE: u64 = 16 << 10;
-/// Longer compressed zero blocks are not looked for: to compare them is no cheaper than to decode them.
-const ZEROS: u64 = 4 << 10;
+/// A block is compared with a compressed block of zeros only if that is no longer: else decoding is as cheap.
+const MAX_ZEROS: u64 = 4 << 10;
 
-/// A cube of the array.
+/// A cube of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cube {
     /// x, y, z of the cube.
     pub at: [u64; 3],
-    /// A number of the array, from [`IndexCache::id`]: several boxes of the same files number them differently.
-    pub array: u64,
-    /// A number that no other cube of the array has.
+    /// The number of the array, from [`IndexCache::id`].
+    pub table_id: u64,
+    /// The number of the cube in the array.
     pub number: u64,
 }
 
 impl Cube {
-    /// The name of its file below the mag's folder.
+    /// Returns the path of its file in the mag's folder.
     pub(super) fn object(&self) -> String {
         let [x, y, z] = self.at;
         format!("z{z}/y{y}/x{x}.wkw")
     }
 }
 
-/// Where a block's voxels are.
+/// Where the voxels of a block are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Block {
-    /// All of them are zero.
+    /// Nowhere: all of them are zero.
     Zero,
-    /// They begin at this byte of the cube.
+    /// Uncompressed, from this byte of the cube on.
     Raw(u64),
-    /// They are compressed: first byte, number of bytes.
+    /// Compressed: first byte, number of bytes.
     Lz4(u64, u64),
 }
 
 /// The files of a mag folder.
 pub(super) struct Cubes {
     pub folder: Arc<dyn Folder>,
-    /// What header.wkw says.
+    /// The header in header.wkw.
     pub header: Header,
     cache: Arc<IndexCache>,
-    /// A compressed block of zeros, if it is short enough to be looked for.
+    /// A compressed block of zeros, if it is short enough to compare others with.
     zeros: Option<Vec<u8>>,
 }
 
-/// The raw cube that a thread has just read from, with all that is needed of it. A request takes a hundred neighbouring blocks, and several
-/// threads counting the users of one name wait for each other.
+/// The raw cube that a thread used last. A request takes a hundred neighbouring blocks, and without this the threads
+/// would contend for the reference count of the shared page.
 struct LastRaw {
-    array: u64,
+    table_id: u64,
     number: u64,
     data_offset: u64,
     size: u64,
@@ -74,18 +76,18 @@ thread_local! {
 
 impl LastRaw {
     fn of(cube: Cube, page: &Page) -> Self {
-        let (Cube { array, number, .. }, name) = (cube, ObjectName::from(&*page.name));
-        Self { array, number, data_offset: page.data_offset, size: page.size, name }
+        let (Cube { table_id, number, .. }, name) = (cube, ObjectName::from(&*page.name));
+        Self { table_id, number, data_offset: page.data_offset, size: page.size, name }
     }
 
-    /// Where block `number` of `bytes` bytes is, if it is within the cube.
+    /// Returns where block `number` of `bytes` bytes is; `None` if it lies beyond the end of the cube.
     fn block(&self, number: u64, bytes: u64) -> Option<(Block, ObjectName)> {
         let begin = number.checked_mul(bytes)?.checked_add(self.data_offset)?;
         (begin.checked_add(bytes)? <= self.size).then(|| (Block::Raw(begin), self.name.clone()))
     }
 }
 
-/// What was read of one cube: its header, and a page of its jump table.
+/// The header of a cube and one page of its jump table.
 struct Page {
     /// The cube's name.
     name: ObjectName,
@@ -95,27 +97,26 @@ struct Page {
     size: u64,
     /// Boundaries of blocks: 8 bytes each.
     boundaries: Vec<u8>,
-    /// For each boundary two bits: whether the block behind it was compared with zeros, and whether it is all zeros.
+    /// Two bits for each boundary: whether the block behind it was compared with zeros, and whether it is all zeros.
     verdicts: Vec<AtomicU64>,
 }
 
 impl Cubes {
     pub(super) fn new(folder: Arc<dyn Folder>, header: Header, cache: Arc<IndexCache>) -> Self {
-        let zeros = lz4::zeros(header.block_bytes()).filter(|block| block.len() as u64 <= ZEROS);
+        let zeros = lz4::zeros(header.block_bytes()).filter(|block| block.len() as u64 <= MAX_ZEROS);
         Self { folder, header, cache, zeros }
     }
 
-    /// Where block `number` of a cube is.
+    /// Returns where block `number` of a cube is, and the cube's name.
     pub(super) fn block(&self, cube: Cube, number: u64, wait: Wait) -> Result<(Block, ObjectName), FormatError> {
         let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
         let beyond = || damaged("it lies beyond the end of the file");
-        let is_last = |last: &&LastRaw| (last.array, last.number) == (cube.array, cube.number);
+        let is_last = |last: &&LastRaw| (last.table_id, last.number) == (cube.table_id, cube.number);
         let known = LAST_RAW.with_borrow(|last| last.as_ref().filter(is_last).map(|last| last.block(number, bytes)));
         if let Some(block) = known {
             return block.ok_or_else(beyond);
         }
-        let place = |page: u64| (number / (PAGE / 8) + page, number % (PAGE / 8));
-        let (at, within) = place(0);
+        let (at, within) = (number / (PAGE / 8), number % (PAGE / 8));
         let Some(page) = self.page(cube, at, wait)? else { return Ok((Block::Zero, ObjectName::default())) };
         if page.blocks == BlockType::Raw {
             let last = LastRaw::of(cube, &page);
@@ -143,7 +144,7 @@ impl Cubes {
         Ok((Block::Lz4(begin, length), page.name.clone()))
     }
 
-    /// Whether a block is the usual compressed block of zeros (section 4): most blocks of a cube with little in it are.
+    /// Returns whether a block is the compressed block of zeros that LZ4 writes. Most blocks of a sparse cube are.
     fn is_zero(
         &self,
         cube: Cube,
@@ -165,21 +166,21 @@ impl Cubes {
         Ok(verdict)
     }
 
-    /// A page of a cube's jump table; `None` if there is no such cube.
+    /// Returns a page of a cube's jump table; `None` if there is no such cube.
     fn page(&self, cube: Cube, number: u64, wait: Wait) -> Result<Option<Arc<Page>>, FormatError> {
-        // all that is needed of a cube without a jump table stands in its first page
-        let first = self.cache.part::<Page>((cube.array, cube.number, 0));
+        // the first page of a cube has all that is needed if its blocks are raw
+        let first = self.cache.part::<Page>((cube.table_id, cube.number, 0));
         if let Some(first) = first.filter(|first| number == 0 || first.blocks == BlockType::Raw) {
             return Ok(Some(first));
         }
         if number > 0
-            && let Some(page) = self.cache.part((cube.array, cube.number, number))
+            && let Some(page) = self.cache.part((cube.table_id, cube.number, number))
         {
             return Ok(Some(page));
         }
         let Some(page) = self.read(cube, number, wait)? else { return Ok(None) };
         let raw = page.blocks == BlockType::Raw;
-        let (key, page) = ((cube.array, cube.number, if raw { 0 } else { number }), Arc::new(page));
+        let (key, page) = ((cube.table_id, cube.number, if raw { 0 } else { number }), Arc::new(page));
         self.cache.keep(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
         Ok(Some(page))
     }
@@ -209,7 +210,7 @@ impl Cubes {
         }
         let mut boundaries = Vec::new();
         if blocks != BlockType::Raw {
-            // the offset of the data stands right before the table and is the first boundary (section 4)
+            // the data offset, which stands right before the table, is the first boundary
             let begin = 8 + number.saturating_mul(PAGE);
             boundaries.resize(before.saturating_sub(begin).min(PAGE) as usize, 0);
             if !self.folder.read_at(&object, begin, &mut boundaries, wait)? {
@@ -222,12 +223,13 @@ impl Cubes {
 }
 
 impl Page {
+    /// Returns boundary `n` of the page.
     fn boundary(&self, n: u64) -> Option<u64> {
         let (boundaries, _) = self.boundaries.as_chunks::<8>();
         boundaries.get(usize::try_from(n).ok()?).copied().map(u64::from_le_bytes)
     }
 
-    /// The word of a verdict and its place in it.
+    /// Returns the word of a verdict, and the shift of its two bits.
     fn word(&self, n: u64) -> Option<(&AtomicU64, u64)> {
         Some((self.verdicts.get(usize::try_from(n / 32).ok()?)?, n % 32 * 2))
     }

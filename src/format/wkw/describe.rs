@@ -1,26 +1,26 @@
-//! What is known of one mag, in the words that all formats share, and the keys that only this one has.
+//! Describes a mag: the facts that all formats share, and the keys of this one.
 
 use serde_json::{Value, json};
 
 use super::header::Header;
 use super::mag::{Extent, Mag};
-use super::properties::{Described, Scale};
+use super::properties::{DescribedLayer, Scale};
 use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, Dims, NativeJson};
 
 /// A mag of a layer.
 pub(super) struct Level<'a> {
-    pub described: &'a Described,
+    pub described: &'a DescribedLayer,
     pub scale: Option<&'a Scale>,
     pub mag: Mag,
     pub path: &'a str,
     pub header: &'a Header,
     /// The box in voxels of mag 1.
     pub extent: Extent,
-    /// The same in voxels of the mag, rounded outwards.
+    /// The box in voxels of the mag, rounded outwards.
     pub in_mag: Extent,
 }
 
-/// What is known of a mag.
+/// Returns the description of a mag.
 pub(super) fn of_level(
     level: &Level<'_>,
     lod: usize,
@@ -50,8 +50,8 @@ pub(super) fn of_level(
 }
 
 impl Level<'_> {
-    /// Positions are those of the centres of voxels, counted from the centre of voxel 0 of mag 1 (section 6.5): so they are the
-    /// same in all mags, and what headers for other programs want.
+    /// Returns an axis. Positions are those of the centres of voxels, relative to the centre of voxel 0 of mag 1, so
+    /// that they agree in all mags and with the headers for other programs.
     fn axis(&self, name: &str, a: usize) -> Axis {
         let (factor, scale) = (self.mag.0[a] as f64, self.scale.map_or(1.0, |scale| scale.factor[a]));
         Axis {
@@ -64,6 +64,7 @@ impl Level<'_> {
         }
     }
 
+    /// Returns the format's own keys of lodN.json.
     fn native(&self) -> NativeJson {
         let (described, header, mag) = (self.described, self.header, self.mag.0);
         let each = |of: &dyn Fn(&Scale, usize) -> f64| self.scale.map(|scale| [0, 1, 2].map(|a| of(scale, a)));
@@ -73,7 +74,7 @@ impl Level<'_> {
             ("offset", json!(self.in_mag.low)),
             ("voxel_size", json!(each(&|scale, a| scale.factor[a] * mag[a] as f64))),
             ("unit", json!(self.scale.map(|scale| &scale.unit))),
-            // counted from the lower corner of voxel 0
+            // relative to the lower corner of voxel 0, as webKNOSSOS counts
             ("lower_corner", json!(each(&|scale, a| self.in_mag.low[a] as f64 * mag[a] as f64 * scale.factor[a]))),
             ("category", json!(described.category)),
             ("box", json!({"topLeft": self.extent.low, "width": width, "height": height, "depth": depth})),

@@ -1,20 +1,22 @@
-//! What folders say of a dataset that nothing else describes: its layers, their mags and their extent (section 6.8).
+//! Finds the layers, mags and extents of a dataset by the names of its folders and files, where no description has
+//! them.
 
 use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
-use super::properties::{Described, Listed};
+use super::properties::{DescribedLayer, DescribedMag};
 use crate::source::{EntryKind, Folder, SourceError, Wait};
 use crate::volume::Dtype;
 
-/// The file that makes a folder a mag.
+/// The file that each mag's folder has.
 pub(super) const HEADER: &str = "header.wkw";
-/// Mags of one layer, and layers of a dataset, that are looked for at most.
+/// The most mags of one layer, and folders of a dataset, that are looked at.
 const MOST: usize = 1024;
-/// Beyond this no cube lies: the reference has 32 bits for a coordinate.
-const FARTHEST: u64 = 1 << 40;
+/// Bound of the coordinates of a cube. The reference implementation has 32 bits for each.
+const MAX_COORDINATE: u64 = 1 << 40;
 
-/// The layers in a folder: those in folders of their own, or else the one whose mags stand right here.
-pub(super) fn layers(dataset: &dyn Folder) -> Result<Vec<Described>, SourceError> {
+/// Returns the layers of a dataset: one for each subfolder with mags, or the layer `data` if the mags are in the
+/// dataset's own folder.
+pub(super) fn layers(dataset: &dyn Folder) -> Result<Vec<DescribedLayer>, SourceError> {
     let here = mags(dataset, "")?;
     if !here.is_empty() {
         return Ok(vec![described(dataset, "data", here)]);
@@ -37,16 +39,16 @@ pub(super) fn layers(dataset: &dyn Folder) -> Result<Vec<Described>, SourceError
     Ok(layers)
 }
 
-fn described(dataset: &dyn Folder, name: &str, mut mags: Vec<Listed>) -> Described {
+fn described(dataset: &dyn Folder, name: &str, mut mags: Vec<DescribedMag>) -> DescribedLayer {
     mags.sort_by_key(|listed| listed.mag.order());
     // two names of one mag: the usual one is the shorter
     mags.dedup_by_key(|listed| listed.mag);
     let category = category(dataset, name, &mags);
-    Described { name: name.into(), category: Some(category.into()), mags, ..Described::default() }
+    DescribedLayer { name: name.into(), category: Some(category.into()), mags, ..DescribedLayer::default() }
 }
 
-/// A hint, no more.
-fn category(dataset: &dyn Folder, name: &str, mags: &[Listed]) -> &'static str {
+/// Guesses the category of a layer by its name and the type of its voxels.
+fn category(dataset: &dyn Folder, name: &str, mags: &[DescribedMag]) -> &'static str {
     if name.contains("color") {
         return "color";
     }
@@ -61,8 +63,9 @@ fn header(dataset: &dyn Folder, mag: &str) -> Option<Header> {
     read.is_ok_and(|there| there).then(|| Header::parse(&bytes).ok()).flatten()
 }
 
-/// The mags in the folder `layer` of a dataset, wherever there is a header. The shorter name of a mag comes first.
-pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<Listed>, SourceError> {
+/// Returns the mags with a header in the folder `layer` of a dataset. Of two names of one mag the shorter one comes
+/// first.
+pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<DescribedMag>, SourceError> {
     let mut names = Vec::new();
     dataset.list(layer, &mut |name, kind| {
         if let (Some(mag), true) = (Mag::of_name(name), kind != EntryKind::File) {
@@ -74,9 +77,9 @@ pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<Listed>, Sou
     let mut mags = Vec::new();
     for (mag, name) in names {
         let path = join(layer, &name);
-        // a header that cannot be read is one, too
+        // a header that cannot be read counts: opening the mag tells why
         if !matches!(dataset.len(&join(&path, HEADER)), Ok(None)) {
-            mags.push(Listed { mag, path: Some(path) });
+            mags.push(DescribedMag { mag, path: Some(path) });
         }
     }
     Ok(mags)
@@ -86,7 +89,7 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// The box around all cubes of a mag, in its voxels; `None` if there are none. Only names are looked at.
+/// Returns the box around all cubes of a mag in its voxels, by the names of the files alone; `None` if there are none.
 pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>, SourceError> {
     let mut found: Option<([u64; 3], [u64; 3])> = None;
     for z in numbers(mag, "", "z", "")? {
@@ -107,7 +110,8 @@ pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>
     Ok(found.map(|(low, high)| Extent { low: low.map(|n| n * side), high: high.map(|n| (n + 1) * side) }))
 }
 
-/// The numbers of all folders in `below` whose names are a number between `before` and `after`.
+/// Returns the numbers in the names of the folders in `below`, for all names that are a number between `before` and
+/// `after`.
 fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<Vec<u64>, SourceError> {
     let mut numbers = Vec::new();
     mag.list(below, &mut |name, kind| {
@@ -119,11 +123,11 @@ fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<V
     Ok(numbers)
 }
 
-/// A number as names have it: decimal, no sign, no leading zeros.
+/// Parses the number in a name: decimal, without sign or leading zeros.
 fn number(name: &str, before: &str, after: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
-    plain.then(|| digits.parse().ok()).flatten().filter(|n| *n < FARTHEST)
+    plain.then(|| digits.parse().ok()).flatten().filter(|n| *n < MAX_COORDINATE)
 }
 
 #[cfg(test)]

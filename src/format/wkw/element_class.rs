@@ -1,34 +1,34 @@
-//! What a layer's description says of the type of its voxels (section 6.1). It is at times wrong; header.wkw has the truth.
+//! Parses `elementClass`, the type of the voxels in a layer's description. It is sometimes wrong: header.wkw decides.
 
 use super::header::Header;
 use crate::volume::Dtype;
 
-/// Kinds of numbers.
+/// A kind of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum NumberKind {
     Unsigned,
     Signed,
     Float,
 }
 
-/// Whether an element class, which names the bits of a whole voxel, is the one of these voxels.
+/// Returns whether an element class, which has the bits of a whole voxel, is that of the voxels of this header.
 pub(super) fn is_of(class: &str, header: &Header) -> bool {
     let kind = match header.dtype {
-        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => Kind::Unsigned,
-        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => Kind::Signed,
-        Dtype::Float32 | Dtype::Float64 => Kind::Float,
+        Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => NumberKind::Unsigned,
+        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => NumberKind::Signed,
+        Dtype::Float32 | Dtype::Float64 => NumberKind::Float,
     };
     parse(class) == Some((kind, 8 * u32::from(header.voxel)))
 }
 
-fn parse(class: &str) -> Option<(Kind, u32)> {
+fn parse(class: &str) -> Option<(NumberKind, u32)> {
     let digits = class.find(|c: char| c.is_ascii_digit()).unwrap_or(class.len());
     let (word, bits) = class.split_at(digits);
     let (kind, usual) = match word {
-        "uint" => (Kind::Unsigned, None),
-        "int" => (Kind::Signed, None),
-        "float" => (Kind::Float, Some(32)),
-        "double" => (Kind::Float, Some(64)),
+        "uint" => (NumberKind::Unsigned, None),
+        "int" => (NumberKind::Signed, None),
+        "float" => (NumberKind::Float, Some(32)),
+        "double" => (NumberKind::Float, Some(64)),
         _ => return None,
     };
     let bits = if bits.is_empty() { usual? } else { bits.parse().ok()? };

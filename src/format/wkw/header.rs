@@ -1,4 +1,14 @@
-//! The sixteen bytes that describe an array and each of its data files (section 2).
+//! Parses the header of 16 bytes, which `header.wkw` and each data file begin with:
+//!
+//! | byte | content |
+//! |---|---|
+//! | 0 | `WKW` |
+//! | 3 | version, 1 |
+//! | 4 | low 4 bits: log2 of the voxels along a side of a block; high 4 bits: log2 of the blocks along a side of a file |
+//! | 5 | block type: 1 raw, 2 LZ4, 3 LZ4HC |
+//! | 6 | voxel type |
+//! | 7 | bytes of a voxel, all channels together |
+//! | 8 | offset of the first block in the file, 64 bits little-endian |
 
 use thiserror::Error;
 
@@ -20,7 +30,7 @@ pub(super) enum BlockType {
 }
 
 impl BlockType {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Raw => "RAW",
@@ -29,7 +39,7 @@ impl BlockType {
         }
     }
 
-    /// The name as a codec.
+    /// Returns the name of the codec.
     pub(super) fn codec(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -101,49 +111,51 @@ impl Header {
         Ok(header)
     }
 
-    /// Voxels along a side of a block.
+    /// Returns the voxels along a side of a block.
     pub(super) fn block_len(&self) -> u64 {
         1 << self.block_log
     }
 
-    /// Blocks along a side of a data file.
+    /// Returns the blocks along a side of a data file.
     pub(super) fn file_len(&self) -> u64 {
         1 << self.file_log
     }
 
-    /// Voxels along a side of a data file.
+    /// Returns the voxels along a side of a data file.
     pub(super) fn cube_len(&self) -> u64 {
         1 << (self.block_log + self.file_log)
     }
 
-    /// Blocks of a data file.
+    /// Returns the blocks of a data file.
     pub(super) fn blocks_of_file(&self) -> u64 {
         1 << (3 * self.file_log)
     }
 
-    /// Bytes of a block's voxels; no more than 2^53.
+    /// Returns the bytes of a block when decoded, at most 2^53.
     pub(super) fn block_bytes(&self) -> u64 {
         u64::from(self.voxel) << (3 * self.block_log)
     }
 
-    /// Values of a voxel.
+    /// Returns the values of a voxel.
     pub(super) fn channels(&self) -> u64 {
         u64::from(self.voxel) / self.dtype.size() as u64
     }
 
-    /// Bytes from the beginning of a compressed data file to the end of its jump table.
+    /// Returns the offset of the end of the jump table in a compressed data file.
     pub(super) fn table_end(&self) -> u64 {
         BYTES as u64 + 8 * self.blocks_of_file()
     }
 
-    /// Whether a data file with this header belongs to an array with that one: all but how its blocks are stored (section 3).
+    /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset
+    /// may differ.
     pub(super) fn agrees_with(&self, array: &Self) -> bool {
         let of = |header: &Self| (header.block_log, header.file_log, header.dtype, header.voxel);
         of(self) == of(array)
     }
 }
 
-/// Codes beyond 6 are not in the published text, but every implementation has them.
+/// Returns the type of a code. Codes above 6 are missing in the published description, but every implementation has
+/// them.
 fn dtype_of(code: u8) -> Option<Dtype> {
     Some(match code {
         1 => Dtype::UInt8,
@@ -169,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_says_what_its_bytes_say() {
+    fn a_header_is_parsed() {
         let header = Header::parse(&bytes(1, 0x55, 2, 1, 3)).unwrap();
         assert_eq!((header.block_len(), header.file_len(), header.cube_len()), (32, 32, 1024));
         assert_eq!((header.dtype, header.channels(), header.block_bytes()), (Dtype::UInt8, 3, 98_304));
@@ -179,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_reader_can_use_is_refused() {
+    fn invalid_headers_are_refused() {
         let fault = |bytes| Header::parse(&bytes).unwrap_err();
         assert_eq!(fault([0; BYTES]), HeaderFault::Magic);
         assert_eq!(fault(bytes(0, 0x55, 1, 1, 1)), HeaderFault::Version(0));

@@ -1,18 +1,18 @@
-//! Magnifications, and what a box in voxels of mag 1 is in voxels of another (sections 6.2 and 6.5).
+//! Magnifications ("mags"), and the conversion of boxes between them.
 
 use serde_json::{Number, Value};
 
-/// How many voxels of mag 1 a voxel has along x, y and z; no factor is 0.
+/// The number of voxels of mag 1 along x, y and z in one voxel; no factor is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mag(pub [u64; 3]);
 
 impl Mag {
-    /// A mag with these factors, if they are factors.
+    /// Makes a mag of these factors; `None` if one is 0.
     pub(super) fn new(factors: [u64; 3]) -> Option<Self> {
         (!factors.contains(&0)).then_some(Self(factors))
     }
 
-    /// The mag that a folder's name stands for: `2` or `2-2-1`.
+    /// Parses the name of a mag's folder: `2` or `2-2-1`.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         let number = |text: &str| {
             let plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
@@ -28,7 +28,7 @@ impl Mag {
         Self::new(factors)
     }
 
-    /// The mag in JSON: three numbers, or one for all three; tools have also written names.
+    /// Parses a mag in JSON: three numbers, one for all three, or a name as some tools write it.
     pub(super) fn of_json(value: &Value) -> Option<Self> {
         match value {
             Value::Number(n) => Self::new([whole(n)?; 3]),
@@ -41,21 +41,21 @@ impl Mag {
         }
     }
 
-    /// The names that its folder may have, the usual one first.
+    /// Returns the names that its folder may have, the usual one first.
     pub(super) fn names(&self) -> Vec<String> {
         let [x, y, z] = self.0;
         let long = format!("{x}-{y}-{z}");
         if x == y && y == z { vec![x.to_string(), long] } else { vec![long] }
     }
 
-    /// What mags are ordered by, the finest first.
+    /// Returns the key by which mags are sorted, the finest first.
     pub(super) fn order(&self) -> (u64, u128, [u64; 3]) {
         let product = self.0.iter().fold(1u128, |product, n| product.saturating_mul(u128::from(*n)));
         (self.0.iter().copied().max().unwrap_or(0), product, self.0)
     }
 }
 
-/// A whole number in JSON, also one with a fraction of zero.
+/// Parses a whole number in JSON, also one with a fraction of zero.
 pub(super) fn whole(n: &Number) -> Option<u64> {
     n.as_u64().or_else(|| n.as_f64().filter(|f| f.fract() == 0.0 && (0.0..9e15).contains(f)).map(|f| f as u64))
 }
@@ -68,13 +68,13 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The box in voxels of a mag, rounded outwards to whole ones.
+    /// Converts a box in voxels of mag 1 to voxels of `mag`, rounded outwards.
     pub(super) fn in_mag(&self, mag: Mag) -> Self {
         let [x, y, z] = [0, 1, 2].map(|a| (self.low[a] / mag.0[a], self.high[a].div_ceil(mag.0[a])));
         Self { low: [x.0, y.0, z.0], high: [x.1, y.1, z.1] }
     }
 
-    /// The box in voxels of mag 1 of one in voxels of `mag`; `None` beyond 64 bits.
+    /// Converts a box in voxels of `mag` to voxels of mag 1; `None` beyond 64 bits.
     pub(super) fn of_mag(&self, mag: Mag) -> Option<Self> {
         let mut extent = *self;
         for a in 0..3 {
@@ -84,12 +84,12 @@ impl Extent {
         Some(extent)
     }
 
-    /// Voxels along x, y and z.
+    /// Returns the voxels along x, y and z.
     pub(super) fn size(&self) -> [u64; 3] {
         [0, 1, 2].map(|a| self.high[a].saturating_sub(self.low[a]))
     }
 
-    /// Whether there is no voxel in it.
+    /// Returns whether it has no voxels.
     pub(super) fn is_empty(&self) -> bool {
         self.size().contains(&0)
     }

@@ -1,11 +1,12 @@
 //! WKW (webKNOSSOS): microscopy volumes and segmentations in cubes of blocks, at several magnifications.
 //!
-//! A dataset is a folder. [`properties`] reads its description in all dialects, or [`disk`] finds out what can be known
-//! without one; [`layers`] looks for the mags of each layer and makes arrays of them. An [`array`] knows which block of which
-//! cube a brick is, [`cubes`] where the block lies in its file. Nothing is allocated by the word of a file alone, and no jump
-//! table is read as a whole.
+//! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`disk`] finds the layers
+//! by the names of folders. [`opening`] opens the mags (magnifications) of each layer as arrays. An [`array`] maps each
+//! brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an
+//! unchecked number of a file, and no jump table is read as a whole.
 //!
-//! The sections that comments name are those of the description of the format.
+//! The public descriptions of the format are the repository `scalableminds/webknossos-wkw` for the data files, and
+//! "Datasets" in the documentation of webKNOSSOS for `datasource-properties.json`.
 
 mod array;
 mod cubes;
@@ -13,9 +14,9 @@ mod describe;
 mod disk;
 mod element_class;
 mod header;
-mod layers;
 mod mag;
 mod morton;
+mod opening;
 mod properties;
 mod recognise;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::{Folder, IndexCache, SourceError, Wait};
 use crate::volume::DatasetInfo;
-use layers::{Opening, Outcome};
+use opening::{OpenedLayer, Opening};
 use properties::Properties;
 
 /// The format.
@@ -39,8 +40,12 @@ impl Format for Wkw {
         "wkw"
     }
 
-    fn is_folder(&self, folder: &Path) -> bool {
-        recognise::is_dataset(folder)
+    fn described_folder(&self, folder: &Path) -> Option<bool> {
+        recognise::has_described_layer(folder)
+    }
+
+    fn is_layer_folder(&self, folder: &Path) -> bool {
+        recognise::has_mag(folder)
     }
 
     fn folder_file(&self) -> Option<&'static str> {
@@ -57,7 +62,7 @@ struct Volume {
     info: DatasetInfo,
     layers: Vec<Layer>,
     hidden: Vec<HiddenLayer>,
-    /// All folders that anything was read from.
+    /// All folders that were read.
     folders: Vec<Arc<dyn Folder>>,
 }
 
@@ -79,8 +84,8 @@ impl Volume {
                 opening.warnings.push(format!("there are two layers called {}", described.name));
             }
             match opening.layer(described) {
-                Outcome::ShownArray(layer) => layers.push(layer),
-                Outcome::Hidden(layer) => hidden.push(layer),
+                OpenedLayer::Shown(layer) => layers.push(layer),
+                OpenedLayer::Hidden(layer) => hidden.push(layer),
             }
         }
         let Opening { cubes, watched: mut folders, warnings, .. } = opening;
@@ -90,7 +95,7 @@ impl Volume {
     }
 }
 
-/// The description of a dataset, or what its folders say if there is none that can be read (section 6.8).
+/// Returns the description of a dataset, or one made of the names of its folders if there is none that can be read.
 fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
     let read = match read_description(folder) {
         Err(SourceError::Changed) => return Err(SourceError::Changed.into()),
@@ -113,7 +118,7 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
     }
 }
 
-/// The text of the description; cut where no text is that long, so that it is none.
+/// Reads the text of the description. One that is too long is cut, so that it does not parse.
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
     let mut text = vec![0; length.min(properties::LONGEST) as usize];
@@ -134,7 +139,7 @@ impl Dataset for Volume {
     }
 
     fn is_changed(&self) -> bool {
-        // all of them are asked: each then knows for itself
+        // without a short cut, so that each folder notices its own change
         self.folders.iter().filter(|folder| folder.is_changed()).count() > 0
     }
 }

@@ -1,12 +1,13 @@
-//! The order of the blocks in a data file (section 4).
+//! The order of the blocks in a data file: Morton order (Z-order), x fastest.
 
-/// The number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i + 2` of it.
+/// Returns the number of the block at (x, y, z), each below 256: bit `i` of x, y and z is bit `3 i`, `3 i + 1` and `3 i
+/// + 2` of it.
 pub(super) fn morton(at: [u64; 3]) -> u64 {
     let [x, y, z] = at.map(spread);
     x | y << 1 | z << 2
 }
 
-/// Puts two zeros between each of eight bits and the next.
+/// Inserts two zeros between each of eight bits and the next.
 fn spread(n: u64) -> u64 {
     let n = (n | n << 8) & 0x00_f00f;
     let n = (n | n << 4) & 0x0c_30c3;

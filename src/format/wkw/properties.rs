@@ -1,4 +1,5 @@
-//! datasource-properties.json, in every dialect that there was (section 6.1).
+//! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags
+//! changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one).
 
 use serde_json::{Map, Value};
 
@@ -7,7 +8,7 @@ use crate::volume::NativeJson;
 
 /// The name of the file.
 pub(super) const FILE: &str = "datasource-properties.json";
-/// Longer ones are not read: those of datasets with hundreds of layers have some hundred KiB.
+/// Bytes of the longest file that is read. One of a dataset with hundreds of layers has some hundred KiB.
 pub(super) const LONGEST: u64 = 8 << 20;
 
 /// The size of a voxel of mag 1.
@@ -18,49 +19,49 @@ pub(super) struct Scale {
     pub unit: String,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Properties {
-    /// All of it.
+    /// The whole file.
     pub json: NativeJson,
     pub scale: Option<Scale>,
-    pub layers: Vec<Described>,
+    pub layers: Vec<DescribedLayer>,
     pub warnings: Vec<String>,
 }
 
-/// A layer as the file, or the folders on disk, describe it.
+/// A layer as the file, or else the names of folders, describe it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Described {
+pub(super) struct DescribedLayer {
     pub name: String,
-    /// `color` or `segmentation`; `mask` is an old word for the latter.
+    /// `color` or `segmentation`, which old files call `mask`.
     pub category: Option<String>,
-    /// `wkw`, `zarr`, ...; not always there.
+    /// `wkw`, `zarr`, ...; old files have none.
     pub format: Option<String>,
     /// Type of a whole voxel: `uint8`, `uint24`, `float`, ...
     pub element_class: Option<String>,
     pub largest_segment_id: Value,
-    /// The box as the file has it.
+    /// The box as JSON.
     pub bounding_box: Value,
     /// The box in voxels of mag 1.
     pub extent: Option<Extent>,
-    pub mags: Vec<Listed>,
-    /// Entries of the list of mags that make no sense.
+    pub mags: Vec<DescribedMag>,
+    /// Entries of the list of mags that cannot be parsed.
     pub odd_mags: Vec<Value>,
-    /// There are axes that this format has no place for.
+    /// Whether there are axes beyond x, y and z, which WKW files cannot store.
     pub more_axes: bool,
     pub warnings: Vec<String>,
 }
 
-/// A mag that a layer is said to have.
+/// A mag in the list of a layer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct DescribedMag {
     pub mag: Mag,
-    /// Where it is, if not in the usual place.
+    /// Its path, if it is not the default one.
     pub path: Option<String>,
 }
 
 impl Properties {
-    /// Reads the file's text; says what is wrong with it if that cannot be done.
+    /// Parses the file's text; the error tells what is wrong with it.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         let json: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
@@ -77,7 +78,7 @@ impl Properties {
         if scale.is_none() {
             warnings.push(format!("{FILE} has no usable scale: positions are in voxels of mag 1"));
         }
-        let layers: Vec<_> = list.iter().enumerate().map(|(n, layer)| Described::parse(n, layer)).collect();
+        let layers: Vec<_> = list.iter().enumerate().map(|(n, layer)| DescribedLayer::parse(n, layer)).collect();
         if layers.is_empty() {
             warnings.push(format!("{FILE} lists no layers"));
         }
@@ -85,7 +86,7 @@ impl Properties {
     }
 }
 
-/// `{"factor": [x, y, z], "unit": ".."}`, or once just the factors, in nanometers.
+/// Parses `{"factor": [x, y, z], "unit": ".."}`, or in older files the factors alone, in nanometers.
 fn scale(value: &Value) -> Option<Scale> {
     let (factor, unit) = match value {
         Value::Object(map) => (map.get("factor")?, map.get("unit").and_then(Value::as_str)),
@@ -97,7 +98,7 @@ fn scale(value: &Value) -> Option<Scale> {
     usable.then(|| Scale { factor, unit: unit.unwrap_or("nanometer").to_owned() })
 }
 
-impl Described {
+impl DescribedLayer {
     fn parse(number: usize, value: &Value) -> Self {
         let nothing = Map::new();
         let map = value.as_object().unwrap_or(&nothing);
@@ -138,7 +139,7 @@ impl Described {
         self.extent = Some(Extent { low, high });
     }
 
-    /// The mags of the list, and of the older list under another name.
+    /// Reads the list of mags, and the one of older files under another name.
     fn read_mags(&mut self, map: &Map<String, Value>) {
         for (list, key) in [("mags", "mag"), ("wkwResolutions", "resolution")] {
             for entry in map.get(list).and_then(Value::as_array).into_iter().flatten() {
@@ -150,14 +151,14 @@ impl Described {
                 if let Some(known) = self.mags.iter_mut().find(|known| known.mag == mag) {
                     known.path = known.path.take().or(path);
                 } else {
-                    self.mags.push(Listed { mag, path });
+                    self.mags.push(DescribedMag { mag, path });
                 }
             }
         }
         self.mags.sort_by_key(|listed| listed.mag.order());
     }
 
-    /// Whether the layer is said to be of this format, or may be.
+    /// Returns whether the layer is of this format, or has no format.
     pub(super) fn may_be_wkw(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.eq_ignore_ascii_case("wkw"))
     }
@@ -178,7 +179,7 @@ mod tests {
         Properties::parse(value.to_string().as_bytes()).unwrap()
     }
 
-    fn layer(value: &Value) -> Described {
+    fn layer(value: &Value) -> DescribedLayer {
         parse(&json!({"scale": [1, 1, 1], "dataLayers": [value]})).layers.remove(0)
     }
 

@@ -76,53 +76,31 @@ fn a_description_with_a_layer_makes_a_dataset() {
     let root = tempfile::tempdir().unwrap();
     let of = |name: &str, layers: Value| {
         describe(&root.path().join(name), layers);
-        Wkw.is_folder(&root.path().join(name))
+        Wkw.described_folder(&root.path().join(name))
     };
-    assert!(of("wkw", json!([layer("a", json!([]))])));
-    assert!(of("unsaid", json!([{"name": "a"}])));
-    assert!(of("beside", json!([{"name": "a", "dataFormat": "zarr"}, {"name": "b", "dataFormat": "wkw"}])));
-    assert!(of("none", json!([])));
-    assert!(!of("zarr", json!([{"name": "a", "dataFormat": "zarr"}])));
+    assert_eq!(of("wkw", json!([layer("a", json!([]))])), Some(true));
+    assert_eq!(of("unsaid", json!([{"name": "a"}])), Some(true));
+    let two = json!([{"name": "a", "dataFormat": "zarr"}, {"name": "b", "dataFormat": "wkw"}]);
+    assert_eq!(of("beside", two), Some(true));
+    assert_eq!(of("none", json!([])), Some(true));
+    assert_eq!(of("zarr", json!([{"name": "a", "dataFormat": "zarr"}])), Some(false));
     fs::create_dir(root.path().join("broken")).unwrap();
     fs::write(root.path().join("broken/datasource-properties.json"), "{").unwrap();
-    assert!(Wkw.is_folder(&root.path().join("broken")));
+    assert_eq!(Wkw.described_folder(&root.path().join("broken")), Some(true));
     fs::create_dir_all(root.path().join("odd/datasource-properties.json")).unwrap();
-    assert!(!Wkw.is_folder(&root.path().join("odd")));
-    assert!(!Wkw.is_folder(&root.path().join("nothing")));
+    assert_eq!(Wkw.described_folder(&root.path().join("odd")), None);
+    assert_eq!(Wkw.described_folder(&root.path().join("nothing")), None);
 }
 
 #[test]
-fn folders_of_mags_and_of_layers_are_datasets() {
+fn a_folder_of_mags_with_headers_is_a_layer() {
     let root = tempfile::tempdir().unwrap();
-    let at = |name: &str| root.path().join(name);
-    for path in ["annotation/1", "annotation/2-2-1", "bare/color/1", "bare/seg/4-4-1", "odd/one/01", "odd/two/1-1"] {
+    for path in ["one/1", "two/4-4-1", "three/7x", "three/01"] {
         mag(root.path(), path);
     }
-    fs::create_dir_all(at("bare/logs")).unwrap();
-    fs::create_dir_all(at("empty/1")).unwrap();
-    assert!(Wkw.is_folder(&at("annotation")) && Wkw.is_folder(&at("bare")));
-    // a layer is a folder of mags, too; a mag and what is above a dataset are none
-    assert!(Wkw.is_folder(&at("bare/color")));
-    for name in ["bare/color/1", "odd", "odd/one", "empty", ""] {
-        assert!(!Wkw.is_folder(&at(name)), "{name}");
-    }
-}
-
-#[test]
-fn a_folder_with_other_datasets_is_none_itself() {
-    let others: [fn(&Path); 5] = [
-        |root| describe(&root.join("other"), json!([layer("a", json!([]))])),
-        |root| mag(root, "other/color/1"),
-        |root| fs::write(root.join("north.ZGY"), b"").unwrap(),
-        |root| fs::write(root.join("south.vds"), b"").unwrap(),
-        |root| (0..300).for_each(|n| fs::create_dir(root.join(n.to_string() + "x")).unwrap()),
-    ];
-    for (n, add) in others.into_iter().enumerate() {
-        let root = tempfile::tempdir().unwrap();
-        mag(root.path(), "color/1");
-        add(root.path());
-        assert!(!Wkw.is_folder(root.path()), "{n}");
-    }
+    fs::create_dir_all(root.path().join("four/1")).unwrap();
+    let is_layer = ["one", "two", "three", "four", "five"].map(|name| Wkw.is_layer_folder(&root.path().join(name)));
+    assert_eq!(is_layer, [true, true, false, false, false]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Source for Memory {
         Ok(true)
     }
 
-    fn unchanged(&self) -> Result<(), SourceError> {
+    fn check_unchanged(&self) -> Result<(), SourceError> {
         Ok(())
     }
 }

@@ -4,22 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::catalog::{self, Survey};
+use crate::catalog::{DatasetCount, count_datasets};
 use crate::cli::text::escape;
 use crate::cli::timeout::{Pending, spawn, with_timeout};
+use crate::format::registry;
 
 /// How long the line waits for the count of datasets and the first array.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A count of datasets that runs while the mount starts.
-pub struct DatasetCount(Pending<Survey>);
+pub struct PendingCount(Pending<DatasetCount>);
 
-impl DatasetCount {
+impl PendingCount {
     /// Starts to count below `source`.
     #[must_use]
     pub fn begin(source: &Path, follow_links: bool) -> Self {
         let source = source.to_owned();
-        Self(spawn(move || catalog::survey(&source, follow_links, Instant::now() + TIMEOUT)))
+        Self(spawn(move || count_datasets(registry(), &source, follow_links, Instant::now() + TIMEOUT)))
     }
 
     /// Returns the line for a mount that answers, without anything that is not known in time.
@@ -27,9 +28,9 @@ impl DatasetCount {
     pub fn line(self, source: &Path, mountpoint: &Path) -> String {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escape::path(source), escape::path(mountpoint));
-        let Some(survey) = self.0.wait_until(deadline) else { return line };
-        line.push_str(&dataset_count(&survey));
-        let Some(first) = survey.first else { return line };
+        let Some(count) = self.0.wait_until(deadline) else { return line };
+        line.push_str(&dataset_count(&count));
+        let Some(first) = count.first else { return line };
         let folder = mountpoint.join(first);
         let left = deadline.saturating_duration_since(Instant::now());
         if let Some(array) = with_timeout(left, move || first_array(&folder)).flatten() {
@@ -39,8 +40,8 @@ impl DatasetCount {
     }
 }
 
-fn dataset_count(survey: &Survey) -> String {
-    match (survey.datasets, survey.complete) {
+fn dataset_count(count: &DatasetCount) -> String {
+    match (count.datasets, count.complete) {
         (0, true) => ": no datasets found".to_owned(),
         (0, false) => String::new(),
         (1, true) => ": 1 dataset".to_owned(),
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_count_is_as_exact_as_it_is_known() {
-        let text = |datasets, complete| dataset_count(&Survey { datasets, complete, first: None });
+        let text = |datasets, complete| dataset_count(&DatasetCount { datasets, complete, first: None });
         assert_eq!(text(3, true), ": 3 datasets");
         assert_eq!(text(1, true), ": 1 dataset");
         assert_eq!(text(3, false), ": 3 or more datasets");

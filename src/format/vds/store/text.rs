@@ -53,7 +53,7 @@ impl Text {
         if !self.source.read_at(&self.object, self.offset, &mut text, Wait::Yes)? {
             return Err(FormatError::Damaged(format!("{} is not there", self.object)));
         }
-        self.source.unchanged()?;
+        self.source.check_unchanged()?;
         let described = match self.spelling {
             Spelling::Json => description::of_json(&text),
             Spelling::Object => description::of_object(&text),

@@ -1,4 +1,4 @@
-//! From the description of a layer to its arrays, or to why it has none.
+//! Opens the mags of each layer as arrays, or tells why a layer has none.
 
 use std::sync::Arc;
 
@@ -11,58 +11,59 @@ use super::disk::{self, HEADER};
 use super::element_class;
 use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
-use super::properties::{Described, Listed, Scale};
+use super::properties::{DescribedLayer, DescribedMag, Scale};
 use crate::format::{Array, HiddenLayer, Layer};
 use crate::source::{Folder, IndexCache, NoFolder, SourceError, Wait};
 use crate::volume::{ArrayId, Dtype, NativeJson};
 
-/// Files of other formats that a mag's folder may have instead of a header.
-const OTHERS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
+/// Files that a mag's folder has in other formats of webKNOSSOS.
+const OTHER_FORMATS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
 
-/// What the layers of a dataset share while they are opened.
+/// The state of a dataset while its layers are opened.
 pub(super) struct Opening {
     pub folder: Arc<dyn Folder>,
     pub cache: Arc<IndexCache>,
     pub scale: Option<Scale>,
-    /// Layers may show the same files, by links or by the places that they name.
+    /// The mags opened so far: layers may share them, by links or by their paths in the description.
     pub cubes: Vec<Arc<Cubes>>,
-    /// Arrays that are the same box of the same files.
+    /// The arrays made so far, each with its folder and box: layers that share both share the array's id, and with it
+    /// cached bricks.
     pub arrays: Vec<(ArrayId, (u64, u64), Extent)>,
-    /// Folders that change when a mag comes or goes.
+    /// Folders whose versions change when a mag is added or removed.
     pub watched: Vec<Arc<dyn Folder>>,
     pub warnings: Vec<String>,
 }
 
 /// A mag that can be read.
-struct Found {
+struct OpenMag {
     mag: Mag,
     cubes: Arc<Cubes>,
-    /// Where it was found.
+    /// Its path from the dataset's folder, or an absolute one.
     path: String,
 }
 
-/// Why a mag cannot be shown.
-struct Missing {
+/// A mag that cannot be shown.
+struct MissingMag {
     mag: Value,
     reason: String,
 }
 
-/// A layer that can be shown, or one that cannot.
-pub(super) enum Outcome {
-    ShownArray(Layer),
+/// A layer after opening.
+pub(super) enum OpenedLayer {
+    Shown(Layer),
     Hidden(HiddenLayer),
 }
 
-/// What is found out of a layer on the way to its arrays.
+/// What is also reported of a layer, whether it can be shown or not.
 #[derive(Default)]
 struct Findings {
     dtype: Option<Dtype>,
-    missing: Vec<Missing>,
+    missing: Vec<MissingMag>,
 }
 
 impl Opening {
-    /// A layer with its arrays, or with the reason why nothing of it can be shown.
-    pub(super) fn layer(&mut self, described: &Described) -> Outcome {
+    /// Opens a layer.
+    pub(super) fn layer(&mut self, described: &DescribedLayer) -> OpenedLayer {
         let mut findings = Findings::default();
         let levels = self.levels(described, &mut findings);
         let (name, mut native) = (described.name.clone(), native(described));
@@ -71,15 +72,17 @@ impl Opening {
             native.insert("missing".into(), entries.collect());
         }
         match levels {
-            Ok(levels) => Outcome::ShownArray(Layer { name, levels, native }),
-            Err(reason) => Outcome::Hidden(HiddenLayer { name, dtype: findings.dtype, shape: None, reason, native }),
+            Ok(levels) => OpenedLayer::Shown(Layer { name, levels, native }),
+            Err(reason) => {
+                OpenedLayer::Hidden(HiddenLayer { name, dtype: findings.dtype, shape: None, reason, native })
+            }
         }
     }
 
-    /// The arrays of a layer; the error is the reason why there are none.
-    fn levels(&mut self, described: &Described, findings: &mut Findings) -> Result<Vec<Arc<dyn Array>>, String> {
-        self.may_be_shown(described)?;
-        let found = self.find_all(described, &mut findings.missing);
+    /// Opens the arrays of a layer, the finest first; the error is the reason why there are none.
+    fn levels(&mut self, described: &DescribedLayer, findings: &mut Findings) -> Result<Vec<Arc<dyn Array>>, String> {
+        check_can_be_shown(described)?;
+        let found = self.open_mags(described, &mut findings.missing);
         let Some(finest) = found.first() else {
             return Err(findings.missing.first().map_or("it lists no mags".into(), |first| {
                 format!("none of its mags can be read; {}: {}", name(&first.mag), first.reason)
@@ -97,35 +100,26 @@ impl Opening {
         for at in found {
             match self.level(described, &at, extent, levels.len(), &header, &warnings) {
                 Some(level) => levels.push(level),
-                None => findings.missing.push(Missing { mag: json!(at.mag.0), reason: "its box is too large".into() }),
+                None => {
+                    findings.missing.push(MissingMag { mag: json!(at.mag.0), reason: "its box is too large".into() })
+                }
             }
         }
         if levels.is_empty() { Err("its box is too large".into()) } else { Ok(levels) }
     }
 
-    fn may_be_shown(&self, described: &Described) -> Result<(), String> {
-        if !described.may_be_wkw() {
-            let format = described.format.as_deref().unwrap_or_default();
-            return Err(format!("its format is {format}, which is not read"));
-        }
-        if described.more_axes {
-            return Err("it has additional axes".into());
-        }
-        Ok(())
-    }
-
-    /// Every mag of a layer, the finest first; those that cannot be shown go to `missing`.
-    fn find_all(&mut self, described: &Described, missing: &mut Vec<Missing>) -> Vec<Found> {
+    /// Opens every mag of a layer, the finest first; those that cannot be read are added to `missing`.
+    fn open_mags(&mut self, described: &DescribedLayer, missing: &mut Vec<MissingMag>) -> Vec<OpenMag> {
         let odd = described.odd_mags.iter().map(|entry| {
             let mag = entry.get("mag").or(entry.get("resolution")).unwrap_or(entry).clone();
-            Missing { mag, reason: "it is no mag".into() }
+            MissingMag { mag, reason: "it is no mag".into() }
         });
         missing.extend(odd);
         let mut found = Vec::new();
         for listed in &described.mags {
-            match self.find(described, listed) {
-                Ok((cubes, path)) => found.push(Found { mag: listed.mag, cubes, path }),
-                Err(reason) => missing.push(Missing { mag: json!(listed.mag.0), reason }),
+            match self.open_mag(described, listed) {
+                Ok((cubes, path)) => found.push(OpenMag { mag: listed.mag, cubes, path }),
+                Err(reason) => missing.push(MissingMag { mag: json!(listed.mag.0), reason }),
             }
         }
         if described.format.is_some() || !found.is_empty() {
@@ -134,9 +128,10 @@ impl Opening {
         found
     }
 
-    /// A mag's files and where they are (section 6.2).
-    fn find(&mut self, described: &Described, listed: &Listed) -> Result<(Arc<Cubes>, String), String> {
-        let places = match &listed.path {
+    /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is
+    /// written `2-2-1`, or also `2` if the three factors are the same.
+    fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), String> {
+        let paths = match &listed.path {
             Some(path) if path.contains("://") => {
                 return Err(format!("{path} is remote, and only local folders are read"));
             }
@@ -144,7 +139,7 @@ impl Opening {
             None => listed.mag.names().into_iter().map(|name| format!("{}/{name}", described.name)).collect(),
         };
         let mut reason = String::new();
-        for path in places {
+        for path in paths {
             match self.folder.folder(&path) {
                 Ok(folder) => return Ok((self.cubes_of(folder).map_err(|why| format!("{path}: {why}"))?, path)),
                 // the first of two names is the usual one
@@ -165,9 +160,9 @@ impl Opening {
         Ok(cubes)
     }
 
-    /// Mags on disk that the description leaves out are left out here, too.
-    fn note_unlisted(&mut self, described: &Described) {
-        // what was found on disk has a place each, and the folder is the mag's own
+    /// Warns of mags on disk that the description leaves out: they are not shown.
+    fn note_unlisted(&mut self, described: &DescribedLayer) {
+        // the layer of mags in the dataset's own folder has no folder of its name
         let Ok(folder) = self.folder.folder(&described.name) else { return };
         let on_disk = disk::mags(&*folder, "").unwrap_or_default();
         let unlisted = on_disk.iter().map(|found| found.mag);
@@ -180,8 +175,13 @@ impl Opening {
         self.watched.push(folder);
     }
 
-    /// The layer's box in voxels of mag 1; the box around its files if nothing says.
-    fn extent(&self, described: &Described, found: &[Found], warnings: &mut Vec<String>) -> Result<Extent, String> {
+    /// Returns the layer's box in voxels of mag 1: that of the description, or else the box around the data files.
+    fn extent(
+        &self,
+        described: &DescribedLayer,
+        found: &[OpenMag],
+        warnings: &mut Vec<String>,
+    ) -> Result<Extent, String> {
         if let Some(extent) = described.extent {
             return if extent.is_empty() { Err("its boundingBox is empty".into()) } else { Ok(extent) };
         }
@@ -197,11 +197,11 @@ impl Opening {
         Err("it has no data files".into())
     }
 
-    /// One mag as an array; `None` if there is no counting its voxels.
+    /// Makes an array of a mag; `None` if its box has too many voxels.
     fn level(
         &mut self,
-        described: &Described,
-        at: &Found,
+        described: &DescribedLayer,
+        at: &OpenMag,
         extent: Extent,
         lod: usize,
         finest: &Header,
@@ -225,12 +225,24 @@ impl Opening {
     }
 }
 
-/// The header of a mag.
+/// Returns the reason why a layer cannot be shown, whatever its files are.
+fn check_can_be_shown(described: &DescribedLayer) -> Result<(), String> {
+    if !described.may_be_wkw() {
+        let format = described.format.as_deref().unwrap_or_default();
+        return Err(format!("its format is {format}, which is not read"));
+    }
+    if described.more_axes {
+        return Err("it has additional axes".into());
+    }
+    Ok(())
+}
+
+/// Reads the header of a mag.
 fn header_of(mag: &dyn Folder) -> Result<Header, String> {
     let mut bytes = [0; BYTES];
     match mag.read_at(HEADER, 0, &mut bytes, Wait::Yes) {
         Ok(true) => Header::parse(&bytes).map_err(|e| format!("{HEADER}: {e}")),
-        Ok(false) => match OTHERS.into_iter().find(|file| matches!(mag.len(file), Ok(Some(_)))) {
+        Ok(false) => match OTHER_FORMATS.into_iter().find(|file| matches!(mag.len(file), Ok(Some(_)))) {
             Some(file) => Err(format!("it is not WKW: it has {file} and no {HEADER}")),
             None => Err(format!("{HEADER} is missing")),
         },
@@ -239,8 +251,8 @@ fn header_of(mag: &dyn Folder) -> Result<Header, String> {
     }
 }
 
-/// What dataset.json says of every layer.
-fn native(described: &Described) -> NativeJson {
+/// Returns the format's own keys of a layer in dataset.json.
+fn native(described: &DescribedLayer) -> NativeJson {
     let mags: Vec<_> = described.mags.iter().map(|listed| listed.mag.0).collect();
     let native = [
         ("category", json!(described.category)),
@@ -251,7 +263,7 @@ fn native(described: &Described) -> NativeJson {
     native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// A mag as people write it.
+/// Returns the name of a mag for messages.
 fn name(mag: &Value) -> String {
     Mag::of_json(mag).map_or_else(|| mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
 }

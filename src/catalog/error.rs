@@ -1,0 +1,30 @@
+//! Why a folder or dataset of SOURCE cannot be looked at.
+
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+/// Why a folder or dataset of SOURCE cannot be looked at.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum CatalogError {
+    /// It is gone, or another one has taken its place.
+    #[error("{0}: changed or gone")]
+    Stale(String),
+    /// The operating system reported an error.
+    #[error("cannot look at {path}: {message}")]
+    Io {
+        /// The path that was looked at.
+        path: String,
+        /// The system's message.
+        message: String,
+        /// The kind of failure.
+        kind: io::ErrorKind,
+    },
+}
+
+impl CatalogError {
+    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
+        Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
+    }
+}

@@ -1,0 +1,28 @@
+//! The signs by which a file is a dataset: its first bytes, and its extension.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::format::{Format, Registry};
+
+/// Bytes of a file that may be read to find out its format.
+const HEAD: usize = 16;
+
+/// Reads the first bytes of a file.
+pub fn read_head(file: File) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD);
+    file.take(HEAD as u64).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// Returns the format of a file that begins with `head`.
+pub fn format_of_head(formats: Registry, head: &[u8]) -> Option<&'static dyn Format> {
+    formats.iter().find(|format| format.is_file(head))
+}
+
+/// Returns the format that the extension of a file's name promises.
+pub fn format_of_extension(formats: Registry, name: &Path) -> Option<&'static dyn Format> {
+    let extension = name.extension()?.to_str()?.to_ascii_lowercase();
+    formats.iter().find(|format| format.extension() == Some(&*extension))
+}

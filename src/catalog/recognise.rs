@@ -1,0 +1,167 @@
+//! Decides what a path of SOURCE is: a folder, a dataset of some format, or nothing that is shown. No other file does.
+//!
+//! A file is a dataset if a format knows its first bytes, or if its extension promises a format. A folder is a dataset
+//! if it has the description of one (the strong sign of a format), or by the folders in it (the weak sign: see
+//! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
+//! and what takes more than a few system calls is remembered for a second.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+use rustix::io::Errno;
+
+use super::entry::{Entry, NodeKind};
+use super::file_signs::{format_of_extension, format_of_head, read_head};
+use super::layer_folders;
+use crate::format::{Format, Registry};
+use crate::source::{FileStamp, SymlinkPolicy};
+use crate::sync::Mutex;
+
+/// Folders whose verdict by the weak sign is remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// What lies deeper in a folder may change without changing the folder's own stamp.
+const VERDICT_TTL: Duration = Duration::from_secs(1);
+
+/// The verdict on a folder by the weak sign, and when it was found.
+type Verdict = (Option<&'static dyn Format>, Instant);
+
+/// Tells datasets of a list of formats from other files and folders.
+pub struct Recogniser {
+    formats: Registry,
+    verdicts: Mutex<LruCache<FileStamp, Verdict>>,
+}
+
+impl Recogniser {
+    /// A recogniser of these formats.
+    #[must_use]
+    pub fn new(formats: Registry) -> Self {
+        Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
+    }
+
+    /// The formats that it knows.
+    #[must_use]
+    pub fn formats(&self) -> Registry {
+        self.formats
+    }
+
+    /// Returns the format of the dataset at a path: by its content, or else by the extension of a file. `None` if the
+    /// path is not a dataset.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+        let metadata = path.metadata()?;
+        if metadata.is_dir() {
+            return Ok(self.format_of_folder(path, &metadata));
+        }
+        let head = read_head(File::open(path)?)?;
+        Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
+    }
+
+    /// Returns whether a file's extension promises a dataset. Such a file is shown even if it is none: its error.txt
+    /// says why.
+    #[must_use]
+    pub fn is_promised(&self, name: &Path) -> bool {
+        format_of_extension(self.formats, name).is_some()
+    }
+
+    /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub(super) fn stamp_of(&self, path: &Path) -> io::Result<FileStamp> {
+        let metadata = path.metadata()?;
+        let dataset = if metadata.is_dir() { self.dataset_folder(path, &metadata) } else { None };
+        Ok(dataset.map_or_else(|| FileStamp::of(&metadata), |entry| entry.stamp))
+    }
+
+    /// Returns what is at `path`; `None` if it is not shown. Follows links that `policy` allows, except to a folder
+    /// whose device and inode number `is_above` knows: the path came through it.
+    ///
+    /// # Errors
+    /// Those of the system. That nothing is there is no error.
+    pub(super) fn look(
+        &self,
+        path: &Path,
+        policy: &SymlinkPolicy,
+        is_above: impl Fn((u64, u64)) -> bool,
+    ) -> io::Result<Option<Entry>> {
+        let Some(metadata) = none_if_absent(path.symlink_metadata())? else { return Ok(None) };
+        let metadata = if metadata.is_symlink() {
+            let Some(target) = follow(path, policy, is_above)? else { return Ok(None) };
+            target
+        } else {
+            metadata
+        };
+        if metadata.is_dir() {
+            let dataset = self.dataset_folder(path, &metadata);
+            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &metadata))));
+        }
+        let is_dataset = metadata.is_file() && (self.is_promised(path) || self.is_known_by_head(path)?);
+        Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &metadata)))
+    }
+
+    fn dataset_folder(&self, folder: &Path, metadata: &Metadata) -> Option<Entry> {
+        let described_by = self.format_of_folder(folder, metadata)?.folder_file();
+        let description = described_by.and_then(|file| folder.join(file).metadata().ok());
+        Some(Entry::new(NodeKind::Dataset, description.as_ref().unwrap_or(metadata)))
+    }
+
+    fn format_of_folder(&self, folder: &Path, metadata: &Metadata) -> Option<&'static dyn Format> {
+        let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
+        described.or_else(|| self.format_of_layers(folder, FileStamp::of(metadata)))
+    }
+
+    fn format_of_layers(&self, folder: &Path, stamp: FileStamp) -> Option<&'static dyn Format> {
+        if let Some((format, at)) = self.verdicts.lock().get(&stamp)
+            && at.elapsed() < VERDICT_TTL
+        {
+            return *format;
+        }
+        let format = layer_folders::format_of(self.formats, folder);
+        self.verdicts.lock().put(stamp, (format, Instant::now()));
+        format
+    }
+
+    /// A file that is gone or may not be read is not known.
+    fn is_known_by_head(&self, path: &Path) -> io::Result<bool> {
+        let file = match none_if_absent(File::open(path)) {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
+            file => file?,
+        };
+        let Some(file) = file else { return Ok(false) };
+        Ok(format_of_head(self.formats, &read_head(file)?).is_some())
+    }
+}
+
+/// Returns where a link leads; `None` if it leads to nothing, out of the source, or back to a folder that the path came
+/// through.
+fn follow(path: &Path, policy: &SymlinkPolicy, is_above: impl Fn((u64, u64)) -> bool) -> io::Result<Option<Metadata>> {
+    let Some(metadata) = none_if_absent(path.metadata())? else { return Ok(None) };
+    if metadata.is_dir() && is_above((metadata.dev(), metadata.ino())) {
+        return Ok(None);
+    }
+    let Some(real) = none_if_absent(policy.real(path))? else { return Ok(None) };
+    Ok(real.map(|_| metadata))
+}
+
+/// Makes `None` of the errors that nothing is there, and that links lead in a circle.
+fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) => match e.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(None),
+            _ => Err(e),
+        },
+    }
+}
+
+#[cfg(test)]
+#[path = "recognise_tests.rs"]
+mod tests;

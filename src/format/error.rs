@@ -1,0 +1,33 @@
+//! Why a dataset, or a part of one, cannot be read.
+
+use thiserror::Error;
+
+use crate::source::SourceError;
+
+/// Why a dataset, or a part of one, cannot be read.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum FormatError {
+    /// The file or folder is not of this format.
+    #[error("{0}")]
+    NotThisFormat(String),
+    /// The dataset is valid but uses a feature that is not implemented.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The dataset is damaged; the text names the place.
+    #[error("{0}")]
+    Damaged(String),
+    /// An object that holds many bricks is damaged, and all of them with it; the text names the object.
+    #[error("{0}")]
+    DamagedObject(String),
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+impl FormatError {
+    /// Returns whether the call failed only because it was not allowed to wait.
+    #[must_use]
+    pub fn would_block(&self) -> bool {
+        *self == Self::Source(SourceError::WouldBlock)
+    }
+}

@@ -1,0 +1,34 @@
+//! The formats that a catalog knows.
+
+use super::{Format, vds, wkw, zgy};
+
+/// A list of formats, in the order in which they are asked whether a path is theirs. Tests may add formats of their
+/// own.
+#[derive(Clone, Copy)]
+pub struct Registry(&'static [&'static dyn Format]);
+
+impl Registry {
+    /// A registry of these formats.
+    #[must_use]
+    pub const fn new(formats: &'static [&'static dyn Format]) -> Self {
+        Self(formats)
+    }
+
+    /// The formats in order.
+    pub fn iter(self) -> impl Iterator<Item = &'static dyn Format> {
+        self.0.iter().copied()
+    }
+
+    /// The names of all formats in upper case, separated by commas, for messages.
+    #[must_use]
+    pub fn names(self) -> String {
+        let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();
+        names.join(", ")
+    }
+}
+
+/// Returns the formats of this version.
+#[must_use]
+pub const fn registry() -> Registry {
+    Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds])
+}

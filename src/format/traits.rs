@@ -1,0 +1,179 @@
+//! The traits that a format implements, and the types that they exchange.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::FormatError;
+use crate::source::{Folder, IndexCache, Source, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
+
+/// One format. A format judges only its own files and folders: the catalog's recogniser combines what all formats
+/// answer.
+pub trait Format: Send + Sync {
+    /// Returns the format's name as JSON has it: `zgy`.
+    fn name(&self) -> &'static str;
+
+    /// Returns the extension of the format's files, lower case and without the dot. A file with this extension is shown
+    /// as a dataset even if its content is not of the format; opening it then gives the reason.
+    fn extension(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns whether a file that begins with `head` (16 bytes, or the whole file if it is shorter) is of this format.
+    fn is_file(&self, _head: &[u8]) -> bool {
+        false
+    }
+
+    /// The strong sign: returns whether the files in a folder that describe a dataset of this format make the folder
+    /// one, whatever else it holds. `None` if the folder has no such files, `Some(false)` if it has and they describe
+    /// something else.
+    fn described_folder(&self, _folder: &Path) -> Option<bool> {
+        None
+    }
+
+    /// The weak sign: returns whether a folder holds the data of one layer. Without a description such a folder is a
+    /// dataset of its own, or a layer of the dataset that its parent is.
+    fn is_layer_folder(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Returns the name of the file in a dataset's folder whose version counts as the dataset's. The folder's own
+    /// version counts if there is none.
+    fn folder_file(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Reads and checks the headers of a dataset that is a file.
+    ///
+    /// # Errors
+    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
+    fn open(&self, _source: Arc<dyn Source>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        Err(FormatError::NotThisFormat(format!("{} is not a format of files", self.name())))
+    }
+
+    /// Reads and checks the headers of a dataset that is a folder.
+    ///
+    /// # Errors
+    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
+    fn open_folder(&self, _folder: Arc<dyn Folder>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        Err(FormatError::NotThisFormat(format!("{} is not a format of folders", self.name())))
+    }
+}
+
+/// The options and shared tables that a dataset is opened with.
+#[derive(Clone)]
+pub struct OpenWith {
+    /// Caches the dataset's tables.
+    pub index: Arc<IndexCache>,
+    /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
+    /// samples exact, each further level one bit plane. `None` leaves nothing out.
+    pub quality: Option<u8>,
+}
+
+impl OpenWith {
+    /// Opens datasets at full precision, with their tables in `index`.
+    #[must_use]
+    pub fn new(index: Arc<IndexCache>) -> Self {
+        Self { index, quality: None }
+    }
+}
+
+/// An open dataset.
+pub trait Dataset: Send + Sync {
+    /// Describes the dataset as a whole.
+    fn info(&self) -> &DatasetInfo;
+
+    /// Returns the layers that can be read, in the dataset's own order.
+    fn layers(&self) -> &[Layer];
+
+    /// Returns the layers that cannot be shown, with the reasons.
+    fn hidden(&self) -> &[HiddenLayer] {
+        &[]
+    }
+
+    /// Returns every metadata entry of the dataset, for formats that have a list of them. The list may be large and is
+    /// not kept: each call may read it from the source.
+    ///
+    /// # Errors
+    /// Those of the source, and what is wrong with the metadata now.
+    fn metadata(&self) -> Result<Option<Value>, FormatError> {
+        Ok(None)
+    }
+
+    /// Returns whether the dataset is known to have changed since it was opened, so that it has to be opened anew. May
+    /// look at the source.
+    fn is_changed(&self) -> bool {
+        false
+    }
+}
+
+/// One layer: an array at several levels of detail.
+pub struct Layer {
+    /// The layer's name in the dataset.
+    pub name: String,
+    /// The levels, the finest first; the index is the LOD. Never empty.
+    pub levels: Vec<Arc<dyn Array>>,
+    /// The format's own keys of the layer in dataset.json.
+    pub native: NativeJson,
+}
+
+/// A layer that cannot be shown.
+pub struct HiddenLayer {
+    /// The layer's name in the dataset.
+    pub name: String,
+    /// The type of its samples, if known.
+    pub dtype: Option<Dtype>,
+    /// Its shape at LOD 0, if known.
+    pub shape: Option<Dims>,
+    /// Why it cannot be shown.
+    pub reason: String,
+    /// The format's own keys of the layer in dataset.json.
+    pub native: NativeJson,
+}
+
+/// One layer at one LOD, brick by brick. Many threads read one array at a time.
+pub trait Array: Send + Sync {
+    /// Describes the array: shape, type of samples, axes, brick grid.
+    fn info(&self) -> &ArrayInfo;
+
+    /// Returns the source of the objects that its bricks name.
+    fn source(&self) -> &dyn Source;
+
+    /// Returns where the samples of the brick at the grid position `at` are stored. The layout covers all samples that
+    /// the brick owns.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the dataset's tables make no sense for this brick, and those of the source;
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to be read and `wait` is
+    /// [`Wait::No`].
+    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError>;
+
+    /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros;
+    /// `out` has `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not
+    /// implement it.
+    ///
+    /// # Errors
+    /// [`FormatError::Damaged`] if the bytes do not decode to exactly the brick.
+    fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {
+        Err(FormatError::Unsupported("this format has no coded bricks".into()))
+    }
+
+    /// Counts the bricks of each kind and names their codec; `None` if counting is not cheap.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn census(&self) -> Result<Option<Census>, FormatError>;
+}
+
+/// The bricks of an array, counted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Census {
+    /// The number of bricks of each kind.
+    pub counts: BrickCounts,
+    /// The codec of the stored ones: `raw`, `zfp`, ..., or `mixed`.
+    pub codec: &'static str,
+    /// The format's own keys of lodN.json.
+    pub native: NativeJson,
+}

@@ -1,0 +1,235 @@
+//! A cache of memory maps: windows of the open files that are read often, with LRU eviction.
+//!
+//! Bytes that are in the kernel's page cache are copied directly from the map, without a system call for each piece and
+//! without a second copy. Everything else is read with `pread`.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
+
+use lru::LruCache;
+use rustix::fs::fstatfs;
+
+use super::guarded_mmap::{GuardedMmap, mincore_is_reliable, page_size};
+use crate::sync::{Mutex, MutexGuard};
+
+/// Bytes of a window. Its page tables take a five-hundredth of that.
+const WINDOW_BYTES: u64 = 256 << 20;
+/// Windows in the cache, mapped or only counted.
+const CAPACITY: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// A window is mapped at this number of requests for it.
+const MAP_AFTER: u32 = 4;
+/// Bytes of one call of mincore(2).
+const BLOCK: usize = 256 << 10;
+/// How long the answer that a block is in memory is used, in milliseconds.
+const RESIDENCY_TTL: u32 = 100;
+
+/// Local file systems whose files are mapped: they read through the kernel's page cache. If a page is evicted right
+/// after mincore saw it, a copy waits for one read of a disk; on a network file system it might wait for ever.
+/// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
+const MAPPED: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
+
+/// Other local file systems: a stat of a file waits for no server. Overlay, ZFS, ramfs, SquashFS, EROFS, FAT, exFAT,
+/// NTFS.
+const OTHER_LOCAL: [u32; 8] =
+    [0x794c_7630, 0x2fc1_2fc1, 0x8584_58f6, 0x7371_7368, 0xe0f5_e1e2, 0x4d44, 0x2011_bab0, 0x7366_746e];
+
+/// The windows of all files, by file and number.
+static CACHE: LazyLock<Mutex<LruCache<(u64, u64), CachedWindow>>> =
+    LazyLock::new(|| Mutex::new(LruCache::new(CAPACITY)));
+
+/// A window in the cache, which is mapped once it is requested often.
+#[derive(Default)]
+struct CachedWindow {
+    requests: u32,
+    mapped: Option<Arc<MappedWindow>>,
+}
+
+/// The windows of one file.
+pub(super) struct FileWindows {
+    id: u64,
+    size: u64,
+    is_mapped: bool,
+    is_local: bool,
+    mincore_is_reliable: OnceLock<bool>,
+}
+
+impl FileWindows {
+    /// The windows of a file of `size` bytes. May wait for its disk.
+    pub fn new(file: &File, size: u64) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
+        let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
+        let is_mapped = is_one_of(&MAPPED);
+        let is_local = is_mapped || is_one_of(&OTHER_LOCAL);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
+    }
+
+    /// Returns whether the file is on a local file system.
+    pub fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
+    /// no window has all of it.
+    pub fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
+        let end = offset.checked_add(length as u64).filter(|end| *end <= self.size)?;
+        let number = offset / WINDOW_BYTES;
+        let is_in_one = self.is_mapped && length > 0 && (end - 1) / WINDOW_BYTES == number;
+        is_in_one.then_some((number, (offset % WINDOW_BYTES) as usize))
+    }
+
+    /// Returns a window if it is mapped, or is now requested often enough to be mapped.
+    pub fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
+        if !self.is_mapped || self.mincore_is_reliable.get() == Some(&false) {
+            return None;
+        }
+        let mut cache = lock();
+        let key = (self.id, number);
+        if !cache.contains(&key) {
+            // an evicted window is unmapped after the lock is released, since that takes time
+            let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
+            drop(cache);
+            drop(evicted);
+            return None;
+        }
+        let window = cache.get_mut(&key)?;
+        if let Some(mapped) = &window.mapped {
+            if !mapped.is_broken() {
+                return Some(Arc::clone(mapped));
+            }
+            // a broken window, unlike an evicted one, is unmapped under the lock
+            *window = CachedWindow::default();
+        }
+        window.requests += 1;
+        if window.requests < MAP_AFTER {
+            return None;
+        }
+        window.requests = 0;
+        // mapping, too, is done under the lock
+        if !*self.mincore_is_reliable.get_or_init(|| mincore_is_reliable(file, self.size)) {
+            return None;
+        }
+        let offset = number * WINDOW_BYTES;
+        let length = self.size.saturating_sub(offset).min(WINDOW_BYTES) as usize;
+        window.mapped = Some(Arc::new(MappedWindow::new(GuardedMmap::open(file, offset, length)?)));
+        window.mapped.clone()
+    }
+}
+
+impl Drop for FileWindows {
+    fn drop(&mut self) {
+        let mut cache = lock();
+        let keys: Vec<_> = cache.iter().map(|(key, _)| *key).filter(|key| key.0 == self.id).collect();
+        let removed: Vec<_> = keys.iter().filter_map(|key| cache.pop(key)).collect();
+        // unmapped after the lock is released
+        drop(cache);
+        drop(removed);
+    }
+}
+
+fn lock() -> MutexGuard<'static, LruCache<(u64, u64), CachedWindow>> {
+    CACHE.lock()
+}
+
+/// A window of a file that is mapped.
+pub struct MappedWindow {
+    map: GuardedMmap,
+    /// For each block the time at which all of it was last seen in memory, as in [`CoarseInstant`]; 0 for never.
+    resident_at: Box<[AtomicU32]>,
+}
+
+impl MappedWindow {
+    fn new(map: GuardedMmap) -> Self {
+        let blocks = map.bytes().len().div_ceil(BLOCK);
+        Self { map, resident_at: (0..blocks).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    /// Returns the bytes, only to be copied where they are [in memory](Self::is_resident). The copy counts if the
+    /// window [is not broken](Self::is_broken) afterwards.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.map.bytes()
+    }
+
+    /// Returns whether some of the bytes that were read did not come from the file.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.map.is_broken()
+    }
+
+    /// Returns whether these bytes are in the kernel's page cache at the time `now`.
+    #[must_use]
+    pub fn is_resident(&self, range: Range<usize>, now: CoarseInstant) -> bool {
+        let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
+        blocks.into_iter().all(|block| {
+            let Some(resident_at) = self.resident_at.get(block) else { return false };
+            let at = resident_at.load(Ordering::Relaxed);
+            at != 0 && now.0.wrapping_sub(at) < RESIDENCY_TTL || self.ask(block, &range, resident_at, now)
+        })
+    }
+
+    /// Asks the kernel whether the part of `range` in a block is in memory, and remembers it if all of the block is.
+    fn ask(&self, block: usize, range: &Range<usize>, resident_at: &AtomicU32, now: CoarseInstant) -> bool {
+        const MAX_PAGES: usize = BLOCK / 4096;
+        let (page, begin) = (page_size(), block * BLOCK);
+        let length = BLOCK.min(self.bytes().len() - begin);
+        let mut pages = [0; MAX_PAGES];
+        let Some(pages) = pages.get_mut(..length.div_ceil(page)) else { return false };
+        if !BLOCK.is_multiple_of(page) || !self.map.mincore(begin, pages) {
+            return false;
+        }
+        if pages.iter().all(|page| page & 1 == 1) {
+            resident_at.store(now.0, Ordering::Relaxed);
+            return true;
+        }
+        let (from, to) = (range.start.max(begin) - begin, range.end.min(begin + length) - begin);
+        pages[from / page..to.div_ceil(page)].iter().all(|page| page & 1 == 1)
+    }
+}
+
+/// A time in milliseconds modulo 2^32, never 0; to be measured once for many calls of [`MappedWindow::is_resident`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoarseInstant(u32);
+
+impl CoarseInstant {
+    /// Returns the current time.
+    #[must_use]
+    pub fn now() -> Self {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        Self((START.elapsed().as_millis() as u32).wrapping_add(RESIDENCY_TTL) | 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_window_is_mapped_once_it_is_requested_often_and_unmapped_with_its_file() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![7; 3 * BLOCK + 10]).unwrap();
+        let windows = FileWindows::new(&file, 3 * BLOCK as u64 + 10);
+        assert_eq!(windows.locate(3 * BLOCK as u64, 11), None, "beyond the end");
+        let Some(located) = windows.locate(5, 3 * BLOCK) else { return }; // not on a local file system
+        assert_eq!(located, (0, 5));
+        let opened: Vec<_> = (0..MAP_AFTER + 1).map(|_| windows.window(&file, 0)).collect();
+        assert!(opened[..MAP_AFTER as usize - 1].iter().all(Option::is_none));
+        let mapped = opened[MAP_AFTER as usize].clone().unwrap();
+        assert!(mapped.is_resident(0..3 * BLOCK + 10, CoarseInstant::now()), "just written");
+        assert!(mapped.bytes().iter().all(|b| *b == 7));
+        file.set_len(10).unwrap();
+        assert_eq!(mapped.bytes()[BLOCK], 0);
+        assert!(mapped.is_broken());
+        assert!(windows.window(&file, 0).is_none(), "a broken window is not given out");
+        drop(windows);
+        drop(opened);
+        assert_eq!(Arc::strong_count(&mapped), 1, "the cache keeps it");
+    }
+}

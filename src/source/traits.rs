@@ -1,0 +1,50 @@
+//! The trait that all sources implement.
+
+use std::sync::Arc;
+
+use super::{OpenFile, SourceError, Wait};
+
+/// The name of the only object of a source that is a single file.
+pub const WHOLE: &str = "";
+
+/// Named objects of which ranges can be read by many threads at once.
+pub trait Source: Send + Sync {
+    /// Returns the bytes that an object has; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] where the system fails.
+    fn len(&self, object: &str) -> Result<Option<u64>, SourceError>;
+
+    /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
+    ///
+    /// # Errors
+    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `wait` is [`Wait::No`] and
+    /// the bytes are not in memory, [`SourceError::Io`] where the system fails.
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError>;
+
+    /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there
+    /// is none, or no such object. May wait.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] where the system fails.
+    fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        Ok(None)
+    }
+
+    /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not
+    /// exist.
+    ///
+    /// # Errors
+    /// Those of [`Source::read_at`].
+    fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        let _ = (object, wait);
+        Ok(None)
+    }
+
+    /// Checks that all that was read so far is of one version. To be called after reading, before anything that was
+    /// read is delivered or kept.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`] if the source has changed since it was opened.
+    fn check_unchanged(&self) -> Result<(), SourceError>;
+}
