@@ -3,6 +3,7 @@
 //! A format says which arrays a dataset has and where each of their bricks is to be had; it never caches samples and knows
 //! nothing of who reads them. A new format is a folder here and a line of [`registry`].
 
+mod byte_reader;
 pub mod vds;
 pub mod wkw;
 pub mod zgy;

@@ -99,7 +99,7 @@ impl VdsArray {
     /// How many of a chunk's bytes are wanted: with less than the best quality not all of them.
     fn wanted(&self, record: &Record, length: u64) -> u64 {
         match self.method.is_wavelet() {
-            true => wavelet::needed(&record.metadata.levels, length, self.quality),
+            true => wavelet::bytes_needed(&record.metadata.levels, length, self.quality),
             false => length,
         }
     }
