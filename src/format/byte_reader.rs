@@ -2,7 +2,8 @@
 
 use super::FormatError;
 
-/// A position in a slice of bytes. `part` names the bytes in errors; it may be changed as the reader goes from part to part.
+/// A position in a slice of bytes. `part` names the bytes in errors; it may be changed as the reader goes from part to
+/// part.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a, P> {
     bytes: &'a [u8],

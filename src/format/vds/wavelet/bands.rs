@@ -7,8 +7,8 @@ pub const LONGEST: usize = 512;
 /// Steps of the longest side: it is halved at 512, 256, ... 8.
 pub(super) const MOST_STEPS: usize = 7;
 
-/// A set of dimensions: x = 1, y = 2, z = 4. A *sector* is a subband of a step, named by the set of dimensions in which it is the
-/// high half.
+/// A set of dimensions: x = 1, y = 2, z = 4. A *sector* is a subband of a step, named by the set of dimensions in which
+/// it is the high half.
 pub(super) type DimSet = usize;
 
 /// Whether dimension `d` is in `set`.
@@ -21,8 +21,8 @@ pub(super) fn subsets(set: DimSet) -> impl Iterator<Item = DimSet> {
     (1..8).filter(move |s| s & !set == 0)
 }
 
-/// The nested boxes: step `i` halves the box `size[i]` in the dimensions of `mask[i]`, low half first; the low half in all of
-/// them is the box `size[i + 1]`.
+/// The nested boxes: step `i` halves the box `size[i]` in the dimensions of `mask[i]`, low half first; the low half in
+/// all of them is the box `size[i + 1]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bands {
     /// The number of steps.
@@ -51,8 +51,8 @@ impl Bands {
         bands
     }
 
-    /// Whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z and one other
-    /// dimension.
+    /// Whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z and one
+    /// other dimension.
     pub fn may_be_faulty(&self) -> bool {
         self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
     }
@@ -70,7 +70,8 @@ impl Bands {
         ([x.0, y.0, z.0], [x.1, y.1, z.1])
     }
 
-    /// The coarsest step: its coefficients are no children of any node, and stand at the front of the stream as plain floats.
+    /// The coarsest step: its coefficients are no children of any node, and stand at the front of the stream as plain
+    /// floats.
     pub fn coarse(&self) -> usize {
         self.steps.saturating_sub(1)
     }

@@ -164,8 +164,8 @@ impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entrie
     }
 }
 
-/// The bits of a tile: from bit `first` on, of a field that begins at byte `field` of the stream. Bits beyond the end of the
-/// field are arbitrary.
+/// The bits of a tile: from bit `first` on, of a field that begins at byte `field` of the stream. Bits beyond the end
+/// of the field are arbitrary.
 #[inline]
 fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     const BYTES: usize = TILE / 8;
@@ -214,7 +214,8 @@ const LANES: [[u32; 4]; 16] = {
     lanes
 };
 
-/// Makes each value the sum of `base` and the thresholds of its bits. Low planes come first: the order fixes the rounding.
+/// Makes each value the sum of `base` and the thresholds of its bits. Low planes come first: the order fixes the
+/// rounding.
 fn add(values: &mut [f32], base: f32, planes: &[Plane], signs: &[u8; TILE / 8]) {
     for (group, (values, sign)) in values.as_chunks_mut::<8>().0.iter_mut().zip(signs).enumerate() {
         let (mut low, mut high) = ([base; 4], [base; 4]);

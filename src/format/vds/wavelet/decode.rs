@@ -19,8 +19,8 @@ use crate::format::byte_reader::{ByteReader, f32_values};
 
 /// Decodes a chunk into `out`: X fastest, little-endian, exactly as many bytes as the samples have.
 ///
-/// Without a `level` the whole chunk is needed and decoded, the residual included. With a level (0 to 15) the bit planes below
-/// it are left out, and so is the residual; `chunk` may then be the prefix that
+/// Without a `level` the whole chunk is needed and decoded, the residual included. With a level (0 to 15) the bit
+/// planes below it are left out, and so is the residual; `chunk` may then be the prefix that
 /// [`bytes_needed`](super::bytes_needed) counts.
 ///
 /// # Errors
@@ -121,7 +121,8 @@ fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletErro
     levels.checked_sub(1).map(|highest| u8::try_from(highest).map_err(|_| wrong())).transpose()
 }
 
-/// Reads the coefficients of the coarsest subbands, which are no children of any node: the stream has them as plain floats.
+/// Reads the coefficients of the coarsest subbands, which are no children of any node: the stream has them as plain
+/// floats.
 fn read_coarse(
     stream: &mut ByteReader<'_, ChunkPart>,
     bands: &Bands,

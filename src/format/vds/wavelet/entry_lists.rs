@@ -1,4 +1,5 @@
-//! The lists that the tree walk fills: nodes to be visited, positions of coded coefficients, and the bit fields of each level.
+//! The lists that the tree walk fills: nodes to be visited, positions of coded coefficients, and the bit fields of each
+//! level.
 
 use super::grow::grow_to;
 use super::node::{Node, PackedPosition};

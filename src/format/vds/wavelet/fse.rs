@@ -8,7 +8,8 @@ const MOST_LOG: u32 = 12;
 /// The fewest.
 const LEAST_LOG: u32 = 5;
 
-/// The decoding table of one block: for each state its symbol, the number of bits to read, and the base that they are added to.
+/// The decoding table of one block: for each state its symbol, the number of bits to read, and the base that they are
+/// added to.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// Base << 16, symbol << 8, bits.
@@ -72,7 +73,8 @@ impl Table {
     }
 }
 
-/// Reads the number of states of each symbol (-1: one state, rare). Returns log2 of the number of states, and the bytes read.
+/// Reads the number of states of each symbol (-1: one state, rare). Returns log2 of the number of states, and the bytes
+/// read.
 fn read_counts(block: &[u8], counts: &mut [i16; 256]) -> Result<(u32, usize), &'static str> {
     const PAST_END: &str = "its table runs past the end";
     let mut at = 0usize;
@@ -137,7 +139,8 @@ pub(super) struct State {
     states: [u32; 2],
     /// Bits not yet read.
     left: usize,
-    /// 0: bits are left. 1: a read has run past the last bit. 2: the symbol of the other state was decoded too, the last one.
+    /// 0: bits are left. 1: a read has run past the last bit. 2: the symbol of the other state was decoded too, the
+    /// last one.
     ended: u8,
 }
 
@@ -206,8 +209,9 @@ pub(super) struct FseStream<'a> {
     pub out: &'a mut [u8],
 }
 
-/// Decodes several blocks interleaved, so that the processor can overlap their chains of dependent loads. Stops when the
-/// smallest buffer is full, or a little before if a block comes near its end; returns the number of symbols of each block.
+/// Decodes several blocks interleaved, so that the processor can overlap their chains of dependent loads. Stops when
+/// the smallest buffer is full, or a little before if a block comes near its end; returns the number of symbols of each
+/// block.
 pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]) -> usize {
     let mut done = 0;
     let room = streams.iter().map(|s| s.out.len()).min().unwrap_or(0);

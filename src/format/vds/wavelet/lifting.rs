@@ -91,7 +91,8 @@ pub(super) fn four<T>(first: isize, at: impl Fn(isize) -> T) -> [T; 4] {
     [at(first), at(first + 1), at(first + 2), at(first + 3)]
 }
 
-/// The row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows (mirrored).
+/// The row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows
+/// (mirrored).
 #[inline]
 pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
     let k = k as isize;
@@ -104,7 +105,8 @@ pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
     j.max(0) as usize
 }
 
-/// The row of the low half that stands in for index `j`, which may be one before or up to two behind its `m` rows (mirrored).
+/// The row of the low half that stands in for index `j`, which may be one before or up to two behind its `m` rows
+/// (mirrored).
 #[inline]
 pub(super) fn low_row(j: isize, m: usize, even: bool) -> usize {
     let m = m as isize;

@@ -1,9 +1,9 @@
-//! Chunks compressed by OpenVDS's wavelet methods: bit planes of wavelet coefficients, and for the lossless methods a residual
-//! that turns the reconstructed samples into the exact ones.
+//! Chunks compressed by OpenVDS's wavelet methods: bit planes of wavelet coefficients, and for the lossless methods a
+//! residual that turns the reconstructed samples into the exact ones.
 //!
-//! The chunk is decomposed into subbands by halving its box, step by step. Coefficients are coded in the manner of a zerotree
-//! (as in SPIHT): a tree says, one threshold (*level*) after the other, which coefficients are significant; the coefficients
-//! then have a bit in the plane of each lower level.
+//! The chunk is decomposed into subbands by halving its box, step by step. Coefficients are coded in the manner of a
+//! zerotree (as in SPIHT): a tree says, one threshold (*level*) after the other, which coefficients are significant;
+//! the coefficients then have a bit in the plane of each lower level.
 //!
 //! ```text
 //! header        which parts the chunk has, and where
@@ -13,13 +13,13 @@
 //! bit_planes    the bits: coefficients
 //! transform     the inverse wavelet transform, row by row (lifting: its arithmetic)
 //! no_value normals zero_runs residual (fse: its entropy coder)
-//!               corrections of each reconstructed row (row_output)
+//!               corrections of each row (row_output)
 //! row_output    conversion to the stored type
 //! decode        all of it
 //! ```
 //!
-//! All arithmetic is f32 and each operation is rounded on its own, for integers too: the residual fits only the bits that the
-//! writer's reconstruction had.
+//! All arithmetic is f32 and each operation is rounded on its own, for integers too: the residual fits only the bits
+//! that the writer's reconstruction had.
 
 mod adaptive_levels;
 mod bands;

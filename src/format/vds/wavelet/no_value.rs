@@ -42,8 +42,8 @@ impl<'a> NoValueRuns<'a> {
         Ok(())
     }
 
-    /// Reads a run. Its first byte has the bit, the number of further bytes (2 bits) and the low 5 bits of the length; each further
-    /// byte has 8 more bits of the length.
+    /// Reads a run. Its first byte has the bit, the number of further bytes (2 bits) and the low 5 bits of the length;
+    /// each further byte has 8 more bits of the length.
     fn next_run(&mut self) -> Result<(), WaveletError> {
         let past = WaveletError::PastEnd(ChunkPart::NoValue);
         let (first, rest) = self.codes.split_first().ok_or(past.clone())?;

@@ -2,8 +2,8 @@
 
 use super::bands::DimSet;
 
-/// A node: 8 bits of x, 8 of y, 10 of z, 3 of the sector, 3 of the step. Nodes are in steps of at least 1, so that a legal
-/// coordinate is at most 255; only in faulty streams of old versions z may be a little more.
+/// A node: 8 bits of x, 8 of y, 10 of z, 3 of the sector, 3 of the step. Nodes are in steps of at least 1, so that a
+/// legal coordinate is at most 255; only in faulty streams of old versions z may be a little more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Node(u32);
 

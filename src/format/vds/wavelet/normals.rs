@@ -1,8 +1,8 @@
 //! Block normals: factors for blocks of 8 x 8 x 8 samples, interpolated between the centres of the blocks.
 //!
-//! A block with NaN samples has a NaN factor. The residual of such a chunk fits only if an operation on two NaNs keeps the same
-//! one as the writer's processor did: the first operand. The order of operands is the compiler's choice, so the rule is written
-//! out for such chunks.
+//! A block with NaN samples has a NaN factor. The residual of such a chunk fits only if an operation on two NaNs keeps
+//! the same one as the writer's processor did: the first operand. The order of operands is the compiler's choice, so
+//! the rule is written out for such chunks.
 
 use super::grow::grow_to;
 use crate::format::byte_reader::f32_values;
@@ -78,8 +78,8 @@ fn mix_special(low: f32, high: f32, f: f32) -> f32 {
     first(first(span, f, |span, f| span * f), low, |part, low| part + low)
 }
 
-/// Applies an operation as x86 does: the result is the first operand that is NaN (made quiet); a NaN that the operation itself
-/// produces is the default NaN.
+/// Applies an operation as x86 does: the result is the first operand that is NaN (made quiet); a NaN that the operation
+/// itself produces is the default NaN.
 fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     const QUIET: u32 = 1 << 22;
     const MADE: u32 = 0xffc0_0000;
@@ -91,8 +91,8 @@ fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     }
 }
 
-/// The two of `n` blocks between whose centres index `j` lies, and its distance from the first as a fraction. The number of
-/// blocks along X matters on all axes, as in OpenVDS.
+/// The two of `n` blocks between whose centres index `j` lies, and its distance from the first as a fraction. The
+/// number of blocks along X matters on all axes, as in OpenVDS.
 fn between(j: usize, n_x: usize, n: usize) -> (usize, usize, f32) {
     let r = j as f32 / 8.0 - 3.5 / 8.0;
     let mut a = r.floor() as isize;

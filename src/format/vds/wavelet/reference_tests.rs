@@ -1,5 +1,5 @@
-//! The test chunks of OpenVDS, which may not be redistributed: `VOLFS_VDS_REFERENCE` names the folder that has them (`tests/VDS` of
-//! the OpenVDS source tree). `VOLFS_VDS_REFERENCE=... cargo test --lib wavelet -- --ignored`
+//! The test chunks of OpenVDS, which may not be redistributed: `VOLFS_VDS_REFERENCE` names the folder that has them
+//! (`tests/VDS` of the OpenVDS source tree). `VOLFS_VDS_REFERENCE=... cargo test --lib wavelet -- --ignored`
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! The residual of the lossless methods: the reconstructed samples XORed with it are exact. It has four planes, one for each byte
-//! of a sample.
+//! The residual of the lossless methods: the reconstructed samples XORed with it are exact. It has four planes, one for
+//! each byte of a sample.
 
 use super::error::{ChunkPart, WaveletError};
 use super::fse::{FseStream, State, Table, decode_interleaved};

@@ -92,7 +92,8 @@ impl Codes {
 }
 
 impl SampleEncoder {
-    /// The conversion to the expected type. The reconstructed floats are codes already if the chunk is `integer`, else real values.
+    /// The conversion to the expected type. The reconstructed floats are codes already if the chunk is `integer`, else
+    /// real values.
     pub fn new(expected: &Expected, integer: bool) -> Self {
         match expected.sample {
             Sample::F32 => Self::F32,

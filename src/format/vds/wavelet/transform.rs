@@ -1,9 +1,9 @@
-//! The inverse wavelet transform, in one pass over each box: along Z plane by plane, in each plane along Y row by row, in each row
-//! along X.
+//! The inverse wavelet transform, in one pass over each box: along Z plane by plane, in each plane along Y row by row,
+//! in each row along X.
 //!
-//! Lifting along Z operates on whole planes and keeps only the four planes of the low half that the next two output planes need.
-//! Each output plane at once goes through the same along Y, with rows for planes, and each of its rows through X. So the array of
-//! coefficients is read once, and all other data stay in the processor's caches.
+//! Lifting along Z operates on whole planes and keeps only the four planes of the low half that the next two output
+//! planes need. Each output plane at once goes through the same along Y, with rows for planes, and each of its rows
+//! through X. So the array of coefficients is read once, and all other data stay in the processor's caches.
 
 use super::bands::{Bands, has};
 use super::error::WaveletError;

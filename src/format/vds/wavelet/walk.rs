@@ -153,7 +153,8 @@ fn tree(
     Ok(())
 }
 
-/// Removes the nodes whose bit is set from the list, beginning at index `from`, and passes them to `take` in order, in groups.
+/// Removes the nodes whose bit is set from the list, beginning at index `from`, and passes them to `take` in order, in
+/// groups.
 #[inline]
 fn partition(
     list: &mut List<Node>,
@@ -269,7 +270,8 @@ fn push_children(links: &TreeLinks, node: Node, list: &mut List<Node>) -> Option
     Some(())
 }
 
-/// The box of a node's children in a link: its first position and the position after its last, which may be beyond the limit.
+/// The box of a node's children in a link: its first position and the position after its last, which may be beyond the
+/// limit.
 #[inline]
 fn child_box(links: &TreeLinks, node: Node, link: &Link) -> ([usize; 3], [usize; 3]) {
     let mask = links.bands.mask[node.step()];

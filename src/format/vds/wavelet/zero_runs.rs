@@ -8,7 +8,8 @@ use crate::format::byte_reader::ByteReader;
 /// Rows of at least this many samples have counts of two bytes.
 const LONG: usize = 256;
 
-/// Decodes the counts of all rows into `counts`; `column` and `table` are scratch memory. Returns whether the chunk has counts.
+/// Decodes the counts of all rows into `counts`; `column` and `table` are scratch memory. Returns whether the chunk has
+/// counts.
 pub(super) fn read(
     coded: &[u8],
     size: [usize; 3],
