@@ -1,5 +1,5 @@
-//! The single-file container, which begins with `HueDataStore`: named files of numbered chunks, each with a paged table of its
-//! chunks.
+//! The single-file container, which begins with `HueDataStore`: named files of numbered chunks, each with a paged table
+//! of its chunks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
