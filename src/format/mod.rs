@@ -3,6 +3,7 @@
 //! A format tells which arrays a dataset has and where each of their bricks is stored. It does not cache samples, and
 //! does not depend on how they are read. A new format is a folder here and an entry of [`registry`].
 
+mod byte_reader;
 mod error;
 mod registry;
 mod traits;

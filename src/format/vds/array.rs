@@ -1,36 +1,36 @@
-//! One stored layer as an array: which chunk a brick is, where it is, and how it is decoded.
+//! A stored layer as an array: the chunk of each brick, its location, and its decoding.
 
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::cuts::Cuts;
+use super::checked_bitmap::CheckedBitmap;
+use super::chunk_grid::ChunkGrid;
+use super::data_block::{self, HEADER};
 use super::description::{Channel, Format};
-use super::marks::Marks;
-use super::serial::{self, HEADER};
-use super::store::{ChunkTable, Content, Method, Record};
+use super::store::{ChunkTable, CompressionMethod, Content, Record};
 use super::wavelet::{self, Expected, Sample};
-use super::{value, workshop};
+use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, NativeJson, Plain, StoredLength};
 
-/// Chunks are counted where their records are not more bytes.
+/// The chunks of a layer are counted only if their records have at most this many bytes.
 const COUNTED: u64 = 8 << 20;
 
 /// A stored layer.
 pub(super) struct VdsArray {
     pub info: ArrayInfo,
-    /// Its name in the container.
+    /// The layer's name in the container.
     pub name: Box<str>,
-    pub cuts: Cuts,
+    pub grid: ChunkGrid,
     pub channel: Arc<Channel>,
-    pub method: Method,
-    /// What is left out of wavelet chunks.
+    pub method: CompressionMethod,
+    /// The adaptive level at which wavelet chunks are decoded; `None` for the best quality.
     pub quality: Option<u8>,
     pub table: Box<dyn ChunkTable>,
-    /// Chunks of which all that has to agree was seen to.
-    pub marks: Marks,
+    /// The chunks that [`VdsArray::check`] has passed.
+    pub checked: CheckedBitmap,
     pub census: OnceLock<Option<Census>>,
 }
 
@@ -39,7 +39,7 @@ impl VdsArray {
         FormatError::Damaged(format!("chunk {chunk} of {}: {why}", self.name))
     }
 
-    /// What the tables say of a chunk; faults bear its name.
+    /// The record of a chunk in the tables; errors name the layer.
     fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
         self.table.record(chunk, wait).map_err(|e| self.named(e))
     }
@@ -55,25 +55,25 @@ impl VdsArray {
         self.channel.format == Format::Bit
     }
 
-    /// A chunk with bytes.
+    /// The brick of a chunk that has stored bytes.
     fn stored(&self, chunk: u64, at: &Dims, record: Record, wait: Wait) -> Result<Brick, FormatError> {
         if record.length == Some(0) {
             return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
         }
-        let plain = self.method == Method::None && !self.is_bits();
-        if (plain || self.table.has_checks()) && !self.marks.has(chunk) {
+        let plain = self.method == CompressionMethod::None && !self.is_bits();
+        if (plain || self.table.has_checks()) && !self.checked.contains(chunk) {
             if wait == Wait::No {
                 return Err(SourceError::WouldBlock.into());
             }
             self.check(chunk, at, &record, plain)?;
-            self.marks.set(chunk);
+            self.checked.insert(chunk);
         }
         if plain {
-            let layout = self.cuts.layout(at, HEADER as u64);
+            let layout = self.grid.layout(at, HEADER as u64);
             return Ok(Brick::Plain(Plain { object: record.object, offset: record.offset, layout }));
         }
-        let (stored, shown) = (self.cuts.stored_bytes(at), self.cuts.shown_bytes(at));
-        let most = serial::longest(self.method, stored);
+        let (stored, shown) = (self.grid.stored_bytes(at), self.grid.shown_bytes(at));
+        let most = data_block::most_stored_bytes(self.method, stored);
         let wanted = record.length.map(|length| self.wanted(&record, length));
         let length = match wanted {
             Some(length) if length > most => {
@@ -91,20 +91,20 @@ impl VdsArray {
             padding: 0,
             decoded: shown,
             scratch: self.scratch(at, stored),
-            layout: self.cuts.layout(at, 0),
+            layout: self.grid.layout(at, 0),
             codec: chunk,
         }))
     }
 
-    /// How many of a chunk's bytes are wanted: with less than the best quality not all of them.
+    /// The bytes of a chunk that are read: not all of them at less than the best quality.
     fn wanted(&self, record: &Record, length: u64) -> u64 {
         match self.method.is_wavelet() {
-            true => wavelet::needed(&record.metadata.levels, length, self.quality),
+            true => wavelet::bytes_needed(&record.metadata.levels, length, self.quality),
             false => length,
         }
     }
 
-    /// Memory that decoding a chunk takes, of `stored` bytes when nothing is packed.
+    /// The scratch memory for decoding a chunk whose uncompressed samples have `stored` bytes.
     fn scratch(&self, at: &Dims, stored: usize) -> usize {
         match self.expected(at) {
             Some(expected) => wavelet::working_set(expected.size),
@@ -113,7 +113,7 @@ impl VdsArray {
         }
     }
 
-    /// What a wavelet chunk has to be; `None` for other methods.
+    /// What a wavelet chunk must be; `None` for other methods.
     fn expected(&self, at: &Dims) -> Option<Expected> {
         let sample = match self.channel.format {
             _ if !self.method.is_wavelet() => return None,
@@ -122,17 +122,24 @@ impl VdsArray {
             _ => Sample::F32,
         };
         Some(Expected {
-            size: self.cuts.sizes(at).map(|n| n as usize),
+            size: self.grid.sizes(at).map(|n| n as usize),
             sample,
             no_value: self.channel.no_value,
             scale: self.channel.integer_scale,
             offset: self.channel.integer_offset,
-            normalized: matches!(self.method, Method::WaveletNormalizeBlock | Method::WaveletNormalizeBlockLossless),
-            lossless: matches!(self.method, Method::WaveletLossless | Method::WaveletNormalizeBlockLossless),
+            normalized: matches!(
+                self.method,
+                CompressionMethod::WaveletNormalizeBlock | CompressionMethod::WaveletNormalizeBlockLossless
+            ),
+            lossless: matches!(
+                self.method,
+                CompressionMethod::WaveletLossless | CompressionMethod::WaveletNormalizeBlockLossless
+            ),
         })
     }
 
-    /// Makes sure that all that is said of a chunk agrees: tables with one another, and the header of one that is not decoded.
+    /// Checks that the tables agree on a chunk and, if it is `plain` and so will not be decoded, that its header agrees
+    /// with them.
     fn check(&self, chunk: u64, at: &Dims, record: &Record, plain: bool) -> Result<(), FormatError> {
         self.table.check(chunk, record).map_err(|e| self.named(e))?;
         if !plain {
@@ -144,7 +151,7 @@ impl VdsArray {
             None => source.len(&record.object)?,
         };
         let absent = || self.damaged(chunk, format!("{} is not there", record.object));
-        let (whole, expected) = (whole.ok_or_else(absent)?, HEADER as u64 + self.cuts.stored_bytes(at) as u64);
+        let (whole, expected) = (whole.ok_or_else(absent)?, HEADER as u64 + self.grid.stored_bytes(at) as u64);
         if whole != expected {
             return Err(self.damaged(chunk, format!("it has {whole} bytes, but {expected} belong here")));
         }
@@ -152,14 +159,14 @@ impl VdsArray {
         if !source.read_at(&record.object, record.offset, &mut header, Wait::Yes)? {
             return Err(absent());
         }
-        serial::check(&header, &self.cuts, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
+        data_block::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
     }
 
     fn count(&self) -> Result<Option<Census>, FormatError> {
         if self.table.cost().is_none_or(|cost| cost > COUNTED) {
             return Ok(None);
         }
-        let mut counts = BrickCounts { total: self.cuts.total(), ..BrickCounts::default() };
+        let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };
         let mut damaged = 0u64;
         for chunk in 0..counts.total {
             match self.table.record(chunk, Wait::Yes) {
@@ -187,7 +194,7 @@ impl Array for VdsArray {
     }
 
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
-        let chunk = self.cuts.number(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
+        let chunk = self.grid.number_of(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
         let record = self.record(chunk, wait)?;
         match record.metadata.content() {
             Content::Unwritten | Content::NoValue => Ok(Brick::Constant(value::no_value(&self.channel))),
@@ -198,14 +205,14 @@ impl Array for VdsArray {
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let chunk = coded.codec;
-        let at = self.cuts.place(chunk);
+        let at = self.grid.position_of(chunk);
         if let Some(expected) = self.expected(&at) {
-            let decoded = workshop::with(self.scratch(&at, 0), |scratch| {
+            let decoded = scratch_pool::with(self.scratch(&at, 0), |scratch| {
                 wavelet::decode(stored, &expected, self.quality, scratch, out)
             });
             return decoded.map_err(|why| self.damaged(chunk, why));
         }
-        serial::decode(self.method, stored, &self.cuts, self.channel.format, &at, out)
+        data_block::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
             .map_err(|why| self.damaged(chunk, why))
     }
 

@@ -1,10 +1,11 @@
-//! Names of stored layers: which channel, which dimensions it is cut along, which LOD (section 1.1).
+//! Names of stored layers, which give the channel, the dimensions along which it is divided into chunks, and the LOD:
+//! `SEGYTraceHeaderDimensions_012LOD0`.
 
 use std::fmt;
 
 use super::description::MOST_AXES;
 
-/// The dimensions that a channel is cut along: two or three of the six.
+/// The dimensions along which a channel is divided into chunks: two or three of up to six. (OpenVDS: `DimensionGroup`)
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Group(u8);
 
@@ -22,12 +23,12 @@ impl Group {
         matches!(digits.len(), 2 | 3).then_some(Self(mask))
     }
 
-    /// Whether it is cut along dimension `d`.
+    /// Whether dimension `d` is one of them.
     pub(super) fn has(self, d: usize) -> bool {
         self.0 >> d & 1 == 1
     }
 
-    /// How many dimensions it has.
+    /// The number of dimensions.
     pub(super) fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -51,18 +52,19 @@ impl fmt::Debug for Group {
     }
 }
 
-/// What the name of a stored layer says.
+/// The parsed name of a stored layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LayerName {
     /// The channel's name; empty for the primary one.
     pub channel: String,
-    /// The group of the primary channel, also where another is cut along fewer dimensions.
+    /// The group of the primary channel, also for a channel that is divided along fewer dimensions.
     pub group: Group,
     pub lod: u32,
 }
 
 impl LayerName {
-    /// Takes `<channel>Dimensions_<digits>LOD<n>` apart. A channel's name is free text, so that the last of each mark counts.
+    /// Parses `<channel>Dimensions_<digits>LOD<n>`. A channel's name is free text and may contain these words: the last
+    /// ones count.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (rest, lod) = name.rsplit_once("LOD")?;
         let (channel, digits) = rest.rsplit_once("Dimensions_")?;

@@ -1,4 +1,4 @@
-//! Stored layers, put together to layers as they are shown: one channel in one partitioning, at all its LODs.
+//! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -6,20 +6,21 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 use super::array::VdsArray;
-use super::cuts::Cuts;
-use super::description::{Channel, Description, MOST_LAYERS};
+use super::checked_bitmap::CheckedBitmap;
+use super::chunk_grid::ChunkGrid;
+use super::description::{Channel, Description, Format, MOST_LAYERS};
 use super::layer_name::{Group, LayerName};
-use super::marks::Marks;
 use super::store::StoredLayer;
-use super::{arrays, failing::Failing, wavelet};
+use super::unreadable_level::UnreadableLevel;
+use super::{array_info, wavelet};
 use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::Source;
 use crate::volume::NativeJson;
 
-/// What the containers give: a stored layer by its name, which has so many chunks by the arithmetic.
+/// Opens a stored layer of a container by its name; the number is that of its chunks by the chunk grid.
 pub(super) type Find<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
 
-/// What becomes of the stored layers.
+/// All layers of a dataset.
 #[derive(Default)]
 pub(super) struct Layers {
     pub shown: Vec<Layer>,
@@ -30,17 +31,17 @@ pub(super) struct Layers {
 /// One channel in one partitioning.
 struct Partition<'a> {
     channel: Arc<Channel>,
-    /// What it is called.
+    /// The name of the layer.
     name: String,
     group: Group,
     /// LOD and name of each stored layer.
     stored: BTreeMap<u32, &'a str>,
 }
 
-/// Puts the stored layers of these names together.
+/// Combines the stored layers `names`. Damaged ones are hidden, with the reason.
 ///
 /// # Errors
-/// Those of the source; what is damaged is hidden, with the reason.
+/// Those of the source, and [`FormatError::Damaged`] if there are too many layers.
 pub(super) fn layers<'a>(
     whole: &Description,
     names: impl Iterator<Item = &'a str>,
@@ -50,7 +51,7 @@ pub(super) fn layers<'a>(
 ) -> Result<Layers, FormatError> {
     let mut layers = Layers::default();
     let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
-    // without a name it is the primary one
+    // the primary channel has no name in layer names
     let mut channels = HashMap::from([("", 0)]);
     for (number, channel) in whole.channels.iter().enumerate() {
         channels.entry(channel.name.as_str()).or_insert(number);
@@ -59,8 +60,8 @@ pub(super) fn layers<'a>(
         if number == MOST_LAYERS {
             return Err(FormatError::Damaged(format!("it has more than {MOST_LAYERS} layers")));
         }
-        let place = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
-        let Some((channel, parsed)) = place else {
+        let known = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
+        let Some((channel, parsed)) = known else {
             let reason = "its name says no channel of this dataset, or no dimensions".into();
             layers.hidden.push(HiddenLayer {
                 name: name.into(),
@@ -76,7 +77,7 @@ pub(super) fn layers<'a>(
         }
     }
     let mut partitions: Vec<_> = found.into_iter().collect();
-    // of each channel the one with most dimensions first, then the one with the lowest
+    // for each channel the partitioning with most dimensions first, then the one with the lowest
     partitions.sort_by_key(|((channel, group), _)| (*channel, usize::MAX - group.len(), group.to_string()));
     let mut before = None;
     for ((number, group), stored) in partitions {
@@ -85,13 +86,13 @@ pub(super) fn layers<'a>(
         let name = if before == Some(number) { format!("{own_name}@{group}") } else { own_name };
         before = Some(number);
         let partition = Partition { channel: Arc::new(channel.clone()), name, group, stored };
-        partition.put_together(whole, find, source, with, &mut layers)?;
+        partition.combine(whole, find, source, with, &mut layers)?;
     }
     Ok(layers)
 }
 
 impl Partition<'_> {
-    fn put_together(
+    fn combine(
         &self,
         whole: &Description,
         find: Find<'_>,
@@ -111,47 +112,47 @@ impl Partition<'_> {
                 layers.warnings.push(warning);
                 break;
             }
-            let cuts = match Cuts::new(whole, &self.channel, self.group, *lod) {
-                Ok(cuts) => cuts,
+            let grid = match ChunkGrid::new(whole, &self.channel, self.group, *lod) {
+                Ok(grid) => grid,
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
                     break;
                 }
             };
-            match self.open(name, &cuts, find) {
+            match self.open(name, &grid, find) {
                 Ok(stored) => {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
-                    let info = arrays::info(whole, &self.channel, &cuts, *lod, Some(&stored), with.quality);
+                    let info = array_info::array_info(whole, &self.channel, &grid, *lod, Some(&stored), with.quality);
                     levels.push(Arc::new(VdsArray {
                         info,
                         name: (*name).into(),
-                        cuts,
+                        grid,
                         channel: Arc::clone(&self.channel),
                         method: stored.method,
                         quality: with.quality,
                         table: stored.table,
-                        marks: Marks::new(Arc::clone(&with.index)),
+                        checked: CheckedBitmap::new(Arc::clone(&with.index)),
                         census: OnceLock::new(),
                     }));
                 }
                 Err(FormatError::Source(error)) => return Err(error.into()),
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
-                    let mut info = arrays::info(whole, &self.channel, &cuts, *lod, None, None);
+                    let mut info = array_info::array_info(whole, &self.channel, &grid, *lod, None, None);
                     info.warnings.push(format!("it cannot be read: {why}"));
                     let why = FormatError::DamagedObject(format!("{name}: {why}"));
-                    levels.push(Arc::new(Failing { info, source: Arc::clone(source), why }));
+                    levels.push(Arc::new(UnreadableLevel { info, source: Arc::clone(source), why }));
                 }
             }
         }
         let native = self.native(methods);
         if levels.is_empty() || reasons.len() >= levels.len() {
-            let finest = Cuts::new(whole, &self.channel, self.group, 0).ok();
+            let finest = ChunkGrid::new(whole, &self.channel, self.group, 0).ok();
             let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
             layers.hidden.push(HiddenLayer {
                 name: self.name.clone(),
                 dtype: Some(self.channel.format.dtype()),
-                shape: finest.map(|cuts| cuts.grid().shape()),
+                shape: finest.map(|grid| grid.brick_grid().shape()),
                 reason,
                 native,
             });
@@ -162,19 +163,19 @@ impl Partition<'_> {
         Ok(())
     }
 
-    /// The stored layer, if it is what the arithmetic says it must be.
-    fn open(&self, name: &str, cuts: &Cuts, find: Find<'_>) -> Result<StoredLayer, FormatError> {
-        let stored = find(name, cuts.total())?;
-        if let Some(chunks) = stored.chunks.filter(|chunks| *chunks != cuts.total()) {
-            let expected = cuts.total();
+    /// Opens the stored layer `name` and checks it against its chunk grid.
+    fn open(&self, name: &str, grid: &ChunkGrid, find: Find<'_>) -> Result<StoredLayer, FormatError> {
+        let stored = find(name, grid.total())?;
+        if let Some(chunks) = stored.chunks.filter(|chunks| *chunks != grid.total()) {
+            let expected = grid.total();
             return Err(FormatError::Damaged(format!("it has {chunks} chunks, but by the layout {expected}")));
         }
-        let (format, several) = (self.channel.format, cuts.components() > 1);
-        if stored.method.is_wavelet() && (several || !super::can_be_wavelet(format)) {
+        let (format, several) = (self.channel.format, grid.components() > 1);
+        if stored.method.is_wavelet() && (several || !can_be_wavelet(format)) {
             let why = format!("samples of format {} cannot be coded by {}", format.name(), stored.method.name());
             return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
         }
-        if stored.method.is_wavelet() && cuts.longest().iter().any(|samples| *samples > wavelet::LONGEST as u64) {
+        if stored.method.is_wavelet() && grid.longest().iter().any(|samples| *samples > wavelet::LONGEST as u64) {
             return Err(FormatError::Damaged(format!("its chunks are too long for {}", stored.method.name())));
         }
         Ok(stored)
@@ -189,4 +190,9 @@ impl Partition<'_> {
         ];
         native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
     }
+}
+
+/// Whether the wavelet methods can store samples of a format.
+fn can_be_wavelet(format: Format) -> bool {
+    matches!(format, Format::R32 | Format::U8 | Format::U16)
 }

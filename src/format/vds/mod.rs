@@ -1,150 +1,33 @@
-//! VDS (OpenVDS): volumes of 2 to 6 axes with several channels, each stored in one or more partitionings and levels of detail.
+//! VDS, the format of OpenVDS: volumes of 2 to 6 axes with several channels. Each channel is stored in one or more
+//! partitionings and levels of detail.
 //!
-//! What a VDS says of itself is read to one [`description`], and told on by [`describe`]; its chunks are in a [`store`], which is one
-//! file, or a folder of objects. [`cuts`] knows which chunk has which samples, [`layers`] puts stored layers together by
-//! [`layer_name`], and [`array`] makes bricks of chunks: of what the tables of the store say, [`serial`] or [`wavelet`] decode it.
-//! Nothing is allocated by the word of a file alone.
+//! The [`description`] of a dataset is parsed from its `VolumeDataLayout` or `VDSObject`, and [`describe`] makes JSON
+//! of it. The chunks are in a [`store`]: one file, or a folder of objects. A [`chunk_grid`] computes which chunk has
+//! which samples, [`layers`] combines the stored layers of a channel by their [`layer_name`], and [`array`] makes
+//! bricks of chunks, which [`data_block`] or [`wavelet`] decodes. Sizes and counts from a file are checked before
+//! memory is allocated for them.
 //!
-//! The sections that comments name are those of the description of the format.
+//! The format has no written specification: the names and the arithmetic are those of the OpenVDS source code.
 
 mod array;
-mod arrays;
-mod cuts;
+mod array_info;
+mod checked_bitmap;
+mod chunk_grid;
+mod data_block;
+mod dataset;
 mod describe;
 mod description;
-mod failing;
+#[doc(hidden)]
+pub mod fuzz_entry;
 mod layer_name;
 mod layers;
-mod marks;
+#[cfg(test)]
+mod mutation_tests;
 mod rle;
-mod serial;
+mod scratch_pool;
 mod store;
+mod unreadable_level;
 mod value;
 pub mod wavelet;
-#[doc(hidden)]
-pub mod words;
-mod workshop;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use serde_json::Value;
-
-use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::{Folder, Source};
-use crate::volume::DatasetInfo;
-use description::Description;
-use layer_name::LayerName;
-use layers::Layers;
-use store::{Cloud, Container, Spelling, Text, cloud, container};
-
-/// The format.
-pub struct Vds;
-
-impl Format for Vds {
-    fn name(&self) -> &'static str {
-        "vds"
-    }
-
-    fn extension(&self) -> Option<&'static str> {
-        Some("vds")
-    }
-
-    fn is_file(&self, head: &[u8]) -> bool {
-        head.starts_with(container::MAGIC)
-    }
-
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
-        let both = |extension: &str| {
-            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
-        };
-        // the two texts alone, saved under names of their own, may stand beside anything
-        (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
-    }
-
-    fn folder_file(&self) -> Option<&'static str> {
-        Some(cloud::STATUS)
-    }
-
-    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
-        let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
-        let text = container.text()?.ok_or_else(absent)?;
-        let whole = text.read()?;
-        let version = match text.spelling {
-            Spelling::Json => "HueDataStore 1, VolumeDataLayout",
-            Spelling::Object => "HueDataStore 1, VDSObject",
-        };
-        let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, with)?;
-        Ok(Box::new(Volume::new(&whole, version, layers, text, None)))
-    }
-
-    fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
-        let text = cloud.text()?;
-        let whole = text.read()?;
-        let source = Arc::clone(&folder) as Arc<dyn Source>;
-        let find = |name: &str, chunks| cloud.layer(name, chunks);
-        let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
-        Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
-    }
-}
-
-/// Whether a folder has the folder of any layer.
-fn has_layers(folder: &Path) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.flatten().any(|entry| {
-        let layer = entry.file_name().to_str().is_some_and(|name| LayerName::parse(name).is_some());
-        layer && entry.path().is_dir()
-    })
-}
-
-/// Whether the wavelet codec knows samples of this format.
-fn can_be_wavelet(format: description::Format) -> bool {
-    matches!(format, description::Format::R32 | description::Format::U8 | description::Format::U16)
-}
-
-/// An open dataset.
-struct Volume {
-    info: DatasetInfo,
-    layers: Vec<Layer>,
-    hidden: Vec<HiddenLayer>,
-    /// Where all of the description is.
-    text: Text,
-    folder: Option<Arc<dyn Folder>>,
-}
-
-impl Volume {
-    fn new(whole: &Description, version: &str, layers: Layers, text: Text, folder: Option<Arc<dyn Folder>>) -> Self {
-        let info = DatasetInfo {
-            version: version.into(),
-            geometry: describe::geometry(whole),
-            warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
-            native: describe::native(whole),
-            ..DatasetInfo::default()
-        };
-        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }
-    }
-}
-
-impl Dataset for Volume {
-    fn info(&self) -> &DatasetInfo {
-        &self.info
-    }
-
-    fn layers(&self) -> &[Layer] {
-        &self.layers
-    }
-
-    fn hidden(&self) -> &[HiddenLayer] {
-        &self.hidden
-    }
-
-    fn metadata(&self) -> Result<Option<Value>, FormatError> {
-        Ok(Some(describe::metadata(&self.text.read()?)))
-    }
-
-    fn is_changed(&self) -> bool {
-        self.folder.as_ref().is_some_and(|folder| folder.is_changed())
-    }
-}
+pub use dataset::Vds;

@@ -1,13 +1,14 @@
-//! Run lengths (section 4.4): runs of one unit repeated, and runs of units as they are.
+//! Run-length encoding of OpenVDS: runs of one repeated unit of 1 to 8 bytes, and runs of literal units.
 
-/// Packed size, unpacked size, bytes of a unit.
+use crate::format::byte_reader::ByteReader;
+
+/// Bytes of the header: encoded size, decoded size, bytes of a unit, 32 bits each.
 const HEADER: usize = 12;
 
-/// Unpacks `packed`, which begins with its own header, to all of `out`.
+/// Decodes `packed`, which begins with its header, into all of `out`.
 pub(super) fn decode(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
-    let header = packed.get(..HEADER).ok_or("its run lengths are shorter than their header")?;
-    let (fields, _) = header.as_chunks::<4>();
-    let [size, unpacked, unit] = [0, 1, 2].map(|n| fields.get(n).map_or(0, |b| i32::from_le_bytes(*b)));
+    let fields = ByteReader::new((), packed).i32s();
+    let [size, unpacked, unit] = fields.map_err(|_| "its run lengths are shorter than their header")?;
     let size = usize::try_from(size).ok().filter(|n| (HEADER..=packed.len()).contains(n));
     let size = size.ok_or("the size of its run lengths makes no sense")?;
     if usize::try_from(unpacked) != Ok(out.len()) {
@@ -15,17 +16,17 @@ pub(super) fn decode(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
     }
     let runs = &packed[HEADER..size];
     match unit {
-        1 => unpack::<1>(runs, out),
-        2 => unpack::<2>(runs, out),
-        4 => unpack::<4>(runs, out),
-        8 => unpack::<8>(runs, out),
+        1 => expand_runs::<1>(runs, out),
+        2 => expand_runs::<2>(runs, out),
+        4 => expand_runs::<4>(runs, out),
+        8 => expand_runs::<8>(runs, out),
         _ => return Err(format!("its run lengths have units of {unit} bytes")),
     }
     .ok_or_else(|| "its run lengths do not end where they should".into())
 }
 
-/// `None` if a run ends beyond the samples, or the runs end before.
-fn unpack<const UNIT: usize>(mut runs: &[u8], mut out: &mut [u8]) -> Option<()> {
+/// `None` if a run goes beyond `out`, or the runs end before it is full.
+fn expand_runs<const UNIT: usize>(mut runs: &[u8], mut out: &mut [u8]) -> Option<()> {
     while !out.is_empty() {
         let (&head, rest) = runs.split_first()?;
         runs = rest;
@@ -61,7 +62,7 @@ mod tests {
         [&size.to_le_bytes()[..], &unpacked.to_le_bytes(), &unit.to_le_bytes(), runs].concat()
     }
 
-    /// Runs of up to 100 units, by turns repeated and as they are.
+    /// Encodes runs of up to 100 units, repeated or literal.
     fn pack(unit: usize, data: &[u8]) -> Vec<u8> {
         let mut runs = Vec::new();
         let mut head = |n: usize, copy: bool, body: &[u8]| {

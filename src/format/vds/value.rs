@@ -1,15 +1,16 @@
-//! Real values as samples: of constant chunks, of NoValue, of what was never written (section 3).
+//! Conversion of real values to stored samples: for constant chunks, NoValue chunks, and chunks that were never
+//! written.
 
 use super::description::{Channel, Format};
 use crate::volume::Element;
 
-/// The greatest code of an amount in U8 or U16; with NoValue the last code stands for that.
+/// The greatest code of a value in U8 or U16. If the channel has a NoValue, the last code stands for it.
 fn greatest(channel: &Channel) -> f32 {
     let all = if channel.format == Format::U8 { 255.0 } else { 65535.0 };
     if channel.no_value.is_some() { all - 1.0 } else { all }
 }
 
-/// A sample of the value `v`. The arithmetic is in float32, each operation rounded on its own.
+/// A sample of the value `v`. As in OpenVDS the arithmetic is in float32, each operation rounded on its own.
 pub(super) fn element(channel: &Channel, v: f32) -> Element {
     match channel.format {
         Format::Bit => Element::new(&[u8::from(v != 0.0)]),
@@ -35,7 +36,7 @@ fn code(channel: &Channel, v: f32) -> u16 {
     }
 }
 
-/// The stored code that means NoValue in U8 and U16, whatever the channel's NoValue is.
+/// The code of NoValue in U8 and U16, which does not depend on the channel's NoValue.
 pub(super) fn no_value_code(channel: &Channel) -> Option<u16> {
     channel.no_value?;
     match channel.format {
@@ -45,7 +46,7 @@ pub(super) fn no_value_code(channel: &Channel) -> Option<u16> {
     }
 }
 
-/// A sample that is NoValue; real zero where the channel has none.
+/// A sample that is NoValue; the real value zero if the channel has no NoValue.
 pub(super) fn no_value(channel: &Channel) -> Element {
     match (channel.format, no_value_code(channel)) {
         (Format::U8, Some(code)) => Element::new(&[code as u8]),

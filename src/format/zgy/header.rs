@@ -1,9 +1,10 @@
 //! Finding and reading the parts of the header, in the order in which they are checked (section 12).
 
-use super::fields::{Fields, truncated};
 use super::info::{self, Info};
 use super::levels::Levels;
+use super::swapped::swapped_u64;
 use crate::format::FormatError;
+use crate::format::byte_reader::{ByteReader, truncated};
 use crate::source::{Source, SourceError, WHOLE, Wait};
 use crate::volume::Histogram;
 
@@ -50,7 +51,7 @@ impl Header {
             return Err(FormatError::NotThisFormat("not a ZGY file (too short)".into()));
         }
         let head = file.read("file header", 0, 8)?;
-        let mut fields = Fields::new("file header", &head);
+        let mut fields = ByteReader::new("file header", &head);
         match fields.bytes()? {
             MAGIC => {}
             OLD_MAGIC => return Err(FormatError::Unsupported("old compressed ZGY is not supported".into())),
@@ -90,9 +91,9 @@ impl File<'_> {
     /// The header of version 1: its parts lie wherever the offsets say (section 4).
     fn version_1(&self) -> Result<Header, FormatError> {
         let offsets = self.read("offset header", 8, 32)?;
-        let mut fields = Fields::new("offset header", &offsets);
+        let mut fields = ByteReader::new("offset header", &offsets);
         let mut place = |part: &str, length: u64| {
-            let offset = fields.swapped_u64()?;
+            let offset = swapped_u64(&mut fields)?;
             let outside = || FormatError::Damaged(format!("damaged: offset of the {part} outside the file"));
             self.holds(offset, length).then_some(offset).ok_or_else(outside)
         };
@@ -156,15 +157,15 @@ fn five_strings(list: &[u8]) -> [String; 5] {
 
 /// The greatest value comes first, and nothing says how many samples there are but the bins.
 fn histogram_v1(bytes: &[u8]) -> Result<Histogram, FormatError> {
-    let mut fields = Fields::new("histogram", bytes);
-    let (max, min) = (fields.f32()?, fields.f32()?);
+    let mut fields = ByteReader::new("histogram", bytes);
+    let (max, min) = (fields.f32()?.into(), fields.f32()?.into());
     let bins: Vec<i64> = (0..256).map(|_| fields.u32().map(i64::from)).collect::<Result<_, _>>()?;
     Ok(Histogram { count: bins.iter().sum(), min, max, bins })
 }
 
 fn histogram_v2(bytes: &[u8]) -> Result<Histogram, FormatError> {
-    let mut fields = Fields::new("histogram", bytes);
-    let (count, min, max) = (fields.i64()?, fields.f32()?, fields.f32()?);
+    let mut fields = ByteReader::new("histogram", bytes);
+    let (count, min, max) = (fields.i64()?, fields.f32()?.into(), fields.f32()?.into());
     let bins = (0..256).map(|_| fields.i64()).collect::<Result<_, _>>()?;
     Ok(Histogram { count, min, max, bins })
 }

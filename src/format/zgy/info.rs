@@ -1,10 +1,10 @@
 //! The info header: what a survey is, in both of its layouts.
 
-use super::fields::Fields;
 use super::geometry::ControlPoint;
 use super::sample_type::dtype_of;
 use super::units::{Unit, Units, Uuid};
 use crate::format::FormatError;
+use crate::format::byte_reader::ByteReader;
 use crate::volume::{Dtype, Histogram, Statistics};
 
 /// Bytes of the info header of version 1, and of the later versions.
@@ -39,11 +39,11 @@ pub(super) struct Info {
 impl Info {
     /// The fields of version 1 (section 4), which has no coding range and no statistics but those of the histogram.
     pub(super) fn v1(bytes: &[u8], histogram: &Histogram) -> Result<Self, FormatError> {
-        let mut fields = Fields::new(PART, bytes);
+        let mut fields = ByteReader::new(PART, bytes);
         let size = fields.i32s()?;
-        let (orig, inc) = (fields.i32s_as_f64()?, fields.i32s_as_f64()?);
+        let (orig, inc) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
         fields.skip(12)?; // incfactor
-        let (inlines, crosslines) = (fields.i32s_as_f64()?, fields.i32s_as_f64()?);
+        let (inlines, crosslines) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
         let (x, y) = (fields.f64s()?, fields.f64s()?);
         let code = fields.u8()?;
         let coordinate_type = fields.u8()?;
@@ -67,24 +67,24 @@ impl Info {
 
     /// The fields of versions 2 to 4 (section 3), and the length of the string list.
     pub(super) fn v2(bytes: &[u8]) -> Result<(Self, u32), FormatError> {
-        let mut fields = Fields::new(PART, bytes);
+        let mut fields = ByteReader::new(PART, bytes);
         let brick = fields.i32s()?;
         let code = fields.u8()?;
-        let coding_range = fields.f32s()?;
+        let coding_range = fields.f32s()?.map(f64::from);
         let ids = [Uuid(fields.bytes()?), Uuid(fields.bytes()?), Uuid(fields.bytes()?)];
         fields.skip(1)?; // srctype
-        let (orig, inc) = (fields.f32s()?, fields.f32s()?);
+        let (orig, inc) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
         let size = fields.i32s()?;
         fields.skip(24)?; // curorig, cursize
         let statistics = Statistics {
             count: Some(fields.i64()?),
             sum: Some(fields.f64()?),
             sum_of_squares: Some(fields.f64()?),
-            min: fields.f32()?,
-            max: fields.f32()?,
+            min: fields.f32()?.into(),
+            max: fields.f32()?.into(),
         };
         fields.skip(24 + 1 + 32)?; // srvorig, srvsize, gdef, gazim, gbinsz
-        let (inlines, crosslines) = (fields.f32s()?, fields.f32s()?);
+        let (inlines, crosslines) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
         let (x, y) = (fields.f64s()?, fields.f64s()?);
         let horizontal = unit(&mut fields, 2)?;
         let vertical = unit(&mut fields, 3)?;
@@ -109,7 +109,7 @@ impl Info {
 }
 
 /// A unit's dimension, unknown where it is beyond `known`, and factor.
-fn unit(fields: &mut Fields<'_>, known: u8) -> Result<Unit, FormatError> {
+fn unit(fields: &mut ByteReader<'_, &'static str>, known: u8) -> Result<Unit, FormatError> {
     let dimension = fields.u8()?;
     let factor = fields.f64()?;
     Ok(Unit { dimension: if dimension <= known { dimension } else { 0 }, name: String::new(), factor })

@@ -8,7 +8,6 @@
 
 mod array;
 mod describe;
-mod fields;
 mod geometry;
 #[cfg(test)]
 mod handmade;
@@ -17,6 +16,7 @@ mod info;
 mod levels;
 mod sample_type;
 mod subtile;
+mod swapped;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::fields::put_right;
 use super::levels::Level;
+use super::swapped::swap_halves;
 use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
@@ -75,7 +75,7 @@ impl Table {
     }
 
     fn meant(&self, raw: u64) -> u64 {
-        if self.swapped { put_right(raw) } else { raw }
+        if self.swapped { swap_halves(raw) } else { raw }
     }
 
     /// Hands all entries of `level` to `visit` until it says `false`.

@@ -1,6 +1,6 @@
-//! EBCDIC in its international shape, code page 500.
+//! EBCDIC, code page 500 (international).
 
-/// The character of each byte, all of them in Latin-1.
+/// The Latin-1 character of each byte.
 #[rustfmt::skip]
 const LATIN_1: [u8; 256] = [
     0x00, 0x01, 0x02, 0x03, 0x9c, 0x09, 0x86, 0x7f, 0x97, 0x8d, 0x8e, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f,
@@ -21,12 +21,13 @@ const LATIN_1: [u8; 256] = [
     0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0xb3, 0xdb, 0xdc, 0xd9, 0xda, 0x9f,
 ];
 
-/// The text of bytes in EBCDIC.
+/// Decodes bytes in EBCDIC.
 pub fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LATIN_1[usize::from(*byte)])).collect()
 }
 
-/// Whether bytes look like text in EBCDIC rather than in ASCII: it has its letters and digits above 0x80, and blanks at 0x40.
+/// Whether bytes look like text in EBCDIC rather than in ASCII. EBCDIC has letters and digits above 0x80, and blanks at
+/// 0x40.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let ebcdic = bytes.iter().filter(|byte| **byte == 0x40 || **byte >= 0x80).count();
     let ascii = bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte == b' ').count();

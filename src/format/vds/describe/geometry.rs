@@ -1,10 +1,11 @@
-//! Where the survey lies in the world (section 6.2).
+//! The position of the survey in world coordinates, from the `SurveyCoordinateSystem` metadata (OpenVDS:
+//! `KnownMetadata`).
 
 use super::super::description::{Axis, Datum, Description};
 use crate::volume::{Corner, Geometry};
 
 const CATEGORY: &str = "SurveyCoordinateSystem";
-/// Grid points that enclose less than this tell nothing.
+/// The smallest determinant of three grid points that still define a map.
 const FLAT: f64 = 1e-6;
 
 /// The survey's corners and units; `None` if no two axes are those of a survey.
@@ -36,7 +37,7 @@ pub fn geometry(description: &Description) -> Option<Geometry> {
         horizontal_kind: if horizontal_factor.is_some() { "length" } else { "unknown" },
         horizontal_factor: horizontal_factor.unwrap_or(1.0),
         horizontal_unit: horizontal,
-        // nothing says whether a time is one way or both
+        // the format does not tell one-way from two-way time
         vertical_kind: if is_depth { "depth" } else { "unknown" },
         vertical_factor: depth.or_else(|| vertical_unit.and_then(time)).unwrap_or(1.0),
         vertical_unit: vertical_unit.map(str::to_owned),
@@ -69,11 +70,11 @@ fn time(unit: &str) -> Option<f64> {
     }
 }
 
-/// How annotation becomes world.
+/// An affine map from annotation to world coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Map {
     origin: [f64; 2],
-    /// What a step of 1 along each annotation axis is in the world.
+    /// The world vector of a step of 1 along each annotation axis.
     steps: [[f64; 2]; 2],
 }
 
@@ -84,14 +85,14 @@ impl Map {
     }
 }
 
-/// The system of inlines and crosslines.
+/// The map of a survey with inlines and crosslines.
 fn by_lines(description: &Description) -> Option<Map> {
     let [origin, inline, crossline] =
         ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
     Some(Map { origin: origin?, steps: [inline?, crossline?] })
 }
 
-/// The system of I, J and K, at the first K.
+/// The map of a survey with axes I, J and K, at the first K.
 fn by_steps(description: &Description, vertical: Option<&Axis>) -> Option<Map> {
     let vector = |name: &str| vector::<3>(description, name).map(|[x, y, _]| [x, y]);
     let k = vertical.map_or(0.0, |axis| f64::from(axis.min));
@@ -103,12 +104,12 @@ fn by_steps(description: &Description, vertical: Option<&Axis>) -> Option<Map> {
     })
 }
 
-/// The map through three of the four grid points; which is missing does not matter.
+/// The map through three of the four grid points, any of which may be missing.
 fn by_grid_points(description: &Description) -> Option<Map> {
     let points: Vec<_> = (0..4).filter_map(|number| grid_point(description, number)).collect();
     (0..points.len()).find_map(|left_out| {
         let mut three = points.clone();
-        // with all four there, the last is left out first
+        // of four points, the last is left out first
         if points.len() == 4 {
             three.remove(3 - left_out);
         }
@@ -205,7 +206,7 @@ mod tests {
         ]
     }
 
-    /// What another reader of such a file says.
+    /// Reference corners of another reader.
     const CORNERS: [[f64; 2]; 4] = [
         [405_560.75, 6_356_329.75],
         [405_532.75, 6_356_232.75],
@@ -263,7 +264,7 @@ mod tests {
             three.drain(left_out * 3..left_out * 3 + 3);
             assert!(close(&three), "{left_out}");
         }
-        // points 0 and 1 at one place: the others are enough
+        // points 0 and 1 coincide: the others are enough
         let mut twice = metadata.clone();
         twice.splice(
             3..6,

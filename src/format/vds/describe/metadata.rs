@@ -1,4 +1,4 @@
-//! The metadata for dataset.json.
+//! The metadata of a dataset, as JSON.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! What a description says, in the words of dataset.json.
+//! JSON that is made of a description, for dataset.json.
 
 mod ebcdic;
 mod geometry;

@@ -1,4 +1,4 @@
-//! The dataset's own object in dataset.json, in the format's spelling.
+//! The native JSON of a dataset: its description, with the keys of `VolumeDataLayout`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::super::description::{Axis, Channel, Description, Layout};
 use super::segy;
 use crate::volume::NativeJson;
 
-/// How the data are cut, the axes, the channels, and the headers of the SEG-Y file that they come from.
+/// The layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
 pub fn native(description: &Description) -> NativeJson {
     let mut native = NativeJson::new();
     native.insert("layout".into(), layout(&description.layout));

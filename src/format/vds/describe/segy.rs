@@ -1,4 +1,5 @@
-//! The headers of the SEG-Y file that the data come from, if the import kept them (section 6.3).
+//! The headers of the SEG-Y file that the data were imported from, if the import (OpenVDS's `SEGYImport`) kept them as
+//! metadata.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,8 @@ const TEXT_BYTES: usize = 3200;
 const BINARY_BYTES: usize = 400;
 const LINE_BYTES: usize = 80;
 
-/// Fields of the binary header: name, place, bytes, whether there is a sign.
+/// Fields of the binary header: name, offset, bytes, and whether they are signed. (SEG-Y revision 2, without the 3200
+/// bytes before)
 const FIELDS: [(&str, usize, usize, bool); 33] = [
     ("job_id", 0, 4, true),
     ("line_number", 4, 4, true),
@@ -47,20 +49,20 @@ const FIELDS: [(&str, usize, usize, bool); 33] = [
     ("extended_auxiliary_traces_per_ensemble", 64, 4, false),
     ("extended_samples_per_trace", 68, 4, false),
 ];
-/// The number of fields that headers of all revisions have.
+/// The number of fields in headers of all revisions.
 const IN_ALL_REVISIONS: usize = 30;
 /// The revision number of revision 2.0.
 const REVISION_2: i64 = 0x200;
 
-/// Where an import has put its things.
+/// The headers that an import kept.
 struct Kept<'a> {
     text: Option<&'a Datum>,
     binary: Option<&'a Datum>,
-    /// The byte order of the binary header where nothing says so.
+    /// The byte order of the binary header if the metadata do not have it.
     little: bool,
 }
 
-/// What is known of the SEG-Y file, if anything.
+/// The headers as JSON; `None` if the import kept none.
 pub fn headers(description: &Description) -> Option<NativeJson> {
     let entry = |name: &str| description.entry("SEGY", name);
     let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
@@ -93,13 +95,13 @@ pub fn headers(description: &Description) -> Option<NativeJson> {
         code = code.or_else(|| fields.get("sample_format_code").and_then(Value::as_i64));
         put("binaryHeader", fields.into());
     }
-    // with no header to read, nobody has said
-    let said = kept.binary.is_some() || entry("Endianness").is_some();
-    if said {
+    // without a header the byte order is not known
+    let known = kept.binary.is_some() || entry("Endianness").is_some();
+    if known {
         put("endianness", order(little).into());
     }
-    // an older import has turned the header around, which says nothing of the data
-    let data = int("DataEndianness").map(|code| code == 1).or((said && !kept.little).then_some(little));
+    // an older import has swapped the header's bytes, so that its byte order is not that of the data
+    let data = int("DataEndianness").map(|code| code == 1).or((known && !kept.little).then_some(little));
     if let Some(little) = data {
         put("dataEndianness", order(little).into());
     }
@@ -113,7 +115,7 @@ pub fn headers(description: &Description) -> Option<NativeJson> {
     Some(native)
 }
 
-/// The bytes of a header, if there are enough of them.
+/// The first `needed` bytes of a header; a shorter one adds a warning.
 fn blob<'a>(datum: Option<&'a Datum>, what: &str, needed: usize, warnings: &mut Vec<String>) -> Option<&'a [u8]> {
     let fault = match datum? {
         Datum::Blob(bytes) if bytes.len() >= needed => return bytes.get(..needed),
@@ -124,7 +126,7 @@ fn blob<'a>(datum: Option<&'a Datum>, what: &str, needed: usize, warnings: &mut 
     None
 }
 
-/// The lines of a text header, without blanks at their ends.
+/// The lines of a text header, without trailing blanks.
 fn lines(text: &[u8], is_ebcdic: bool) -> Vec<String> {
     let line = |bytes: &[u8]| {
         let line = if is_ebcdic { ebcdic::text(bytes) } else { bytes.iter().copied().map(char::from).collect() };
@@ -153,7 +155,7 @@ fn number(field: &[u8], little: bool, signed: bool) -> i64 {
     if signed { number << bits >> bits } else { number }
 }
 
-/// What a code of the standard means.
+/// The name of a sample format code of the standard.
 fn format_name(code: i64) -> Option<&'static str> {
     let name = match code {
         1 => "4-byte IBM floating point",

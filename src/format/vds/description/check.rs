@@ -1,24 +1,24 @@
-//! What a description must be like to be worked with (sections 1.4 and 8), however it was written down.
+//! The bounds that the values of a description must be within, whatever its syntax.
 
 use std::ops::RangeInclusive;
 
-use super::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
+use super::model::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
 
-/// Bricks, and the tiles of chunks that are cut along two dimensions, have no more samples along an axis.
+/// The longest side of a chunk, two-dimensional ones included.
 const LONGEST_BRICK: u64 = 4096;
-/// The coarsest LOD that there can be.
+/// The coarsest LOD.
 const MOST_LODS: u32 = 12;
-/// Samples along an axis, and values for a trace.
+/// The bounds of samples along an axis, and of values for a trace.
 const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 
-/// Oddities beyond this number are not told one by one: a text of some MiB may have a million.
+/// The most warnings: a text of some MiB may have a million oddities.
 const MOST_WARNINGS: usize = 32;
 
-/// Values that a description may have: each takes far more memory than its text, an entry of metadata a KiB as long as the
-/// dataset is open.
+/// The most values of a description. Each takes far more memory than its text; a metadata entry takes a KiB while it is
+/// parsed.
 const MOST_VALUES: usize = 1 << 17;
 
-/// Whose words a fault is told in.
+/// The syntax whose keys are named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Those of `VolumeDataLayout`.
@@ -28,7 +28,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// The key of a property of the layout; `key` is its name in JSON.
+    /// The key of a property of the layout; `key` is the one in JSON.
     fn layout(self, key: &str) -> String {
         match (self, key) {
             (Self::Json, _) => format!("layoutDescriptor.{key}"),
@@ -38,7 +38,7 @@ impl Keys {
         }
     }
 
-    /// The number of samples of an axis.
+    /// The key of the number of samples of an axis.
     fn samples(self, axis: usize) -> String {
         match self {
             Self::Json => format!("axisDescriptors[{axis}].numSamples"),
@@ -60,7 +60,7 @@ impl Keys {
         }
     }
 
-    /// The key of a property of a channel; `key` is its name in JSON.
+    /// The key of a property of a channel; `key` is the one in JSON.
     fn channel(self, number: usize, key: &str) -> String {
         match (self, number, key) {
             (Self::Json, _, _) => format!("channelDescriptors[{number}].{key}"),
@@ -71,14 +71,17 @@ impl Keys {
     }
 }
 
-/// The spelling of keys in `VDSObject`.
+/// A key as `VDSObject` spells it.
 fn capitalised(key: &str) -> String {
     let mut letters = key.chars();
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 impl Description {
-    /// The description, if all of it is within bounds; else what is not.
+    /// The description, if all of it is within bounds.
+    ///
+    /// # Errors
+    /// Which value is not.
     pub fn checked(self, keys: Keys) -> Result<Self, String> {
         let axes = self.axes.len();
         if !(2..=MOST_AXES).contains(&axes) {
@@ -146,7 +149,7 @@ fn check_layout(layout: &Layout, axes: usize, keys: Keys) -> Result<(), String> 
     Ok(())
 }
 
-/// Says what is wrong with a number out of its bounds.
+/// Checks that a number is within its bounds.
 fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) -> Result<(), String> {
     let (least, most) = (*bounds.start(), *bounds.end());
     if number < least {
@@ -158,9 +161,10 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
     Ok(())
 }
 
-/// Refuses a text of more values than anything needs, before any is made. `marks` are the bytes of which there is one for each.
-pub fn check_values(text: &[u8], marks: &[u8]) -> Result<(), String> {
-    let values = text.iter().filter(|byte| marks.contains(byte)).count();
+/// Refuses a text with too many values before memory is allocated for them. Each value has one of the bytes
+/// `delimiters`.
+pub fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
+    let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
     if values <= MOST_VALUES { Ok(()) } else { Err(format!("it has more than {MOST_VALUES} values")) }
 }
 
@@ -175,10 +179,10 @@ pub fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::Axis;
+    use super::super::model::Axis;
     use super::*;
 
-    /// A description that is in order: 3 axes of 100, 50 and 20 samples, one channel.
+    /// A valid description: 3 axes of 100, 50 and 20 samples, one channel.
     pub fn sound() -> Description {
         let axis = |name: &str, samples| Axis { name: name.into(), samples, max: samples as f32, ..Axis::default() };
         let channel = Channel { name: "Amplitude".into(), components: 1, integer_scale: 1.0, ..Channel::default() };

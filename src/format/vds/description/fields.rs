@@ -1,27 +1,27 @@
-//! The values of a JSON object, each asked for by its key; what is wrong is told with the key's whole path.
+//! Typed access to the values of a JSON object by key. Errors name the whole path of the key.
 
 use serde_json::{Map, Value};
 
 /// An object in a JSON document.
 pub struct Fields<'a> {
-    /// What stands before a key: `axisDescriptors[1].`
+    /// The path of the object, with a dot: `axisDescriptors[1].`
     path: String,
     map: &'a Map<String, Value>,
 }
 
 impl<'a> Fields<'a> {
-    /// The document itself.
+    /// The root of a document.
     pub fn of(map: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), map }
     }
 
-    /// The object of a key.
+    /// The object at a key.
     pub fn object(&self, key: &str) -> Result<Fields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
         Ok(Fields { path: format!("{}{key}.", self.path), map })
     }
 
-    /// The objects of a list.
+    /// The objects of the list at a key.
     pub fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, String> {
         let list = self.needed(key)?.as_array().ok_or_else(|| self.fault(key, "a list"))?;
         let objects = list.iter().enumerate().map(|(n, value)| {
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
         objects.collect()
     }
 
-    /// What a key has; null counts as nothing.
+    /// The value of a key; `None` also for null.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -41,12 +41,12 @@ impl<'a> Fields<'a> {
         self.get(key).ok_or_else(|| format!("{} is missing", self.key(key)))
     }
 
-    /// A key with all that stands before it.
+    /// The whole path of a key.
     pub fn key(&self, key: &str) -> String {
         format!("{}{key}", self.path)
     }
 
-    /// Says what a key must be.
+    /// An error that says what the value of a key must be.
     pub fn fault(&self, key: &str, must: &str) -> String {
         format!("{} is {}: it must be {must}", self.key(key), self.get(key).map_or("missing".into(), kind))
     }
@@ -57,31 +57,31 @@ impl<'a> Fields<'a> {
         u64::try_from(number).map_err(|_| self.fault(key, "at least 0"))
     }
 
-    /// A text; a missing one is empty.
+    /// A string; empty if the key is missing.
     pub fn text(&self, key: &str) -> Result<String, String> {
         let Some(value) = self.get(key) else { return Ok(String::new()) };
         value.as_str().map(str::to_owned).ok_or_else(|| self.fault(key, "a text"))
     }
 
-    /// Whether; a missing one is false.
+    /// A boolean; false if the key is missing.
     pub fn flag(&self, key: &str) -> Result<bool, String> {
         let Some(value) = self.get(key) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.fault(key, "true or false"))
     }
 
-    /// A number, of which null is NaN.
+    /// A number; NaN for null.
     pub fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
         let Some(value) = self.map.get(key) else { return Ok(missing) };
         float(value).map(|number| number as f32).ok_or_else(|| self.fault(key, "a number"))
     }
 
-    /// The word of an enumeration behind what all of its words begin with.
+    /// The value of an enumeration without the prefix that all its values have.
     pub fn word(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
         let text = self.needed(key)?.as_str();
         text.and_then(|text| text.strip_prefix(prefix)).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
-    /// The number at the end of the word of an enumeration.
+    /// The number at the end of a value of an enumeration.
     pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = self.word(key, prefix)?;
         let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -95,13 +95,13 @@ pub fn float(value: &Value) -> Option<f64> {
     if value.is_null() { Some(f64::NAN) } else { value.as_f64() }
 }
 
-/// A whole number, also where it is written with a point.
+/// A whole number, which may be written with a decimal point.
 pub fn whole(value: &Value) -> Option<i64> {
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }
 
-/// A value for a text: short ones as they are.
+/// A value in an error message: short ones are shown in full.
 fn kind(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".into(),

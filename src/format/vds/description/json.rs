@@ -1,4 +1,4 @@
-//! `VolumeDataLayout`: the description as JSON (section 1.4).
+//! Parser of `VolumeDataLayout`, the description as JSON.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,9 +6,13 @@ use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
 use super::fields::{Fields, float, whole};
-use super::{Axis, Channel, Datum, Description, Entry, Format, Layout};
+use super::metadata_type::element_type;
+use super::model::{Axis, Channel, Datum, Description, Entry, Format, Layout};
 
-/// Reads the text; says what is wrong with it if that cannot be done.
+/// Parses the text.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b",[{")?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -97,7 +101,7 @@ fn range(fields: &Fields<'_>) -> Result<[f32; 2], String> {
     ends.ok_or_else(|| fields.fault("valueRange", "a list of two numbers"))
 }
 
-/// The metadata. Entries that make no sense are no reason to refuse the data.
+/// The metadata. Invalid entries become warnings, since the data can be read without them.
 fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Entry>, String> {
     let Some(list) = document.get("metadata") else { return Ok(Vec::new()) };
     let list = list.as_array().ok_or_else(|| document.fault("metadata", "a list"))?;
@@ -118,11 +122,11 @@ fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ent
     Ok(entries)
 }
 
-/// The value of a metadata entry of a type; of a type that is not known, as it is.
+/// The value of a metadata entry; one of an unknown type is kept as JSON.
 fn datum(kind: &str, value: &Value) -> Result<Datum, String> {
     let int = |value: &Value| whole(value).and_then(|number| i32::try_from(number).ok());
     let odd = || "its value is of another type".to_owned();
-    let (scalar, length) = parts(kind);
+    let (scalar, length) = element_type(kind);
     match scalar {
         "String" if length == 1 => Ok(Datum::Text(value.as_str().ok_or_else(odd)?.to_owned())),
         "BLOB" if length == 1 => {
@@ -134,16 +138,6 @@ fn datum(kind: &str, value: &Value) -> Result<Datum, String> {
         "Double" => Ok(Datum::Double(vector(length, value, float).ok_or_else(odd)?)),
         _ => Ok(Datum::Other(kind.to_owned(), value.clone())),
     }
-}
-
-/// The type of the elements of a type, and how many it has: `IntVector3` is three `Int`.
-pub fn parts(kind: &str) -> (&str, usize) {
-    for (suffix, length) in [("Vector2", 2), ("Vector3", 3), ("Vector4", 4)] {
-        if let Some(scalar) = kind.strip_suffix(suffix) {
-            return (scalar, length);
-        }
-    }
-    (kind, 1)
 }
 
 fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
@@ -158,14 +152,14 @@ fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>
 mod tests {
     use serde_json::json;
 
-    use super::super::samples::whole_layout;
+    use super::super::fixtures::whole_layout;
     use super::*;
 
     fn of(json: &Value) -> Result<Description, String> {
         parse(json.to_string().as_bytes())
     }
 
-    /// What is said of the layout with a change at a place.
+    /// Parses the layout with a change at a JSON pointer.
     fn changed(pointer: &str, value: Value) -> Result<Description, String> {
         let mut json = whole_layout();
         let (parent, key) = pointer.rsplit_once('/').unwrap();

@@ -1,19 +1,22 @@
-//! `VDSObject`: the older description (section 1.5).
+//! Parser of `VDSObject`, the older description.
 
 use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
-use super::json::parts;
+use super::metadata_type::element_type;
+use super::model::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
 use super::object_fields::{Fields, double, plain, single};
 use super::object_text::{self, Item, Items, Object};
-use super::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
 
-/// Chunks that are cut along two dimensions are longer by this; the object does not say.
+/// Chunks of two dimensions are longer by this factor, which the object does not contain.
 const MULTIPLIER_2D: u64 = 4;
-/// The number that stands for values for each trace.
+/// The code of the per-trace channel mapping.
 const PER_TRACE: &str = "1976800267773298824";
 
-/// Reads the text; says what is wrong with it if that cannot be done.
+/// Parses the text.
+///
+/// # Errors
+/// What is wrong with it.
 pub fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = object_text::parse(text)?;
@@ -52,7 +55,7 @@ fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
     })
 }
 
-/// `LODLevel2`; without a number there is none but LOD 0.
+/// The coarsest LOD, `LODLevel2`; without a number only LOD 0 exists.
 fn lods(fields: &Fields<'_>) -> Result<u32, String> {
     let number = match fields.items.get("LODLevels") {
         None => return Ok(0),
@@ -122,14 +125,14 @@ fn components(fields: &Fields<'_>, key: &str) -> Result<u64, String> {
     if fields.items.contains_key(key) { fields.word_number(key, "HUEVOXELCOMPONENTS_") } else { Ok(1) }
 }
 
-/// What values mean, which all channels have under the same keys.
+/// Adds the properties of values, which all channels have under the same keys.
 fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String> {
     let value_range = fields.pair("ValueRange")?;
     let no_value = fields.flag("UseNoValue").then(|| fields.float("NoValue").map(|value| value.unwrap_or(f32::NAN)));
     let no_value = no_value.transpose()?;
     let (scale, offset) = (fields.float("IntegerScale")?, fields.float("IntegerOffset")?);
     let [least, most] = value_range;
-    // the greatest code is spent on NoValue
+    // the greatest code stands for NoValue
     let steps = |steps: u16| f32::from(if no_value.is_some() { steps - 1 } else { steps });
     let (usual_scale, usual_offset) = match channel.format {
         Format::U8 => ((most - least) / steps(0xff), least),
@@ -145,14 +148,14 @@ fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String>
     })
 }
 
-/// A metadata entry. One that makes no sense is no reason to refuse the data.
+/// A metadata entry. An invalid one becomes a warning, since the data can be read without it.
 fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entry {
     let fields = Fields { path: String::new(), items: &object.items };
     let text = |key: &str| fields.text(key).unwrap_or_default();
     let (category, name, kind) = (text("Category"), text("Name"), text("Type"));
     let value = object.items.get("Value");
     let value = datum(&kind, value).unwrap_or_else(|| {
-        if matches!(parts(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
+        if matches!(element_type(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
             warn(warnings, || {
                 format!(
                     "metadata {number} \"{category}\" \"{name}\" is no {kind}: its value is missing or of another type"
@@ -164,9 +167,9 @@ fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entr
     Entry { category, name, value }
 }
 
-/// The value of a metadata entry, if it is of a type that is known.
+/// The value of a metadata entry; `None` if its type is unknown or does not fit.
 fn datum(kind: &str, value: Option<&Item<'_>>) -> Option<Datum> {
-    let (scalar, length) = parts(kind);
+    let (scalar, length) = element_type(kind);
     match (scalar, length, value?) {
         ("String", 1, Item::Text(text)) => Some(Datum::Text(text.clone())),
         ("BLOB", 1, Item::Blob(blob)) => Some(Datum::Blob(blob.clone())),
@@ -191,7 +194,7 @@ fn vector<T>(length: usize, value: &Item<'_>, element: impl Fn(&str) -> Option<T
     }
 }
 
-/// A value of which nothing is known.
+/// A value of an unknown type, as JSON.
 fn as_json(item: &Item<'_>) -> Value {
     match item {
         Item::Number(number) => Value::from(*number),
@@ -210,7 +213,7 @@ fn as_object(items: &Items<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::WHOLE_OBJECT;
+    use super::super::fixtures::WHOLE_OBJECT;
     use super::*;
 
     fn changed(from: &str, to: &str) -> Result<Description, String> {

@@ -1,15 +1,16 @@
-//! The items of an object of `VDSObject`, each asked for by its key; what is wrong is told with the key.
+//! Typed access to the items of a `VDSObject` by key. Errors name the key.
 
 use super::object_text::{Item, Items};
 
-/// The items of an object, each asked for by its key.
+/// The items of an object.
 pub struct Fields<'a> {
-    /// What stands before a key in texts.
+    /// The path of the object in errors, with a dot.
     pub path: String,
     pub items: &'a Items<'a>,
 }
 
 impl Fields<'_> {
+    /// An error that says what the value of a key must be.
     pub fn fault(&self, key: &str, must: &str) -> String {
         let is = match self.items.get(key) {
             None => return format!("{}{key} is missing", self.path),
@@ -20,6 +21,7 @@ impl Fields<'_> {
         format!("{}{key} is {is}: it must be {must}", self.path)
     }
 
+    /// A string; empty if the key is missing.
     pub fn text(&self, key: &str) -> Result<String, String> {
         match self.items.get(key) {
             None => Ok(String::new()),
@@ -28,7 +30,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A missing one is false, and all but FALSE true.
+    /// A boolean: false if the key is missing, and true for all but FALSE.
     pub fn flag(&self, key: &str) -> bool {
         match self.items.get(key) {
             None => false,
@@ -37,6 +39,7 @@ impl Fields<'_> {
         }
     }
 
+    /// A whole number.
     pub fn count(&self, key: &str) -> Result<u64, String> {
         let number = match self.items.get(key) {
             Some(Item::Number(number)) => plain(number),
@@ -45,6 +48,7 @@ impl Fields<'_> {
         number.ok_or_else(|| self.fault(key, "a whole number of at least 0"))
     }
 
+    /// A number; `None` if the key is missing.
     pub fn float(&self, key: &str) -> Result<Option<f32>, String> {
         match self.items.get(key) {
             None => Ok(None),
@@ -53,7 +57,7 @@ impl Fields<'_> {
         }
     }
 
-    /// `{Min; Max}`; NaN where unknown.
+    /// The pair `{Min; Max}`; missing ones are NaN.
     pub fn pair(&self, key: &str) -> Result<[f32; 2], String> {
         match self.items.get(key) {
             None => Ok([f32::NAN; 2]),
@@ -65,6 +69,7 @@ impl Fields<'_> {
         }
     }
 
+    /// The value of an enumeration without the prefix that all its values have.
     pub fn word(&self, key: &str, prefix: &str) -> Result<&str, String> {
         let word = match self.items.get(key) {
             Some(Item::Text(text)) => text.strip_prefix(prefix),
@@ -73,13 +78,14 @@ impl Fields<'_> {
         word.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
+    /// The number at the end of a value of an enumeration.
     pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = Some(self.word(key, prefix)?).filter(|digits| !digits.is_empty());
         digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
-/// A number that may be not finite, as C libraries write those.
+/// A number; those that are not finite are spelled as C libraries write them.
 pub fn double(number: &str) -> Option<f64> {
     number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
         infinite if infinite.starts_with("1.#INF") => {
@@ -94,7 +100,7 @@ pub fn single(number: &str) -> Option<f32> {
     number.parse().ok().or_else(|| double(number).map(|number| number as f32))
 }
 
-/// Digits and nothing else.
+/// A number of digits only.
 pub fn plain(number: &str) -> Option<u64> {
     number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }

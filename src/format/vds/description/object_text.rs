@@ -1,17 +1,17 @@
-//! The language of `VDSObject` (section 1.5): objects with fields and further objects, as text.
+//! The syntax of `VDSObject`: nested objects with fields, as text.
 
 use std::collections::HashMap;
 
-/// Objects in objects, and values in values, go no deeper.
+/// The deepest nesting of objects, and of values.
 const DEEPEST: usize = 64;
 
-/// The fields of an object or of a compound value. Of two with one key the last counts.
+/// The fields of an object or of a compound value; of two with the same key the last one counts.
 pub type Items<'a> = HashMap<&'a str, Item<'a>>;
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// A number, as it is written.
+    /// The text of a number.
     Number(&'a str),
     Text(String),
     Blob(Vec<u8>),
@@ -22,13 +22,13 @@ pub enum Item<'a> {
 /// An object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object<'a> {
-    /// The list of its parent that it belongs to.
+    /// The name of its parent's list that contains it.
     pub list: String,
     pub items: Items<'a>,
     pub children: Vec<Object<'a>>,
 }
 
-/// Reads an object; what comes behind it is of no account.
+/// Parses an object; text after it is ignored.
 pub fn parse(text: &[u8]) -> Result<Object<'_>, String> {
     let mut reader = Reader { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), at: 0 };
     if reader.name() != Some("CreateObj") {
@@ -43,14 +43,14 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next byte that is no white space; it stays to be read.
+    /// The next byte that is not white space, without reading it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.at..)?;
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.text.get(self.at).copied()
     }
 
-    /// Whether the next byte is this one; if so, it is read.
+    /// Reads the next byte if it is `byte`; whether it was.
     fn eats(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         self.at += usize::from(there);
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         if self.eats(byte) { Ok(()) } else { Err(format!("a `{}` is missing", char::from(byte))) }
     }
 
-    /// The longest run of bytes that belong to something.
+    /// Reads the longest run of bytes for which `belongs` is true.
     fn run(&mut self, belongs: impl Fn(u8) -> bool) -> Option<&'a str> {
         self.peek()?;
         let rest = self.text.get(self.at..)?;
@@ -74,22 +74,22 @@ impl<'a> Reader<'a> {
         self.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// Also takes what C libraries write for numbers that are not finite: `-1.#IND`, `-nan(ind)`.
+    /// Reads a number, also a non-finite one as C libraries write it: `-1.#IND`, `-nan(ind)`.
     fn number(&mut self) -> Result<&'a str, String> {
         let belongs = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.#()".contains(&byte);
         self.run(belongs).ok_or_else(|| "a value is missing".to_owned())
     }
 
-    /// A text in quotes; a backslash stands for the byte behind it.
+    /// Reads a string in quotes; a backslash quotes the byte behind it.
     fn string(&mut self) -> Result<String, String> {
         self.expect(b'"')?;
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut found = Vec::new();
         let mut bytes = rest.iter().copied().enumerate();
-        while let Some((place, byte)) = bytes.next() {
+        while let Some((offset, byte)) = bytes.next() {
             match byte {
                 b'"' => {
-                    self.at += place + 1;
+                    self.at += offset + 1;
                     return Ok(String::from_utf8_lossy(&found).into_owned());
                 }
                 b'\\' => found.extend(bytes.next().map(|(_, byte)| byte)),
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         Err("a text has no end".into())
     }
 
-    /// What is between the parentheses of `CreateObj`, and the body.
+    /// Reads the arguments of `CreateObj` and the body.
     fn object(&mut self, depth: usize) -> Result<Object<'a>, String> {
         if depth == DEEPEST {
             return Err("objects are nested too deeply".into());
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
         Ok(object)
     }
 
-    /// What follows a key.
+    /// Reads the value after a key.
     fn item(&mut self, depth: usize) -> Result<Item<'a>, String> {
         if self.eats(b':') {
             self.expect(b'{')?;
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         Ok(item)
     }
 
-    /// A value of several, or a list of such; its `{` has been read.
+    /// Reads a compound value, or a list of them, whose `{` has been read.
     fn compound(&mut self, depth: usize) -> Result<Item<'a>, String> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             return Ok(Item::One(self.fields(depth)?));
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         Ok(Item::Many(list))
     }
 
-    /// Fields up to the `}` that closes them.
+    /// Reads fields up to the closing `}`.
     fn fields(&mut self, depth: usize) -> Result<Items<'a>, String> {
         if depth >= DEEPEST {
             return Err("values are nested too deeply".into());
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// A number of bytes, and they themselves in hexadecimal digits.
+    /// Reads a number of bytes, and the bytes in hexadecimal digits.
     fn blob(&mut self) -> Result<Vec<u8>, String> {
         let count: usize = self.number()?.parse().map_err(|_| "a count of bytes makes no sense".to_owned())?;
         self.expect(b':')?;

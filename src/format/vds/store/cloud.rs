@@ -1,4 +1,5 @@
-//! The layout of object stores, here as a folder: an object for each thing (sections 1.2 and 1.3).
+//! The layout of OpenVDS in object stores, here a folder: an object for the description, one for the list of layers,
+//! and one for each chunk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::super::description::LONGEST;
 use super::super::description::check_values;
-use super::pages::Pages;
-use super::tags::Tags;
-use super::text::{Spelling, Text};
-use super::{ChunkTable, Content, Metadata, Method, Record, StoredLayer};
+use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Content, Record, StoredLayer};
+use super::description_text::{DescriptionText, Syntax};
+use super::metadata_pages::MetadataPages;
+use super::object_metadata::ObjectMetadata;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::ObjectName;
@@ -19,19 +20,19 @@ use crate::volume::ObjectName;
 pub const LAYOUT: &str = "VolumeDataLayout";
 /// The object that lists the layers.
 pub const STATUS: &str = "LayerStatus";
-/// Copies may have this behind both names.
+/// Copies of a dataset may have this extension on both names.
 pub const EXTENSION: &str = ".json";
-/// What keeping the record of a chunk weighs.
+/// Bytes of a cached chunk.
 const RECORD: usize = size_of::<Known>();
 
 /// An open folder.
 pub struct Cloud {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
-    tags: Arc<Tags>,
+    tags: Arc<ObjectMetadata>,
     status: Vec<Map<String, Value>>,
-    /// Where in `status` a layer is, the first of its name.
-    places: HashMap<String, usize>,
+    /// The index in `status` of each layer; of several with one name the first.
+    by_name: HashMap<String, usize>,
 }
 
 impl Cloud {
@@ -50,26 +51,26 @@ impl Cloud {
             other => Err(damaged(format!("{other} is no description of a layer"))),
         });
         let status: Vec<_> = status.collect::<Result<_, _>>()?;
-        let mut places = HashMap::new();
-        for (place, record) in status.iter().enumerate() {
-            places.entry(name_of(record).to_owned()).or_insert(place);
+        let mut by_name = HashMap::new();
+        for (number, record) in status.iter().enumerate() {
+            by_name.entry(name_of(record).to_owned()).or_insert(number);
         }
-        let tags = Arc::new(Tags::new(Arc::clone(&folder), Arc::clone(&cache)));
-        Ok(Self { folder, cache, tags, status, places })
+        let tags = Arc::new(ObjectMetadata::new(Arc::clone(&folder), Arc::clone(&cache)));
+        Ok(Self { folder, cache, tags, status, by_name })
     }
 
-    /// The description.
+    /// The text of the description.
     ///
     /// # Errors
     /// [`FormatError::NotThisFormat`] if there is none, and those of the source.
-    pub fn text(&self) -> Result<Text, FormatError> {
+    pub fn text(&self) -> Result<DescriptionText, FormatError> {
         let (name, length) = object(&*self.folder, LAYOUT)?;
         let source = Arc::clone(&self.folder) as Arc<dyn Source>;
-        let text = Text::new(source, name.as_str().into(), (0, length), Spelling::Json);
+        let text = DescriptionText::new(source, name.as_str().into(), (0, length), Syntax::Json);
         text.map_err(|e| FormatError::Damaged(format!("{name}: {e}")))
     }
 
-    /// The names of all layers that are stored: others are made of these when they are read (section 2.9).
+    /// The names of all stored layers; OpenVDS computes the others, whose `produceStatus` is not Normal, from these.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
             Some(Value::String(status)) => status == "Normal",
@@ -78,20 +79,20 @@ impl Cloud {
         self.status.iter().filter(stored).map(name_of)
     }
 
-    /// A stored layer, which has `chunks` chunks by the arithmetic.
+    /// A stored layer, which has `chunks` chunks by its chunk grid.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if what is said of it makes no sense.
+    /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if its record is invalid.
     pub fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
         let damaged = |why: String| FormatError::Damaged(why);
-        let record = self.places.get(name).and_then(|place| self.status.get(*place));
+        let record = self.by_name.get(name).and_then(|number| self.status.get(*number));
         let record = record.ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;
         if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
             return Err(damaged("its name is no name of a folder".into()));
         }
         let method = match record.get("compressionMethod") {
-            None => Method::None,
-            Some(Value::String(method)) => Method::of_name(method)
+            None => CompressionMethod::None,
+            Some(Value::String(method)) => CompressionMethod::of_name(method)
                 .ok_or_else(|| FormatError::Unsupported(format!("compression method {method} is not known")))?,
             Some(other) => return Err(damaged(format!("compressionMethod {other} is no name"))),
         };
@@ -105,7 +106,7 @@ impl Cloud {
                 let (size, bytes) = (number("chunkMetadataPageSize")?, number("chunkMetadataByteSize")?);
                 let directory = record.get("pageDirectory").filter(|value| !value.is_null());
                 let (folder, cache) = (Arc::clone(&self.folder), Arc::clone(&self.cache));
-                Some(Pages::new(folder, cache, name, chunks, size, bytes, directory).map_err(damaged)?)
+                Some(MetadataPages::new(folder, cache, name, chunks, size, bytes, directory).map_err(damaged)?)
             }
             _ => None,
         };
@@ -122,12 +123,12 @@ impl Cloud {
     }
 }
 
-/// The layer that a record is about.
+/// The layer's name in a record.
 fn name_of(record: &Map<String, Value>) -> &str {
     record.get("layerName").and_then(Value::as_str).unwrap_or("")
 }
 
-/// The name that one of the two objects has here, and its length.
+/// The name of an object, with or without the extension, and its length.
 fn object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError> {
     for name in [name.to_owned(), format!("{name}{EXTENSION}")] {
         if let Some(length) = folder.len(&name)? {
@@ -137,7 +138,7 @@ fn object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError>
     Err(FormatError::NotThisFormat(format!("there is no {name}")))
 }
 
-/// The list of layers.
+/// Reads the list of layers.
 fn list(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
     let (name, length) = object(folder, STATUS)?;
     if length > LONGEST {
@@ -150,20 +151,20 @@ fn list(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
     }
 }
 
-/// Where the chunks of one layer are.
+/// The table of the chunks of one layer.
 struct CloudTable {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
-    tags: Arc<Tags>,
+    tags: Arc<ObjectMetadata>,
     id: u64,
     layer: Box<str>,
-    /// `None`: each chunk has its metadata with it.
-    pages: Option<Pages>,
+    /// `None` if each chunk has its metadata with its object.
+    pages: Option<MetadataPages>,
 }
 
-/// What was found out of a chunk whose metadata is in no page.
+/// The metadata and length of a chunk whose metadata is in no page.
 struct Known {
-    metadata: Metadata,
+    metadata: ChunkMetadata,
     length: u64,
 }
 
@@ -172,23 +173,24 @@ impl CloudTable {
         format!("{}/{chunk}", self.layer).into()
     }
 
-    /// What there is of a chunk whose metadata is in no page (section 1.3).
-    fn look(&self, chunk: u64) -> Result<Known, FormatError> {
+    /// Looks up a chunk whose metadata is in no page: it is with the chunk's object.
+    fn look_up(&self, chunk: u64) -> Result<Known, FormatError> {
         let object = self.object(chunk);
         let (length, tag) = (self.folder.len(&object)?, self.tags.get(&object)?);
         let damaged = |why: &str| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         match (length, tag) {
-            (None, None) => Ok(Known { metadata: Metadata::default(), length: 0 }),
-            (None, Some(tag)) => match Metadata::of(&tag).content() {
+            (None, None) => Ok(Known { metadata: ChunkMetadata::default(), length: 0 }),
+            (None, Some(tag)) => match ChunkMetadata::of(&tag).content() {
                 Content::Stored => Err(damaged(&format!("{object} is not there, although there is metadata of it"))),
-                _ => Ok(Known { metadata: Metadata::of(&tag), length: 0 }),
+                _ => Ok(Known { metadata: ChunkMetadata::of(&tag), length: 0 }),
             },
-            (Some(length), Some(tag)) => Ok(Known { metadata: Metadata::of(&tag), length }),
-            // an object without its metadata is data: constants have no bytes
+            (Some(length), Some(tag)) => Ok(Known { metadata: ChunkMetadata::of(&tag), length }),
+            // without metadata an object with bytes is data, since constant chunks have no bytes; any hash of data will
+            // do
             (Some(0), None) => Err(damaged(&format!(
                 "{object} has no bytes, and its value was in metadata that this copy of the dataset has lost"
             ))),
-            (Some(length), None) => Ok(Known { metadata: Metadata { hash: 1, levels: [0; 16] }, length }),
+            (Some(length), None) => Ok(Known { metadata: ChunkMetadata { hash: 1, levels: [0; 16] }, length }),
         }
     }
 }
@@ -209,7 +211,7 @@ impl ChunkTable for CloudTable {
             Some(known) => known,
             None if wait == Wait::No => return Err(SourceError::WouldBlock.into()),
             None => {
-                let known = Arc::new(self.look(chunk)?);
+                let known = Arc::new(self.look_up(chunk)?);
                 self.cache.keep(key, &known, RECORD);
                 known
             }
@@ -219,8 +221,8 @@ impl ChunkTable for CloudTable {
 
     fn check(&self, chunk: u64, record: &Record) -> Result<(), FormatError> {
         let Some(tag) = self.tags.get(&record.object)? else { return Ok(()) };
-        let (tag, record) = (Metadata::of(&tag), record.metadata);
-        // not every writer has the table of levels in both places
+        let (tag, record) = (ChunkMetadata::of(&tag), record.metadata);
+        // not every writer stores the table of levels twice
         let levels = tag.levels == record.levels || [tag.levels, record.levels].contains(&[0; 16]);
         if self.pages.is_some() && (tag.hash != record.hash || !levels) {
             let why = "its metadata in the page and with the object are not the same: it was not written to the end";
@@ -234,6 +236,6 @@ impl ChunkTable for CloudTable {
     }
 
     fn cost(&self) -> Option<u64> {
-        self.pages.as_ref().and_then(Pages::cost)
+        self.pages.as_ref().and_then(MetadataPages::cost)
     }
 }

@@ -1,42 +1,44 @@
-//! The single-file container: numbered chunks in named files, each with a paged table of its own (section 1.1).
+//! The single-file container, which begins with `HueDataStore`: named files of numbered chunks, each with a paged table
+//! of its chunks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Record, StoredLayer};
 use super::cloud::LAYOUT;
-use super::text::{Spelling, Text};
-use super::{ChunkTable, Metadata, Method, Record, StoredLayer};
+use super::description_text::{DescriptionText, Syntax};
 use crate::format::FormatError;
+use crate::format::byte_reader::ByteReader;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
-/// How a container begins.
+/// The first bytes of a container.
 pub const MAGIC: &[u8; 12] = b"HueDataStore";
 const HEADER: usize = 32;
-/// Bytes of an entry of the file table before the name.
+/// Bytes of an entry of the file table before its name.
 const ENTRY: usize = 32;
-/// Longer file tables are not read: one of all layers that a VDS can have takes a few hundred KiB.
+/// The longest file table that is read; one of all layers that a VDS can have takes a few hundred KiB.
 const LONGEST_TABLE: u64 = 16 << 20;
-/// Bytes of metadata that a file or a chunk may have.
+/// The most bytes of metadata of a file or a chunk.
 const MOST_METADATA: i32 = 1000;
-/// The name of the older description.
+/// The file with the older description.
 const OBJECT: &str = "VDSObject";
-/// The kind of the files that are layers.
+/// The kind of files that are stored layers.
 const LAYER: &[u8; 4] = b"VDS ";
-/// Bytes of a page directory before the file's metadata.
+/// Bytes of a page directory before the file's metadata, and of a chunk's entry before its metadata.
 const DIRECTORY: u64 = 16;
 
 /// An open container.
 pub struct Container {
     source: Arc<dyn Source>,
-    /// The whole file: tables are all over it.
+    /// A cached reader of tables, which may be anywhere in the file.
     index: Arc<Index>,
     length: u64,
     files: Vec<StoredFile>,
-    /// Where in `files` a layer is, the first of its name.
-    places: HashMap<String, usize>,
+    /// The index in `files` of each layer; of several with one name the first.
+    by_name: HashMap<String, usize>,
 }
 
-/// What the file table says of one file: not yet checked.
+/// An entry of the file table, not yet checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StoredFile {
     kind: [u8; 4],
@@ -52,21 +54,23 @@ impl Container {
     /// Reads the header and the file table.
     ///
     /// # Errors
-    /// [`FormatError::NotThisFormat`], [`FormatError::Unsupported`] for another version, [`FormatError::Damaged`] if the table
-    /// is not within the file.
+    /// [`FormatError::NotThisFormat`], [`FormatError::Unsupported`] for another version, [`FormatError::Damaged`] if
+    /// the table is not within the file.
     pub fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
         if length < HEADER as u64 || !source.read_at(WHOLE, 0, &mut header, Wait::Yes)? || !header.starts_with(MAGIC) {
             return Err(FormatError::NotThisFormat("not a VDS: it does not begin as a HueDataStore".into()));
         }
-        let version = u32_at(&header, 12);
+        let mut fields = ByteReader::new("container header", &header);
+        fields.skip(MAGIC.len())?;
+        let version = fields.u32()?;
         if version >> 16 != 1 {
             let (major, minor) = (version >> 16, version & 0xffff);
             return Err(FormatError::Unsupported(format!("container version {major}.{minor} is not known (1 is)")));
         }
         let damaged = |why: &str| FormatError::Damaged(format!("damaged header: {why}"));
-        let (table, count, name) = (i64_at(&header, 16), i32_at(&header, 24), i32_at(&header, 28));
+        let (table, count, name) = (fields.i64()?, fields.i32()?, fields.i32()?);
         let (Ok(table), Ok(count), Ok(name)) = (u64::try_from(table), u64::try_from(count), u64::try_from(name)) else {
             return Err(damaged("it has a negative offset, count or length"));
         };
@@ -82,33 +86,33 @@ impl Container {
         }
         let mut entries = vec![0; bytes as usize];
         source.read_at(WHOLE, table, &mut entries, Wait::Yes)?;
-        let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Vec<_>>();
-        let mut places = HashMap::new();
-        for (place, file) in files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER) {
-            places.entry(file.name.clone()).or_insert(place);
+        let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
+        let mut by_name = HashMap::new();
+        for (number, file) in files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER) {
+            by_name.entry(file.name.clone()).or_insert(number);
         }
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
-        Ok(Self { source, index, length, files, places })
+        Ok(Self { source, index, length, files, by_name })
     }
 
-    /// The description, in whichever spelling there is; `None` if there is none.
+    /// The text of the description, preferably the JSON; `None` if the container has none.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
-    pub fn text(&self) -> Result<Option<Text>, FormatError> {
-        for (kind, name, spelling) in [(b"JSON", LAYOUT, Spelling::Json), (b"OBJ ", OBJECT, Spelling::Object)] {
-            if let Some(place) = self.only_chunk(kind, name)? {
-                let text = Text::new(Arc::clone(&self.source), WHOLE.into(), place, spelling);
+    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
+    pub fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
+        for (kind, name, syntax) in [(b"JSON", LAYOUT, Syntax::Json), (b"OBJ ", OBJECT, Syntax::Object)] {
+            if let Some(range) = self.only_chunk(kind, name)? {
+                let text = DescriptionText::new(Arc::clone(&self.source), WHOLE.into(), range, syntax);
                 return text.map(Some).map_err(|e| FormatError::Damaged(format!("{name}: {e}")));
             }
         }
         Ok(None)
     }
 
-    /// Where the only chunk of a file is; `None` if there is no such file.
+    /// The offset and length of the only chunk of a file; `None` if there is no such file.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
+    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
     fn only_chunk(&self, kind: &[u8; 4], name: &str) -> Result<Option<(u64, u64)>, FormatError> {
         let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
             return Ok(None);
@@ -134,20 +138,21 @@ impl Container {
     /// A stored layer.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if its tables make no sense, and those of the source.
+    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
     pub fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
-        let file = self.places.get(name).and_then(|place| self.files.get(*place));
+        let file = self.by_name.get(name).and_then(|number| self.files.get(*number));
         let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;
         let (table, metadata) = self.table(file)?;
-        let code = metadata.get(..4).map(|_| i32_at(&metadata, 0));
-        let code = code.ok_or_else(|| FormatError::Damaged("it has no metadata that would say its method".into()))?;
-        let method = Method::of_code(code)
+        let mut fields = ByteReader::new("layer metadata", &metadata);
+        let no_method = |_| FormatError::Damaged("it has no metadata that would say its method".into());
+        let code = fields.i32().map_err(no_method)?;
+        let method = CompressionMethod::of_code(code)
             .ok_or_else(|| FormatError::Unsupported(format!("compression method {code} is not known")))?;
         if !matches!(table.chunk_metadata, 8 | 24) {
             let n = table.chunk_metadata;
             return Err(FormatError::Damaged(format!("it has {n} bytes of metadata for each chunk, not 8 or 24")));
         }
-        let tolerance = metadata.get(4..8).map(|_| f32::from_bits(u32_at(&metadata, 4)));
+        let tolerance = fields.f32().ok();
         let chunks = table.chunks;
         Ok(StoredLayer { method, tolerance, chunks: Some(chunks), table: Box::new(table) })
     }
@@ -179,29 +184,27 @@ impl Container {
 }
 
 impl StoredFile {
-    /// Takes apart an entry of at least [`ENTRY`] bytes.
-    fn parse(entry: &[u8]) -> Self {
-        let name = &entry[ENTRY..];
+    /// Parses an entry of at least [`ENTRY`] bytes.
+    fn parse(entry: &[u8]) -> Result<Self, FormatError> {
+        let mut fields = ByteReader::new("file table", entry);
+        let (directory, chunks) = (fields.i64()?, fields.i32()?);
+        fields.skip(4)?;
+        let (per_page, kind) = (fields.i32()?, fields.bytes()?);
+        let (chunk_metadata, file_metadata) = (fields.i32()?, fields.i32()?);
+        let name = fields.rest();
         let end = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-        Self {
-            directory: i64_at(entry, 0),
-            chunks: i32_at(entry, 8),
-            per_page: i32_at(entry, 16),
-            kind: [entry[20], entry[21], entry[22], entry[23]],
-            chunk_metadata: i32_at(entry, 24),
-            file_metadata: i32_at(entry, 28),
-            name: String::from_utf8_lossy(&name[..end]).into_owned(),
-        }
+        let name = String::from_utf8_lossy(&name[..end]).into_owned();
+        Ok(Self { kind, name, directory, chunks, per_page, chunk_metadata, file_metadata })
     }
 }
 
-/// Where the chunks of one file are.
+/// The table of the chunks of one file.
 struct FileTable {
     source: Arc<dyn Source>,
     index: Arc<Index>,
     /// Bytes of the container.
     length: u64,
-    /// Where the offsets of the index pages begin.
+    /// The offset of the list of index pages.
     pages: u64,
     per_page: u64,
     /// Bytes of metadata in each entry.
@@ -210,12 +213,12 @@ struct FileTable {
 }
 
 impl FileTable {
-    /// LayerRef, length and metadata of a chunk; all zero if the page of its entry was never written.
-    fn entry(&self, chunk: u64, wait: Wait) -> Result<(u64, u64, Metadata), FormatError> {
+    /// Offset, length and metadata of a chunk; all zero if the page of its entry was never written.
+    fn entry(&self, chunk: u64, wait: Wait) -> Result<(u64, u64, ChunkMetadata), FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         let page = self.index.u64_at(self.pages + 8 * (chunk / self.per_page), wait)?;
         if page == 0 {
-            return Ok((0, 0, Metadata::default()));
+            return Ok((0, 0, ChunkMetadata::default()));
         }
         let size = DIRECTORY + self.chunk_metadata;
         let at = page.checked_add(chunk % self.per_page * size).filter(|at| *at < self.length);
@@ -226,14 +229,15 @@ impl FileTable {
             SourceError::TooShort { .. } => damaged(format!("its index page at byte {page} is cut off")),
             other => other.into(),
         })?;
-        let (offset, length) = (i64_at(entry, 0), i32_at(entry, 8));
+        let mut fields = ByteReader::new("index page", &*entry);
+        let (offset, length) = (fields.i64()?, fields.i32()?);
         let (Ok(offset), Ok(length)) = (u64::try_from(offset), u64::try_from(length)) else {
             return Err(damaged(format!("its place is negative ({length} bytes at {offset})")));
         };
         if offset.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(damaged(format!("its {length} bytes at {offset} are beyond the end of the file")));
         }
-        Ok((offset, length, Metadata::of(&entry[DIRECTORY as usize..])))
+        Ok((offset, length, ChunkMetadata::of(&entry[DIRECTORY as usize..])))
     }
 }
 
@@ -250,16 +254,4 @@ impl ChunkTable for FileTable {
     fn cost(&self) -> Option<u64> {
         Some(self.chunks.saturating_mul(DIRECTORY + self.chunk_metadata))
     }
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u32::from_le_bytes(*b))
-}
-
-fn i32_at(bytes: &[u8], at: usize) -> i32 {
-    u32_at(bytes, at) as i32
-}
-
-fn i64_at(bytes: &[u8], at: usize) -> i64 {
-    bytes.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| i64::from_le_bytes(*b))
 }

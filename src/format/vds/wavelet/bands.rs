@@ -1,39 +1,40 @@
-//! How a box is halved, step by step, and where the halves lie.
+//! The wavelet decomposition of a chunk: how its box is halved, step by step, and where the subbands lie.
 
-/// Sides shorter than this are not halved.
+/// Shorter sides are not halved.
 const SHORTEST: usize = 8;
-/// The longest side there may be.
+/// The longest side of a chunk.
 pub const LONGEST: usize = 512;
-/// The steps that the longest side takes: 512, 256, ... 8.
+/// Steps of the longest side: it is halved at 512, 256, ... 8.
 pub(super) const MOST_STEPS: usize = 7;
 
-/// A set of dimensions: x = 1, y = 2, z = 4. As the name of a sector: those in which it is the high half.
-pub(super) type Set = usize;
+/// A set of dimensions: x = 1, y = 2, z = 4. A *sector* is a subband of a step, named by the set of dimensions in which
+/// it is the high half.
+pub(super) type DimSet = usize;
 
 /// Whether dimension `d` is in `set`.
-pub(super) fn has(set: Set, d: usize) -> bool {
+pub(super) fn has(set: DimSet, d: usize) -> bool {
     set >> d & 1 != 0
 }
 
-/// The sets that are neither empty nor have what `set` has not, lowest first.
-pub(super) fn subsets(set: Set) -> impl Iterator<Item = Set> {
+/// The subsets of `set` but the empty one, lowest first.
+pub(super) fn subsets(set: DimSet) -> impl Iterator<Item = DimSet> {
     (1..8).filter(move |s| s & !set == 0)
 }
 
-/// The nested boxes: step `i` splits the box `size[i]` in the dimensions of `mask[i]`, low halves first, and leaves
-/// `size[i + 1]`.
+/// The nested boxes: step `i` halves the box `size[i]` in the dimensions of `mask[i]`, low half first; the low half in
+/// all of them is the box `size[i + 1]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bands {
-    /// Steps there are.
+    /// The number of steps.
     pub steps: usize,
-    /// Sizes, X first.
+    /// The size of each box, X first.
     pub size: [[usize; 3]; MOST_STEPS + 1],
-    /// Which dimensions a step halves.
-    pub mask: [Set; MOST_STEPS + 1],
+    /// The dimensions that each step halves.
+    pub mask: [DimSet; MOST_STEPS + 1],
 }
 
 impl Bands {
-    /// The boxes of a chunk with sides of at most [`LONGEST`].
+    /// The boxes of a chunk, whose sides are at most [`LONGEST`].
     pub fn new(mut size: [usize; 3]) -> Self {
         let mut bands = Self::default();
         while bands.steps < MOST_STEPS && size.iter().any(|s| *s >= SHORTEST) {
@@ -50,25 +51,27 @@ impl Bands {
         bands
     }
 
-    /// Whether a stream of an old version could be faulty with these boxes: a step but the first halves Z and one other.
+    /// Whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z and one
+    /// other dimension.
     pub fn may_be_faulty(&self) -> bool {
         self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
     }
 
-    /// Samples of the box of a step.
+    /// Samples in the box of a step.
     pub fn volume(&self, step: usize) -> usize {
         self.size[step].iter().product()
     }
 
-    /// Where sector `set` of a step begins and ends.
-    pub fn sector(&self, step: usize, set: Set) -> ([usize; 3], [usize; 3]) {
+    /// The first position of sector `set` of a step, and the position after its last.
+    pub fn sector(&self, step: usize, set: DimSet) -> ([usize; 3], [usize; 3]) {
         let (whole, low) = (self.size[step], self.size[step + 1]);
         let pick = |d: usize| if has(set, d) { (low[d], whole[d]) } else { (0, low[d]) };
         let [x, y, z] = [pick(0), pick(1), pick(2)];
         ([x.0, y.0, z.0], [x.1, y.1, z.1])
     }
 
-    /// The step whose box stands at the stream's front as it is: the lowest one that is no parent of anything.
+    /// The coarsest step: its coefficients are no children of any node, and stand at the front of the stream as plain
+    /// floats.
     pub fn coarse(&self) -> usize {
         self.steps.saturating_sub(1)
     }

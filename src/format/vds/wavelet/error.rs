@@ -1,12 +1,14 @@
-//! What can be wrong with a chunk, and where.
+//! The errors of wavelet chunks, and the parts of a chunk that they name.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A part of a chunk, as error messages name it.
+use crate::format::byte_reader::PastEnd;
+
+/// A part of a chunk, named in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ChunkPart {
     /// The first 24 bytes.
     Header,
     /// The counts of leading zeros.
@@ -19,9 +21,9 @@ pub enum Part {
     Thresholds,
     /// The bit-plane stream as a whole.
     Stream,
-    /// The counts of entries in front of the stream.
+    /// The counts of entries before the tree.
     Counts,
-    /// The coefficients that stand in the stream as they are.
+    /// The coefficients that the stream has as plain floats.
     Coarse,
     /// The tree bits of a level.
     Tree(u8),
@@ -33,7 +35,7 @@ pub enum Part {
     Plane(u8),
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for ChunkPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header => f.write_str("the header"),
@@ -55,44 +57,44 @@ impl fmt::Display for Part {
 /// Why a wavelet chunk cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum WaveletError {
-    /// The caller's buffer is not of the chunk's size, or there are no such chunks.
+    /// The caller's buffer does not have the chunk's size, or no chunk can have that size.
     #[error("a chunk of {0:?} samples cannot be decoded into {1} bytes")]
     Request([usize; 3], usize),
-    /// A part is not there as a whole.
+    /// The data end inside a part.
     #[error("the data ends within {0}")]
-    PastEnd(Part),
-    /// A part has a length that no such part has.
+    PastEnd(ChunkPart),
+    /// A part has an impossible length.
     #[error("{1} is no length for {0}")]
-    Length(Part, i32),
-    /// The version word is none that is known.
+    Length(ChunkPart, i32),
+    /// The version is unknown.
     #[error("wavelet version {0} is not known (671 to 673 are)")]
     Version(i32),
-    /// The header's size is not the number of bytes that there are.
+    /// The length in the header is not that of the chunk.
     #[error("the header says {said} bytes, there are {found}")]
     Total {
-        /// The header's number.
+        /// The length in the header.
         said: i32,
-        /// Bytes that there are.
+        /// Bytes of the chunk.
         found: usize,
     },
-    /// The chunk holds another number of samples than it should.
+    /// The chunk does not have the expected number of samples.
     #[error("the header says {said:?} samples, not {wanted:?}")]
     Size {
-        /// The header's numbers.
+        /// Samples along X, Y and Z by the header.
         said: [i32; 3],
-        /// What the chunk should hold.
+        /// Samples that are expected.
         wanted: [usize; 3],
     },
-    /// The flags, or the number of dimensions, make no sense for this chunk.
+    /// The flags or the number of dimensions are impossible for this chunk.
     #[error("the flags {0:#x} do not fit the sample format")]
     Flags(u32),
     /// The thresholds are not finite, not positive, or too far apart.
     #[error("thresholds {0} and {1} make no sense")]
     Thresholds(String, String),
-    /// The tree does not have as many entries as the counts say.
+    /// The tree has another number of entries than the counts say.
     #[error("the tree of level {level} has {found} {what}, the counts say {said}")]
     Counts {
-        /// The level after which they were counted.
+        /// The level after which the entries were counted.
         level: u8,
         /// Blocks or singles.
         what: &'static str,
@@ -109,5 +111,11 @@ pub enum WaveletError {
     Entries(i64, usize),
     /// An entropy coded part is damaged.
     #[error("{0}: no valid FSE block, {1}")]
-    Fse(Part, &'static str),
+    Fse(ChunkPart, &'static str),
+}
+
+impl From<PastEnd<ChunkPart>> for WaveletError {
+    fn from(error: PastEnd<ChunkPart>) -> Self {
+        Self::PastEnd(error.part)
+    }
 }

@@ -1,13 +1,15 @@
-//! Finite state entropy coding (tANS) of bytes, in an early form that has no headers of its own.
+//! Finite state entropy coding (FSE, a tANS coder) of bytes, in an early form of the library that has no block headers.
 
-use super::error::{Part, WaveletError};
+use super::error::{ChunkPart, WaveletError};
+use super::grow::grow_to;
 
 /// The most states a table may have.
 const MOST_LOG: u32 = 12;
 /// The fewest.
 const LEAST_LOG: u32 = 5;
 
-/// The decoding table of one block: for each state the symbol, the bits to be read, and what they are added to.
+/// The decoding table of one block: for each state its symbol, the number of bits to read, and the base that they are
+/// added to.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// Base << 16, symbol << 8, bits.
@@ -16,13 +18,13 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Bytes that it holds.
+    /// Bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         4 * self.states.capacity()
     }
 
-    /// Reads the description in front of a block; returns what is behind it.
-    pub fn read<'a>(&mut self, block: &'a [u8], part: Part) -> Result<&'a [u8], WaveletError> {
+    /// Builds the table from the counts at the beginning of a block; returns the coded bits behind them.
+    pub fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], WaveletError> {
         let mut counts = [0i16; 256];
         let (log, bytes) = read_counts(block, &mut counts).map_err(|why| WaveletError::Fse(part, why))?;
         self.build(log, &counts).map_err(|why| WaveletError::Fse(part, why))?;
@@ -31,12 +33,12 @@ impl Table {
 
     fn build(&mut self, log: u32, counts: &[i16; 256]) -> Result<(), &'static str> {
         let size = 1usize << log;
-        super::scratch::room(&mut self.states, 1 << MOST_LOG);
+        grow_to(&mut self.states, 1 << MOST_LOG);
         self.log = log;
         let states = &mut self.states[..size];
         let mut symbols = [0u8; 1 << MOST_LOG];
         let mut next = [0u16; 256];
-        // rare symbols have one state each, the last ones
+        // rare symbols have one state each, at the end of the table
         let mut end = size;
         for (symbol, count) in counts.iter().enumerate() {
             if *count == -1 {
@@ -71,7 +73,8 @@ impl Table {
     }
 }
 
-/// Reads how many states each symbol has (-1: rare). Returns the logarithm of the number of states, and the bytes read.
+/// Reads the number of states of each symbol (-1: one state, rare). Returns log2 of the number of states, and the bytes
+/// read.
 fn read_counts(block: &[u8], counts: &mut [i16; 256]) -> Result<(u32, usize), &'static str> {
     const PAST_END: &str = "its table runs past the end";
     let mut at = 0usize;
@@ -129,20 +132,21 @@ fn read_counts(block: &[u8], counts: &mut [i16; 256]) -> Result<(u32, usize), &'
     if bytes > block.len() { Err(PAST_END) } else { Ok((log, bytes)) }
 }
 
-/// Where a block's decoding stands; it can go on any number of symbols at a time.
+/// The state of a block's decoder, which can decode any number of symbols at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
-    /// The state that the next symbol comes from, and the other one.
+    /// The two interleaved states; the first one gives the next symbol.
     states: [u32; 2],
     /// Bits not yet read.
     left: usize,
-    /// Symbols that have come since bits were missing: at 2 there are no more.
+    /// 0: bits are left. 1: a read has run past the last bit. 2: the symbol of the other state was decoded too, the
+    /// last one.
     ended: u8,
 }
 
 impl State {
-    /// The state in front of the first symbol.
-    pub fn new(table: &Table, bits: &[u8], part: Part) -> Result<Self, WaveletError> {
+    /// The state before the first symbol.
+    pub fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, WaveletError> {
         let last = bits.last().copied().unwrap_or(0);
         if last == 0 {
             return Err(WaveletError::Fse(part, "it does not end in a stop bit"));
@@ -154,7 +158,7 @@ impl State {
         Ok(state)
     }
 
-    /// The `count` bits before those read last; zeros stand for bits that are not there.
+    /// Reads `count` bits, backwards from the end of the block; missing bits are zeros.
     #[inline]
     fn read(&mut self, bits: &[u8], count: u32) -> u32 {
         let missing = (count as usize).saturating_sub(self.left);
@@ -167,14 +171,14 @@ impl State {
         (here & ((1 << (count as usize - missing)) - 1)) << missing
     }
 
-    /// Whether four symbols can be decoded without a look at how many bits are left.
-    fn is_far(&self) -> bool {
+    /// Whether four symbols can be decoded without a check of the bits that are left.
+    fn has_four(&self) -> bool {
         self.ended == 0 && self.left >= 64
     }
 
-    /// Decodes as many symbols as `out` has room for.
-    pub fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: Part) -> Result<(), WaveletError> {
-        let done = together([Stream { state: self, table, bits, out }]);
+    /// Decodes as many symbols as fit into `out`.
+    pub fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: ChunkPart) -> Result<(), WaveletError> {
+        let done = decode_interleaved([FseStream { state: self, table, bits, out }]);
         for symbol in &mut out[done..] {
             if self.ended == 2 {
                 return Err(WaveletError::Fse(part, "it is too short"));
@@ -191,30 +195,31 @@ impl State {
         Ok(())
     }
 
-    /// Whether all symbols have come.
-    pub fn finish(&self, part: Part) -> Result<(), WaveletError> {
+    /// Checks that the block has no further symbols.
+    pub fn finish(&self, part: ChunkPart) -> Result<(), WaveletError> {
         if self.ended == 2 { Ok(()) } else { Err(WaveletError::Fse(part, "it is too long")) }
     }
 }
 
-/// A block that is being decoded, and where to.
-pub(super) struct Stream<'a> {
+/// A block that is being decoded, and the buffer for its symbols.
+pub(super) struct FseStream<'a> {
     pub state: &'a mut State,
     pub table: &'a Table,
     pub bits: &'a [u8],
     pub out: &'a mut [u8],
 }
 
-/// Decodes several blocks side by side, so that the processor need not wait for any of them: as many symbols of each as
-/// all have room for, or somewhat fewer if one comes near its end. Returns how many.
-pub(super) fn together<const N: usize>(mut streams: [Stream<'_>; N]) -> usize {
+/// Decodes several blocks interleaved, so that the processor can overlap their chains of dependent loads. Stops when
+/// the smallest buffer is full, or a little before if a block comes near its end; returns the number of symbols of each
+/// block.
+pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]) -> usize {
     let mut done = 0;
     let room = streams.iter().map(|s| s.out.len()).min().unwrap_or(0);
     let mut states: [[u32; 2]; N] = std::array::from_fn(|n| streams[n].state.states);
     let mut left: [usize; N] = std::array::from_fn(|n| streams[n].state.left);
     let tables: [&[u32; 1 << MOST_LOG]; N] =
         std::array::from_fn(|n| streams[n].table.states.first_chunk().unwrap_or(&[0; 1 << MOST_LOG]));
-    if streams.iter().any(|s| !s.state.is_far()) {
+    if streams.iter().any(|s| !s.state.has_four()) {
         return 0;
     }
     // four symbols take no more than 48 bits
@@ -255,19 +260,19 @@ pub(super) fn together<const N: usize>(mut streams: [Stream<'_>; N]) -> usize {
 mod tests {
     use super::*;
 
-    /// One column of zero runs, as the reference writer made it.
+    /// One column of zero runs, written by OpenVDS.
     const RUNS: [u8; 17] =
         [0xa1, 0xe7, 0xff, 0x6f, 0x81, 0x86, 0x58, 0xff, 0x0f, 0xf0, 0x7c, 0xfc, 0x9a, 0xaa, 0xd4, 0xef, 0x03];
 
     fn decoded(block: &[u8], count: usize, step: usize) -> Result<Vec<u8>, WaveletError> {
         let mut table = Table::default();
-        let bits = table.read(block, Part::ZeroRuns)?;
-        let mut state = State::new(&table, bits, Part::ZeroRuns)?;
+        let bits = table.read(block, ChunkPart::ZeroRuns)?;
+        let mut state = State::new(&table, bits, ChunkPart::ZeroRuns)?;
         let mut out = vec![0; count];
         for part in out.chunks_mut(step) {
-            state.fill(&table, bits, part, Part::ZeroRuns)?;
+            state.fill(&table, bits, part, ChunkPart::ZeroRuns)?;
         }
-        state.finish(Part::ZeroRuns)?;
+        state.finish(ChunkPart::ZeroRuns)?;
         Ok(out)
     }
 
@@ -278,8 +283,8 @@ mod tests {
         for step in [64, 1, 3, 5, 16] {
             assert_eq!(decoded(&RUNS, 64, step), Ok(expected.clone()), "{step}");
         }
-        assert_eq!(decoded(&RUNS, 65, 65), Err(WaveletError::Fse(Part::ZeroRuns, "it is too short")));
-        assert_eq!(decoded(&RUNS, 63, 63), Err(WaveletError::Fse(Part::ZeroRuns, "it is too long")));
+        assert_eq!(decoded(&RUNS, 65, 65), Err(WaveletError::Fse(ChunkPart::ZeroRuns, "it is too short")));
+        assert_eq!(decoded(&RUNS, 63, 63), Err(WaveletError::Fse(ChunkPart::ZeroRuns, "it is too long")));
         for length in 0..RUNS.len() {
             assert!(decoded(&RUNS[..length], 64, 64).is_err(), "{length}");
         }

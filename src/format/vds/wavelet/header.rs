@@ -1,65 +1,65 @@
-//! The parts of a chunk: where each of them lies.
+//! The header of a chunk, and where each of its parts lies.
 
-use super::cursor::{Cursor, up4};
-use super::error::{Part, WaveletError};
-use super::{Expected, Sample};
+use super::error::{ChunkPart, WaveletError};
+use super::expected::{Expected, Sample};
+use crate::format::byte_reader::ByteReader;
 
 /// Bytes in front of the first part.
 const HEADER: usize = 24;
-/// The only versions there are.
+/// The versions that exist.
 const VERSIONS: std::ops::RangeInclusive<i32> = 671..=673;
-/// The last version whose trees have the old rule for plain nodes.
+/// The last version whose trees follow the old rule for plain nodes.
 const LAST_OLD: i32 = 672;
 
-/// The data are integers, held as floats.
+/// Samples are integers, held as floats.
 const INTEGER: u32 = 1;
 /// The transform has no gain.
 const NO_GAIN: u32 = 2;
-/// Integers with a residual.
+/// Integers have a residual.
 const INTEGER_RESIDUAL: u32 = 4;
 /// The integers have 16 bits.
 const WIDE: u32 = 8;
 
-/// What the header says of a chunk's coding.
+/// How a chunk is coded, as its header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     /// Size of the chunk, X first.
     pub size: [usize; 3],
-    /// Dimensions as the chunk counts them; one more than needed if Z is 1.
+    /// The number of dimensions in the header; a chunk whose Z is 1 may have one more than it needs.
     pub dims: usize,
-    /// Nodes are plain by the rule of the versions before 673.
+    /// Nodes are plain by the old rule.
     pub old: bool,
-    /// Values are integers, and are rounded in the transform.
+    /// Samples are integers, and are rounded in the transform.
     pub integer: bool,
     /// The transform scales its low half.
     pub gain: bool,
 }
 
-/// A chunk, taken apart.
-pub(super) struct Parts<'a> {
+/// The parts of a chunk.
+pub(super) struct ChunkParts<'a> {
     pub coding: Coding,
-    /// All samples are zero, and there is nothing else.
+    /// All samples are zero, and the chunk has no other part.
     pub zero: bool,
-    /// Counts of leading zeros, coded.
+    /// Coded counts of leading zeros.
     pub zero_runs: &'a [u8],
-    /// The writer's NoValue, and which samples are so.
+    /// The writer's NoValue, and the coded runs of samples that have it.
     pub no_value: Option<(f32, &'a [u8])>,
-    /// Factors for blocks of 8 x 8 x 8; empty but for the normalised methods.
+    /// Factors for blocks of 8 x 8 x 8 samples; empty unless the method is one of NormalizeBlock.
     pub normals: &'a [u8],
-    /// The finest threshold and the coarsest one.
+    /// The finest and the coarsest threshold.
     pub thresholds: [f32; 2],
-    /// The bit planes.
+    /// The bit-plane stream.
     pub stream: &'a [u8],
-    /// Four coded planes, if they are there and are asked for.
+    /// The residual's four coded planes, if the chunk has them and they are wanted.
     pub residual: Option<&'a [u8]>,
 }
 
-impl<'a> Parts<'a> {
-    /// Takes a chunk apart. `prefix`: the chunk's end may be missing, and its residual is not wanted.
+impl<'a> ChunkParts<'a> {
+    /// Splits a chunk into its parts. With `prefix` the end of the chunk may be missing, and the residual is not
+    /// wanted.
     pub fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, WaveletError> {
-        let mut cursor = Cursor::new(chunk);
-        let mut next = || cursor.i32(Part::Header);
-        let (version, total, said, flags) = (next()?, next()?, [next()?, next()?, next()?], next()? as u32);
+        let mut reader = ByteReader::new(ChunkPart::Header, chunk);
+        let (version, total, said, flags) = (reader.i32()?, reader.i32()?, reader.i32s()?, reader.u32()?);
         if !VERSIONS.contains(&version) {
             return Err(WaveletError::Version(version));
         }
@@ -80,7 +80,7 @@ impl<'a> Parts<'a> {
         if !(1..=3).contains(&dims) || flags > 15 || !fits {
             return Err(WaveletError::Flags(flags << 8 | dims as u32));
         }
-        // sizes beyond the dimensions are not specified
+        // sizes beyond the number of dimensions are not specified
         let is_size = |d: usize| usize::try_from(said[d]).is_ok_and(|said| said == expected.size[d]);
         if !(0..3).all(|d| if d < dims { is_size(d) } else { expected.size[d] == 1 }) {
             return Err(WaveletError::Size { said, wanted: expected.size });
@@ -99,41 +99,51 @@ impl<'a> Parts<'a> {
         };
         if !parts.zero {
             let residual = expected.lossless && !prefix && (!integer || flags & INTEGER_RESIDUAL != 0);
-            parts.read_rest(cursor, expected.normalized, residual)?;
+            parts.read_rest(reader, expected.normalized, residual)?;
         }
         Ok(parts)
     }
 
-    fn read_rest(&mut self, mut cursor: Cursor<'a>, normalized: bool, residual: bool) -> Result<(), WaveletError> {
-        // this length counts itself
-        let length = cursor.i32(Part::ZeroRuns)?;
+    fn read_rest(
+        &mut self,
+        mut reader: ByteReader<'a, ChunkPart>,
+        normalized: bool,
+        residual: bool,
+    ) -> Result<(), WaveletError> {
+        reader.enter(ChunkPart::ZeroRuns);
+        // this length includes its own four bytes
+        let length = reader.i32()?;
         let bytes = usize::try_from(length).ok().and_then(|z| z.checked_sub(4));
-        let bytes = bytes.ok_or(WaveletError::Length(Part::ZeroRuns, length))?;
-        self.zero_runs = cursor.take(bytes, Part::ZeroRuns)?;
-        cursor.skip(up4(bytes) - bytes);
+        let bytes = bytes.ok_or(WaveletError::Length(ChunkPart::ZeroRuns, length))?;
+        self.zero_runs = reader.take(bytes)?;
+        reader.align(4);
 
-        let length = cursor.i32(Part::NoValue)?;
+        reader.enter(ChunkPart::NoValue);
+        let length = reader.i32()?;
         if length != -1 {
-            let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(Part::NoValue, length))?;
-            self.no_value = Some((cursor.f32(Part::NoValue)?, cursor.take(bytes, Part::NoValue)?));
-            cursor.skip(up4(bytes) - bytes);
+            let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(ChunkPart::NoValue, length))?;
+            self.no_value = Some((reader.f32()?, reader.take(bytes)?));
+            reader.align(4);
         }
 
         if normalized {
+            reader.enter(ChunkPart::Normals);
             let blocks: usize = self.coding.size.iter().map(|s| s.div_ceil(8)).product();
-            self.normals = cursor.take(4 * blocks, Part::Normals)?;
+            self.normals = reader.take(4 * blocks)?;
         }
 
-        self.thresholds = [cursor.f32(Part::Thresholds)?, cursor.f32(Part::Thresholds)?];
-        let length = cursor.i32(Part::Thresholds)?;
-        let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(Part::Stream, length))?;
-        let rest = cursor.rest();
+        reader.enter(ChunkPart::Thresholds);
+        self.thresholds = reader.f32s()?;
+        let length = reader.i32()?;
+        let bytes = usize::try_from(length).map_err(|_| WaveletError::Length(ChunkPart::Stream, length))?;
         if residual {
-            self.stream = cursor.take(bytes, Part::Stream)?;
-            cursor.skip(up4(bytes) - bytes);
-            self.residual = Some(cursor.rest());
+            reader.enter(ChunkPart::Stream);
+            self.stream = reader.take(bytes)?;
+            reader.align(4);
+            self.residual = Some(reader.rest());
         } else {
-            // of a prefix the stream's end may be missing: it counts what is read
+            // the end of the stream may be missing from a prefix: the walk finds out whether it needs it
+            let rest = reader.rest();
             self.stream = rest.get(..bytes).unwrap_or(rest);
         }
         Ok(())

@@ -1,23 +1,23 @@
 //! The arithmetic of the transform: one lifting step on rows.
 //!
-//! Every operation is rounded to f32 on its own, in exactly this order; nothing may be fused.
+//! Operations are rounded to f32 one by one, in exactly this order; none may be fused.
 
-/// Whether values are integers, and what the low half is multiplied with.
+/// The variant of the transform.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifting {
-    /// Sums are rounded to integers.
+    /// Samples are integers: sums are rounded.
     pub integer: bool,
     /// The factor of the low half.
     pub gain: f32,
 }
 
 impl Lifting {
-    /// `gain`: whether the transform has one.
+    /// The variant for integers or floats, with or without a gain.
     pub fn new(integer: bool, gain: bool) -> Self {
         Self { integer, gain: if gain { std::f32::consts::FRAC_1_SQRT_2 } else { 1.0 } }
     }
 
-    /// The smooth half: `low` with what the four `high` rows around it make of it.
+    /// Undoes the update step: the low half is `low`, corrected by the four `high` rows around it.
     #[inline]
     pub fn low(self, out: &mut [f32], low: &[f32], high: [&[f32]; 4]) {
         if self.integer {
@@ -27,7 +27,7 @@ impl Lifting {
         }
     }
 
-    /// One sample of it.
+    /// Undoes the update step for one sample.
     #[inline(always)]
     pub fn low_of(self, low: f32, high: [f32; 4]) -> f32 {
         match self.integer {
@@ -36,7 +36,7 @@ impl Lifting {
         }
     }
 
-    /// The other half: `high` with what the four rows of the smooth half around it make of it.
+    /// Undoes the prediction step: the high half is `high`, corrected by the four rows of the low half around it.
     #[inline]
     pub fn high(self, out: &mut [f32], high: &[f32], low: [&[f32]; 4]) {
         if self.integer {
@@ -67,17 +67,17 @@ fn predict([a, b, c, d]: [f32; 4]) -> f32 {
     ((a + d) + (b + c) * -9.0) * (-1.0 / 16.0)
 }
 
-/// To the nearest integer, ties to even, in a way that takes no call.
+/// Rounds to the nearest integer, ties to even, without a function call.
 #[inline(always)]
 fn rint(v: f32) -> f32 {
-    // from here on there are no fractions
+    // floats of at least this size have no fractions
     const WHOLE: f32 = 8_388_608.0;
     let size = v.abs();
     let rounded = (size + WHOLE) - WHOLE;
     (if size < WHOLE { rounded } else { size }).copysign(v)
 }
 
-/// To an integer, away from zero.
+/// Rounds away from zero.
 #[inline(always)]
 fn away(v: f32) -> f32 {
     let rounded = rint(v.abs());
@@ -85,13 +85,14 @@ fn away(v: f32) -> f32 {
     (if rounded < size { rounded + 1.0 } else { rounded }).copysign(v)
 }
 
-/// The rows at four places from `first` on.
+/// The rows at four indices from `first` on.
 #[inline(always)]
 pub(super) fn four<T>(first: isize, at: impl Fn(isize) -> T) -> [T; 4] {
     [at(first), at(first + 1), at(first + 2), at(first + 3)]
 }
 
-/// Which row of the high half stands at `j`, which may be up to two before or behind the `k` that there are.
+/// The row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows
+/// (mirrored).
 #[inline]
 pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
     let k = k as isize;
@@ -104,7 +105,8 @@ pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
     j.max(0) as usize
 }
 
-/// Which row of the smooth half stands at `j`, which may be one before or up to two behind the `m` that there are.
+/// The row of the low half that stands in for index `j`, which may be one before or up to two behind its `m` rows
+/// (mirrored).
 #[inline]
 pub(super) fn low_row(j: isize, m: usize, even: bool) -> usize {
     let m = m as isize;

@@ -1,29 +1,29 @@
-//! Which samples are NoValue: runs of bits.
+//! The samples that are NoValue: a run-length coded bit mask.
 
-use super::error::{Part, WaveletError};
+use super::error::{ChunkPart, WaveletError};
 
-/// Rows of bits are padded to a multiple of this.
+/// Rows of the mask are padded to a multiple of this many bits.
 const PADDED: usize = 32;
 
-/// The runs, as far as they have come.
+/// The decoder of the mask.
 #[derive(Clone, Copy)]
 pub(super) struct NoValueRuns<'a> {
     codes: &'a [u8],
-    /// Bits left of the present run.
+    /// Bits that are left of the current run.
     left: usize,
-    /// Whether they are set.
+    /// Whether the bits of the current run are set.
     set: bool,
-    /// What the samples become.
+    /// The value of samples whose bit is set.
     value: f32,
 }
 
 impl<'a> NoValueRuns<'a> {
-    /// `codes` say which samples become `value`.
+    /// A decoder of the coded mask; samples whose bit is set become `value`.
     pub fn new(codes: &'a [u8], value: f32) -> Self {
         Self { codes, left: 0, set: false, value }
     }
 
-    /// The next row.
+    /// Writes NoValue into the next row.
     pub fn apply(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
         let bits = row.len().next_multiple_of(PADDED);
         let mut at = 0;
@@ -42,9 +42,10 @@ impl<'a> NoValueRuns<'a> {
         Ok(())
     }
 
-    /// A byte: the bit, the number of further bytes (2 bits), 5 bits of the length; further bytes have 8 bits each.
+    /// Reads a run. Its first byte has the bit, the number of further bytes (2 bits) and the low 5 bits of the length;
+    /// each further byte has 8 more bits of the length.
     fn next_run(&mut self) -> Result<(), WaveletError> {
-        let past = WaveletError::PastEnd(Part::NoValue);
+        let past = WaveletError::PastEnd(ChunkPart::NoValue);
         let (first, rest) = self.codes.split_first().ok_or(past.clone())?;
         let (more, rest) = rest.split_at_checked(usize::from(first >> 1 & 3)).ok_or(past)?;
         self.set = first & 1 != 0;
@@ -80,6 +81,6 @@ mod tests {
         for _ in 2..3126 {
             runs.apply(&mut row).unwrap();
         }
-        assert_eq!(runs.apply(&mut row), Err(WaveletError::PastEnd(Part::NoValue)));
+        assert_eq!(runs.apply(&mut row), Err(WaveletError::PastEnd(ChunkPart::NoValue)));
     }
 }

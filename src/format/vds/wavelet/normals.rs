@@ -1,24 +1,24 @@
-//! Normals: factors for blocks of 8 x 8 x 8 samples, interpolated between the blocks' centres.
+//! Block normals: factors for blocks of 8 x 8 x 8 samples, interpolated between the centres of the blocks.
 //!
-//! A block with samples that are no numbers has a factor that is none. The residual of such a chunk fits only if of two NaNs
-//! that meet the same one is kept as by the writer, whose processor keeps the first; so that is then said in so many words,
-//! since the order of operands is otherwise the compiler's choice.
+//! A block with NaN samples has a NaN factor. The residual of such a chunk fits only if an operation on two NaNs keeps
+//! the same one as the writer's processor did: the first operand. The order of operands is the compiler's choice, so
+//! the rule is written out for such chunks.
 
-use super::cursor::floats;
-use super::scratch::room;
+use super::grow::grow_to;
+use crate::format::byte_reader::f32_values;
 
-/// No factor is smaller.
+/// The smallest factor; smaller ones are raised to it.
 const SMALLEST: f32 = 1e-22;
 
-/// Differences of factors up to here are numbers.
+/// The difference of two factors up to this size is finite.
 const LARGE: f32 = 1e38;
 
-/// The factors, drawn out along X: a row for each block along Y and Z.
+/// The factors, interpolated along X: a row for each block along Y and Z.
 pub(super) struct Normals<'a> {
     rows: &'a [f32],
     size: [usize; 3],
     blocks: [usize; 3],
-    /// Whether there may be NaNs among them.
+    /// Whether factors or their differences may be infinite or NaN.
     special: bool,
 }
 
@@ -27,14 +27,14 @@ impl<'a> Normals<'a> {
     pub fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Self {
         let blocks = size.map(|s| s.div_ceil(8));
         let count = blocks[1] * blocks[2];
-        room(rows, count * size[0]);
+        grow_to(rows, count * size[0]);
         let rows = &mut rows[..count * size[0]];
-        let special = floats(coded).any(|factor| !factor.is_finite() || factor.abs() > LARGE);
+        let special = f32_values(coded).any(|factor| !factor.is_finite() || factor.abs() > LARGE);
         let mix = if special { mix_special } else { mix };
         let mut line = [0.0; super::bands::LONGEST / 8];
         let line = &mut line[..blocks[0]];
         for (row, coded) in rows.chunks_exact_mut(size[0]).zip(coded.chunks_exact(4 * blocks[0])) {
-            for (factor, coded) in line.iter_mut().zip(floats(coded)) {
+            for (factor, coded) in line.iter_mut().zip(f32_values(coded)) {
                 *factor = coded;
             }
             for (x, factor) in row.iter_mut().enumerate() {
@@ -72,13 +72,14 @@ fn mix(low: f32, high: f32, f: f32) -> f32 {
     (high - low) * f + low
 }
 
-/// The same with NaNs as the writer has them.
+/// [`mix`], with the NaNs of the writer.
 fn mix_special(low: f32, high: f32, f: f32) -> f32 {
     let span = first(high, low, |high, low| high - low);
     first(first(span, f, |span, f| span * f), low, |part, low| part + low)
 }
 
-/// An operation that keeps the first NaN that goes into it, and makes the one that processors make.
+/// Applies an operation as x86 does: the result is the first operand that is NaN (made quiet); a NaN that the operation
+/// itself produces is the default NaN.
 fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     const QUIET: u32 = 1 << 22;
     const MADE: u32 = 0xffc0_0000;
@@ -90,8 +91,8 @@ fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     }
 }
 
-/// The two blocks that index `j` lies between, of `n`, and how far it is to the second. The number of blocks along X
-/// takes part in it on all axes: so the writer does it.
+/// The two of `n` blocks between whose centres index `j` lies, and its distance from the first as a fraction. The
+/// number of blocks along X matters on all axes, as in OpenVDS.
 fn between(j: usize, n_x: usize, n: usize) -> (usize, usize, f32) {
     let r = j as f32 / 8.0 - 3.5 / 8.0;
     let mut a = r.floor() as isize;
@@ -113,9 +114,9 @@ mod tests {
         assert_eq!(between(0, 4, 4), (0, 0, 0.0));
         assert_eq!(between(4, 4, 4), (0, 1, 0.0625));
         assert_eq!(between(12, 4, 4), (1, 2, 0.0625));
-        // behind the last centre, it is extrapolated from no further than it
+        // beyond the last centre its factor is used
         assert_eq!(between(31, 4, 4), (2, 3, 1.0));
-        // the last block of X, on an axis that goes on
+        // the index of the last block along X, on an axis with more blocks
         assert_eq!(between(31, 4, 8), (2, 3, 1.0));
         assert_eq!(between(39, 4, 8), (4, 5, 0.4375));
         assert_eq!(between(31, 8, 4), (3, 3, 0.4375));

@@ -1,8 +1,10 @@
-//! The reference library's own test chunks, which are not ours to pass on: `VOLFS_VDS_REFERENCE` names the folder that has them
-//! (`tests/VDS` of its source tree). `VOLFS_VDS_REFERENCE=... cargo test --lib wavelet -- --ignored`
+//! The test chunks of OpenVDS, which may not be redistributed: `VOLFS_VDS_REFERENCE` names the folder that has them
+//! (`tests/VDS` of the OpenVDS source tree). `VOLFS_VDS_REFERENCE=... cargo test --lib wavelet -- --ignored`
 
 use std::path::PathBuf;
 
+use super::decode::reconstruct;
+use super::header::ChunkParts;
 use super::*;
 
 fn folder() -> PathBuf {
@@ -27,12 +29,12 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// CRCs of the picture, and of the samples.
+/// CRCs of the reconstructed floats, and of the samples.
 fn crcs(chunk: &[u8], expected: &Expected, level: Option<u8>) -> [u32; 2] {
     let mut scratch = Scratch::default();
-    let parts = Parts::read(chunk, expected, level.is_some()).unwrap();
+    let parts = ChunkParts::read(chunk, expected, level.is_some()).unwrap();
     let mut floats = Vec::new();
-    picture(&parts, expected, level, &mut scratch, |row| floats.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+    reconstruct(&parts, expected, level, &mut scratch, |row| floats.extend(row.iter().flat_map(|v| v.to_le_bytes())))
         .unwrap();
     let mut out = vec![0; expected.size.iter().product::<usize>() * expected.sample.bytes()];
     decode(chunk, expected, level, &mut scratch, &mut out).unwrap();
@@ -116,11 +118,11 @@ fn lower_levels_have_the_known_crcs() {
 fn a_prefix_is_enough_below_the_best_quality() {
     let f32_ = expected(Sample::F32, true);
     let chunk = std::fs::read(folder().join("chunk.CompressionMethod_WaveletLossless_1_6")).unwrap();
-    let parts = Parts::read(&chunk, &f32_, true).unwrap();
+    let parts = ChunkParts::read(&chunk, &f32_, true).unwrap();
     let end = parts.stream.as_ptr_range().end.addr() - chunk.as_ptr().addr();
     assert_eq!(crcs(&chunk[..end], &f32_, Some(0)), [0x7eb1_5489; 2]);
     let error = |level| decode(&chunk[..end - 1], &f32_, level, &mut Scratch::default(), &mut vec![0; 4_000_000]);
-    assert_eq!(error(Some(0)), Err(WaveletError::PastEnd(Part::Values(0))));
+    assert_eq!(error(Some(0)), Err(WaveletError::PastEnd(ChunkPart::Values(0))));
     assert_eq!(error(Some(1)), Ok(()));
     assert_eq!(error(None), Err(WaveletError::Total { said: chunk.len() as i32, found: end - 1 }));
 }

@@ -1,26 +1,27 @@
-//! The residual: what the picture has to be XORed with to be exact, in four planes of bytes.
+//! The residual of the lossless methods: the reconstructed samples XORed with it are exact. It has four planes, one for
+//! each byte of a sample.
 
-use super::cursor::Cursor;
-use super::error::{Part, WaveletError};
-use super::fse::{State, Stream, Table, together};
-use super::scratch::room;
+use super::error::{ChunkPart, WaveletError};
+use super::fse::{FseStream, State, Table, decode_interleaved};
+use super::grow::grow_to;
+use crate::format::byte_reader::ByteReader;
 
-/// Bytes that a plane is decoded by.
+/// Bytes of a plane that are decoded at a time.
 const BLOCK: usize = 4096;
 
 /// How a plane is stored.
 #[derive(Clone, Copy, Debug, Default)]
-enum Coding<'a> {
+enum PlaneCoding<'a> {
     /// All bytes are the same.
     #[default]
     Same,
-    /// As they are.
+    /// The bytes themselves.
     Raw(&'a [u8]),
-    /// Entropy coded: the bits, and where they stand.
+    /// FSE: the coded bits, and the decoder's state.
     Fse(&'a [u8], State),
 }
 
-/// The decoding tables and blocks of the four planes, which are used again.
+/// The decoding tables and decoded blocks of the four planes, used again for the next chunk.
 #[derive(Debug, Default)]
 pub(super) struct Planes {
     tables: [Table; 4],
@@ -28,13 +29,13 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    /// Bytes that they hold.
+    /// Bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Vec::capacity).sum();
         blocks + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
 
-    /// A table for other uses.
+    /// A table, for entropy coded data that are decoded before the residual.
     pub fn table(&mut self) -> &mut Table {
         let [table, ..] = &mut self.tables;
         table
@@ -44,47 +45,48 @@ impl Planes {
 /// A residual that is being applied.
 pub(super) struct Residual<'a> {
     planes: &'a mut Planes,
-    codings: [Coding<'a>; 4],
-    /// Samples that are still to come.
+    codings: [PlaneCoding<'a>; 4],
+    /// Samples that are not yet in a block.
     samples: usize,
-    /// Bytes of the blocks that are used.
+    /// Bytes of each block that were applied.
     used: usize,
-    /// Bytes that the blocks have.
+    /// Bytes of each block that were decoded.
     filled: usize,
 }
 
 impl<'a> Residual<'a> {
-    /// Reads the planes' sizes and tables, for a picture of `samples`.
+    /// Reads the planes' sizes and tables, for a chunk of `samples` samples.
     pub fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, WaveletError> {
-        let mut cursor = Cursor::new(coded);
-        let mut next = || cursor.i32(Part::Residual);
-        let (_, sizes) = (next()?, [next()?, next()?, next()?, next()?]);
-        let mut codings = [Coding::Same; 4];
+        let mut reader = ByteReader::new(ChunkPart::Residual, coded);
+        reader.skip(4)?;
+        let sizes = reader.i32s::<4>()?;
+        let mut codings = [PlaneCoding::Same; 4];
         for (k, size) in sizes.into_iter().enumerate() {
-            let part = Part::Plane(k as u8);
-            room(&mut planes.blocks[k], BLOCK);
+            let part = ChunkPart::Plane(k as u8);
+            reader.enter(part);
+            grow_to(&mut planes.blocks[k], BLOCK);
             codings[k] = match size {
                 0 => {
                     planes.blocks[k].fill(0);
-                    Coding::Same
+                    PlaneCoding::Same
                 }
                 1 => {
-                    planes.blocks[k].fill(cursor.take(1, part)?.first().copied().unwrap_or(0));
-                    Coding::Same
+                    planes.blocks[k].fill(reader.u8()?);
+                    PlaneCoding::Same
                 }
-                -1 => Coding::Raw(cursor.take(samples, part)?),
+                -1 => PlaneCoding::Raw(reader.take(samples)?),
                 ..-1 => return Err(WaveletError::Length(part, size)),
                 _ => {
                     let table = &mut planes.tables[k];
-                    let bits = table.read(cursor.take(size as usize, part)?, part)?;
-                    Coding::Fse(bits, State::new(table, bits, part)?)
+                    let bits = table.read(reader.take(size as usize)?, part)?;
+                    PlaneCoding::Fse(bits, State::new(table, bits, part)?)
                 }
             };
         }
         Ok(Self { planes, codings, samples, used: 0, filled: 0 })
     }
 
-    /// Corrects the next samples.
+    /// Corrects the next row.
     pub fn apply(&mut self, mut row: &mut [f32]) -> Result<(), WaveletError> {
         while !row.is_empty() {
             if self.used == self.filled {
@@ -92,7 +94,7 @@ impl<'a> Residual<'a> {
             }
             let count = row.len().min(self.filled - self.used);
             if count == 0 {
-                return Err(WaveletError::PastEnd(Part::Residual));
+                return Err(WaveletError::PastEnd(ChunkPart::Residual));
             }
             let (here, rest) = row.split_at_mut(count);
             let [a, b, c, d] = self.planes.blocks.each_ref().map(|block| &block[self.used..][..count]);
@@ -110,18 +112,18 @@ impl<'a> Residual<'a> {
         let count = BLOCK.min(self.samples);
         self.samples -= count;
         (self.used, self.filled) = (0, count);
-        // how far each plane is: those that are entropy coded go on side by side
-        let done = ahead(&mut self.codings, self.planes, count);
+        // the entropy coded planes are decoded interleaved as far as that goes, then each to the end of its block
+        let done = decode_together(&mut self.codings, self.planes, count);
         for (k, coding) in self.codings.iter_mut().enumerate() {
-            let (block, part) = (&mut self.planes.blocks[k][..count], Part::Plane(k as u8));
+            let (block, part) = (&mut self.planes.blocks[k][..count], ChunkPart::Plane(k as u8));
             match coding {
-                Coding::Same => {}
-                Coding::Raw(bytes) => {
+                PlaneCoding::Same => {}
+                PlaneCoding::Raw(bytes) => {
                     let (here, rest) = bytes.split_at_checked(count).ok_or(WaveletError::PastEnd(part))?;
                     block.copy_from_slice(here);
                     *bytes = rest;
                 }
-                Coding::Fse(bits, state) => {
+                PlaneCoding::Fse(bits, state) => {
                     state.fill(&self.planes.tables[k], bits, &mut block[done..], part)?;
                     if self.samples == 0 {
                         state.finish(part)?;
@@ -133,21 +135,21 @@ impl<'a> Residual<'a> {
     }
 }
 
-/// Decodes the entropy coded planes side by side, if there are two or more, as far as that goes.
-fn ahead(codings: &mut [Coding<'_>; 4], planes: &mut Planes, count: usize) -> usize {
-    let mut streams: [Option<Stream<'_>>; 4] = [const { None }; 4];
+/// Decodes the entropy coded planes interleaved, if there are two or more; returns how many bytes of each.
+fn decode_together(codings: &mut [PlaneCoding<'_>; 4], planes: &mut Planes, count: usize) -> usize {
+    let mut streams: [Option<FseStream<'_>>; 4] = [const { None }; 4];
     let mut number = 0;
     let parts = codings.iter_mut().zip(&planes.tables).zip(&mut planes.blocks);
     for ((coding, table), block) in parts {
-        if let (Coding::Fse(bits, state), Some(stream)) = (coding, streams.get_mut(number)) {
-            *stream = Some(Stream { state, table, bits, out: &mut block[..count] });
+        if let (PlaneCoding::Fse(bits, state), Some(stream)) = (coding, streams.get_mut(number)) {
+            *stream = Some(FseStream { state, table, bits, out: &mut block[..count] });
             number += 1;
         }
     }
     match streams {
-        [Some(a), Some(b), Some(c), Some(d)] => together([a, b, c, d]),
-        [Some(a), Some(b), Some(c), None] => together([a, b, c]),
-        [Some(a), Some(b), None, None] => together([a, b]),
+        [Some(a), Some(b), Some(c), Some(d)] => decode_interleaved([a, b, c, d]),
+        [Some(a), Some(b), Some(c), None] => decode_interleaved([a, b, c]),
+        [Some(a), Some(b), None, None] => decode_interleaved([a, b]),
         _ => 0,
     }
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::header::ChunkParts;
 use super::*;
 
-/// A chunk, and what is known of it.
+/// A chunk, and the CRCs of its samples as OpenVDS reads them.
 struct Case {
     name: String,
     chunk: Vec<u8>,
@@ -60,7 +61,7 @@ fn decoded(
     level: Option<u8>,
     scratch: &mut Scratch,
 ) -> Result<Vec<u8>, WaveletError> {
-    // what was in the buffer must not matter
+    // the buffer's old content must not matter
     let mut out = vec![0xa5; expected.size.iter().product::<usize>() * expected.sample.bytes()];
     decode(chunk, expected, level, scratch, &mut out).map(|()| out)
 }
@@ -89,9 +90,9 @@ fn a_prefix_is_as_good_as_the_whole() {
     let mut scratch = Scratch::default();
     for case in cases() {
         let whole = case.chunk.len() as u64;
-        assert_eq!(needed(&case.table, whole, None), whole);
-        for level in 0..ADAPTIVE {
-            let part = needed(&case.table, whole, Some(level)) as usize;
+        assert_eq!(bytes_needed(&case.table, whole, None), whole);
+        for level in 0..ADAPTIVE_LEVELS {
+            let part = bytes_needed(&case.table, whole, Some(level)) as usize;
             let found = decoded(&case.chunk[..part], &case.expected, Some(level), &mut scratch);
             let known = decoded(&case.chunk, &case.expected, Some(level), &mut scratch).unwrap();
             assert!(found.unwrap() == known, "{} at level {level}", case.name);
@@ -104,7 +105,7 @@ fn a_chunk_that_is_cut_short_is_an_error() {
     let mut scratch = Scratch::default();
     for case in cases() {
         for part in 0..case.chunk.len() {
-            // the length in the header gives it away; so that is made to fit
+            // the length in the header reveals the cut, so it is adjusted in some of the cases
             let mut chunk = case.chunk[..part].to_vec();
             assert!(decoded(&chunk, &case.expected, None, &mut scratch).is_err(), "{} at {part}", case.name);
             if part > 24 && part % 7 == 0 && part + 4 < case.chunk.len() {
@@ -167,8 +168,8 @@ fn a_chunk_of_its_header_alone_is_zero() {
 #[test]
 fn the_error_says_which_part() {
     let case = cases().into_iter().find(|case| case.name == "plain").unwrap();
-    let stream =
-        Parts::read(&case.chunk, &case.expected, false).unwrap().stream.as_ptr().addr() - case.chunk.as_ptr().addr();
+    let stream = ChunkParts::read(&case.chunk, &case.expected, false).unwrap().stream.as_ptr().addr()
+        - case.chunk.as_ptr().addr();
     let with = |at: usize, bytes: &[u8]| {
         let mut chunk = case.chunk.clone();
         chunk[at..at + bytes.len()].copy_from_slice(bytes);
@@ -203,7 +204,7 @@ proptest! {
         let mut scratch = Scratch::default();
         let level = Some(level).filter(|l| *l < 16);
         let first = decoded(&chunk, &case.expected, level, &mut scratch);
-        // the outcome does not hang on what was decoded before
+        // the outcome does not depend on what was decoded before
         prop_assert!(decoded(&chunk, &case.expected, level, &mut scratch) == first);
         prop_assert!(scratch.bytes() <= working_set(case.expected.size));
     }

@@ -1,39 +1,40 @@
-//! The inverse transform, in one pass over each box: planes of Z, in them rows of Y, in them X.
+//! The inverse wavelet transform, in one pass over each box: along Z plane by plane, in each plane along Y row by row,
+//! in each row along X.
 //!
-//! Lifting along Z takes whole planes for its samples, and holds only the four planes of the smooth half that the next two
-//! planes are made of; each plane that is made goes at once through the same along Y, with rows, and each row through X. So the array
-//! of coefficients is read once, and everything else stays near.
+//! Lifting along Z operates on whole planes and keeps only the four planes of the low half that the next two output
+//! planes need. Each output plane at once goes through the same along Y, with rows for planes, and each of its rows
+//! through X. So the array of coefficients is read once, and all other data stay in the processor's caches.
 
 use super::bands::{Bands, has};
 use super::error::WaveletError;
+use super::grow::grow_to;
 use super::lifting::{Lifting, four, high_row, low_row};
-use super::scratch::room;
 
-/// Rows and planes that are under way.
+/// The intermediate planes and rows.
 #[derive(Debug, Default)]
-pub(super) struct BufferPool {
-    /// What a step makes, before it replaces what it was made of.
+pub(super) struct TransformBuffers {
+    /// The output of a step, before it replaces the step's input.
     box_: Vec<f32>,
-    /// Four planes of the smooth half along Z, and one that is made.
+    /// Four planes of the low half along Z, and one output plane.
     planes: Vec<f32>,
-    /// Four rows of the smooth half along Y, and one that is made.
+    /// Four rows of the low half along Y, and one output row.
     rows: Vec<f32>,
-    /// The smooth half along X, and the finished row.
+    /// The low half along X, and the output row.
     line: Vec<f32>,
 }
 
-impl BufferPool {
-    /// Floats that they have room for.
+impl TransformBuffers {
+    /// Floats of allocated memory.
     pub fn floats(&self) -> usize {
         [&self.box_, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
     }
 }
 
-/// Samples in an array: where they begin is the slice's matter.
+/// A plane of an array, at the beginning of `samples`.
 #[derive(Clone, Copy)]
 struct Plane<'a> {
     samples: &'a [f32],
-    /// From one row to the next.
+    /// From one row to the next, in samples.
     stride: usize,
     width: usize,
     height: usize,
@@ -45,24 +46,24 @@ impl<'a> Plane<'a> {
     }
 }
 
-/// Undoes all steps. The rows of the picture go to `sink`, in order, which may change them.
+/// Undoes all steps. `sink` is given the rows of the result in order, and may change them.
 pub(super) fn inverse(
     picture: &mut [f32],
     bands: &Bands,
     lifting: Lifting,
-    buffers: &mut BufferPool,
+    buffers: &mut TransformBuffers,
     mut sink: impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
 ) -> Result<(), WaveletError> {
     let size = bands.size[0];
-    let BufferPool { box_, planes, rows, line } = buffers;
+    let TransformBuffers { box_, planes, rows, line } = buffers;
     if has(bands.mask[0], 2) {
-        room(planes, 5 * size[0] * size[1]);
+        grow_to(planes, 5 * size[0] * size[1]);
     }
-    room(rows, 5 * size[0]);
-    // two more at each end than a half has
-    room(line, 2 * size[0] + 8);
+    grow_to(rows, 5 * size[0]);
+    // the low half has borders of up to two samples at each end
+    grow_to(line, 2 * size[0] + 8);
     if bands.steps > 1 {
-        room(box_, bands.volume(1));
+        grow_to(box_, bands.volume(1));
     }
     for step in (1..bands.steps).rev() {
         let [width, height, depth] = bands.size[step];
@@ -103,7 +104,7 @@ fn undo(
     let (low, high, even) = (depth.div_ceil(2), depth / 2, depth.is_multiple_of(2));
     let area = width * height;
     let (smooth, made) = planes.split_at_mut(4 * area);
-    // planes without gaps are one long row
+    // planes without gaps are treated as one long row
     let (width_, height_) = if width == stride { (area, 1) } else { (width, height) };
     let row = |z: usize, y: usize| &picture[(z * whole + y) * stride..][..width_];
     let mut next = 0;
@@ -179,7 +180,7 @@ fn along_x(
     }
     let (low, high, even) = (width.div_ceil(2), width / 2, width.is_multiple_of(2));
     let (l, h) = row.split_at(low);
-    // the smooth half stands one further on, with its borders around it
+    // sample j of the low half is at j + 1, between its borders
     let smooth = &mut smooth[..low + 3];
     let inner = 2..high - 1;
     let count = inner.len();
@@ -216,11 +217,11 @@ mod tests {
         whole.resize(size, 0.0);
         let along = |size: [usize; 3]| {
             let mut out = Vec::new();
-            // the box of one step only
+            // one step only
             let mut bands = Bands::new(size);
             bands.steps = 1;
             let lifting = Lifting::new(integer, gain);
-            inverse(&mut whole.clone(), &bands, lifting, &mut BufferPool::default(), |row| {
+            inverse(&mut whole.clone(), &bands, lifting, &mut TransformBuffers::default(), |row| {
                 out.extend_from_slice(row);
                 Ok(())
             })

@@ -1,14 +1,15 @@
-//! Zero runs: how many samples at the beginning of each row are exactly zero.
+//! Zero runs: the number of samples at the beginning of each row that are exactly zero.
 
-use super::cursor::Cursor;
-use super::error::{Part, WaveletError};
+use super::error::{ChunkPart, WaveletError};
 use super::fse::{State, Table};
-use super::scratch::room;
+use super::grow::grow_to;
+use crate::format::byte_reader::ByteReader;
 
-/// Rows of at least this length have counts of two bytes.
+/// Rows of at least this many samples have counts of two bytes.
 const LONG: usize = 256;
 
-/// Decodes the counts of all rows into `counts`; `column` and `table` are scratch. Returns whether there are any.
+/// Decodes the counts of all rows into `counts`; `column` and `table` are scratch memory. Returns whether the chunk has
+/// counts.
 pub(super) fn read(
     coded: &[u8],
     size: [usize; 3],
@@ -20,16 +21,16 @@ pub(super) fn read(
         return Ok(false);
     }
     let rows = size[1] * size[2];
-    room(column, rows);
-    room(counts, rows);
+    grow_to(column, rows);
+    grow_to(counts, rows);
     let (column, counts) = (&mut column[..rows], &mut counts[..rows]);
     counts.fill(0);
-    let mut cursor = Cursor::new(coded);
+    let mut reader = ByteReader::new(ChunkPart::ZeroRuns, coded);
     for shift in [0, 8] {
         if shift == 8 && size[0] < LONG {
             break;
         }
-        read_column(&mut cursor, table, column)?;
+        read_column(&mut reader, table, column)?;
         for (count, byte) in counts.iter_mut().zip(column.iter()) {
             *count |= u16::from(*byte) << shift;
         }
@@ -37,14 +38,18 @@ pub(super) fn read(
     Ok(true)
 }
 
-/// One byte of every count.
-fn read_column(cursor: &mut Cursor<'_>, table: &mut Table, column: &mut [u8]) -> Result<(), WaveletError> {
-    let part = Part::ZeroRuns;
-    match cursor.i32(part)? {
-        0 => column.fill(cursor.i32(part)? as u8),
-        ..0 => column.copy_from_slice(cursor.take(column.len(), part)?),
+/// Decodes one byte of every count.
+fn read_column(
+    reader: &mut ByteReader<'_, ChunkPart>,
+    table: &mut Table,
+    column: &mut [u8],
+) -> Result<(), WaveletError> {
+    let part = ChunkPart::ZeroRuns;
+    match reader.i32()? {
+        0 => column.fill(reader.i32()? as u8),
+        ..0 => column.copy_from_slice(reader.take(column.len())?),
         length => {
-            let bits = table.read(cursor.take(length as usize, part)?, part)?;
+            let bits = table.read(reader.take(length as usize)?, part)?;
             let mut state = State::new(table, bits, part)?;
             state.fill(table, bits, column, part)?;
             state.finish(part)?;
@@ -71,7 +76,7 @@ mod tests {
         assert_eq!(counts(b"\0\0\0\0\x07\0\0\0", [64, 3, 1]), Ok(Some(vec![7; 3])));
         let two = b"\xff\xff\xff\xff\x01\x02\x03\0\0\0\0\x01\0\0\0";
         assert_eq!(counts(two, [256, 3, 1]), Ok(Some(vec![257, 258, 259])));
-        assert_eq!(counts(&two[..10], [256, 3, 1]), Err(WaveletError::PastEnd(Part::ZeroRuns)));
-        assert_eq!(counts(&two[..6], [64, 3, 1]), Err(WaveletError::PastEnd(Part::ZeroRuns)));
+        assert_eq!(counts(&two[..10], [256, 3, 1]), Err(WaveletError::PastEnd(ChunkPart::ZeroRuns)));
+        assert_eq!(counts(&two[..6], [64, 3, 1]), Err(WaveletError::PastEnd(ChunkPart::ZeroRuns)));
     }
 }

@@ -1,73 +1,73 @@
-//! Which coefficients hang on which: the links from the nodes of a step to those of the finer one.
+//! The structure of the tree: which coefficients of the next finer step are the children of a node.
 
-use super::bands::{Bands, MOST_STEPS, Set, has, subsets};
+use super::bands::{Bands, DimSet, MOST_STEPS, has, subsets};
 use super::header::Coding;
 
 /// A box of children for the nodes of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    /// Where the children of the sector's first node stand.
+    /// The position of the first child of the sector's first node.
     pub from: [usize; 3],
-    /// Where legal children end.
+    /// Legal children are before this position.
     pub limit: [usize; 3],
-    /// The parent with one child more, in each dimension; [`NO_EXTRA`] if there is none.
+    /// The coordinate of the parent that has one child more, in each dimension; [`NO_EXTRA`] if none has.
     pub extra: [usize; 3],
     /// The children's sector.
-    pub sector: Set,
+    pub sector: DimSet,
 }
 
-/// No parent has a child more than the others.
+/// No parent has more children than the others.
 const NO_EXTRA: usize = usize::MAX;
 
-/// How the nodes of a sector have their children.
+/// Where the nodes of a sector have their children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// There are no such nodes.
+pub(super) enum ChildKind {
+    /// The sector has no nodes.
     #[default]
     None,
-    /// At twice the position, all of one sector, and they make one block.
+    /// At twice the position, all in the same sector; together they are one block.
     Block,
-    /// At twice the position, all of one sector, and each is an entry of its own.
+    /// At twice the position, all in the same sector; each of them is an entry.
     Singles,
-    /// As the links say.
+    /// In the boxes of these links.
     Linked {
-        /// The first of the links.
+        /// The index of the first link.
         first: u16,
-        /// How many they are.
+        /// The number of links.
         count: u16,
     },
 }
 
-/// A sector's nodes.
+/// The nodes of a sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sector {
-    /// How they have their children.
-    pub kind: Kind,
-    /// The first one.
+    /// Where they have their children.
+    pub kind: ChildKind,
+    /// The position of the first node.
     pub origin: [usize; 3],
 }
 
-/// All that the walk has to know of a chunk's shape.
+/// The tree of chunks of one shape.
 #[derive(Debug, Default)]
-pub(super) struct SymlinkPolicy {
-    /// What it was made for.
+pub(super) struct TreeLinks {
+    /// The size, dimensions and rule that it was made for.
     made_for: Option<([usize; 3], usize, bool)>,
-    /// The boxes.
+    /// The decomposition.
     pub bands: Bands,
-    /// All links of all sectors.
+    /// The links of all sectors.
     pub links: Vec<Link>,
-    /// By step and sector.
+    /// The sectors, by step and sector.
     pub sectors: [[Sector; 8]; MOST_STEPS],
-    /// Every step is plain: there are no singles, and part B of the stream is missing.
+    /// Every step is plain: there are no singles, and the stream has no counts of them.
     pub all_plain: bool,
-    /// The dimensions that a block extends in.
-    pub block: Set,
-    /// A stream of an old version that may name a position twice, or one outside.
-    pub twice: bool,
+    /// The dimensions in which a block extends.
+    pub block: DimSet,
+    /// The stream, of an old version, may list a position twice or one outside the chunk.
+    pub may_repeat: bool,
 }
 
-impl SymlinkPolicy {
-    /// Makes it fit a chunk, if it does not already.
+impl TreeLinks {
+    /// Rebuilds the tree, unless it was made for chunks of the same shape.
     pub fn fit(&mut self, coding: &Coding) {
         let wanted = (coding.size, coding.dims, coding.old);
         if self.made_for != Some(wanted) {
@@ -76,13 +76,13 @@ impl SymlinkPolicy {
         }
     }
 
-    /// Bytes that it holds beside itself.
+    /// Bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
     }
 
-    /// Coefficients of a block.
-    pub fn ideal(&self) -> usize {
+    /// The number of coefficients in a block.
+    pub fn block_len(&self) -> usize {
         1 << self.block.count_ones()
     }
 
@@ -91,7 +91,7 @@ impl SymlinkPolicy {
         self.bands = bands;
         self.links.clear();
         self.sectors = Default::default();
-        self.twice = false;
+        self.may_repeat = false;
         let plain_step = |step: usize| subsets(bands.mask[step]).all(|s| is_plain(&bands, step, s));
         self.all_plain = (1..bands.steps).all(plain_step);
         self.block = match (self.all_plain, bands.steps) {
@@ -108,12 +108,12 @@ impl SymlinkPolicy {
                 let single = made.len() == 1 && made.iter().all(|l| l.extra == [NO_EXTRA; 3]);
                 let plain = plain_step || single && made.iter().all(|l| ends_even(&bands, step, l, coding.old));
                 if coding.old && !plain_step && single {
-                    self.twice |= made.iter().any(|l| is_faulty(&bands, step, l));
+                    self.may_repeat |= made.iter().any(|l| is_faulty(&bands, step, l));
                 }
                 let kind = match plain {
-                    false => Kind::Linked { first: first as u16, count: made.len() as u16 },
-                    true if bands.mask[step].count_ones() == self.block.count_ones() => Kind::Block,
-                    true => Kind::Singles,
+                    false => ChildKind::Linked { first: first as u16, count: made.len() as u16 },
+                    true if bands.mask[step].count_ones() == self.block.count_ones() => ChildKind::Block,
+                    true => ChildKind::Singles,
                 };
                 if plain {
                     self.links.truncate(first);
@@ -124,21 +124,21 @@ impl SymlinkPolicy {
     }
 }
 
-/// The factor from a parent's position to its children's.
-pub(super) fn factor(mask: Set, d: usize) -> usize {
+/// The factor from a parent's coordinate to its children's.
+pub(super) fn factor(mask: DimSet, d: usize) -> usize {
     if has(mask, d) { 2 } else { 1 }
 }
 
-/// The links of a sector, in the stream's order.
-fn links(bands: &Bands, step: usize, sector: Set) -> impl Iterator<Item = Link> {
+/// The links of a sector, in the order of the stream.
+fn links(bands: &Bands, step: usize, sector: DimSet) -> impl Iterator<Item = Link> {
     let bands = *bands;
     let (mask, finer) = (bands.mask[step], bands.mask[step - 1]);
     let (origin, end) = bands.sector(step, sector);
     let (box_, finer_box) = (bands.size[step], bands.size[step - 1]);
-    // the dimensions that are halved in the finer step only
+    // the dimensions that only the finer step halves
     let new = finer & !mask;
     let is_first = subsets(mask).next() == Some(sector);
-    let make = move |from: [usize; 3], to: Set| {
+    let make = move |from: [usize; 3], to: DimSet| {
         let mut link = Link { from, limit: [0; 3], extra: [NO_EXTRA; 3], sector: to };
         for d in 0..3 {
             link.limit[d] = if has(to, d) { finer_box[d] } else { box_[d] };
@@ -148,11 +148,11 @@ fn links(bands: &Bands, step: usize, sector: Set) -> impl Iterator<Item = Link> 
         }
         link
     };
-    let at = move |high: Set, rest: [usize; 3]| -> [usize; 3] {
+    let at = move |high: DimSet, rest: [usize; 3]| -> [usize; 3] {
         std::array::from_fn(|d| if has(high, d) { box_[d] } else { rest[d] })
     };
     let own = std::iter::once(0).chain(subsets(new)).map(move |o| make(at(sector | o, [0; 3]), sector | o));
-    // sectors of the finer step that nobody else is a parent of
+    // sectors of the finer step that would otherwise have no parent
     let orphans = subsets(new).filter(move |_| is_first).map(move |o| {
         let rest = std::array::from_fn(|d| if has(sector, d) { 0 } else { origin[d] });
         make(at(o, rest), o)
@@ -160,8 +160,8 @@ fn links(bands: &Bands, step: usize, sector: Set) -> impl Iterator<Item = Link> 
     own.chain(orphans)
 }
 
-/// Whether the children of a sector stand at twice the position, and nothing is special.
-fn is_plain(bands: &Bands, step: usize, sector: Set) -> bool {
+/// Whether the children of all nodes of a sector stand at twice the position.
+fn is_plain(bands: &Bands, step: usize, sector: DimSet) -> bool {
     let (mask, finer) = (bands.mask[step], bands.mask[step - 1]);
     let (origin, end) = bands.sector(step, sector);
     finer & !mask == 0
@@ -174,7 +174,7 @@ fn is_plain(bands: &Bands, step: usize, sector: Set) -> bool {
         })
 }
 
-/// The versions' rules for a sector that is plain in a step that is not.
+/// Whether a sector is plain in a step that is not, by the rule of the version.
 fn ends_even(bands: &Bands, step: usize, link: &Link, old: bool) -> bool {
     let mask = bands.mask[step];
     let even = |d: usize| link.limit[d].is_multiple_of(2);
@@ -185,7 +185,7 @@ fn ends_even(bands: &Bands, step: usize, link: &Link, old: bool) -> bool {
     }
 }
 
-/// Where the old rule goes wrong: the last children along Z lie beyond their sector.
+/// Whether the old rule goes wrong: the last children along Z then lie beyond their sector.
 fn is_faulty(bands: &Bands, step: usize, link: &Link) -> bool {
     let mask = bands.mask[step];
     let even = |d: usize| link.limit[d].is_multiple_of(2);
@@ -196,8 +196,8 @@ fn is_faulty(bands: &Bands, step: usize, link: &Link) -> bool {
 mod tests {
     use super::*;
 
-    fn made(size: [usize; 3], dims: usize, old: bool) -> SymlinkPolicy {
-        let mut made = SymlinkPolicy::default();
+    fn made(size: [usize; 3], dims: usize, old: bool) -> TreeLinks {
+        let mut made = TreeLinks::default();
         made.fit(&Coding { size, dims, old, integer: false, gain: true });
         made
     }
@@ -217,9 +217,11 @@ mod tests {
     #[test]
     fn odd_sizes_have_links() {
         let links = made([64, 29, 1], 2, false);
-        assert!(!links.all_plain && links.ideal() == 4);
-        // 8 x 4 halves X only, 16 x 8 both: a second sector hangs on it, and an orphan
-        let Kind::Linked { first, count: 3 } = links.sectors[3][1].kind else { panic!("{:?}", links.sectors[3][1]) };
+        assert!(!links.all_plain && links.block_len() == 4);
+        // 8 x 4 halves X only, 16 x 8 both: the sector also is the parent of a second one, and of an orphan
+        let ChildKind::Linked { first, count: 3 } = links.sectors[3][1].kind else {
+            panic!("{:?}", links.sectors[3][1])
+        };
         let found: Vec<_> = links.links[usize::from(first)..][..3].iter().map(|l| (l.from, l.sector)).collect();
         assert_eq!(found, [([8, 0, 0], 1), ([8, 4, 0], 3), ([0, 4, 0], 2)]);
     }
@@ -227,9 +229,9 @@ mod tests {
     #[test]
     fn only_old_streams_are_faulty() {
         for size in [[2, 16, 19], [6, 40, 39]] {
-            assert!(made(size, 3, true).twice, "{size:?}");
-            assert!(!made(size, 3, false).twice, "{size:?}");
+            assert!(made(size, 3, true).may_repeat, "{size:?}");
+            assert!(!made(size, 3, false).may_repeat, "{size:?}");
         }
-        assert!(!made([100; 3], 3, true).twice);
+        assert!(!made([100; 3], 3, true).may_repeat);
     }
 }

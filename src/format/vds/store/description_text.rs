@@ -1,5 +1,5 @@
-//! The text with the description: read when the dataset is opened, and again when all of it is asked for. Keeping it would take
-//! memory for every open dataset.
+//! The text of a description. It is read when the dataset is opened, and again for the metadata, so that open datasets
+//! need not keep it in memory.
 
 use std::sync::Arc;
 
@@ -8,26 +8,25 @@ use crate::format::FormatError;
 use crate::source::{Source, Wait};
 use crate::volume::ObjectName;
 
-/// How a description is written down.
+/// The syntax of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spelling {
-    /// As `VolumeDataLayout`.
+pub enum Syntax {
+    /// The JSON of `VolumeDataLayout`.
     Json,
-    /// As `VDSObject`.
+    /// The text of `VDSObject`.
     Object,
 }
 
-/// Where a description is.
-pub struct Text {
+/// The location of a description.
+pub struct DescriptionText {
     source: Arc<dyn Source>,
     object: ObjectName,
     offset: u64,
     length: u64,
-    /// How it is written down.
-    pub spelling: Spelling,
+    pub syntax: Syntax,
 }
 
-impl Text {
+impl DescriptionText {
     /// The text in `length` bytes of an object, from `offset` on.
     ///
     /// # Errors
@@ -36,27 +35,27 @@ impl Text {
         source: Arc<dyn Source>,
         object: ObjectName,
         (offset, length): (u64, u64),
-        spelling: Spelling,
+        syntax: Syntax,
     ) -> Result<Self, FormatError> {
         if length > LONGEST {
             return Err(FormatError::Damaged(format!("its description claims {length} bytes")));
         }
-        Ok(Self { source, object, offset, length, spelling })
+        Ok(Self { source, object, offset, length, syntax })
     }
 
-    /// Reads it. May wait.
+    /// Reads and parses the text. May wait.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if it makes no sense, and those of the source.
+    /// [`FormatError::Damaged`] if it is invalid, and those of the source.
     pub fn read(&self) -> Result<Description, FormatError> {
         let mut text = vec![0; self.length as usize];
         if !self.source.read_at(&self.object, self.offset, &mut text, Wait::Yes)? {
             return Err(FormatError::Damaged(format!("{} is not there", self.object)));
         }
         self.source.check_unchanged()?;
-        let described = match self.spelling {
-            Spelling::Json => description::of_json(&text),
-            Spelling::Object => description::of_object(&text),
+        let described = match self.syntax {
+            Syntax::Json => description::of_json(&text),
+            Syntax::Object => description::of_object(&text),
         };
         described.map_err(|why| FormatError::Damaged(format!("bad layout: {why}")))
     }

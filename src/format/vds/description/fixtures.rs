@@ -1,8 +1,8 @@
-//! A description with all that there can be, in both languages.
+//! A description with every property, in both syntaxes, for tests.
 
 use serde_json::{Value, json};
 
-/// A layout with all that there can be.
+/// A `VolumeDataLayout` with every property.
 pub fn whole_layout() -> Value {
     json!({
         "axisDescriptors": [
@@ -33,7 +33,7 @@ pub fn whole_layout() -> Value {
     })
 }
 
-/// An object with all that there can be.
+/// A `VDSObject` with every property.
 pub const WHOLE_OBJECT: &str = r#"CreateObj("Volume", "", 77)
 {
 Name="\"Sub\\set\"";

@@ -1,40 +1,45 @@
-//! Pages of metadata records: one object for many chunks (section 1.2).
+//! Chunk metadata in pages: one object has the metadata of many chunks.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Metadata;
+use super::chunk_table::ChunkMetadata;
 use crate::format::FormatError;
+use crate::format::byte_reader::ByteReader;
 use crate::source::{Folder, IndexCache, SourceError, Wait};
 
-/// Bytes read at once of a page.
+/// Bytes of a page that are read at a time.
 const BLOCK: u64 = 16 << 10;
-/// A record with the size of its chunk before it.
+/// Bytes of a record that begins with the size of the chunk: 4 and 24 bytes of metadata.
 const SIZED: u64 = 28;
-/// A record without.
+/// Bytes of a record without the size.
 const PLAIN: u64 = 8;
-/// Layers of more pages have their chunks not counted: each page is an object of its own.
+/// The chunks of a layer with more pages are not counted, since each page takes a request.
 const COUNTED: u64 = 64;
 
 /// The pages of one layer.
-pub struct Pages {
+pub struct MetadataPages {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
     layer: Box<str>,
-    /// Chunks of the layer.
+    /// The number of chunks of the layer.
     chunks: u64,
-    /// Records of a page.
+    /// Records in a page.
     size: u64,
     /// Bytes of a record.
     bytes: u64,
-    /// The names of the pages; `None` for one that was never written. Without a directory each has its number as its name.
+    /// The names of the pages, `None` for one that was never written. Without a directory the name of a page is its
+    /// number.
     directory: Option<Vec<Option<Box<str>>>>,
 }
 
-impl Pages {
-    /// The pages of a layer of `chunks` chunks; an error says what makes no sense.
+impl MetadataPages {
+    /// The pages of a layer of `chunks` chunks.
+    ///
+    /// # Errors
+    /// Which property is invalid.
     pub fn new(
         folder: Arc<dyn Folder>,
         cache: Arc<IndexCache>,
@@ -52,14 +57,14 @@ impl Pages {
         Ok(Self { folder, cache, id: IndexCache::id(), layer: layer.into(), chunks, size, bytes, directory })
     }
 
-    /// The metadata of a chunk, and the bytes of its object where the record has them.
-    pub fn record(&self, chunk: u64, wait: Wait) -> Result<(Metadata, Option<u64>), FormatError> {
+    /// The metadata of a chunk, and the size of its object if the record has it.
+    pub fn record(&self, chunk: u64, wait: Wait) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
         let page = chunk / self.size;
         let name = match &self.directory {
             None => page.to_string().into(),
             Some(names) => match usize::try_from(page).ok().and_then(|page| names.get(page)) {
                 Some(Some(name)) => name.clone(),
-                _ => return Ok((Metadata::default(), Some(0))),
+                _ => return Ok((ChunkMetadata::default(), Some(0))),
             },
         };
         let mut record = [0; SIZED as usize];
@@ -79,19 +84,16 @@ impl Pages {
             left = rest;
             at += n as u64;
         }
-        Ok(match record.split_first_chunk::<4>() {
-            Some((size, metadata)) if self.bytes == SIZED => {
-                (Metadata::of(metadata), Some(u32::from_le_bytes(*size).into()))
-            }
-            _ => (Metadata::of(record), None),
-        })
+        let mut fields = ByteReader::new("metadata record", &*record);
+        let length = if self.bytes == SIZED { Some(fields.u32()?.into()) } else { None };
+        Ok((ChunkMetadata::of(fields.rest()), length))
     }
 
     fn object(&self, name: &str) -> String {
         format!("{}/ChunkMetadata/{name}", self.layer)
     }
 
-    /// Some of the bytes of a page.
+    /// A block of a page, from the cache or the source.
     fn block(&self, page: u64, name: &str, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, FormatError> {
         let key = (self.id, page, number);
         if let Some(block) = self.cache.part(key) {
@@ -103,7 +105,7 @@ impl Pages {
         let object = self.object(name);
         let missing = || FormatError::Damaged(format!("{object} is not there"));
         let length = self.folder.len(&object)?.ok_or_else(missing)?;
-        // no more than the page can have, whatever is behind it
+        // bytes beyond the page's last record are ignored
         let end = length.min(self.size.min(self.chunks) * self.bytes);
         let mut bytes = vec![0; end.saturating_sub(number * BLOCK).min(BLOCK) as usize];
         if !self.folder.read_at(&object, number * BLOCK, &mut bytes, wait)? {
@@ -114,13 +116,13 @@ impl Pages {
         Ok(block)
     }
 
-    /// Bytes of all records; `None` if they are in many objects.
+    /// The bytes of all records; `None` if they are in many objects.
     pub fn cost(&self) -> Option<u64> {
         (self.chunks.div_ceil(self.size) <= COUNTED).then(|| self.chunks.saturating_mul(self.bytes))
     }
 }
 
-/// The names in a page directory, which must have as many as there are pages.
+/// Parses a page directory, which must have an entry for each page.
 fn names(directory: &Value, pages: u64) -> Result<Vec<Option<Box<str>>>, String> {
     let list = directory.as_array().ok_or("pageDirectory is no list")?;
     if list.len() as u64 != pages {

@@ -1,92 +1,102 @@
-//! From bit planes to coefficients.
+//! Coefficients, made of their bits in the planes of all levels.
 
 use super::bands::has;
-use super::links::SymlinkPolicy;
-use super::node::LayerRef;
-use super::walk::{Field, Level, Lists};
+use super::entry_lists::{BitField, EntryLists, LevelFields};
+use super::node::PackedPosition;
+use super::tree_links::TreeLinks;
 
 /// Coefficients that are made at a time.
 const TILE: usize = 256;
 
-/// The most levels there may be.
+/// The most levels of a stream.
 const MOST_LEVELS: usize = 256;
 
-/// How coefficients are made of bits.
+/// The value of bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// The lowest level whose plane counts.
+    /// The lowest level that is decoded.
     pub lowest: u8,
     /// The threshold of level 0.
     pub finest: f32,
-    /// What a coefficient without bits is.
+    /// The absolute value of a coefficient with no bit set.
     pub base: f32,
 }
 
-/// What happens to a place that is named twice.
+/// Which value counts of a position that is listed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Twice {
-    /// It cannot be.
-    Never,
-    /// The later value counts.
-    Later,
-    /// The first value counts that is not zero.
-    First,
+pub(super) enum Duplicates {
+    /// No position is listed twice.
+    None,
+    /// The last value.
+    LastWins,
+    /// The first value that is not zero.
+    FirstNonZeroWins,
 }
 
-/// The array of coefficients.
-pub(super) struct Picture<'a> {
+/// The array of coefficients, which has the shape of the chunk.
+pub(super) struct CoefficientArray<'a> {
     /// X fastest, no padding.
     pub samples: &'a mut [f32],
-    /// Its size.
+    /// Its size, X first.
     pub size: [usize; 3],
-    /// Whether places may be named twice, or lie outside.
-    pub twice: Twice,
+    /// Which of several values counts; unless it is [`Duplicates::None`], positions may also lie outside.
+    pub duplicates: Duplicates,
 }
 
-impl Picture<'_> {
+impl CoefficientArray<'_> {
     fn strides(&self) -> [usize; 3] {
         [1, self.size[0], self.size[0] * self.size[1]]
     }
 
-    /// Puts a coefficient of a stream that may be faulty.
-    fn put(&mut self, place: LayerRef, [dx, dy, dz]: [usize; 3], value: f32) {
-        let [x, y, z] = place.position();
-        let place = LayerRef::new([x + dx, y + dy, z + dz]);
-        if (0..3).all(|d| place.position()[d] < self.size[d])
-            && let Some(sample) = self.samples.get_mut(place.index(self.strides()))
-            && (self.twice != Twice::First || *sample == 0.0)
+    /// Writes a coefficient of a stream that may be faulty.
+    fn put(&mut self, block: PackedPosition, [dx, dy, dz]: [usize; 3], value: f32) {
+        let [x, y, z] = block.position();
+        let position = PackedPosition::new([x + dx, y + dy, z + dz]);
+        if (0..3).all(|d| position.position()[d] < self.size[d])
+            && let Some(sample) = self.samples.get_mut(position.index(self.strides()))
+            && (self.duplicates != Duplicates::FirstNonZeroWins || *sample == 0.0)
         {
             *sample = value;
         }
     }
 }
 
-/// Writes the coefficients of all entries that `lists` have, from the levels that the walk came through.
-pub(super) fn write(stream: &[u8], links: &SymlinkPolicy, lists: &Lists, scale: Scale, picture: &mut Picture<'_>) {
+/// Writes the coefficients of all entries in `lists`, of which the walk has visited the levels from `scale.lowest` on.
+pub(super) fn write(
+    stream: &[u8],
+    links: &TreeLinks,
+    lists: &EntryLists,
+    scale: Scale,
+    array: &mut CoefficientArray<'_>,
+) {
     let levels = lists.levels.get(usize::from(scale.lowest)..).unwrap_or(&[]);
-    let blocks =
-        Entries { fields: levels.iter().map(|l: &Level| l.blocks), places: lists.blocks.items(), set: links.block };
-    blocks.write(stream, scale, picture);
-    let singles = Entries { fields: levels.iter().map(|l: &Level| l.singles), places: lists.singles.items(), set: 0 };
-    singles.write(stream, scale, picture);
+    let blocks = Entries {
+        fields: levels.iter().map(|l: &LevelFields| l.blocks),
+        positions: lists.blocks.items(),
+        set: links.block,
+    };
+    blocks.write(stream, scale, array);
+    let singles =
+        Entries { fields: levels.iter().map(|l: &LevelFields| l.singles), positions: lists.singles.items(), set: 0 };
+    singles.write(stream, scale, array);
 }
 
-/// One list of entries, and what the levels say of it, the finest first.
+/// One list of entries, and its bit fields in each level, the finest first.
 struct Entries<'a, F> {
     fields: F,
-    places: &'a [LayerRef],
+    positions: &'a [PackedPosition],
     /// The dimensions in which an entry extends.
     set: usize,
 }
 
-impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'_, F> {
-    fn write(&self, stream: &[u8], scale: Scale, picture: &mut Picture<'_>) {
+impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entries<'_, F> {
+    fn write(&self, stream: &[u8], scale: Scale, array: &mut CoefficientArray<'_>) {
         let mut sets = [0; 8];
-        let ideal = 1 << self.set.count_ones();
+        let block_len = 1 << self.set.count_ones();
         for (set, o) in sets.iter_mut().zip((0..8).filter(|o| o & !self.set == 0)) {
             *set = o;
         }
-        let sets = &sets[..ideal];
+        let sets = &sets[..block_len];
         let mut finest = scale.finest;
         for _ in 0..scale.lowest {
             finest *= 2.0;
@@ -111,30 +121,30 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
                     &planes[..used],
                     &bits(stream, field.signs, first - before),
                 );
-                self.scatter(&values[..count], first, sets, picture);
+                self.scatter(&values[..count], first, sets, array);
                 first += count;
             }
             before = field.known;
         }
     }
 
-    /// Puts the values of coefficients from `first` on where they belong.
-    fn scatter(&self, values: &[f32], first: usize, sets: &[usize], picture: &mut Picture<'_>) {
-        let ideal = sets.len();
-        let places = self.places.get(first / ideal..).unwrap_or(&[]);
-        let strides = picture.strides();
-        if picture.twice != Twice::Never {
-            for (place, values) in places.iter().zip(values.chunks_exact(ideal)) {
+    /// Writes the values of the coefficients from number `first` on to their positions.
+    fn scatter(&self, values: &[f32], first: usize, sets: &[usize], array: &mut CoefficientArray<'_>) {
+        let block_len = sets.len();
+        let positions = self.positions.get(first / block_len..).unwrap_or(&[]);
+        let strides = array.strides();
+        if array.duplicates != Duplicates::None {
+            for (position, values) in positions.iter().zip(values.chunks_exact(block_len)) {
                 for (set, value) in sets.iter().zip(values) {
-                    picture.put(*place, std::array::from_fn(|d| usize::from(has(*set, d))), *value);
+                    array.put(*position, std::array::from_fn(|d| usize::from(has(*set, d))), *value);
                 }
             }
-        } else if ideal == 8 {
-            for (place, values) in places.iter().zip(values.as_chunks::<8>().0) {
-                let at = place.index(strides);
+        } else if block_len == 8 {
+            for (position, values) in positions.iter().zip(values.as_chunks::<8>().0) {
+                let at = position.index(strides);
                 for (row, pair) in values.as_chunks::<2>().0.iter().enumerate() {
                     let at = at + (row & 1) * strides[1] + (row >> 1) * strides[2];
-                    if let Some(samples) = picture.samples.get_mut(at..at + 2) {
+                    if let Some(samples) = array.samples.get_mut(at..at + 2) {
                         samples.copy_from_slice(pair);
                     }
                 }
@@ -142,10 +152,10 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
         } else {
             let offset = |set: &usize| (0..3).map(|d| (set >> d & 1) * strides[d]).sum::<usize>();
             let offsets: [usize; 8] = std::array::from_fn(|o| sets.get(o).map_or(0, offset));
-            for (place, values) in places.iter().zip(values.chunks_exact(ideal)) {
-                let at = place.index(strides);
+            for (position, values) in positions.iter().zip(values.chunks_exact(block_len)) {
+                let at = position.index(strides);
                 for (offset, value) in offsets.iter().zip(values) {
-                    if let Some(sample) = picture.samples.get_mut(at + offset) {
+                    if let Some(sample) = array.samples.get_mut(at + offset) {
                         *sample = *value;
                     }
                 }
@@ -154,8 +164,8 @@ impl<F: ExactSizeIterator<Item = Field> + DoubleEndedIterator + Clone> Entries<'
     }
 }
 
-/// As many bits as a tile has, of a field that begins at byte `field` of the stream, from bit `first` on; what stands behind
-/// the field is arbitrary.
+/// The bits of a tile: from bit `first` on, of a field that begins at byte `field` of the stream. Bits beyond the end
+/// of the field are arbitrary.
 #[inline]
 fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     const BYTES: usize = TILE / 8;
@@ -186,14 +196,14 @@ fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     bits
 }
 
-/// The bits of a tile in one level, and what each of them stands for.
+/// The bits of a tile in one level, and the value of each.
 #[derive(Clone, Copy, Default)]
 struct Plane {
     bits: [u8; TILE / 8],
     threshold: f32,
 }
 
-/// Four lanes, all bits set where the index has one.
+/// For each index four lanes, all ones where the index has a one bit.
 const LANES: [[u32; 4]; 16] = {
     let mut lanes = [[0; 4]; 16];
     let mut k = 0;
@@ -204,7 +214,8 @@ const LANES: [[u32; 4]; 16] = {
     lanes
 };
 
-/// Makes values of `base` and what their bits stand for, low planes first: the order fixes the rounding.
+/// Makes each value the sum of `base` and the thresholds of its bits. Low planes come first: the order fixes the
+/// rounding.
 fn add(values: &mut [f32], base: f32, planes: &[Plane], signs: &[u8; TILE / 8]) {
     for (group, (values, sign)) in values.as_chunks_mut::<8>().0.iter_mut().zip(signs).enumerate() {
         let (mut low, mut high) = ([base; 4], [base; 4]);

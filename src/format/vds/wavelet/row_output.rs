@@ -1,29 +1,29 @@
-//! From the picture to the samples as they are stored in the array: what is done to a row after the transform.
+//! The rows that come from the transform: corrections, and conversion to the stored type.
 
 use super::error::WaveletError;
+use super::expected::{Expected, Sample};
 use super::no_value::NoValueRuns;
 use super::normals::Normals;
 use super::residual::Residual;
-use super::{Expected, Sample};
 
-/// Everything that comes behind the transform, row by row.
-pub(super) struct Finish<'a> {
-    /// Rows of a plane.
+/// The corrections of reconstructed rows, in the order of the fields from `no_value` on.
+pub(super) struct RowCorrections<'a> {
+    /// Rows in a plane.
     pub height: usize,
-    /// Rows that have come.
+    /// Rows that were corrected.
     pub rows: usize,
-    /// NoValue samples.
+    /// The mask of NoValue samples.
     pub no_value: Option<NoValueRuns<'a>>,
-    /// Factors.
+    /// The block normals.
     pub normals: Option<Normals<'a>>,
-    /// Leading zeros of each row; empty if there are none.
+    /// The number of leading zeros of each row; empty if the chunk has no counts.
     pub zero_runs: &'a [u16],
-    /// What makes it exact.
+    /// The residual that makes samples exact.
     pub residual: Option<Residual<'a>>,
 }
 
-impl Finish<'_> {
-    /// Makes the next row of the picture what it should be.
+impl RowCorrections<'_> {
+    /// Corrects the next row.
     pub fn row(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
         if let Some(runs) = &mut self.no_value {
             runs.apply(row)?;
@@ -43,10 +43,10 @@ impl Finish<'_> {
     }
 }
 
-/// How floats become what is stored.
+/// How reconstructed floats become stored samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Store {
-    /// They stay.
+pub(super) enum SampleEncoder {
+    /// Unchanged.
     F32,
     /// Codes of one byte.
     U8(Codes),
@@ -54,16 +54,16 @@ pub(super) enum Store {
     U16(Codes),
 }
 
-/// How floats become integers.
+/// The conversion of floats to codes: (value - offset) * scale, rounded and clamped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codes {
-    /// What is taken off.
+    /// The real value of code 0.
     offset: f32,
-    /// What the rest is multiplied with.
+    /// Codes in a step of 1.
     scale: f32,
     /// The largest code.
     most: f32,
-    /// What is no value.
+    /// The channel's NoValue, whose code is the largest of the type.
     no_value: Option<f32>,
 }
 
@@ -82,7 +82,7 @@ impl Codes {
     #[inline(always)]
     fn code(&self, value: f32, no_value: u16) -> u16 {
         let q = (value - self.offset) * self.scale;
-        // also where q is no number
+        // NaN becomes 0
         let code = (q.max(0.0).min(self.most) + 0.5) as i32 as u16;
         match self.no_value {
             Some(none) if none == value => no_value,
@@ -91,8 +91,9 @@ impl Codes {
     }
 }
 
-impl Store {
-    /// For samples of the kind that is expected, whose picture has integers already or real values.
+impl SampleEncoder {
+    /// The conversion to the expected type. The reconstructed floats are codes already if the chunk is `integer`, else
+    /// real values.
     pub fn new(expected: &Expected, integer: bool) -> Self {
         match expected.sample {
             Sample::F32 => Self::F32,
@@ -101,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Writes a row.
+    /// Converts a row.
     pub fn row(&self, row: &[f32], out: &mut [u8]) {
         match self {
             Self::F32 => {

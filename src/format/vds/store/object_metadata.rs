@@ -1,4 +1,5 @@
-//! Metadata that object stores keep with each chunk's object, as copies of such a store have it (sections 1.2 and 1.3).
+//! The metadata that object stores keep with each object, as copies of a dataset have it: extended attributes, or one
+//! JSON file.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,35 +12,35 @@ use super::super::description::check_values;
 use crate::format::FormatError;
 use crate::source::{Folder, IndexCache, Wait};
 
-/// The name of the metadata.
+/// The key of a chunk's metadata.
 const NAME: &str = "vdschunkmetadata";
-/// Its name in old datasets.
+/// Its key in old datasets.
 const OLD_NAME: &str = "vds-chunk-metadata";
-/// A file at the root of a copy, with the metadata of all objects.
+/// The file in the root of a copy that has the metadata of all objects.
 const FILE: &str = "ObjectMetadata.json";
-/// Larger ones are not read.
+/// The longest such file that is read.
 const LONGEST: u64 = 4 << 20;
-/// What an entry of the file weighs, beside its name.
+/// Bytes of a cached entry of the file, without its name.
 const ENTRY: usize = 96;
 
 type Listed = HashMap<Box<str>, Vec<u8>>;
 
 /// The metadata of the objects of one dataset.
-pub struct Tags {
+pub struct ObjectMetadata {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
 }
 
-impl Tags {
+impl ObjectMetadata {
     pub fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
         Self { folder, cache, id: IndexCache::id() }
     }
 
-    /// The metadata that came with an object: 8 or 24 bytes. May wait.
+    /// The metadata of an object: 8 or 24 bytes. May wait.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if it is neither, and those of the source.
+    /// [`FormatError::Damaged`] for any other length, and those of the source.
     pub fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
         if let Some(tag) = self.folder.tag(object, NAME)? {
             let bytes = decode(&tag).ok_or_else(|| {
@@ -50,7 +51,7 @@ impl Tags {
         Ok(self.listed()?.get(object).cloned())
     }
 
-    /// The metadata in the file, if there is one.
+    /// The metadata in the JSON file; empty if there is none.
     fn listed(&self) -> Result<Arc<Listed>, FormatError> {
         let key = (self.id, 0, 0);
         if let Some(listed) = self.cache.part(key) {
@@ -89,7 +90,7 @@ impl Tags {
     }
 }
 
-/// The bytes of metadata: in base64 as object stores have them, or as they are.
+/// Decodes metadata, which may be base64, as in object stores, or binary.
 fn decode(tag: &[u8]) -> Option<Vec<u8>> {
     let whole = |bytes: &[u8]| matches!(bytes.len(), 8 | 24);
     if whole(tag) {

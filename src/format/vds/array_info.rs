@@ -1,37 +1,37 @@
-//! What is known of one stored layer, in the words that all formats share, and the keys that only this one has.
+//! The properties of a stored layer: those that all formats share, and the native JSON of VDS.
 
 use serde_json::{Value, json};
 
-use super::cuts::Cuts;
+use super::chunk_grid::ChunkGrid;
 use super::description::{self, Channel, Description, Format};
 use super::store::StoredLayer;
 use super::value;
 use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, NativeJson, Scaling};
 
-/// What is known of a stored layer; without `stored` what would be known of it if it could be read.
-pub(super) fn info(
+/// The properties of a stored layer; `stored` is `None` for a layer that cannot be read.
+pub(super) fn array_info(
     whole: &Description,
     channel: &Channel,
-    cuts: &Cuts,
+    grid: &ChunkGrid,
     lod: u32,
     stored: Option<&StoredLayer>,
     quality: Option<u8>,
 ) -> ArrayInfo {
     let lowered = quality.filter(|_| stored.is_some_and(|stored| stored.method.is_wavelet()));
-    let grid = cuts.grid();
-    let shape = grid.shape();
+    let bricks = grid.brick_grid();
+    let shape = bricks.shape();
     let dimensions = whole.axes.len();
     let mut axes: Vec<Axis> = (0..dimensions)
         .map(|axis| {
             let (d, count) = (dimensions - 1 - axis, shape[axis]);
             match channel.per_trace {
-                Some(_) if d == 0 => numbered("value", cuts.spacing(0) as f64, count),
-                _ => described(&whole.axes[d], cuts.spacing(d) as f64, count),
+                Some(_) if d == 0 => numbered("value", grid.spacing(0) as f64, count),
+                _ => described(&whole.axes[d], grid.spacing(d) as f64, count),
             }
         })
         .collect();
-    if cuts.components() > 1 {
-        axes.push(numbered("component", 1.0, cuts.components()));
+    if grid.components() > 1 {
+        axes.push(numbered("component", 1.0, grid.components()));
     }
     let code = value::no_value_code(channel);
     let scaled = matches!(channel.format, Format::U8 | Format::U16);
@@ -46,8 +46,8 @@ pub(super) fn info(
         id: ArrayId::next(),
         lod: lod as usize,
         dtype: channel.format.dtype(),
-        brick_shape: cuts.brick_shape(),
-        grid,
+        brick_shape: grid.brick_shape(),
+        grid: bricks,
         axes,
         value_range: Some((low, high)),
         no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
@@ -59,7 +59,7 @@ pub(super) fn info(
     }
 }
 
-/// An axis as the dataset describes it; one sample in `spacing` is there.
+/// An axis of the dataset, of which the layer has every `spacing`-th sample.
 fn described(axis: &description::Axis, spacing: f64, count: u64) -> Axis {
     let (min, max) = (f64::from(axis.min), f64::from(axis.max));
     let step = match axis.samples {
@@ -70,6 +70,7 @@ fn described(axis: &description::Axis, spacing: f64, count: u64) -> Axis {
     Axis { name: axis.name.clone(), unit, first: min, step: step * spacing, count, spatial: true }
 }
 
+/// An axis of indices, without annotation.
 fn numbered(name: &str, step: f64, count: u64) -> Axis {
     Axis { name: name.into(), unit: None, first: 0.0, step, count, spatial: false }
 }

@@ -1,4 +1,4 @@
-//! A level that is there by its name but cannot be read: every brick says why.
+//! A stored level that cannot be opened: each of its bricks gives the error.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, Wait};
 use crate::volume::{ArrayInfo, Brick, Dims};
 
-/// The level.
-pub(super) struct Failing {
+/// A level that exists by its name, but whose tables are damaged or unknown.
+pub(super) struct UnreadableLevel {
     pub info: ArrayInfo,
     pub source: Arc<dyn Source>,
     pub why: FormatError,
 }
 
-impl Array for Failing {
+impl Array for UnreadableLevel {
     fn info(&self) -> &ArrayInfo {
         &self.info
     }

@@ -1,0 +1,181 @@
+//! A reader of little-endian fields that follow each other, for headers and tables of every format.
+
+use super::FormatError;
+
+/// A position in a slice of bytes. `part` names the bytes in errors; it may be changed as the reader goes from part to
+/// part.
+#[derive(Clone, Copy, Debug)]
+pub struct ByteReader<'a, P> {
+    bytes: &'a [u8],
+    position: usize,
+    part: P,
+}
+
+/// The bytes end inside `part`: a field at `position` would need more of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PastEnd<P> {
+    /// The part that was being read.
+    pub part: P,
+    /// The byte at which the field begins.
+    pub position: usize,
+}
+
+impl<'a, P: Copy> ByteReader<'a, P> {
+    /// A reader at the beginning of `bytes`.
+    pub fn new(part: P, bytes: &'a [u8]) -> Self {
+        Self { bytes, position: 0, part }
+    }
+
+    /// Names the part that begins here, for errors.
+    pub fn enter(&mut self, part: P) {
+        self.part = part;
+    }
+
+    /// Bytes before the next field.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// All bytes that were not read; none if an alignment went past the end.
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or(&[])
+    }
+
+    /// Goes on to the next multiple of `alignment`. The padding may be missing at the end.
+    pub fn align(&mut self, alignment: usize) {
+        self.position = self.position.next_multiple_of(alignment);
+    }
+
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    /// [`PastEnd`] if there are fewer; the position then stays.
+    #[inline]
+    pub fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd<P>> {
+        let field = self.bytes.get(self.position..).and_then(|rest| rest.get(..count));
+        let field = field.ok_or(PastEnd { part: self.part, position: self.position })?;
+        self.position += count;
+        Ok(field)
+    }
+
+    /// Skips `count` bytes.
+    ///
+    /// # Errors
+    /// [`PastEnd`] if there are fewer, as for every method below.
+    pub fn skip(&mut self, count: usize) -> Result<(), PastEnd<P>> {
+        self.take(count).map(|_| ())
+    }
+
+    /// The next `N` bytes.
+    pub fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd<P>> {
+        let past_end = PastEnd { part: self.part, position: self.position };
+        self.take(N)?.first_chunk().copied().ok_or(past_end)
+    }
+
+    /// A byte.
+    pub fn u8(&mut self) -> Result<u8, PastEnd<P>> {
+        self.bytes().map(u8::from_le_bytes)
+    }
+
+    /// An unsigned 32-bit integer.
+    pub fn u32(&mut self) -> Result<u32, PastEnd<P>> {
+        self.bytes().map(u32::from_le_bytes)
+    }
+
+    /// A signed 32-bit integer.
+    pub fn i32(&mut self) -> Result<i32, PastEnd<P>> {
+        self.bytes().map(i32::from_le_bytes)
+    }
+
+    /// An unsigned 64-bit integer.
+    pub fn u64(&mut self) -> Result<u64, PastEnd<P>> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+
+    /// A signed 64-bit integer.
+    pub fn i64(&mut self) -> Result<i64, PastEnd<P>> {
+        self.bytes().map(i64::from_le_bytes)
+    }
+
+    /// A 32-bit float.
+    pub fn f32(&mut self) -> Result<f32, PastEnd<P>> {
+        self.bytes().map(f32::from_le_bytes)
+    }
+
+    /// A 64-bit float.
+    pub fn f64(&mut self) -> Result<f64, PastEnd<P>> {
+        self.bytes().map(f64::from_le_bytes)
+    }
+
+    /// `N` signed 32-bit integers.
+    pub fn i32s<const N: usize>(&mut self) -> Result<[i32; N], PastEnd<P>> {
+        self.array(Self::i32)
+    }
+
+    /// `N` 32-bit floats.
+    pub fn f32s<const N: usize>(&mut self) -> Result<[f32; N], PastEnd<P>> {
+        self.array(Self::f32)
+    }
+
+    /// `N` 64-bit floats.
+    pub fn f64s<const N: usize>(&mut self) -> Result<[f64; N], PastEnd<P>> {
+        self.array(Self::f64)
+    }
+
+    fn array<T: Copy + Default, const N: usize>(
+        &mut self,
+        field: impl Fn(&mut Self) -> Result<T, PastEnd<P>>,
+    ) -> Result<[T; N], PastEnd<P>> {
+        let mut fields = [T::default(); N];
+        for to in &mut fields {
+            *to = field(self)?;
+        }
+        Ok(fields)
+    }
+}
+
+/// The 32-bit floats that `bytes` hold; a rest of less than four bytes is ignored.
+pub fn f32_values(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b))
+}
+
+/// The error of a file that ends inside `part`.
+pub fn truncated(part: &str) -> FormatError {
+    FormatError::Damaged(format!("truncated in the {part}"))
+}
+
+impl From<PastEnd<&'static str>> for FormatError {
+    fn from(error: PastEnd<&'static str>) -> Self {
+        truncated(error.part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_follow_each_other_until_the_end() {
+        let mut fields = ByteReader::new("test", &[1, 0, 0, 192, 63, 254, 255, 255, 255, 9]);
+        assert_eq!(fields.u8(), Ok(1));
+        assert_eq!(fields.f32s(), Ok([1.5]));
+        assert_eq!(fields.i32s(), Ok([-2]));
+        assert_eq!(fields.u32(), Err(PastEnd { part: "test", position: 9 }));
+        assert_eq!(fields.skip(2), Err(PastEnd { part: "test", position: 9 }));
+        assert_eq!((fields.position(), fields.rest()), (9, &[9][..]));
+        assert_eq!(fields.skip(1), Ok(()));
+        fields.enter("rest");
+        assert_eq!(FormatError::from(fields.u8().unwrap_err()), FormatError::Damaged("truncated in the rest".into()));
+    }
+
+    #[test]
+    fn padding_may_be_missing_at_the_end() {
+        let mut fields = ByteReader::new((), &[1, 2, 3, 4, 5]);
+        fields.align(4);
+        assert_eq!((fields.position(), fields.take(5).is_err(), fields.take(5).is_err()), (0, true, true));
+        assert_eq!(fields.take(5), Ok(&[1, 2, 3, 4, 5][..]));
+        fields.align(4);
+        assert_eq!((fields.position(), fields.rest()), (8, &[][..]));
+        assert!(fields.take(0).is_err() && fields.u8().is_err());
+    }
+}

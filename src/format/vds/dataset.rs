@@ -1,0 +1,127 @@
+//! VDS as a format: recognition, and opening of datasets that are one file or a folder of objects.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::describe;
+use super::description::Description;
+use super::layer_name::LayerName;
+use super::layers::{self, Layers};
+use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
+use crate::format::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::{Folder, Source};
+use crate::volume::DatasetInfo;
+
+/// The VDS format of OpenVDS.
+pub struct Vds;
+
+impl Format for Vds {
+    fn name(&self) -> &'static str {
+        "vds"
+    }
+
+    fn extension(&self) -> Option<&'static str> {
+        Some("vds")
+    }
+
+    fn is_file(&self, head: &[u8]) -> bool {
+        head.starts_with(container::MAGIC)
+    }
+
+    fn described_folder(&self, folder: &Path) -> Option<bool> {
+        let both = |extension: &str| {
+            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
+        };
+        // a folder with copies of the two JSON texts and no layers is no dataset
+        (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
+    }
+
+    fn folder_file(&self) -> Option<&'static str> {
+        Some(cloud::STATUS)
+    }
+
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
+        let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
+        let text = container.text()?.ok_or_else(absent)?;
+        let whole = text.read()?;
+        let version = match text.syntax {
+            Syntax::Json => "HueDataStore 1, VolumeDataLayout",
+            Syntax::Object => "HueDataStore 1, VDSObject",
+        };
+        let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        Ok(Box::new(Volume::new(&whole, version, layers, text, None)))
+    }
+
+    fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
+        let text = cloud.text()?;
+        let whole = text.read()?;
+        let source = Arc::clone(&folder) as Arc<dyn Source>;
+        let find = |name: &str, chunks| cloud.layer(name, chunks);
+        let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
+        Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
+    }
+}
+
+/// Whether a folder contains the folder of a layer.
+fn has_layers(folder: &Path) -> bool {
+    let Ok(entries) = folder.read_dir() else { return false };
+    entries.flatten().any(|entry| {
+        let layer = entry.file_name().to_str().is_some_and(|name| LayerName::parse(name).is_some());
+        layer && entry.path().is_dir()
+    })
+}
+
+/// An open dataset.
+struct Volume {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+    hidden: Vec<HiddenLayer>,
+    /// The text of the description, which is parsed again for the metadata.
+    text: DescriptionText,
+    folder: Option<Arc<dyn Folder>>,
+}
+
+impl Volume {
+    fn new(
+        whole: &Description,
+        version: &str,
+        layers: Layers,
+        text: DescriptionText,
+        folder: Option<Arc<dyn Folder>>,
+    ) -> Self {
+        let info = DatasetInfo {
+            version: version.into(),
+            geometry: describe::geometry(whole),
+            warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
+            native: describe::native(whole),
+            ..DatasetInfo::default()
+        };
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }
+    }
+}
+
+impl Dataset for Volume {
+    fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    fn hidden(&self) -> &[HiddenLayer] {
+        &self.hidden
+    }
+
+    fn metadata(&self) -> Result<Option<Value>, FormatError> {
+        Ok(Some(describe::metadata(&self.text.read()?)))
+    }
+
+    fn is_changed(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.is_changed())
+    }
+}

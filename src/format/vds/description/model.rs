@@ -1,0 +1,175 @@
+//! The description of a VDS, independent of its syntax: axes, channels, how they are divided into chunks, and metadata.
+
+use serde_json::Value;
+
+use crate::volume::Dtype;
+
+/// The longest description that is read, in bytes. The largest values are BLOBs of some numbers for each trace of a
+/// line.
+pub const LONGEST: u64 = 32 << 20;
+/// The most stored layers and channels of a dataset. Real ones have tens; each takes some 8 KiB of memory once it is
+/// open.
+pub const MOST_LAYERS: usize = 1 << 13;
+/// The most axes of a VDS.
+pub const MOST_AXES: usize = 6;
+
+/// The description of a dataset. All values are within the bounds that are given here, and that
+/// [`Description::checked`] has checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Description {
+    pub layout: Layout,
+    /// 2 to 6 axes, dimension 0 (the fastest) first.
+    pub axes: Vec<Axis>,
+    /// At least one channel, the primary one first.
+    pub channels: Vec<Channel>,
+    pub metadata: Vec<Entry>,
+    /// Oddities that users of the data should know.
+    pub warnings: Vec<String>,
+}
+
+/// How channels are divided into chunks. (OpenVDS: `VolumeDataLayoutDescriptor`)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Samples of a chunk along each of its dimensions, both margins included: 32 to 4096, a power of two.
+    pub brick: u64,
+    /// Samples that a chunk repeats of the chunk before it; less than half a brick.
+    pub negative_margin: u64,
+    /// Samples that a chunk repeats of the chunk after it; less than half a brick.
+    pub positive_margin: u64,
+    /// Chunks of two dimensions are longer by this factor; brick * multiplier is at most 4096.
+    pub multiplier_2d: u64,
+    /// The coarsest LOD: 0 to 12.
+    pub lods: u32,
+    /// Whether chunks of two dimensions have LODs, too.
+    pub lods_2d: bool,
+    /// The dimension that keeps all samples at every LOD.
+    pub full_resolution: Option<usize>,
+}
+
+/// One dimension.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    pub name: String,
+    pub unit: String,
+    /// Samples at LOD 0: 1 to 2^31 - 1.
+    pub samples: u64,
+    /// Annotation of the first sample.
+    pub min: f32,
+    /// Annotation of the last sample.
+    pub max: f32,
+}
+
+/// The type of the samples of a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Single bits, packed along the lowest dimension of a chunk.
+    Bit,
+    U8,
+    U16,
+    #[default]
+    R32,
+    U32,
+    R64,
+    U64,
+}
+
+impl Format {
+    /// The code of the format in the header of a chunk. (OpenVDS: `VolumeDataFormat`)
+    pub fn code(self) -> i32 {
+        match self {
+            Self::Bit => 0,
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::R32 => 3,
+            Self::U32 => 4,
+            Self::R64 => 5,
+            Self::U64 => 6,
+        }
+    }
+
+    /// The name in JSON, without `Format_`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bit => "1Bit",
+            Self::U8 => "U8",
+            Self::U16 => "U16",
+            Self::R32 => "R32",
+            Self::U32 => "U32",
+            Self::R64 => "R64",
+            Self::U64 => "U64",
+        }
+    }
+
+    /// The format of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Bit, Self::U8, Self::U16, Self::R32, Self::U32, Self::R64, Self::U64]
+            .into_iter()
+            .find(|f| f.name() == name)
+    }
+
+    /// The type of the samples in the array: single bits become a byte each.
+    pub fn dtype(self) -> Dtype {
+        match self {
+            Self::Bit | Self::U8 => Dtype::UInt8,
+            Self::U16 => Dtype::UInt16,
+            Self::R32 => Dtype::Float32,
+            Self::U32 => Dtype::UInt32,
+            Self::R64 => Dtype::Float64,
+            Self::U64 => Dtype::UInt64,
+        }
+    }
+}
+
+/// One channel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Channel {
+    pub name: String,
+    pub unit: String,
+    pub format: Format,
+    /// Components of a sample: 1, 2 or 4.
+    pub components: u64,
+    /// Least and greatest value.
+    pub value_range: [f32; 2],
+    /// For a channel with values for each trace: their number, which replaces the samples of dimension 0. At least 1.
+    pub per_trace: Option<u64>,
+    /// Values are identifiers and cannot be interpolated.
+    pub discrete: bool,
+    /// LODs other than 0 may exist.
+    pub renderable: bool,
+    pub lossy_allowed: bool,
+    /// The value of missing samples.
+    pub no_value: Option<f32>,
+    /// U8 and U16: value = stored * scale + offset.
+    pub integer_scale: f32,
+    pub integer_offset: f32,
+}
+
+/// One metadata entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub category: String,
+    pub name: String,
+    pub value: Datum,
+}
+
+/// The value of a metadata entry.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Datum {
+    /// `Int`, or a vector of 2 to 4.
+    Int(Vec<i32>),
+    /// `Float`, or a vector of 2 to 4.
+    Float(Vec<f32>),
+    /// `Double`, or a vector of 2 to 4.
+    Double(Vec<f64>),
+    Text(String),
+    Blob(Vec<u8>),
+    /// An unknown type: its name, and the value as JSON.
+    Other(String, Value),
+}
+
+impl Description {
+    /// The value of the metadata entry of a category and name, of any type.
+    pub fn entry(&self, category: &str, name: &str) -> Option<&Datum> {
+        self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
+    }
+}
