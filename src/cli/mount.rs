@@ -18,7 +18,7 @@ use crate::format::{Format, registry};
 use crate::fs::daemon::{self, DaemonError, Ready, Role, Signals};
 use crate::fs::forerunner::Forerunner;
 use crate::fs::{Options, fuse};
-use crate::logging::{self, Recent, Target};
+use crate::logging::{self, RecentLines, Target};
 use crate::memory::limit_arenas;
 
 /// How long a mount may take until it answers.
@@ -136,7 +136,7 @@ impl Plan {
         // before there are threads
         let forerunner = (!self.options.direct_io).then(Forerunner::start);
         let signals = Signals::hold()?;
-        let recent = Arc::new(Recent::default());
+        let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
         let forerunner = forerunner.and_then(|started| {
             started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()

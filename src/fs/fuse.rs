@@ -24,7 +24,7 @@ use thiserror::Error;
 use super::forerunner::{Errand, Forerunner};
 use super::{Attributes, FsError, Ino, Opened, Options, Read, ReadAhead, Volfs, mountinfo};
 use crate::catalog::CatalogError;
-use crate::logging::Recent;
+use crate::logging::RecentLines;
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
@@ -74,7 +74,7 @@ pub fn mount(
     options: &Options,
     mountpoint: &Path,
     forerunner: Option<Forerunner>,
-    log: Arc<Recent>,
+    log: Arc<RecentLines>,
 ) -> Result<Mounted, MountError> {
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let adapter = Adapter { fs: Arc::clone(&fs), forerunner: forerunner.as_ref().map(Forerunner::pid) };

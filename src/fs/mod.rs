@@ -41,7 +41,7 @@ use crate::array::{Reader, ReaderConfig};
 use crate::catalog::{Catalog, CatalogError, Kind, NodeId, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
-use crate::logging::Recent;
+use crate::logging::RecentLines;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{IndexCache, Wait};
 use handles::{Handle, Handles, OpenFile};
@@ -114,7 +114,7 @@ pub struct Volfs {
     reports: Reports,
     ahead: OnceLock<Box<dyn ReadAhead>>,
     left_pages: LeftPages,
-    log: Arc<Recent>,
+    log: Arc<RecentLines>,
     started: Instant,
     started_at: SystemTime,
 }
@@ -124,7 +124,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source is not there.
-    pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
+    pub fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let catalog = Catalog::new(&options.source, options.follow_links, with, Arc::clone(&counters))?;
