@@ -8,7 +8,7 @@ use super::findings::{self, Finding, Level};
 use super::page::{Page, Tone};
 use super::read_args::DoctorArgs;
 use super::{mountpoint, output};
-use crate::view::pretty;
+use crate::view::json_text;
 
 /// Looks at the machine and prints what was found.
 ///
@@ -18,7 +18,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let facts = Facts::collect(&Places::usual(), &mountpoint::mounts()?);
     let findings = findings::of(&facts);
     if args.json {
-        output::whole(&pretty::text(&described(&findings)))?;
+        output::whole(&json_text::format(&described(&findings)))?;
     } else {
         let mut page = Page::new(output::coloured());
         findings.iter().for_each(|finding| write(&mut page, finding));

@@ -8,7 +8,7 @@ use super::page::Page;
 use super::{info_text, output};
 use crate::catalog::{self, OpenDataset};
 use crate::format::FormatError;
-use crate::view::{LayerRef, json, pretty};
+use crate::view::{LayerRef, json, json_text};
 
 /// Prints all that is known of one dataset.
 ///
@@ -19,7 +19,7 @@ pub fn run(args: &InfoArgs) -> Result<(), CliError> {
     let open = catalog::open_dataset(&args.path, None).map_err(failed)?;
     let dataset = described(&open).map_err(|error| failed(error.into()))?;
     if args.json {
-        return output::whole(&pretty::text(&dataset));
+        return output::whole(&json_text::format(&dataset));
     }
     let mut page = Page::new(output::coloured());
     info_text::write(&mut page, &dataset);

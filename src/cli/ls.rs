@@ -11,7 +11,7 @@ use super::{mount, output, printable};
 use crate::catalog::{Catalog, CatalogError, Kind, Node, ROOT};
 use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
-use crate::view::pretty;
+use crate::view::json_text;
 
 /// Memory for the tables of where bricks lie.
 const INDEX_BYTES: usize = 8 << 20;
@@ -103,7 +103,7 @@ impl Sheet {
         if self.json {
             for row in &self.waiting {
                 text.push_str(if self.begun { ",\n" } else { "[\n" });
-                text.push_str(pretty::text(row.object()).trim_end());
+                text.push_str(json_text::format(row.object()).trim_end());
                 self.begun = true;
             }
         } else {

@@ -167,9 +167,9 @@ impl Volfs {
     ) {
         let Content::Array(file) = &open.content else { return done(Err(FsError::Io)) };
         let (bulkhead, scans) = (Bulkhead::new(open.ino.node().into()), Arc::clone(&open.scans));
-        let part = file.part(offset, size);
+        let part = file.slice(offset, size);
         let samples = part.samples.clone();
-        let (array, turn) = (Arc::clone(file.array()), file.turn());
+        let (array, turn) = (Arc::clone(file.array()), file.permutation());
         let request = Request { array, turn, samples, bulkhead, scans: Some(scans) };
         let fs = Arc::clone(self);
         let file = file.clone();

@@ -10,7 +10,7 @@ use crate::catalog::listing::{self, Listed};
 use crate::catalog::{Kind, Node, NodeId, OpenDataset, OpenError, ROOT};
 use crate::format::FormatError;
 use crate::source::Wait;
-use crate::view::{Content, LayerRef, ShownArray, json, pretty, registry};
+use crate::view::{Content, LayerRef, ShownArray, json, json_text, registry};
 
 /// The folder about the mount itself, and its files.
 const ABOUT: &str = ".volfs";
@@ -56,7 +56,7 @@ impl Spot {
     /// The array that a file shows, and its format.
     pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, _, Item::View { layer, view, node }) = self else { return None };
-        let shown = registry()[*view].shows(LayerRef { open, layer: *layer }, *node)?;
+        let shown = registry()[*view].shown_array(LayerRef { open, layer: *layer }, *node)?;
         Some((shown, open.format))
     }
 
@@ -172,13 +172,13 @@ impl Volfs {
             Spot::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Spot::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
             Spot::Inside(_, open, _, Item::Description) => {
-                Ok(pretty::text(&json::dataset(open).map_err(|error| logged(open, error))?).into())
+                Ok(json_text::format(&json::dataset(open).map_err(|error| logged(open, error))?).into())
             }
             Spot::Inside(_, open, _, Item::View { layer, view, node }) => {
                 let (view, place) = (registry()[*view], LayerRef { open, layer: *layer });
                 match wait {
                     _ if view.is_folder(place, *node) => Err(FsError::IsAFolder),
-                    Wait::No if view.may_wait() => Err(FsError::WouldBlock),
+                    Wait::No if view.may_block() => Err(FsError::WouldBlock),
                     _ => view.content(place, *node).map_err(|error| logged(open, error)),
                 }
             }
