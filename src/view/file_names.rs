@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The max file name, in bytes.
+/// The longest file name, in bytes (`NAME_MAX` of Linux).
 pub const NAME_MAX: usize = 255;
 
 /// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are percent-encoded, so
