@@ -7,7 +7,7 @@ use super::region::Region;
 
 /// A permutation that moves one axis to the front and keeps the order of the others.
 ///
-/// Methods named after a type convert from the array's own order of axes to the permuted one; `invert_` methods convert back.
+/// `permute_` methods convert from the array's own order of axes to the permuted one, `invert_` methods convert back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AxisPermutation {
     /// The array's axis at each position of the permuted order.
