@@ -1,7 +1,7 @@
 //! Logging: writes records to standard error, a file or syslog, and keeps the last lines in memory.
 //!
-//! `RUST_LOG` selects what is written (default `info`). A record is one line: messages contain names from data, so control
-//! characters in them are escaped.
+//! `RUST_LOG` selects what is written (default `info`). A record is one line: messages contain names from data, so
+//! control characters in them are escaped.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -23,8 +23,8 @@ use crate::sync::Mutex;
 /// Lines that [`RecentLines`] keeps.
 const KEPT_LINES: usize = 100;
 
-/// The longest message, in bytes: one must fit a datagram, and must not make the kept lines large.
-const MAX_LINE_BYTES: usize = 2000;
+/// The longest message, in bytes. It must fit a datagram, and must not fill the memory of the kept lines.
+const MAX_MESSAGE_BYTES: usize = 2000;
 
 /// The socket of syslog.
 const SYSLOG: &str = "/dev/log";
@@ -90,8 +90,8 @@ pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingErro
     Ok(())
 }
 
-/// Escapes line breaks, control characters and marks that change the direction of writing: a name from data must not move
-/// the cursor, colour the terminal or look like another name.
+/// Escapes line breaks, control characters and marks that change the direction of writing: a name from data must not
+/// move the cursor, colour the terminal or look like another name.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
@@ -129,8 +129,8 @@ impl Log for Tee {
         }
         let message = record.args().to_string();
         let mut message = one_line(&message);
-        if message.len() > MAX_LINE_BYTES {
-            let end = (0..=MAX_LINE_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        if message.len() > MAX_MESSAGE_BYTES {
+            let end = (0..=MAX_MESSAGE_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
             message = Cow::Owned(format!("{}...", &message[..end]));
         }
         let line = format!("{} {:5} {}: {message}", timestamp(SystemTime::now()), record.level(), record.target());
@@ -145,8 +145,8 @@ impl Log for Tee {
     fn flush(&self) {}
 }
 
-/// Returns the level down to which records of `target` are kept. The FUSE library warns about every operation that a
-/// read-only file system does not implement, so only its errors are.
+/// Returns the level down to which records of `target` are kept. Of the FUSE library only errors are kept, since it
+/// warns about every operation that a read-only file system does not implement.
 fn kept_level(target: &str) -> Level {
     if target.starts_with("fuser") { Level::Error } else { Level::Info }
 }
@@ -197,8 +197,8 @@ fn syslog_datagram(level: Level, message: &str) -> String {
     format!("<{}>volfs[{}]: {message}", 3 * 8 + severity, process::id())
 }
 
-/// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the year
-/// 9999 its end.
+/// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the
+/// year 9999 its end.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
     let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
@@ -259,9 +259,9 @@ mod tests {
         let recent = Arc::new(RecentLines::default());
         let filter = Builder::new().parse_filters("off").build();
         let tee = Tee { filter, recent: Arc::clone(&recent), sink: Sink::Syslog(None) };
-        let long = "ä".repeat(MAX_LINE_BYTES);
+        let long = "ä".repeat(MAX_MESSAGE_BYTES);
         tee.log(&Record::builder().level(Level::Warn).args(format_args!("{long}")).build());
-        assert!(recent.text().len() < MAX_LINE_BYTES + 100);
+        assert!(recent.text().len() < MAX_MESSAGE_BYTES + 100);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! A thread pool for jobs that may block: reading from a disk, decoding.
 //!
-//! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each dataset
-//! or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead. So a source
-//! that hangs blocks the jobs of its own bulkhead and no others. Worker threads are spawned when a job is ready and no
-//! worker is idle, and end after an idle timeout.
+//! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each
+//! dataset or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead.
+//! So a source that hangs blocks the jobs of its own bulkhead and no others. Worker threads are spawned when a job is
+//! ready and no worker is idle, and end after an idle timeout.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,8 @@
 //! The standard library's locks without poisoning.
 //!
-//! A thread that panics while it holds a lock leaves consistent data behind: critical sections of this crate update a few
-//! fields and call no foreign code. So a poisoned lock is locked like any other, and one failed request does not fail all
-//! later ones.
+//! A thread that panics while it holds a lock leaves consistent data behind: critical sections of this crate update a
+//! few fields and call no foreign code. So a poisoned lock is locked like any other, and one failed request does not
+//! fail all later ones.
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;

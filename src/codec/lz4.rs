@@ -43,8 +43,8 @@ pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     }
 }
 
-/// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that is
-/// too short for a match.
+/// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
+/// is too short for a match.
 #[must_use]
 pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
     // the match covers all but one byte before it and five after it; its length is stored minus 4, of which the token

@@ -31,8 +31,8 @@ pub enum ZlibError {
     TooMany(usize),
 }
 
-/// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as by
-/// zlib's `uncompress`.
+/// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as
+/// by zlib's `uncompress`.
 ///
 /// # Errors
 /// [`ZlibError`]; the content of `out` is then unspecified.

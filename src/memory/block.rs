@@ -29,8 +29,8 @@ impl Block {
     fn mapped(size: usize) -> Self {
         // if the kernel refuses another map, the allocator handles it
         let Ok(map) = MmapMut::map_anon(size) else { return Self::heap(size) };
-        // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a virtual
-        // machine reclaims those first, and getting them again costs more than they save
+        // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a
+        // virtual machine reclaims those first, and getting them again costs more than they save
         let _ = map.advise(Advice::PopulateWrite);
         Self::Map(map)
     }

@@ -1,9 +1,9 @@
 //! A pool of byte buffers that are reused.
 //!
-//! A brick is large: a new mapping for each would cost a page fault for every 4 KiB. An allocator that keeps such blocks for
-//! itself makes the process exceed its memory limit, since it has a heap for every few threads, and bricks are allocated and
-//! freed on all of them. So large buffers are anonymous maps of their own, and blocks of all but the smallest buffers go to a
-//! free list.
+//! A brick is large: a new mapping for each would cost a page fault for every 4 KiB. An allocator that keeps such
+//! blocks for itself makes the process exceed its memory limit, since it has a heap for every few threads, and bricks
+//! are allocated and freed on all of them. So large buffers are anonymous maps of their own, and blocks of all but the
+//! smallest buffers go to a free list.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -15,9 +15,9 @@ use crate::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4096;
 
-/// The size classes of reply buffers in huge pages, smallest first: the number of huge pages that the buffers of a class share,
-/// and the bytes of one buffer. That is the largest request of the kernel without and with `--direct-io`, and room for a file's
-/// header before its samples.
+/// The size classes of reply buffers in huge pages, smallest first: the number of huge pages that the buffers of a
+/// class share, and the bytes of one buffer. That is the largest request of the kernel without and with `--direct-io`,
+/// and room for a file's header before its samples.
 const REPLY_CLASSES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
 /// A pool of buffers. A buffer returns to its pool when it is dropped.
@@ -45,8 +45,8 @@ impl BufferPool {
         Buffer { block, len, pool: Arc::clone(self) }
     }
 
-    /// Like [`BufferPool::take`], for short-lived scratch memory: rounds the size up by at most a third, so that a block is
-    /// reused for lengths that differ a little.
+    /// Like [`BufferPool::take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
+    /// block is reused for lengths that differ a little.
     #[must_use]
     pub fn take_scratch(self: &Arc<Self>, len: usize) -> Buffer {
         let step = (len / 2).next_power_of_two() / 4;
@@ -55,8 +55,8 @@ impl BufferPool {
         buffer
     }
 
-    /// Like [`BufferPool::take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab if one is
-    /// free.
+    /// Like [`BufferPool::take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab if
+    /// one is free.
     #[must_use]
     pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
         let slot = || {
@@ -69,7 +69,8 @@ impl BufferPool {
         }
     }
 
-    /// Adds the block of a dropped buffer to the free list. Blocks below a page go back to the allocator, slots to their slab.
+    /// Adds the block of a dropped buffer to the free list. Blocks below a page go back to the allocator, slots to
+    /// their slab.
     fn give_back(&self, block: Block) {
         if block.len() >= PAGE && !matches!(block, Block::Slot(_)) {
             let evicted = self.free().push(block, self.capacity);

@@ -38,8 +38,8 @@ impl FreeList {
         block
     }
 
-    /// Adds `block`, and returns the blocks that exceed `capacity` bytes: first those of other sizes, from the size class to
-    /// which no block was added for the longest time.
+    /// Adds `block`, and returns the blocks that exceed `capacity` bytes: first those of other sizes, from the size
+    /// class to which no block was added for the longest time.
     pub fn push(&mut self, block: Block, capacity: usize) -> Vec<Block> {
         let size = block.len();
         let mut evicted = Vec::new();

@@ -6,20 +6,22 @@ use lru::LruCache;
 
 /// Bytes that an entry takes beside its value: in the map, the list and the allocator.
 const OVERHEAD: usize = 128;
-/// The overhead counts one byte less for each this many bytes of the value. So it is nothing for large values, and a cache of
-/// n bytes holds n bytes of them.
+/// The overhead counts one byte less for each this many bytes of the value. So it is nothing for large values, and a
+/// cache of n bytes holds n bytes of them.
 const BYTES_PER_OVERHEAD_BYTE: usize = 64;
 
-/// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the value is.
+/// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
+/// value is.
 #[must_use]
 pub fn cost(bytes: usize) -> usize {
     bytes.saturating_add(OVERHEAD.saturating_sub(bytes / BYTES_PER_OVERHEAD_BYTE))
 }
 
-/// A map that evicts its least recently used entries when the sum of all weights exceeds its capacity. The weight of an entry
-/// is given by [`cost`].
+/// A map that evicts its least recently used entries when the sum of all weights exceeds its capacity. The weight of an
+/// entry is given by [`cost`].
 ///
-/// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its lock.
+/// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its
+/// lock.
 pub struct LruByWeight<K, V> {
     /// Values and their weights.
     entries: LruCache<K, (V, usize)>,
@@ -51,8 +53,8 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
 
-    /// Inserts `value`, which takes `bytes` bytes, as the most recently used. Returns the evicted entries and the previous
-    /// value of `key`. An entry heavier than the whole capacity is returned itself, and evicts nothing else.
+    /// Inserts `value`, which takes `bytes` bytes, as the most recently used. Returns the evicted entries and the
+    /// previous value of `key`. An entry heavier than the whole capacity is returned itself, and evicts nothing else.
     pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
         let added = cost(bytes);
         let mut evicted = Vec::new();
@@ -70,7 +72,8 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         evicted
     }
 
-    /// Inserts `value` as the least recently used, which is evicted first. If there is no room the entry is returned itself.
+    /// Inserts `value` as the least recently used, which is evicted first. If there is no room the entry is returned
+    /// itself.
     pub fn put_last(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
     where
         K: Clone,

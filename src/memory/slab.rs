@@ -1,7 +1,8 @@
 //! A slab of huge pages for the buffers of replies.
 //!
-//! The kernel looks up every page of a reply when it copies it to the client, and the processor translates the address of every
-//! page that a copy touches: both are faster with huge pages. A huge page is larger than most replies, so several share it.
+//! The kernel looks up every page of a reply when it copies it to the client, and the processor translates the address
+//! of every page that a copy touches: both are faster with huge pages. A huge page is larger than any reply, so
+//! several share it.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -25,15 +26,15 @@ pub(super) struct Slab {
     _map: MmapMut,
 }
 
-// SAFETY: the memory at `first` belongs to the slab alone. It is accessed only through slots, and each slot has one owner, which
-// acquired it by clearing a bit of `free`.
+// SAFETY: the memory at `first` belongs to the slab alone. It is accessed only through slots, and each slot has one
+// owner, which acquired it by clearing a bit of `free`.
 unsafe impl Send for Slab {}
 // SAFETY: as above; `free` is atomic.
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// Creates as many slots of `slot` bytes as fit into `pages` huge pages, 32 at most. Returns `None` if none fits or if the
-    /// kernel refuses the memory. Pages take memory from their first use on.
+    /// Creates as many slots of `slot` bytes as fit into `pages` huge pages, 32 at most. Returns `None` if none fits or
+    /// if the kernel refuses the memory. Pages take memory from their first use on.
     pub fn new(pages: usize, slot: usize) -> Option<Arc<Self>> {
         let bytes = pages.checked_mul(HUGE_PAGE)?;
         let slots = u32::try_from(bytes.checked_div(slot)?).ok()?.min(u32::BITS);
@@ -64,8 +65,8 @@ pub(super) struct Slot {
 
 impl Slot {
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: `number` is that of a bit that `new` has set in `free`, and `new` sets only as many bits as slots of `slot` bytes
-        // fit into the map from `first` on.
+        // SAFETY: `number` is that of a bit that `new` has set in `free`, and `new` sets only as many bits as slots of
+        // `slot` bytes fit into the map from `first` on.
         unsafe { self.slab.first.add(self.number as usize * self.slab.slot) }
     }
 }
@@ -74,7 +75,8 @@ impl Deref for Slot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the bytes lie within the slab's map, which is initialised with zeros, and the slot has no other owner.
+        // SAFETY: the bytes lie within the slab's map, which is initialised with zeros, and the slot has no other
+        // owner.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.slab.slot) }
     }
 }

@@ -1,4 +1,5 @@
-//! Files that are an array behind a header: maps a byte range of the file to a range of samples, and samples back to bytes.
+//! Files that are an array behind a header: maps a byte range of the file to a range of samples, and samples back to
+//! bytes.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,8 +7,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// The longest file name, in bytes (`NAME_MAX` of Linux).
 pub const NAME_MAX: usize = 255;
 
-/// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are percent-encoded, so
-/// that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the whole name.
+/// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are
+/// percent-encoded, so that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the
+/// whole name.
 #[must_use]
 pub fn file_name(name: &str, max: usize) -> String {
     let mut encoded = String::with_capacity(name.len());
@@ -32,7 +33,8 @@ pub fn file_name(name: &str, max: usize) -> String {
     encoded + &tail
 }
 
-/// Returns a file name of at most `max` bytes that is not yet in `taken`: `name`, or `name~2`, `name~3`, ... Adds it to `taken`.
+/// Returns a file name of at most `max` bytes that is not yet in `taken`: `name`, or `name~2`, `name~3`, ... Adds it to
+/// `taken`.
 pub fn unique(name: String, max: usize, taken: &mut HashSet<String>) -> String {
     let mut candidate = name.clone();
     let mut n = 2;

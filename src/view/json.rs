@@ -1,7 +1,7 @@
 //! `lodN.json` and `dataset.json`: metadata for programs.
 //!
-//! Numbers that are not finite are null. Integers that a float64 cannot hold exactly are repeated as text, under the same key
-//! with the suffix `_text`.
+//! Numbers that are not finite are null. Integers that a float64 cannot hold exactly are repeated as text, under the
+//! same key with the suffix `_text`.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ impl LevelFile for Json {
         ".json"
     }
 
-    /// Counting the bricks reads the index tables.
+    /// Returns true, since counting the bricks reads the index tables.
     fn may_block(&self) -> bool {
         true
     }

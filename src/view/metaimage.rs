@@ -23,7 +23,8 @@ impl LevelFile for MetaImage {
     }
 }
 
-/// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the channels.
+/// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the
+/// channels.
 fn text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
     let kind = match info.dtype {
         Dtype::Int8 => "MET_CHAR",

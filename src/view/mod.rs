@@ -1,8 +1,9 @@
-//! The virtual files: one file here for each kind. A view computes which bytes a virtual file consists of; it decodes nothing.
+//! The virtual files: one file here for each kind. A view computes which bytes a virtual file consists of; it decodes
+//! nothing.
 //!
-//! A view has *nodes* (files, and folders of its own) in the folder of a layer, and numbers them from 0. The file system needs
-//! only these numbers to compute inode numbers, so they must depend on the dataset alone. A new view is a file here and a line of
-//! [`registry`].
+//! A view has *nodes* (files, and folders of its own) in the folder of a layer, and numbers them from 0. The file
+//! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A new view is a
+//! file here and a line of [`registry`].
 
 mod array_file;
 mod content;

@@ -19,7 +19,7 @@ impl LevelFile for Nrrd {
 
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-        let facts = [("dataset", layer.open.name.as_str()), ("layer", &layer.name())];
+        let facts = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
         Ok(text(layer.info(lod), &transform, &facts).into())
     }
 }

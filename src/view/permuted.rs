@@ -1,5 +1,5 @@
-//! `lodN.by-AXIS.npy`: transposed views of an array. Another axis comes first, so that a slice across it is contiguous in the
-//! file.
+//! `lodN.by-AXIS.npy`: transposed views of an array. Another axis comes first, so that a slice across it is contiguous
+//! in the file.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::volume::{ArrayInfo, AxisPermutation};
 /// The longest axis name in a file name, in bytes.
 const AXIS_NAME_MAX: usize = NAME_MAX - "lod99.by-.npy".len();
 
-/// The view of all levels. An array has one file for each axis except the first, which comes first in `lodN.npy` already.
+/// The view of all levels. An array has one file for each axis except the first, which comes first in `lodN.npy`
+/// already.
 pub struct ByAxis;
 
 impl ByAxis {
@@ -35,8 +36,8 @@ impl ByAxis {
     }
 }
 
-/// Returns the names of all axes but the first, as they appear in file names: `axisN` for an axis without a name or with the
-/// name of another axis.
+/// Returns the names of all axes but the first, as they appear in file names: `axisN` for an axis without a name or
+/// with the name of another axis.
 fn axis_names(info: &ArrayInfo) -> Vec<String> {
     let name = |axis: usize| info.axes.get(axis).map_or("", |axis| axis.name.as_str());
     let axes = info.shape().len();

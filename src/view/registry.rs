@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(names.len(), 2 * of_lod_0.len());
         for name in &names {
             let found = registry().iter().filter_map(|view| view.find(layer, None, name));
-            assert_eq!(found.map(|entry| entry.name).collect::<Vec<_>>(), [name.clone()]);
+            assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
         }
         assert!(registry().iter().all(|view| view.find(layer, None, "lod2.npy").is_none()));
         assert_eq!(entry_names(&[&raw::Raw], layer), ["lod0.raw", "lod1.raw"]);

@@ -4,9 +4,9 @@ use crate::volume::{ArrayInfo, Geometry};
 
 /// The affine map from indexes to positions in a space that has one dimension for each spatial axis.
 ///
-/// The dimensions of the space are in reverse order of the array's axes: x is the fastest axis of a volume `(z, y, x)`. A survey
-/// `(inline, crossline, sample)` is shown without its rotation, in world units: x increases with the inline index, y with the
-/// crossline index, and z points up, so that it decreases with the sample index.
+/// The dimensions of the space are in reverse order of the array's axes: x is the fastest axis of a volume `(z, y, x)`.
+/// A survey `(inline, crossline, sample)` is shown without its rotation, in world units: x increases with the inline
+/// index, y with the crossline index, and z points up, so that it decreases with the sample index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpatialTransform {
     /// Centre of the first sample.
@@ -59,8 +59,8 @@ impl SpatialTransform {
     }
 }
 
-/// Returns the position of the first sample, the distances between inlines and between crosslines, and their unit: in world
-/// coordinates if they are known, else in line numbers.
+/// Returns the position of the first sample, the distances between inlines and between crosslines, and their unit: in
+/// world coordinates if they are known, else in line numbers.
 fn horizontal(info: &ArrayInfo, geometry: &Geometry) -> ([f64; 2], [f64; 2], String) {
     let [first, last_inline, last_crossline, _] = geometry.corners;
     let (Some(first_at), Some(inline_at), Some(crossline_at)) = (first.world, last_inline.world, last_crossline.world)

@@ -38,8 +38,8 @@ pub struct Axis {
     pub spatial: bool,
 }
 
-/// How stored samples become values: `value = stored * scale + offset`. Each operation is rounded on its own, and the result
-/// is rounded to float32.
+/// How stored samples become values: `value = stored * scale + offset`. Each operation is rounded on its own, and the
+/// result is rounded to float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaling {
     /// The factor.

@@ -71,8 +71,8 @@ impl AxisPermutation {
         }
     }
 
-    /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis names,
-    /// warnings and native keys are left out.
+    /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis
+    /// names, warnings and native keys are left out.
     #[must_use]
     pub fn bricks(&self, info: &ArrayInfo) -> ArrayInfo {
         ArrayInfo {

@@ -11,8 +11,8 @@ use super::layout::Layout;
 pub enum Brick {
     /// All samples have this value: nothing is read or cached.
     Constant(Element),
-    /// The stored bytes are the samples: only the requested ones are read, directly from the source. They are not cached,
-    /// since the kernel's page cache holds them.
+    /// The stored bytes are the samples: only the requested ones are read, directly from the source. They are not
+    /// cached, since the kernel's page cache holds them.
     Plain(Plain),
     /// The stored bytes must be decoded as a whole; the result goes into the cache.
     Coded(Coded),

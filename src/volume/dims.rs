@@ -48,8 +48,8 @@ impl Dims {
         self.iter().try_fold(1u64, |acc, &n| acc.checked_mul(n))
     }
 
-    /// Returns the strides of a C-ordered array of this shape whose innermost stride is `unit` (1 for strides in samples, the
-    /// sample's size for strides in bytes). The product must fit 64 bits.
+    /// Returns the strides of a C-ordered array of this shape whose innermost stride is `unit` (1 for strides in
+    /// samples, the sample's size for strides in bytes). The product must fit 64 bits.
     #[must_use]
     pub fn strides(&self, unit: u64) -> Self {
         let mut strides = *self;

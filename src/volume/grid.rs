@@ -5,9 +5,9 @@ use super::region::Region;
 
 /// The bricks of an array. Each sample belongs to exactly one brick, its owner.
 ///
-/// Along each axis brick `k` owns the samples `x` with `clamp(floor((x - origin) / step), 0, count - 1) = k`. The origin is
-/// negative for an array that begins inside a brick, and positive for bricks with margins, of which the first and the last own
-/// more than a step.
+/// Along each axis brick `k` owns the samples `x` with `clamp(floor((x - origin) / step), 0, count - 1) = k`. The
+/// origin is negative for an array that begins inside a brick, and positive for bricks with margins, of which the first
+/// and the last own more than a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrickGrid {
     shape: Dims,
@@ -23,7 +23,8 @@ impl BrickGrid {
         Self::new(shape, [0; MAX_AXES], step)
     }
 
-    /// Creates a grid of bricks of shape `step`, the first of which begins at `origin`, that covers the array to its end.
+    /// Creates a grid of bricks of shape `step`, the first of which begins at `origin`, that covers the array to its
+    /// end.
     #[must_use]
     pub fn new(shape: Dims, origin: [i64; MAX_AXES], step: Dims) -> Self {
         let count = Dims::from_fn(shape.len(), |a| {

@@ -5,8 +5,8 @@ use super::region::Region;
 
 /// A box of samples with the offset and strides at which a byte slice holds them.
 ///
-/// A format uses it to hide margins, padding beyond the array's edge, and the part of a brick before the array's start: `held`
-/// covers only samples of the array, and `first` skips the others.
+/// A format uses it to hide margins, padding beyond the array's edge, and the part of a brick before the array's start:
+/// `held` covers only samples of the array, and `first` skips the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The samples that can be read, in coordinates of the array.
@@ -18,8 +18,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout of a C-ordered brick of shape `brick` whose first sample is `start`, in an array of shape `array`.
-    /// The part of the brick beyond the array's edge is not held.
+    /// Returns the layout of a C-ordered brick of shape `brick` whose first sample is `start`, in an array of shape
+    /// `array`. The part of the brick beyond the array's edge is not held.
     #[must_use]
     pub fn c_order(start: Dims, brick: Dims, array: Dims, sample_size: usize) -> Self {
         let shape = Dims::from_fn(start.len(), |a| brick[a].min(array[a].saturating_sub(start[a])));

@@ -21,8 +21,8 @@ pub fn shortest(shape: [u64; 3]) -> u64 {
 /// first `length` bytes of `padded`; zeros follow it. If there are at least [`padding`] of them, nothing is copied.
 ///
 /// # Errors
-/// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected only
-/// if it makes the decoder read beyond the end of the stream.
+/// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected
+/// only if it makes the decoder read beyond the end of the stream.
 pub fn decode(shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> Result<(), ZfpError> {
     let stream = padded.get(..length).ok_or(ZfpError::TooShort { has: padded.len() })?;
     let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));

@@ -17,8 +17,8 @@ pub(super) const SHORT: usize = 12;
 const LONG_BITS: u64 = 148;
 /// The smallest exponent that does not mean reversible (`ZFP_MIN_EXP`).
 const MIN_EXP: i32 = -1074;
-/// The first mode numbers after fixed rate: fixed precision, reversible, fixed accuracy, and at the end expert mode, which
-/// has its parameters in 52 further bits.
+/// The first mode numbers after fixed rate: fixed precision, reversible, fixed accuracy, and at the end expert mode,
+/// which has its parameters in 52 further bits.
 const PRECISION: u16 = 2048;
 const REVERSIBLE: u16 = 2176;
 const EXPERT: u16 = 4095;

@@ -1,8 +1,8 @@
 //! Safe wrappers around libzfp: the only file of the crate that calls it.
 //!
-//! libzfp checks neither the end of its input nor that of its output. [`decompress`] is safe nevertheless: it reads back
-//! the parameters that libzfp took from the header, and calls the decoder only if the input is as long as a stream with
-//! these parameters can be and the output has exactly the length that libzfp will write.
+//! libzfp checks neither the end of its input nor that of its output. [`decompress`] is safe nevertheless: it reads
+//! back the parameters that libzfp took from the header, and calls the decoder only if the input is as long as a stream
+//! with these parameters can be and the output has exactly the length that libzfp will write.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -176,8 +176,8 @@ pub(super) fn decompress(words: &Words<'_>, samples: &mut [f32]) -> Option<usize
     if decoder.params().longest(header::blocks(shape)) > words.len() as u64 {
         return None;
     }
-    // SAFETY: the field is contiguous float32 with exactly as many samples as the slice, and the bit stream has at least
-    // as many words as blocks with these parameters can make the decoder read.
+    // SAFETY: the field is contiguous float32 with exactly as many samples as the slice, and the bit stream has at
+    // least as many words as blocks with these parameters can make the decoder read.
     let used = unsafe { zfp_decompress(decoder.raw.as_ptr(), field.raw.as_ptr()) };
     debug_assert!(used <= words.len(), "libzfp read {used} of {} bytes", words.len());
     (used != 0).then_some(used)

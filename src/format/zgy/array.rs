@@ -20,7 +20,7 @@ const ZFP: u64 = 1;
 const SUBTILED: u64 = 2;
 
 /// Bricks of a level are counted if its part of the table has at most this many bytes.
-const COUNTED: u64 = 8 << 20;
+const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
 /// The data that all levels of a file share.
 pub(super) struct Bricks {
@@ -99,7 +99,7 @@ impl ZgyArray {
     }
 
     fn count(&self) -> Result<Option<Census>, SourceError> {
-        if self.level.count > COUNTED / 8 {
+        if self.level.count > MAX_COUNTED_BYTES / 8 {
             return Ok(None);
         }
         let mut counts = BrickCounts { total: self.level.count, ..BrickCounts::default() };

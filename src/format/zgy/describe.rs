@@ -64,8 +64,8 @@ impl Facts<'_> {
         Axis { name: NAMES[axis].into(), unit, first: info.orig[axis], step, count, spatial: true }
     }
 
-    /// Returns the coding range of integers, and the range of the statistics for float32, whose coding range in the header is
-    /// often garbage.
+    /// Returns the coding range of integers, and the range of the statistics for float32, whose coding range in the
+    /// header is often garbage.
     fn range_in_use(&self) -> [f64; 2] {
         let statistics = self.header.info.statistics;
         self.range.map_or([statistics.min, statistics.max], |range| range.used)

@@ -14,8 +14,9 @@ pub(super) struct ControlPoint {
 /// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
-/// Returns the corners (inline, crossline) of a survey: (first, first), (last, first), (first, last), (last, last). `orig` and
-/// `inc` are the first inline and crossline numbers and their steps, `size` is the number of inlines and crosslines.
+/// Returns the corners (inline, crossline) of a survey: (first, first), (last, first), (first, last), (last, last).
+/// `orig` and `inc` are the first inline and crossline numbers and their steps, `size` is the number of inlines and
+/// crosslines.
 pub(super) fn corners(orig: [f64; 2], inc: [f64; 2], size: [u64; 2], points: &[ControlPoint; 4]) -> [Corner; 4] {
     let last = size.map(|n| n.saturating_sub(1));
     let indexes = [[0, 0], [last[0], 0], [0, last[1]], last];
@@ -24,7 +25,7 @@ pub(super) fn corners(orig: [f64; 2], inc: [f64; 2], size: [u64; 2], points: &[C
     for (number, (corner, index)) in corners.iter_mut().zip(indexes).enumerate() {
         let annotation = [0, 1].map(|axis: usize| orig[axis] + inc[axis] * index[axis] as f64);
         let world = map.world(annotation, points[number].world);
-        *corner = Corner { index, annotation, world: world.filter(|place| place.iter().all(|x| x.is_finite())) };
+        *corner = Corner { index, annotation, world: world.filter(|position| position.iter().all(|x| x.is_finite())) };
     }
     corners
 }
@@ -46,7 +47,8 @@ enum Map {
 }
 
 impl Map {
-    /// Computes the map from the first three points. The fourth is redundant and ignored, since some writers leave it wrong.
+    /// Computes the map from the first three points. The fourth is redundant and ignored, since some writers leave it
+    /// wrong.
     fn new([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
         let u = minus(one.annotation, zero.annotation);
         let v = minus(two.annotation, zero.annotation);
@@ -103,8 +105,8 @@ mod tests {
         assert_eq!(found[3].annotation, [1789.0, 5804.0]);
         let expected = [[1000.0, 1000.0], [3775.0, 1000.0], [1000.0, 2890.0], [3775.0, 2890.0]];
         for (corner, expected) in found.iter().zip(expected) {
-            let place = corner.world.unwrap();
-            assert!((0..2).all(|axis| (place[axis] - expected[axis]).abs() < 1e-6), "{place:?}");
+            let position = corner.world.unwrap();
+            assert!((0..2).all(|axis| (position[axis] - expected[axis]).abs() < 1e-6), "{position:?}");
         }
     }
 

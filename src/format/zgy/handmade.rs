@@ -1,5 +1,5 @@
-//! Test support: builds small ZGY files from the tables of the format. Has no dependencies, so that integration tests can
-//! include it too.
+//! Test support: builds small ZGY files from the tables of the format. Has no dependencies, so that integration tests
+//! can include it too.
 #![allow(dead_code)]
 
 /// The content of a file. All versions have their parts in the order of versions 2 to 4.
@@ -103,7 +103,8 @@ fn put<const N: usize>(file: &mut Vec<u8>, numbers: &[[u8; N]]) {
     file.extend(numbers.as_flattened());
 }
 
-/// Returns the header of a ZFP stream of float32 for a brick of `shape`, slowest axis first. Any bits may follow as samples.
+/// Returns the header of a ZFP stream of float32 for a brick of `shape`, slowest axis first. Any bits may follow as
+/// samples.
 pub fn zfp_header(shape: [i32; 3], mode: u16) -> Vec<u8> {
     let [nz, ny, nx] = shape.map(|n| n as u64 - 1);
     let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;

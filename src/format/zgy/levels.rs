@@ -1,7 +1,7 @@
 //! The levels of detail and the positions of their bricks in the tables.
 //!
-//! Each level has half the bricks of the previous one along each axis, rounded up, until one brick is left. The tables begin with
-//! the coarsest level and end with LOD 0.
+//! Each level has half the bricks of the previous one along each axis, rounded up, until one brick is left. The tables
+//! begin with the coarsest level and end with LOD 0.
 
 /// One level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// Returns the index of a brick's entry in the brick table, or `None` if there is no such brick. In the table the inline axis is
-    /// the fastest, opposite to the samples of a brick.
+    /// Returns the index of a brick's entry in the brick table, or `None` if there is no such brick. In the table the
+    /// inline axis is the fastest, opposite to the samples of a brick.
     pub(super) fn entry(&self, at: [u64; 3]) -> Option<u64> {
         let [i, j, k] = at;
         let [ni, nj, nk] = self.bricks;
@@ -38,8 +38,8 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Computes the levels of a survey of `size` samples in bricks of `brick` samples, none of them 0. Returns `None` if the size
-    /// of a table overflows.
+    /// Computes the levels of a survey of `size` samples in bricks of `brick` samples, none of them 0. Returns `None`
+    /// if the size of a table overflows.
     pub(super) fn new(size: [u64; 3], brick: [u64; 3]) -> Option<Self> {
         let mut all = Vec::new();
         let (mut shape, mut bricks) = (size, [0, 1, 2].map(|axis: usize| size[axis].div_ceil(brick[axis])));

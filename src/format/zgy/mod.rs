@@ -1,11 +1,11 @@
 //! ZGY: bricked seismic surveys with several levels of detail, versions 1 to 4.
 //!
-//! The format is documented by its open-source implementation, OpenZGY (`open-zgy` of the OSDU Forum). Where its C++ and Python
-//! libraries and its text on the format differ, comments name the one that is followed.
+//! The format is documented by its open-source implementation, OpenZGY (`open-zgy` of the OSDU Forum). Where its C++
+//! and Python libraries and its text on the format differ, comments name the one that is followed.
 //!
-//! [`header`] finds and checks the parts of the header, [`levels`] computes the position of a brick's table entry, [`table`] reads
-//! the entry, and [`array`] turns it into a brick. Every size that a file announces is compared with the file's length before
-//! memory is allocated for it.
+//! [`header`] finds and checks the parts of the header, [`levels`] computes the position of a brick's table entry,
+//! [`table`] reads the entry, and [`array`] turns it into a brick. Every size that a file announces is compared with
+//! the file's length before memory is allocated for it.
 
 mod array;
 mod describe;

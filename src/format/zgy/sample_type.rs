@@ -29,8 +29,8 @@ pub(super) struct CodingRange {
 }
 
 impl CodingRange {
-    /// Creates the range of an integer type; `None` for float32, whose samples are values already. An invalid range is replaced by
-    /// the limits of the type, so that the values are the storage values.
+    /// Creates the range of an integer type; `None` for float32, whose samples are values already. An invalid range is
+    /// replaced by the limits of the type, so that the values are the storage values.
     pub(super) fn new(dtype: Dtype, file: [f64; 2]) -> Option<Self> {
         let [least, greatest] = limits(dtype)?;
         let [low, high] = file;
@@ -52,8 +52,8 @@ impl CodingRange {
         self.scaling
     }
 
-    /// Returns the storage value whose value is nearest to zero, with ties away from zero as in the C++ library. Bricks that were
-    /// never written consist of it.
+    /// Returns the storage value whose value is nearest to zero, with ties away from zero as in the C++ library. Bricks
+    /// that were never written consist of it.
     pub(super) fn default(&self, dtype: Dtype) -> i64 {
         let [least, greatest] = limits(dtype).unwrap_or_default();
         let Scaling { scale, offset, .. } = self.scaling;

@@ -1,6 +1,8 @@
-//! The order of samples in a brick of version 1: tiles of 8 x 8 traces, where a trace is a vertical column of 64 samples.
+//! The order of samples in a brick of version 1: tiles of 8 x 8 traces, where a trace is a vertical column of 64
+//! samples.
 //!
-//! OpenZGY's text on the format describes tiles of 8 x 8 x 8; its libraries and their test files have full columns, as here.
+//! OpenZGY's text on the format describes tiles of 8 x 8 x 8; its libraries and their test files have full columns, as
+//! here.
 
 /// Traces along either horizontal axis of a brick, and of a tile.
 const SIDE: usize = 64;
@@ -10,14 +12,15 @@ const TRACE: usize = 64;
 /// Samples of a brick.
 const BRICK: usize = SIDE * SIDE * TRACE;
 
-/// Copies a tiled brick into C order; a sample has `size` bytes. Returns `false` if a slice has the wrong length for a brick.
+/// Copies a tiled brick into C order; a sample has `size` bytes. Returns `false` if a slice has the wrong length for a
+/// brick.
 pub(super) fn untile(stored: &[u8], out: &mut [u8], size: usize) -> bool {
     let run = TILE * TRACE * size;
     if stored.len() != BRICK * size || out.len() != stored.len() || run == 0 {
         return false;
     }
-    // eight neighbouring traces stay contiguous: for inline 8 I + p, the run of tile (I, J) is at (I, J, p) in the file and goes
-    // to (I, p, J)
+    // eight neighbouring traces stay contiguous: for inline 8 I + p, the run of tile (I, J) is at (I, J, p) in the file
+    // and goes to (I, p, J)
     let per = SIDE / TILE;
     for (number, to) in out.chunks_exact_mut(run).enumerate() {
         let (tiles, p, j) = (number / (per * TILE), number / per % TILE, number % per);

@@ -8,7 +8,7 @@ use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The offsets of larger tables (in bytes) are not sorted.
-const SORTED: u64 = 32 << 20;
+const MAX_SORTED_BYTES: u64 = 32 << 20;
 /// Mask of the bits below the top byte.
 const LOW: u64 = (1 << 56) - 1;
 
@@ -58,8 +58,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Creates the table of `entries` entries at offset `start`, which must lie within the file. The entries of version 1 have their
-    /// 32-bit halves swapped.
+    /// Creates the table of `entries` entries at offset `start`, which must lie within the file. The entries of version
+    /// 1 have their 32-bit halves swapped.
     pub(super) fn new(
         source: Arc<dyn Source>,
         cache: Arc<IndexCache>,
@@ -84,8 +84,9 @@ impl Table {
         self.index.scan(level.start, level.count, |raw| visit(self.unswapped(raw)))
     }
 
-    /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the single brick
-    /// of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in OpenZGY's C++ library.
+    /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
+    /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
+    /// OpenZGY's C++ library.
     pub(super) fn usable(&self, levels: &[Level]) -> Result<usize, FormatError> {
         let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Wait::Yes)?)) else {
             return Ok(levels.len());
@@ -98,11 +99,11 @@ impl Table {
         Ok(if written { 1 } else { levels.len() })
     }
 
-    /// Returns an upper bound of the end of the compressed brick at `offset`, since its length is not stored: the next brick in the
-    /// file, the end of the file, or `plain` bytes (those of its samples), whichever comes first.
+    /// Returns an upper bound of the end of the compressed brick at `offset`, since its length is not stored: the next
+    /// brick in the file, the end of the file, or `plain` bytes (those of its samples), whichever comes first.
     pub(super) fn limit(&self, offset: u64, plain: u64, wait: Wait) -> Result<u64, SourceError> {
         let most = offset.saturating_add(plain).min(self.file);
-        if self.index.length() > SORTED {
+        if self.index.length() > MAX_SORTED_BYTES {
             return Ok(most);
         }
         let sorted = self.index.sorted(wait, || self.offsets())?;

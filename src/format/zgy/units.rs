@@ -5,8 +5,8 @@ use std::fmt;
 /// A unit, as in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unit {
-    /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for vertical ones;
-    /// 0 unknown.
+    /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for
+    /// vertical ones; 0 unknown.
     pub dimension: u8,
     /// The name of the unit; may be empty.
     pub name: String,
@@ -20,8 +20,8 @@ impl Unit {
         Self { dimension: 0, name: String::new(), factor: 1.0 }
     }
 
-    /// Returns the horizontal unit of a coordinate type of version 1. The factors of angles are those of OpenZGY's Python library;
-    /// the C++ library exchanges them, and neither are SI units.
+    /// Returns the horizontal unit of a coordinate type of version 1. The factors of angles are those of OpenZGY's
+    /// Python library; the C++ library exchanges them, and neither are SI units.
     pub(super) fn of_coordinate_type(code: u8) -> Self {
         let (dimension, name, factor) = match code {
             1 => (1, "m", 1.0),
