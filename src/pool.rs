@@ -30,7 +30,7 @@ impl Bulkhead {
     /// Returns a second bulkhead of the same source for prefetching, with at most `limit` jobs at a time. It is limited
     /// separately, so that prefetching does not delay jobs that a request waits for.
     #[must_use]
-    pub fn ahead(self, limit: usize) -> Self {
+    pub fn for_prefetch(self, limit: usize) -> Self {
         Self { number: self.number, limit: limit.clamp(1, JOBS_OF_BULKHEAD - 1) }
     }
 }

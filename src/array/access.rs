@@ -49,7 +49,7 @@ impl Access {
     /// A brick of the cache as this reader sees it.
     fn seen(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
         match &self.turn {
-            Some(turn) => Arc::new(brick.seen(turn.layout(&brick.layout))),
+            Some(turn) => Arc::new(brick.seen(turn.permute_layout(&brick.layout))),
             None => brick,
         }
     }
@@ -88,7 +88,7 @@ impl Access {
 
     /// The layout of a brick of the cache for this reader.
     fn layout(&self, brick: &DecodedBrick) -> Layout {
-        self.turn.as_ref().map_or(brick.layout, |turn| turn.layout(&brick.layout))
+        self.turn.as_ref().map_or(brick.layout, |turn| turn.permute_layout(&brick.layout))
     }
 
     /// A brick that holds `region`, which is read now, decoded if need be.
@@ -194,7 +194,7 @@ impl Access {
 
     /// The bulkhead for work that nobody waits for yet.
     pub fn prefetch_bulkhead(&self) -> Bulkhead {
-        self.bulkhead.ahead(self.reader.gate().decoders())
+        self.bulkhead.for_prefetch(self.reader.gate().decoders())
     }
 
     /// Whether `region` of a brick is in memory.

@@ -1,6 +1,6 @@
 //! How many bricks there are side by side in an array, and what they weigh.
 
-use crate::memory::cost;
+use crate::memory::entry_weight;
 use crate::volume::ArrayInfo;
 
 /// What larger bricks are rounded to in memory.
@@ -25,7 +25,7 @@ pub fn brick_bytes(info: &ArrayInfo) -> usize {
 /// What the cache weighs a brick.
 pub fn brick_cost(info: &ArrayInfo) -> usize {
     let brick = brick_bytes(info);
-    cost(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
+    entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
 }
 
 /// How many threads are worth waking for so many bricks, if each should have `batch` bytes to decode.

@@ -182,7 +182,7 @@ pub fn decode(access: &Access, coded: &Coded) -> Result<DecodedBrick, FormatErro
     }
     array.source().unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
-    let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let needed = stored.capacity().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
     let (layout, size) = (coded.layout, array.info().dtype.size());
     let order = wants_order(access, &layout);
     let brick = reader.gate().pass(needed.saturating_add(if order { coded.decoded } else { 0 }), || {

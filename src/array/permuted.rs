@@ -17,7 +17,7 @@ pub struct PermutedArray {
 impl PermutedArray {
     /// `array` in the order of `turn`.
     pub fn shared(array: Arc<dyn Array>, turn: AxisPermutation) -> Arc<dyn Array> {
-        let info = turn.bricks(array.info());
+        let info = turn.permute_info(array.info());
         Arc::new(Self { array, turn, info })
     }
 }
@@ -35,8 +35,8 @@ impl Array for PermutedArray {
         let turn = &self.turn;
         Ok(match self.array.brick(&turn.invert_dims(at), wait)? {
             Brick::Constant(value) => Brick::Constant(value),
-            Brick::Plain(plain) => Brick::Plain(Plain { layout: turn.layout(&plain.layout), ..plain }),
-            Brick::Coded(coded) => Brick::Coded(Coded { layout: turn.layout(&coded.layout), ..coded }),
+            Brick::Plain(plain) => Brick::Plain(Plain { layout: turn.permute_layout(&plain.layout), ..plain }),
+            Brick::Coded(coded) => Brick::Coded(Coded { layout: turn.permute_layout(&coded.layout), ..coded }),
         })
     }
 

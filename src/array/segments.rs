@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::gather::Loops;
 use crate::cache::DecodedBrick;
-use crate::memory::{BufferPool, give_back};
+use crate::memory::{BufferPool, trim_heap};
 use crate::volume::{Dims, Layout, Region};
 
 /// A segment is cut into so many chunks.
@@ -139,7 +139,7 @@ impl Segments {
         drop(dropped);
         // what comes now are whole bricks, in memory of another kind
         if self.used.swap(false, Ordering::Relaxed) {
-            give_back();
+            trim_heap();
         }
     }
 
@@ -181,7 +181,7 @@ impl Segments {
 }
 
 fn weight<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
-    chunks.into_iter().map(|chunk| chunk.planes.bytes.weight()).sum()
+    chunks.into_iter().map(|chunk| chunk.planes.bytes.capacity()).sum()
 }
 
 /// Part of a brick, by itself.

@@ -99,7 +99,7 @@ fn read(access: &Access, plain: &Plain) -> Result<DecodedBrick, FormatError> {
     }
     source.unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
-    let needed = 2 * brick.bytes.weight();
+    let needed = 2 * brick.bytes.capacity();
     Ok(access.reader.gate().pass(needed, || in_order(&brick, size, access)))
 }
 

@@ -88,12 +88,12 @@ impl State {
     }
 
     fn put(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, kept: Kept) -> Dropped {
-        let bytes = brick.bytes.weight();
+        let bytes = brick.bytes.capacity();
         match kept {
             Kept::No => vec![(key, brick)],
-            Kept::ForAll => self.held.put(key, brick, bytes),
+            Kept::ForAll => self.held.insert(key, brick, bytes),
             Kept::ForScan => {
-                let passed = self.scanned.put(key, brick, bytes);
+                let passed = self.scanned.insert(key, brick, bytes);
                 self.pass(passed)
             }
         }
@@ -103,11 +103,11 @@ impl State {
     fn pass(&mut self, bricks: Dropped) -> Dropped {
         let mut dropped = Vec::new();
         for (key, brick) in bricks {
-            let bytes = brick.bytes.weight();
+            let bytes = brick.bytes.capacity();
             dropped.extend(if self.modest {
-                self.held.put_last(key, brick, bytes)
+                self.held.insert_least_recent(key, brick, bytes)
             } else {
-                self.held.put(key, brick, bytes)
+                self.held.insert(key, brick, bytes)
             });
         }
         dropped
@@ -179,7 +179,7 @@ impl BrickCache {
     /// Drops a brick.
     pub fn forget(&self, key: BrickKey) {
         let mut state = self.lock();
-        let dropped = (state.scanned.take(&key), state.held.take(&key));
+        let dropped = (state.scanned.remove(&key), state.held.remove(&key));
         drop(state);
         drop(dropped);
     }
@@ -195,17 +195,17 @@ impl BrickCache {
     pub fn lend(&self, loan: Loan, wanted: impl Iterator<Item = BrickKey>) {
         let mut state = self.lock();
         state.modest = loan.modest;
-        let passed = state.scanned.set_bound(loan.bricks);
+        let passed = state.scanned.set_capacity(loan.bricks);
         let mut dropped = Vec::new();
         for key in wanted {
             if state.scanned.get(&key).is_none()
-                && let Some(brick) = state.held.take(&key)
+                && let Some(brick) = state.held.remove(&key)
             {
                 dropped.extend(state.put(key, brick, Kept::ForScan));
             }
         }
-        let lent = loan.elsewhere.saturating_add(state.scanned.bound());
-        dropped.extend(state.held.set_bound(self.bound.saturating_sub(lent)));
+        let lent = loan.elsewhere.saturating_add(state.scanned.capacity());
+        dropped.extend(state.held.set_capacity(self.bound.saturating_sub(lent)));
         dropped.extend(state.pass(passed));
         drop(state);
         drop(dropped);

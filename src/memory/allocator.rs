@@ -25,7 +25,7 @@ pub fn limit_arenas() {
 
 /// Returns freed memory that lies between blocks in use to the system, which takes some milliseconds. Has no effect if
 /// the C library is not glibc.
-pub fn give_back() {
+pub fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim accepts any number, and the allocator takes its own locks.
     unsafe {

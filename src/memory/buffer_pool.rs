@@ -93,7 +93,7 @@ pub struct Buffer {
 impl Buffer {
     /// Returns the bytes of memory that the buffer takes, which may be more than its length.
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.block.len()
     }
 
@@ -137,7 +137,7 @@ mod tests {
         drop(one);
         assert_eq!(free(&buffers), 600 << 10);
         let again = buffers.take((600 << 10) - 7);
-        assert_eq!((again.as_ptr(), again.len(), again.weight()), (at, (600 << 10) - 7, 600 << 10));
+        assert_eq!((again.as_ptr(), again.len(), again.capacity()), (at, (600 << 10) - 7, 600 << 10));
         drop(buffers.take(2 << 20));
         assert_eq!(free(&buffers), 0);
     }
@@ -153,7 +153,7 @@ mod tests {
         for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
             let buffer = buffers.take_scratch(len);
             assert_eq!(buffer.len(), len);
-            assert!(buffer.weight() <= len + len / 3 + 4096);
+            assert!(buffer.capacity() <= len + len / 3 + 4096);
         }
     }
 

@@ -13,12 +13,12 @@ const BYTES_PER_OVERHEAD_BYTE: usize = 64;
 /// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
 /// value is.
 #[must_use]
-pub fn cost(bytes: usize) -> usize {
+pub fn entry_weight(bytes: usize) -> usize {
     bytes.saturating_add(OVERHEAD.saturating_sub(bytes / BYTES_PER_OVERHEAD_BYTE))
 }
 
 /// A map that evicts its least recently used entries when the sum of all weights exceeds its capacity. The weight of an
-/// entry is given by [`cost`].
+/// entry is given by [`entry_weight`].
 ///
 /// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its
 /// lock.
@@ -49,14 +49,14 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
 
     /// Returns the weight of the entry of `key`; 0 if there is none.
     #[must_use]
-    pub fn cost_of(&self, key: &K) -> usize {
+    pub fn weight_of(&self, key: &K) -> usize {
         self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
 
     /// Inserts `value`, which takes `bytes` bytes, as the most recently used. Returns the evicted entries and the
     /// previous value of `key`. An entry heavier than the whole capacity is returned itself, and evicts nothing else.
-    pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
-        let added = cost(bytes);
+    pub fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
+        let added = entry_weight(bytes);
         let mut evicted = Vec::new();
         if let Some((key, (old, weight))) = self.entries.pop_entry(&key) {
             self.weight -= weight;
@@ -74,14 +74,14 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
 
     /// Inserts `value` as the least recently used, which is evicted first. If there is no room the entry is returned
     /// itself.
-    pub fn put_last(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
+    pub fn insert_least_recent(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
     where
         K: Clone,
     {
-        if self.weight.saturating_add(cost(bytes)) > self.capacity {
+        if self.weight.saturating_add(entry_weight(bytes)) > self.capacity {
             return vec![(key, value)];
         }
-        let evicted = self.put(key.clone(), value, bytes);
+        let evicted = self.insert(key.clone(), value, bytes);
         self.entries.demote(&key);
         evicted
     }
@@ -92,14 +92,14 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     }
 
     /// Removes the entry of `key` and returns its value.
-    pub fn take(&mut self, key: &K) -> Option<V> {
+    pub fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.entries.pop(key)?;
         self.weight -= weight;
         Some(value)
     }
 
     /// Sets the capacity, and returns the entries evicted by that.
-    pub fn set_bound(&mut self, capacity: usize) -> Vec<(K, V)> {
+    pub fn set_capacity(&mut self, capacity: usize) -> Vec<(K, V)> {
         let mut evicted = Vec::new();
         self.capacity = capacity;
         self.make_room(0, &mut evicted);
@@ -117,7 +117,7 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
 
     /// Returns the capacity in bytes.
     #[must_use]
-    pub fn bound(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.capacity
     }
 
@@ -134,42 +134,42 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_entry_is_evicted_first() {
-        let mut store = LruByWeight::new(3 * cost(100));
+        let mut store = LruByWeight::new(3 * entry_weight(100));
         for key in 0..3 {
-            store.put(key, key, 100);
+            store.insert(key, key, 100);
         }
         assert_eq!(store.get(&0), Some(0));
-        store.put(3, 3, 100);
+        store.insert(3, 3, 100);
         assert_eq!(store.get(&1), None);
         assert_eq!(store.get(&0), Some(0));
-        assert_eq!(store.weight(), 3 * cost(100));
-        assert_eq!(store.set_bound(2 * cost(100)), [(2, 2)]);
+        assert_eq!(store.weight(), 3 * entry_weight(100));
+        assert_eq!(store.set_capacity(2 * entry_weight(100)), [(2, 2)]);
         assert_eq!(store.get(&0), Some(0));
     }
 
     #[test]
     fn what_is_inserted_least_recent_is_evicted_first_and_evicts_nothing() {
-        let mut store = LruByWeight::new(3 * cost(100));
-        store.put(0, 0, 100);
-        store.put(1, 1, 100);
-        assert_eq!(store.put_last(2, 2, 100), []);
-        assert_eq!(store.put_last(3, 3, 100), [(3, 3)]);
-        assert_eq!(store.put(4, 4, 100), [(2, 2)]);
-        assert_eq!((store.take(&0), store.take(&0), store.weight()), (Some(0), None, 2 * cost(100)));
+        let mut store = LruByWeight::new(3 * entry_weight(100));
+        store.insert(0, 0, 100);
+        store.insert(1, 1, 100);
+        assert_eq!(store.insert_least_recent(2, 2, 100), []);
+        assert_eq!(store.insert_least_recent(3, 3, 100), [(3, 3)]);
+        assert_eq!(store.insert(4, 4, 100), [(2, 2)]);
+        assert_eq!((store.remove(&0), store.remove(&0), store.weight()), (Some(0), None, 2 * entry_weight(100)));
     }
 
     #[test]
     fn the_overhead_of_large_values_does_not_count() {
         let mut store = LruByWeight::new(5 << 20);
-        (0..5).for_each(|key| drop(store.put(key, (), 1 << 20)));
+        (0..5).for_each(|key| drop(store.insert(key, (), 1 << 20)));
         assert!(store.get(&0).is_some());
     }
 
     #[test]
     fn a_value_heavier_than_the_capacity_is_not_kept() {
         let mut store = LruByWeight::new(1000);
-        store.put(1, (), 100);
-        store.put(2, (), 1000);
+        store.insert(1, (), 100);
+        store.insert(2, (), 1000);
         assert!(store.get(&1).is_some());
         assert!(store.get(&2).is_none());
     }

@@ -7,6 +7,6 @@ mod free_list;
 mod lru_by_weight;
 mod slab;
 
-pub use allocator::{give_back, limit_arenas};
+pub use allocator::{limit_arenas, trim_heap};
 pub use buffer_pool::{Buffer, BufferPool};
-pub use lru_by_weight::{LruByWeight, cost};
+pub use lru_by_weight::{LruByWeight, entry_weight};

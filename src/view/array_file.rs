@@ -89,7 +89,7 @@ impl ArrayFile {
     #[must_use]
     pub fn plane_bytes(&self) -> u64 {
         let shape = self.array.info().shape();
-        let first = self.permutation.map_or(shape[0], |permutation| permutation.dims(&shape)[0]);
+        let first = self.permutation.map_or(shape[0], |permutation| permutation.permute_dims(&shape)[0]);
         (self.len() - self.header_bytes()) / first.max(1)
     }
 

@@ -71,7 +71,7 @@ impl View for ByAxis {
     fn shown_array(&self, layer: LayerRef<'_>, node: u64) -> Option<ShownArray> {
         let (level, axis) = Self::level_and_axis(layer, node)?;
         let info = layer.info(level);
-        Some(ShownArray { shape: AxisPermutation::to_front(axis).dims(&info.shape()), dtype: info.dtype })
+        Some(ShownArray { shape: AxisPermutation::to_front(axis).permute_dims(&info.shape()), dtype: info.dtype })
     }
 
     fn may_block(&self) -> bool {
@@ -83,7 +83,7 @@ impl View for ByAxis {
             return Err(FormatError::Unsupported(format!("there is no transposed file number {node}")));
         };
         let (array, permutation) = (Arc::clone(&layer.levels()[level]), AxisPermutation::to_front(axis));
-        let header = npy::header(array.info().dtype, &permutation.dims(&array.info().shape()));
+        let header = npy::header(array.info().dtype, &permutation.permute_dims(&array.info().shape()));
         Ok(Content::Array(ArrayFile::permuted(header, array, permutation)))
     }
 }

@@ -31,7 +31,7 @@ impl AxisPermutation {
 
     /// Permutes numbers that stand for axes: a shape, an index, strides.
     #[must_use]
-    pub fn dims(&self, dims: &Dims) -> Dims {
+    pub fn permute_dims(&self, dims: &Dims) -> Dims {
         Dims::from_fn(dims.len(), |position| dims.get(self.axis(position)).copied().unwrap_or(0))
     }
 
@@ -47,8 +47,8 @@ impl AxisPermutation {
         dims
     }
 
-    fn region(&self, region: &Region) -> Region {
-        Region { start: self.dims(&region.start), shape: self.dims(&region.shape) }
+    fn permute_region(&self, region: &Region) -> Region {
+        Region { start: self.permute_dims(&region.start), shape: self.permute_dims(&region.shape) }
     }
 
     fn invert_region(&self, permuted: &Region) -> Region {
@@ -57,8 +57,12 @@ impl AxisPermutation {
 
     /// Permutes the axes of a layout. The bytes that it describes are the same.
     #[must_use]
-    pub fn layout(&self, layout: &Layout) -> Layout {
-        Layout { held: self.region(&layout.held), first: layout.first, strides: self.dims(&layout.strides) }
+    pub fn permute_layout(&self, layout: &Layout) -> Layout {
+        Layout {
+            held: self.permute_region(&layout.held),
+            first: layout.first,
+            strides: self.permute_dims(&layout.strides),
+        }
     }
 
     /// Reorders a permuted layout to the array's own order of axes. The bytes that it describes are the same.
@@ -74,13 +78,13 @@ impl AxisPermutation {
     /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis
     /// names, warnings and native keys are left out.
     #[must_use]
-    pub fn bricks(&self, info: &ArrayInfo) -> ArrayInfo {
+    pub fn permute_info(&self, info: &ArrayInfo) -> ArrayInfo {
         ArrayInfo {
             id: info.id,
             lod: info.lod,
             dtype: info.dtype,
             grid: info.grid.with_axes(info.shape().len(), |position| self.axis(position)),
-            brick_shape: self.dims(&info.brick_shape),
+            brick_shape: self.permute_dims(&info.brick_shape),
             axes: Vec::new(),
             value_range: info.value_range,
             no_value: info.no_value,
@@ -100,14 +104,18 @@ mod tests {
     #[test]
     fn the_named_axis_comes_first_and_the_others_keep_their_order() {
         let dims = Dims::from([10, 20, 30, 40]);
-        assert_eq!(AxisPermutation::to_front(0).dims(&dims), dims);
-        assert_eq!(AxisPermutation::to_front(1).dims(&dims), Dims::from([20, 10, 30, 40]));
-        assert_eq!(AxisPermutation::to_front(3).dims(&dims), Dims::from([40, 10, 20, 30]));
+        assert_eq!(AxisPermutation::to_front(0).permute_dims(&dims), dims);
+        assert_eq!(AxisPermutation::to_front(1).permute_dims(&dims), Dims::from([20, 10, 30, 40]));
+        assert_eq!(AxisPermutation::to_front(3).permute_dims(&dims), Dims::from([40, 10, 20, 30]));
         for axis in 0..4 {
             let permutation = AxisPermutation::to_front(axis);
-            assert_eq!(permutation.invert_dims(&permutation.dims(&dims)), dims);
+            assert_eq!(permutation.invert_dims(&permutation.permute_dims(&dims)), dims);
         }
-        assert_eq!(AxisPermutation::to_front(6).dims(&dims).len(), 4, "an axis beyond the last one is harmless");
+        assert_eq!(
+            AxisPermutation::to_front(6).permute_dims(&dims).len(),
+            4,
+            "an axis beyond the last one is harmless"
+        );
     }
 
     #[test]
@@ -117,11 +125,11 @@ mod tests {
         let grid = BrickGrid::new([20, 9, 31].into(), origin, [8, 4, 5].into());
         let info = ArrayInfo::new(Dtype::Int8, grid.clone(), [8, 4, 5].into());
         let permutation = AxisPermutation::to_front(2);
-        let permuted = permutation.bricks(&info).grid;
-        assert_eq!(permuted.count(), permutation.dims(&grid.count()));
+        let permuted = permutation.permute_info(&info).grid;
+        assert_eq!(permuted.count(), permutation.permute_dims(&grid.count()));
         for number in 0..grid.total() {
             let at = grid.count().index_of(number);
-            assert_eq!(permuted.region(&permutation.dims(&at)), permutation.region(&grid.region(&at)));
+            assert_eq!(permuted.region(&permutation.permute_dims(&at)), permutation.permute_region(&grid.region(&at)));
         }
     }
 }
