@@ -1,8 +1,8 @@
-//! What the process has done so far: numbers that only grow.
+//! Counters of a mount: numbers that only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One number that many threads add to.
+/// A number that many threads add to.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -12,7 +12,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The sum so far.
+    /// Returns the sum so far.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -32,18 +32,18 @@ pub struct Counters {
     pub bytes_decoded: Counter,
     /// Bricks found in the cache.
     pub cache_hits: Counter,
-    /// Bricks that had to be decoded, or waited for.
+    /// Bricks not found in the cache: decoded by the read, or by another one that it waited for.
     pub cache_misses: Counter,
-    /// Bytes fetched from the source.
+    /// Bytes read from the source.
     pub source_bytes: Counter,
-    /// Bricks decoded before they were asked for.
+    /// Bricks decoded by prefetching.
     pub prefetched: Counter,
     /// Requests that ended in an I/O error.
     pub errors: Counter,
 }
 
 impl Counters {
-    /// Every counter with its name, in the order of status.json.
+    /// Returns every counter with its name, in the order of status.json.
     #[must_use]
     pub fn list(&self) -> [(&'static str, u64); 9] {
         [

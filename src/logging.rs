@@ -1,12 +1,10 @@
-//! Where log lines go: to the terminal, a file or the system's log, and always to a short memory of the last ones.
+//! Logging: writes records to standard error, a file or syslog, and keeps the last lines in memory.
 //!
-//! `RUST_LOG` says what is written (default `info`). A record is one line: messages hold names from data, so that control
-//! characters in them are escaped.
+//! `RUST_LOG` selects what is written (default `info`). A record is one line: messages contain names from data, so
+//! control characters in them are escaped.
 
-use crate::sync::{Mutex, MutexGuard};
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -16,16 +14,19 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use env_logger::{Builder, Env, Logger};
+use jiff::Timestamp;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use thiserror::Error;
 
-/// Lines that [`Recent`] holds.
-const RECENT_LINES: usize = 100;
+use crate::sync::Mutex;
 
-/// The longest line, in bytes: one message must not fill the memory of 100 lines or a datagram.
-const LONGEST_LINE: usize = 2000;
+/// Lines that [`RecentLines`] keeps.
+const KEPT_LINES: usize = 100;
 
-/// Where the system's log listens.
+/// The longest message, in bytes. It must fit a datagram, and must not fill the memory of the kept lines.
+const MAX_MESSAGE_BYTES: usize = 2000;
+
+/// The socket of syslog.
 const SYSLOG: &str = "/dev/log";
 
 /// Where log lines go.
@@ -33,9 +34,9 @@ const SYSLOG: &str = "/dev/log";
 pub enum Target {
     /// Standard error.
     Stderr,
-    /// The end of a file, which is made if it is not there.
+    /// The end of a file, which is created if it does not exist.
     File(PathBuf),
-    /// The system's log; nowhere if there is none.
+    /// Syslog; nowhere if the machine has none.
     Syslog,
 }
 
@@ -47,50 +48,50 @@ pub enum LoggingError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// The process logs already.
+    /// Logging has been started before.
     #[error("logging was started twice")]
     Twice,
 }
 
-/// The last log lines, of level info and above.
+/// A ring of the last log lines of level info and above.
 #[derive(Debug, Default)]
-pub struct Recent(Mutex<VecDeque<String>>);
+pub struct RecentLines(Mutex<VecDeque<String>>);
 
-impl Recent {
-    /// The lines, the oldest first, each with its line end.
+impl RecentLines {
+    /// Returns the lines, oldest first, each with a newline.
     #[must_use]
     pub fn text(&self) -> String {
-        locked(&self.0).iter().flat_map(|line| [line.as_str(), "\n"]).collect()
+        self.0.lock().iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 
     fn push(&self, line: String) {
-        let mut lines = locked(&self.0);
-        if lines.len() == RECENT_LINES {
+        let mut lines = self.0.lock();
+        if lines.len() == KEPT_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
     }
 }
 
-/// Starts logging for the whole process. A panic is logged too: a daemon's standard error leads nowhere.
+/// Starts logging for the whole process. Panics are logged too, since a daemon's standard error is /dev/null.
 ///
 /// # Errors
 /// [`LoggingError::File`] if the file cannot be opened, [`LoggingError::Twice`] on a second call.
-pub fn start(target: Target, recent: Arc<Recent>) -> Result<(), LoggingError> {
+pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingError> {
     let filter = Builder::from_env(Env::default().default_filter_or("info,fuser=error")).build();
-    let most = filter.filter().max(LevelFilter::Info);
+    let max_level = filter.filter().max(LevelFilter::Info);
     let logger = Tee { filter, recent, sink: Sink::open(target)? };
     log::set_boxed_logger(Box::new(logger)).map_err(|_| LoggingError::Twice)?;
-    log::set_max_level(most);
+    log::set_max_level(max_level);
     std::panic::set_hook(Box::new(|panic| log::error!("this is a bug in volfs: {panic}")));
     Ok(())
 }
 
-/// `text` on one line and without control characters or marks that change the direction of writing: a name from data must
-/// not move the cursor, colour the terminal or look like another name.
+/// Escapes line breaks, control characters and marks that change the direction of writing: a name from data must not
+/// move the cursor, colour the terminal or look like another name.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
@@ -108,35 +109,35 @@ fn is_unprintable(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Hands each record to the memory and, if `RUST_LOG` wants it, to the sink.
+/// Writes each record that `RUST_LOG` selects to the sink, and keeps those of level info and above.
 struct Tee {
     filter: Logger,
-    recent: Arc<Recent>,
+    recent: Arc<RecentLines>,
     sink: Sink,
 }
 
 impl Log for Tee {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= least_of(metadata.target()) || self.filter.enabled(metadata)
+        metadata.level() <= kept_level(metadata.target()) || self.filter.enabled(metadata)
     }
 
     fn log(&self, record: &Record<'_>) {
-        let remembered = record.level() <= least_of(record.target());
+        let kept = record.level() <= kept_level(record.target());
         let written = self.filter.matches(record);
-        if !remembered && !written {
+        if !kept && !written {
             return;
         }
         let message = record.args().to_string();
         let mut message = one_line(&message);
-        if message.len() > LONGEST_LINE {
-            let end = (0..=LONGEST_LINE).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        if message.len() > MAX_MESSAGE_BYTES {
+            let end = (0..=MAX_MESSAGE_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
             message = Cow::Owned(format!("{}...", &message[..end]));
         }
         let line = format!("{} {:5} {}: {message}", timestamp(SystemTime::now()), record.level(), record.target());
         if written {
             self.sink.write(record.level(), &line, &message);
         }
-        if remembered {
+        if kept {
             self.recent.push(line);
         }
     }
@@ -144,8 +145,9 @@ impl Log for Tee {
     fn flush(&self) {}
 }
 
-/// What is remembered of a part of the program. The FUSE library warns of all that a read-only file system does not do.
-fn least_of(target: &str) -> Level {
+/// Returns the level down to which records of `target` are kept. Of the FUSE library only errors are kept, since it
+/// warns about every operation that a read-only file system does not implement.
+fn kept_level(target: &str) -> Level {
     if target.starts_with("fuser") { Level::Error } else { Level::Info }
 }
 
@@ -163,19 +165,19 @@ impl Sink {
                 Ok(file) => Self::File(Mutex::new(file)),
                 Err(error) => return Err(LoggingError::File { path, error }),
             },
-            // a system's log that is slow must not make us slow
+            // a slow syslog must not block the process
             Target::Syslog => {
                 Self::Syslog(UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok()))
             }
         })
     }
 
-    /// A line that cannot be written is lost: there is nobody to tell.
+    /// Writes one line. Failures are ignored, since there is nowhere to report them.
     fn write(&self, level: Level, line: &str, message: &str) {
         match self {
             Self::Stderr => drop(writeln!(io::stderr().lock(), "{line}")),
             // one call, so that lines of two processes do not mix
-            Self::File(file) => drop(locked(file).write_all(format!("{line}\n").as_bytes())),
+            Self::File(file) => drop(file.lock().write_all(format!("{line}\n").as_bytes())),
             Self::Syslog(Some(socket)) => {
                 drop(socket.send_to(syslog_datagram(level, message).as_bytes(), SYSLOG));
             }
@@ -184,7 +186,7 @@ impl Sink {
     }
 }
 
-/// The message with its priority (facility daemon); the log's keeper puts the time before it.
+/// Formats the message with its priority (facility daemon); syslog adds the time.
 fn syslog_datagram(level: Level, message: &str) -> String {
     let severity = match level {
         Level::Error => 3,
@@ -195,39 +197,12 @@ fn syslog_datagram(level: Level, message: &str) -> String {
     format!("<{}>volfs[{}]: {message}", 3 * 8 + severity, process::id())
 }
 
-/// UTC to the millisecond, as in `2026-11-21T10:14:05.250Z`.
+/// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the
+/// year 9999 its end.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (year, month, day) = civil(since.as_secs() / 86_400);
-    let second = since.as_secs() % 86_400;
-    let mut text = format!("{year:04}-{month:02}-{day:02}T");
-    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
-    // writing to a String cannot fail
-    let _ = write!(text, "{h:02}:{m:02}:{s:02}.{:03}Z", since.subsec_millis());
-    text
-}
-
-/// Year, month and day of the Gregorian calendar, from days since 1970. Counted in years that begin in March, so that the
-/// leap day is a year's last.
-fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_OF_400_YEARS: u64 = 146_097;
-    // 1 March of the year 0 lies 719,468 days before 1970
-    let days = days + 719_468;
-    let era = days / DAYS_OF_400_YEARS;
-    let day = days % DAYS_OF_400_YEARS;
-    let year = (day - day / 1460 + day / 36_524 - day / (DAYS_OF_400_YEARS - 1)) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    // months from March: lengths 31 30 31 30 31, again and again
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + next, month, of_month)
-}
-
-/// A log must go on after a panic elsewhere.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
+    let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
+    format!("{time:.3}")
 }
 
 #[cfg(test)]
@@ -238,7 +213,7 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_remembered() {
-        let recent = Recent::default();
+        let recent = RecentLines::default();
         (0..150).for_each(|i| recent.push(format!("line {i}")));
         let text = recent.text();
         assert_eq!(text.lines().count(), 100);
@@ -267,7 +242,7 @@ mod tests {
     fn a_record_reaches_memory_and_file_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
-        let recent = Arc::new(Recent::default());
+        let recent = Arc::new(RecentLines::default());
         let filter = Builder::new().parse_filters("error").build();
         let sink = Sink::open(Target::File(path.clone())).unwrap();
         let tee = Tee { filter, recent: Arc::clone(&recent), sink };
@@ -281,12 +256,12 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut() {
-        let recent = Arc::new(Recent::default());
+        let recent = Arc::new(RecentLines::default());
         let filter = Builder::new().parse_filters("off").build();
         let tee = Tee { filter, recent: Arc::clone(&recent), sink: Sink::Syslog(None) };
-        let long = "ä".repeat(LONGEST_LINE);
+        let long = "ä".repeat(MAX_MESSAGE_BYTES);
         tee.log(&Record::builder().level(Level::Warn).args(format_args!("{long}")).build());
-        assert!(recent.text().len() < LONGEST_LINE + 100);
+        assert!(recent.text().len() < MAX_MESSAGE_BYTES + 100);
     }
 
     #[test]

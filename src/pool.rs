@@ -1,99 +1,104 @@
-//! Threads for whatever may take time: a disk, a decoder.
+//! A thread pool for jobs that may block: reading from a disk, decoding.
 //!
-//! The threads that talk to the kernel hand such work in here and go on. Work belongs to a *bulkhead* (a dataset, a folder), and a
-//! bulkhead has a bounded number of threads at a time: a source that hangs stops its own bulkhead and nobody else's. Threads are made
-//! when work waits and nobody is free, and go away when they have been idle for a while.
+//! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each
+//! dataset or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead.
+//! So a source that hangs blocks the jobs of its own bulkhead and no others. Worker threads are spawned when a job is
+//! ready and no worker is idle, and end after an idle timeout.
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// What work belongs to: bulkheads are told apart by a number, and a bulkhead has so many threads at a time.
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+/// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bulkhead {
     number: u64,
-    width: usize,
+    limit: usize,
 }
 
 impl Bulkhead {
-    /// The bulkhead of this number, for work that somebody waits for.
+    /// Returns the bulkhead of this number, for jobs that a request waits for.
     #[must_use]
     pub fn new(number: u64) -> Self {
-        Self { number, width: BULKHEAD_THREADS }
+        Self { number, limit: JOBS_OF_BULKHEAD }
     }
 
-    /// The bulkhead beside this one for work that nobody waits for yet, `width` jobs at a time: it takes no thread from the work
-    /// that somebody does wait for.
+    /// Returns a second bulkhead of the same source for prefetching, with at most `limit` jobs at a time. It is limited
+    /// separately, so that prefetching does not delay jobs that a request waits for.
     #[must_use]
-    pub fn ahead(self, width: usize) -> Self {
-        Self { number: self.number, width: width.clamp(1, BULKHEAD_THREADS - 1) }
+    pub fn for_prefetch(self, limit: usize) -> Self {
+        Self { number: self.number, limit: limit.clamp(1, JOBS_OF_BULKHEAD - 1) }
     }
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads of a bulkhead at a time.
-const BULKHEAD_THREADS: usize = 12;
-/// Threads in all.
-const ALL_THREADS: usize = 160;
-/// An idle thread waits so long for work.
-const IDLE: Duration = Duration::from_secs(5);
+/// Jobs of one bulkhead that run at a time.
+const JOBS_OF_BULKHEAD: usize = 12;
+/// Worker threads in all.
+const MAX_WORKERS: usize = 160;
+/// An idle worker ends after this time without a job.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Threads that wait for work.
+/// A pool of worker threads.
 #[derive(Default)]
 pub struct Pool {
     state: Mutex<State>,
-    work: Condvar,
+    /// Notified when a job becomes ready.
+    job_ready: Condvar,
 }
 
 #[derive(Default)]
 struct State {
+    /// Jobs that their bulkhead has admitted and no worker has taken yet.
     ready: VecDeque<(Bulkhead, Job)>,
     bulkheads: HashMap<Bulkhead, BulkheadState>,
-    threads: usize,
+    workers: usize,
     idle: usize,
 }
 
 #[derive(Default)]
 struct BulkheadState {
-    /// Jobs of the bulkhead that run or are ready to.
+    /// Jobs of the bulkhead that run or are ready; never more than its limit.
     admitted: usize,
-    waiting: VecDeque<Job>,
+    /// Jobs beyond the limit.
+    queue: VecDeque<Job>,
 }
 
 impl Pool {
-    /// A pool without threads; they come with the work.
+    /// Creates a pool without threads; they are spawned when jobs are submitted.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Runs `job` on a thread of the pool, as soon as its bulkhead has one.
+    /// Runs `job` on a worker thread, as soon as its bulkhead admits it.
     pub fn submit(self: &Arc<Self>, bulkhead: Bulkhead, job: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
-        let of_lane = state.bulkheads.entry(bulkhead).or_default();
-        if of_lane.admitted >= bulkhead.width {
-            of_lane.waiting.push_back(Box::new(job));
+        let jobs = state.bulkheads.entry(bulkhead).or_default();
+        if jobs.admitted >= bulkhead.limit {
+            jobs.queue.push_back(Box::new(job));
             return;
         }
-        of_lane.admitted += 1;
+        jobs.admitted += 1;
         state.ready.push_back((bulkhead, Box::new(job)));
-        let missing = state.ready.len() > state.idle && state.threads < ALL_THREADS;
-        if !missing {
+        let spawns = state.ready.len() > state.idle && state.workers < MAX_WORKERS;
+        if !spawns {
             drop(state);
-            self.work.notify_one();
+            self.job_ready.notify_one();
             return;
         }
-        state.threads += 1;
+        state.workers += 1;
         drop(state);
         let pool = Arc::clone(self);
         if thread::Builder::new().name("volfs-pool".into()).spawn(move || pool.work()).is_err() {
-            // no thread to be had: those that there are will come to it
-            self.lock().threads -= 1;
-            self.work.notify_one();
+            // the system has no more threads: an existing worker will take the job
+            self.lock().workers -= 1;
+            self.job_ready.notify_one();
         }
     }
 
@@ -101,6 +106,7 @@ impl Pool {
         self.state.lock()
     }
 
+    /// Runs jobs until the worker should end.
     fn work(&self) {
         while let Some((bulkhead, job)) = self.next() {
             if catch_unwind(AssertUnwindSafe(job)).is_err() {
@@ -110,7 +116,7 @@ impl Pool {
         }
     }
 
-    /// The next job, or `None` if the thread should end.
+    /// Waits for the next ready job. Returns `None` after the idle timeout.
     fn next(&self) -> Option<(Bulkhead, Job)> {
         let mut state = self.lock();
         loop {
@@ -118,25 +124,25 @@ impl Pool {
                 return Some(job);
             }
             state.idle += 1;
-            let (now, timed_out) = self.work.wait_timeout(state, IDLE);
+            let (now, timed_out) = self.job_ready.wait_timeout(state, IDLE_TIMEOUT);
             state = now;
             state.idle -= 1;
             if timed_out && state.ready.is_empty() {
-                state.threads -= 1;
+                state.workers -= 1;
                 return None;
             }
         }
     }
 
-    /// Gives the bulkhead's thread to the bulkhead's next job.
+    /// Admits the next queued job of a bulkhead after one of its jobs has ended.
     fn finished(&self, bulkhead: Bulkhead) {
         let mut state = self.lock();
-        let Some(of_lane) = state.bulkheads.get_mut(&bulkhead) else { return };
-        match of_lane.waiting.pop_front() {
+        let Some(jobs) = state.bulkheads.get_mut(&bulkhead) else { return };
+        match jobs.queue.pop_front() {
             Some(job) => state.ready.push_back((bulkhead, job)),
             None => {
-                of_lane.admitted -= 1;
-                if of_lane.admitted == 0 {
+                jobs.admitted -= 1;
+                if jobs.admitted == 0 {
                     state.bulkheads.remove(&bulkhead);
                 }
             }
@@ -151,11 +157,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_that_hangs_does_not_stop_another() {
+    fn a_bulkhead_that_hangs_does_not_block_another() {
         let pool = Pool::new();
         let (release, hold) = mpsc::channel::<()>();
         let hold = Arc::new(Mutex::new(hold));
-        for _ in 0..3 * BULKHEAD_THREADS {
+        for _ in 0..3 * JOBS_OF_BULKHEAD {
             let hold = Arc::clone(&hold);
             pool.submit(Bulkhead::new(1), move || {
                 let _ = hold.lock().recv();
@@ -164,7 +170,7 @@ mod tests {
         let (done, answer) = mpsc::channel();
         pool.submit(Bulkhead::new(2), move || done.send(7).unwrap());
         assert_eq!(answer.recv_timeout(Duration::from_secs(30)), Ok(7));
-        assert!(pool.lock().threads <= BULKHEAD_THREADS + 1);
+        assert!(pool.lock().workers <= JOBS_OF_BULKHEAD + 1);
         drop(release);
     }
 

@@ -1,7 +1,8 @@
-//! The standard library's locks without poisoning: the one place where the project decides what a panic under a lock means.
+//! The standard library's locks without poisoning.
 //!
-//! A thread that panics while it holds a lock leaves data behind that is still consistent: critical sections here update a few
-//! fields and run no code of others. So a poisoned lock is taken as it is, and one failed request does not fail all later ones.
+//! A thread that panics while it holds a lock leaves consistent data behind: critical sections of this crate update a
+//! few fields and call no foreign code. So a poisoned lock is locked like any other, and one failed request does not
+//! fail all later ones.
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
@@ -13,12 +14,12 @@ pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
 pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// A mutex that holds `value`.
+    /// Creates a mutex that holds `value`.
     pub const fn new(value: T) -> Self {
         Self(std::sync::Mutex::new(value))
     }
 
-    /// The value, without the mutex.
+    /// Consumes the mutex and returns its value.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -45,19 +46,19 @@ impl<T: ?Sized> Mutex<T> {
 pub struct RwLock<T: ?Sized>(std::sync::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// A lock that holds `value`.
+    /// Creates a lock that holds `value`.
     pub const fn new(value: T) -> Self {
         Self(std::sync::RwLock::new(value))
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Locks for reading, beside other readers.
+    /// Locks for reading, shared with other readers; waits while a writer holds the lock.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks for writing.
+    /// Locks for writing; waits until the lock is free.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,7 +69,7 @@ impl<T: ?Sized> RwLock<T> {
 pub struct Condvar(std::sync::Condvar);
 
 impl Condvar {
-    /// A condition variable that nobody waits on.
+    /// Creates a condition variable.
     #[must_use]
     pub const fn new() -> Self {
         Self(std::sync::Condvar::new())
@@ -79,18 +80,18 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Condvar::wait`], no longer than `timeout`. The second value tells whether the time ran out.
+    /// Like [`Condvar::wait`], but waits no longer than `timeout`. The second value tells whether the wait timed out.
     pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> (MutexGuard<'a, T>, bool) {
         let (guard, waited) = self.0.wait_timeout(guard, timeout).unwrap_or_else(PoisonError::into_inner);
         (guard, waited.timed_out())
     }
 
-    /// Wakes one thread that waits.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all threads that wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

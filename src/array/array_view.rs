@@ -50,7 +50,7 @@ impl ArrayView {
     /// Converts a brick from the cache to the reader's order of axes. The bytes are shared.
     pub fn in_reader_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
         match &self.permutation {
-            Some(order) => Arc::new(brick.with_layout(order.layout(&brick.layout))),
+            Some(order) => Arc::new(brick.with_layout(order.permute_layout(&brick.layout))),
             None => brick,
         }
     }
@@ -65,6 +65,6 @@ impl ArrayView {
 
     /// The layout of a brick from the cache in the reader's order of axes.
     pub fn layout_of(&self, brick: &DecodedBrick) -> Layout {
-        self.permutation.as_ref().map_or(brick.layout, |order| order.layout(&brick.layout))
+        self.permutation.as_ref().map_or(brick.layout, |order| order.permute_layout(&brick.layout))
     }
 }

@@ -1,6 +1,6 @@
 //! How many bricks a layer and a row of bricks have, and what they cost in memory.
 
-use crate::memory::cost;
+use crate::memory::entry_weight;
 use crate::volume::ArrayInfo;
 
 /// Bricks from this size on take whole pages of memory.
@@ -25,7 +25,7 @@ pub fn brick_bytes(info: &ArrayInfo) -> usize {
 /// Bytes that a decoded brick costs in the cache, overhead included.
 pub fn brick_cost(info: &ArrayInfo) -> usize {
     let brick = brick_bytes(info);
-    cost(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
+    entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
 }
 
 /// The number of workers worth waking for `bricks` bricks if each is to decode `batch` bytes.

@@ -16,7 +16,7 @@ pub struct PermutedArray {
 impl PermutedArray {
     /// Permutes the axes of `array`.
     pub fn shared(array: Arc<dyn Array>, permutation: AxisPermutation) -> Arc<dyn Array> {
-        let info = permutation.bricks(array.info());
+        let info = permutation.permute_info(array.info());
         Arc::new(Self { array, permutation, info })
     }
 }
@@ -34,8 +34,8 @@ impl Array for PermutedArray {
         let permutation = &self.permutation;
         Ok(match self.array.brick(&permutation.invert_dims(at), wait)? {
             Brick::Constant(value) => Brick::Constant(value),
-            Brick::Plain(plain) => Brick::Plain(Plain { layout: permutation.layout(&plain.layout), ..plain }),
-            Brick::Coded(coded) => Brick::Coded(Coded { layout: permutation.layout(&coded.layout), ..coded }),
+            Brick::Plain(plain) => Brick::Plain(Plain { layout: permutation.permute_layout(&plain.layout), ..plain }),
+            Brick::Coded(coded) => Brick::Coded(Coded { layout: permutation.permute_layout(&coded.layout), ..coded }),
         })
     }
 

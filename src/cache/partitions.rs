@@ -58,12 +58,12 @@ impl Partitions {
     /// Inserts a brick; `None` evicts it at once.
     #[must_use]
     pub fn insert(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
-        let bytes = brick.bytes.weight();
+        let bytes = brick.bytes.capacity();
         match partition {
             None => vec![(key, brick)],
-            Some(Partition::Shared) => self.shared.put(key, brick, bytes),
+            Some(Partition::Shared) => self.shared.insert(key, brick, bytes),
             Some(Partition::Scan) => {
-                let displaced = self.scan.put(key, brick, bytes);
+                let displaced = self.scan.insert(key, brick, bytes);
                 self.move_to_shared(displaced)
             }
         }
@@ -73,11 +73,11 @@ impl Partitions {
     fn move_to_shared(&mut self, bricks: Evicted) -> Evicted {
         let mut evicted = Vec::new();
         for (key, brick) in bricks {
-            let bytes = brick.bytes.weight();
+            let bytes = brick.bytes.capacity();
             evicted.extend(if self.scan_resistant {
-                self.shared.put_last(key, brick, bytes)
+                self.shared.insert_least_recent(key, brick, bytes)
             } else {
-                self.shared.put(key, brick, bytes)
+                self.shared.insert(key, brick, bytes)
             });
         }
         evicted
@@ -86,24 +86,24 @@ impl Partitions {
     /// Removes a brick from both partitions.
     #[must_use]
     pub fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
-        [self.scan.take(key), self.shared.take(key)]
+        [self.scan.remove(key), self.shared.remove(key)]
     }
 
     /// Divides the capacity anew. Bricks under `wanted` move to the scan partition, as its most recently used ones.
     #[must_use]
     pub fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
         self.scan_resistant = quota.scan_resistant;
-        let displaced = self.scan.set_bound(quota.partition);
+        let displaced = self.scan.set_capacity(quota.partition);
         let mut evicted = Vec::new();
         for key in wanted {
             if self.scan.get(&key).is_none()
-                && let Some(brick) = self.shared.take(&key)
+                && let Some(brick) = self.shared.remove(&key)
             {
                 evicted.extend(self.insert(key, brick, Some(Partition::Scan)));
             }
         }
-        let reserved = quota.outside.saturating_add(self.scan.bound());
-        evicted.extend(self.shared.set_bound(self.capacity.saturating_sub(reserved)));
+        let reserved = quota.outside.saturating_add(self.scan.capacity());
+        evicted.extend(self.shared.set_capacity(self.capacity.saturating_sub(reserved)));
         evicted.extend(self.move_to_shared(displaced));
         evicted
     }

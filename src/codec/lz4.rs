@@ -1,4 +1,4 @@
-//! LZ4 blocks: no frame, no length, no dictionary.
+//! Raw LZ4 blocks: without frame, length prefix or dictionary.
 
 use lz4_flex::block::decompress_into;
 use thiserror::Error;
@@ -6,35 +6,35 @@ use thiserror::Error;
 /// Why a block cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Lz4Error {
-    /// It is no LZ4 block, or one of more bytes.
+    /// The input is not an LZ4 block, or decodes to more bytes than expected.
     #[error("not a valid LZ4 block: {0}")]
     Invalid(String),
-    /// It is in order, but of something shorter.
+    /// The block is valid, but decodes to fewer bytes than expected.
     #[error("the LZ4 block decodes to {found} bytes, not {wanted}")]
     Short {
-        /// Bytes that it has.
+        /// Bytes that the block decodes to.
         found: usize,
-        /// Bytes that it should have.
+        /// Bytes expected.
         wanted: usize,
     },
 }
 
-/// The most bytes that a block of `length` bytes may be of: no byte of LZ4 stands for more than 255.
+/// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 stands for more than 255.
 #[must_use]
 pub fn most(length: u64) -> u64 {
     length.saturating_mul(255)
 }
 
-/// The most bytes that a block of `bytes` decoded ones has.
+/// Returns the most bytes that a block takes which decodes to `bytes` bytes.
 #[must_use]
 pub fn longest(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 255).saturating_add(16)
 }
 
-/// Decodes a block of which all of `out` must come.
+/// Decodes a block, which must fill `out` exactly.
 ///
 /// # Errors
-/// [`Lz4Error`]; `out` is then arbitrary.
+/// [`Lz4Error`]; the content of `out` is then unspecified.
 pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     match decompress_into(stored, out) {
         Ok(found) if found == out.len() => Ok(()),
@@ -43,10 +43,12 @@ pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     }
 }
 
-/// How compressors write `bytes` zeros: a literal, one long match, five literals. `None` where that is too short for a match.
+/// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
+/// is too short for a match.
 #[must_use]
 pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
-    // the match has all but a byte before and five behind; its length is coded less 4, and 15 of that stand in the token
+    // the match covers all but one byte before it and five after it; its length is stored minus 4, of which the token
+    // holds 15
     let rest = usize::try_from(bytes.checked_sub(1 + 5 + 4 + 15)?).ok()?;
     let mut block = vec![0x1f, 0, 1, 0];
     block.resize(4 + rest / 255, 255);

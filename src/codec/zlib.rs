@@ -1,7 +1,7 @@
 //! zlib streams (RFC 1950) that hold a known number of bytes.
 //!
-//! libdeflate unpacks them, which is faster than all that unpack piece by piece. It says little of a stream that it refuses: such
-//! a one is given to flate2, which finds out what is wrong with it.
+//! libdeflate decodes them: it is faster than any streaming decoder, since it decodes the whole stream in one call. It
+//! reports little about a stream that it refuses, so flate2 decodes such a stream again to find out what is wrong.
 
 use std::cell::RefCell;
 
@@ -10,46 +10,47 @@ use libdeflater::Decompressor;
 use thiserror::Error;
 
 thread_local! {
-    static AT_ONCE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
-    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+    static WHOLE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+    static STREAMING: RefCell<Decompress> = RefCell::new(Decompress::new(true));
 }
 
-/// Why a stream cannot be unpacked.
+/// Why a stream cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ZlibError {
-    /// It is none, or was changed.
+    /// The input is not a zlib stream, or its checksum does not match.
     #[error("its zlib stream is damaged ({0})")]
     Damaged(String),
     /// The input ends before the stream does.
     #[error("its zlib stream is cut off")]
     CutOff,
-    /// It holds fewer bytes than it should.
+    /// The stream holds fewer bytes than expected.
     #[error("its zlib stream holds {0} bytes, but {1} belong here")]
     TooFew(u64, usize),
-    /// It holds more.
+    /// The stream holds more bytes than expected.
     #[error("its zlib stream holds more than the {0} bytes that belong here")]
     TooMany(usize),
 }
 
-/// Unpacks the stream that `stored` begins with to exactly all of `out`. What follows the stream is ignored, as zlib's own
-/// function does.
+/// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as
+/// by zlib's `uncompress`.
 ///
 /// # Errors
-/// [`ZlibError`]: what is wrong with it; `out` then has any content.
+/// [`ZlibError`]; the content of `out` is then unspecified.
 pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
-    match AT_ONCE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
+    match WHOLE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
         Ok(length) if length == out.len() => Ok(()),
-        _ => in_pieces(stored, out),
+        _ => decode_streaming(stored, out),
     }
 }
 
-fn in_pieces(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
-    INFLATE.with_borrow_mut(|inflate| {
+/// Decodes with flate2, which tells in which way a stream is damaged.
+fn decode_streaming(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+    STREAMING.with_borrow_mut(|inflate| {
         inflate.reset(true);
         let damaged = |e: flate2::DecompressError| ZlibError::Damaged(e.message().unwrap_or("no deflate data").into());
         let mut status = inflate.decompress(stored, out, FlushDecompress::Finish).map_err(damaged)?;
         if status != Status::StreamEnd && inflate.total_out() == out.len() as u64 {
-            // all that belongs here is there; a byte more shows whether the stream knows that, too
+            // the output is full; room for one more byte shows whether the stream ends here too
             let rest = stored.get(inflate.total_in() as usize..).unwrap_or_default();
             status = inflate.decompress(rest, &mut [0], FlushDecompress::Finish).map_err(damaged)?;
         }
@@ -98,7 +99,7 @@ mod tests {
             let mut out = vec![9; data.len()];
             prop_assert_eq!(decode(&packed(&data, level), &mut out), Ok(()));
             prop_assert_eq!(&out, &data);
-            prop_assert_eq!(in_pieces(&packed(&data, level), &mut out), Ok(()));
+            prop_assert_eq!(decode_streaming(&packed(&data, level), &mut out), Ok(()));
             prop_assert_eq!(out, data);
         }
 

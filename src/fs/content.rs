@@ -7,7 +7,7 @@ use super::status::status;
 use super::tree::Item;
 use super::volfs::Volfs;
 use crate::source::Wait;
-use crate::view::{Content, LayerRef, json, pretty};
+use crate::view::{Content, LayerRef, json, json_text};
 
 impl Volfs {
     /// The content of a file at this moment.
@@ -24,13 +24,13 @@ impl Volfs {
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
             Resolved::Inside(_, open, _, Item::Description) => {
                 let description = json::dataset(open).map_err(|error| content_error(open, &error))?;
-                Ok(pretty::text(&description).into())
+                Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
                 let (view, layer) = (tree.view(*view), LayerRef { open, layer: *layer });
                 match wait {
                     _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
-                    Wait::No if view.may_wait() => Err(FsError::WouldBlock),
+                    Wait::No if view.may_block() => Err(FsError::WouldBlock),
                     _ => view.content(layer, *node).map_err(|error| content_error(open, &error)),
                 }
             }

@@ -149,9 +149,9 @@ impl Volfs {
     ) {
         let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
         let (bulkhead, scans) = (Bulkhead::new(file.ino.node().into()), Arc::clone(&file.scans));
-        let slice = array_file.part(offset, size);
+        let slice = array_file.slice(offset, size);
         let samples = slice.samples.clone();
-        let (array, permutation) = (Arc::clone(array_file.array()), array_file.turn());
+        let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
         let request = array::ReadRequest { array, permutation, samples, bulkhead, scans: Some(scans) };
         let fs = Arc::clone(self);
         let array_file = array_file.clone();

@@ -51,7 +51,7 @@ mod tests {
         }
 
         fn content(&self, layer: LayerRef<'_>, _: u64) -> Result<Content, FormatError> {
-            Ok(layer.layer().name.clone().into())
+            Ok(layer.name().to_owned().into())
         }
     }
 

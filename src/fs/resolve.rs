@@ -57,7 +57,7 @@ impl Resolved {
     /// The array that a file shows, and the name of its format.
     pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
-        let shown = tree.view(*view).shows(LayerRef { open, layer: *layer }, *node)?;
+        let shown = tree.view(*view).shown_array(LayerRef { open, layer: *layer }, *node)?;
         Some((shown, open.format))
     }
 

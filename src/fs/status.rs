@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::options::Options;
 use crate::counters::Counters;
-use crate::view::pretty::text;
+use crate::view::json_text;
 
 /// The state of the mount as JSON. Counters only ever grow, except `cache_bytes`.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn status(options: &Options, started: Instant, counters: &Counters, cache_by
     let mut counted: Map<String, Value> =
         counters.list().into_iter().map(|(name, n)| (name.into(), n.into())).collect();
     counted.insert("cache_bytes".into(), cache_bytes.into());
-    text(&json!({
+    json_text::format(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::id(),
         "source": options.source.to_string_lossy(),

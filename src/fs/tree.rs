@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::catalog::OpenDataset;
-use crate::view::names::{LONGEST, file_name, unique};
+use crate::view::file_names::{NAME_MAX, file_name, unique};
 use crate::view::{Entry, LayerRef, View};
 
 /// The description of the dataset.
@@ -68,7 +68,7 @@ impl Tree {
                 next = next.saturating_add(view.nodes(LayerRef { open, layer }));
                 starts.push(next);
             }
-            Span { name: unique(file_name(&about.name, LONGEST), LONGEST, &mut taken), first, views: starts }
+            Span { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
         });
         Self { views, layers: layers.collect() }
     }

@@ -19,7 +19,7 @@ use crate::array::{Reader, ReaderConfig};
 use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, listing};
 use crate::counters::Counters;
 use crate::format::OpenWith;
-use crate::logging::Recent;
+use crate::logging::RecentLines;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::IndexCache;
 use crate::sync::Mutex;
@@ -45,7 +45,7 @@ pub struct Volfs {
     pub(super) read_errors: ReadErrors,
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
-    pub(super) log: Arc<Recent>,
+    pub(super) log: Arc<RecentLines>,
     pub(super) started: Instant,
     started_at: SystemTime,
 }
@@ -55,7 +55,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
-    pub fn new(options: Options, log: Arc<Recent>) -> Result<Self, CatalogError> {
+    pub fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
         Self::with_registries(options, log, Registries::default())
     }
 
@@ -63,7 +63,11 @@ impl Volfs {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
-    pub fn with_registries(options: Options, log: Arc<Recent>, registries: Registries) -> Result<Self, CatalogError> {
+    pub fn with_registries(
+        options: Options,
+        log: Arc<RecentLines>,
+        registries: Registries,
+    ) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let catalog =

@@ -1,118 +1,127 @@
-//! A least-recently-used store that is bounded in bytes, not in entries.
+//! An LRU cache whose capacity is in bytes, not in entries.
 
 use std::hash::Hash;
 
 use lru::LruCache;
 
-/// What an entry costs beside its value: its place in the map, the list and the allocator.
-const ENTRY: usize = 128;
-/// What is that much smaller than the value does not count, so that a cache of so many bytes holds so many bytes of large values.
-const LITTLE: usize = 64;
+/// Bytes that an entry takes beside its value: in the map, the list and the allocator.
+const OVERHEAD: usize = 128;
+/// The overhead counts one byte less for each this many bytes of the value. So it is nothing for large values, and a
+/// cache of n bytes holds n bytes of them.
+const BYTES_PER_OVERHEAD_BYTE: usize = 64;
 
-/// What a value of `bytes` costs.
+/// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
+/// value is.
 #[must_use]
-pub fn cost(bytes: usize) -> usize {
-    bytes.saturating_add(ENTRY.saturating_sub(bytes / LITTLE))
+pub fn entry_weight(bytes: usize) -> usize {
+    bytes.saturating_add(OVERHEAD.saturating_sub(bytes / BYTES_PER_OVERHEAD_BYTE))
 }
 
-/// Values by key, each with a weight in bytes; the least recently used ones go when the sum exceeds the bound.
+/// A map that evicts its least recently used entries when the sum of all weights exceeds its capacity. The weight of an
+/// entry is given by [`entry_weight`].
+///
+/// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its
+/// lock.
 pub struct LruByWeight<K, V> {
+    /// Values and their weights.
     entries: LruCache<K, (V, usize)>,
     weight: usize,
-    bound: usize,
+    capacity: usize,
 }
 
 impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
-    /// A store of at most `bound` bytes.
+    /// Creates an empty map with a capacity of `capacity` bytes.
     #[must_use]
-    pub fn new(bound: usize) -> Self {
-        Self { entries: LruCache::unbounded(), weight: 0, bound }
+    pub fn new(capacity: usize) -> Self {
+        Self { entries: LruCache::unbounded(), weight: 0, capacity }
     }
 
-    /// The value of `key`, which is now the most recently used.
+    /// Returns the value of `key` and makes it the most recently used.
     pub fn get(&mut self, key: &K) -> Option<V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
 
-    /// The value of `key`, which is as recently used as before.
+    /// Returns the value of `key` without touching the order of eviction.
     #[must_use]
     pub fn peek(&self, key: &K) -> Option<V> {
         self.entries.peek(key).map(|(value, _)| value.clone())
     }
 
-    /// What the value of `key` costs; 0 if there is none.
+    /// Returns the weight of the entry of `key`; 0 if there is none.
     #[must_use]
-    pub fn cost_of(&self, key: &K) -> usize {
-        self.entries.peek(key).map_or(0, |(_, cost)| *cost)
+    pub fn weight_of(&self, key: &K) -> usize {
+        self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
 
-    /// Keeps `value`, which weighs `bytes`, and gives back what no longer fits, so that the caller can drop it when no
-    /// lock is held. What is heavier than the whole bound comes back itself, and drives out nothing.
-    pub fn put(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
-        let cost = cost(bytes);
-        let mut out = Vec::new();
+    /// Inserts `value`, which takes `bytes` bytes, as the most recently used. Returns the evicted entries and the
+    /// previous value of `key`. An entry heavier than the whole capacity is returned itself, and evicts nothing else.
+    pub fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
+        let added = entry_weight(bytes);
+        let mut evicted = Vec::new();
         if let Some((key, (old, weight))) = self.entries.pop_entry(&key) {
             self.weight -= weight;
-            out.push((key, old));
+            evicted.push((key, old));
         }
-        if cost > self.bound {
-            out.push((key, value));
-            return out;
+        if added > self.capacity {
+            evicted.push((key, value));
+            return evicted;
         }
-        self.make_room(cost, &mut out);
-        self.weight += cost;
-        self.entries.put(key, (value, cost));
-        out
+        self.make_room(added, &mut evicted);
+        self.weight += added;
+        self.entries.put(key, (value, added));
+        evicted
     }
 
-    /// Keeps `value` if there is room for it, as the first to go.
-    pub fn put_last(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
+    /// Inserts `value` as the least recently used, which is evicted first. If there is no room the entry is returned
+    /// itself.
+    pub fn insert_least_recent(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
     where
         K: Clone,
     {
-        if self.weight.saturating_add(cost(bytes)) > self.bound {
+        if self.weight.saturating_add(entry_weight(bytes)) > self.capacity {
             return vec![(key, value)];
         }
-        let out = self.put(key.clone(), value, bytes);
+        let evicted = self.insert(key.clone(), value, bytes);
         self.entries.demote(&key);
-        out
+        evicted
     }
 
-    /// Makes `key` the first to go.
+    /// Makes `key` the least recently used, which is evicted first.
     pub fn demote(&mut self, key: &K) {
         self.entries.demote(key);
     }
 
-    /// Takes out the value of `key`.
-    pub fn take(&mut self, key: &K) -> Option<V> {
+    /// Removes the entry of `key` and returns its value.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.entries.pop(key)?;
         self.weight -= weight;
         Some(value)
     }
 
-    /// Sets another bound, and gives back what no longer fits.
-    pub fn set_bound(&mut self, bound: usize) -> Vec<(K, V)> {
-        let mut out = Vec::new();
-        self.bound = bound;
-        self.make_room(0, &mut out);
-        out
+    /// Sets the capacity, and returns the entries evicted by that.
+    pub fn set_capacity(&mut self, capacity: usize) -> Vec<(K, V)> {
+        let mut evicted = Vec::new();
+        self.capacity = capacity;
+        self.make_room(0, &mut evicted);
+        evicted
     }
 
-    fn make_room(&mut self, cost: usize, out: &mut Vec<(K, V)>) {
-        while self.weight + cost > self.bound {
+    /// Evicts entries until `added` bytes fit.
+    fn make_room(&mut self, added: usize, evicted: &mut Vec<(K, V)>) {
+        while self.weight + added > self.capacity {
             let Some((key, (old, weight))) = self.entries.pop_lru() else { break };
             self.weight -= weight;
-            out.push((key, old));
+            evicted.push((key, old));
         }
     }
 
-    /// Bytes that may be held.
+    /// Returns the capacity in bytes.
     #[must_use]
-    pub fn bound(&self) -> usize {
-        self.bound
+    pub fn capacity(&self) -> usize {
+        self.capacity
     }
 
-    /// Bytes held.
+    /// Returns the sum of the weights of all entries, in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         self.weight
@@ -124,43 +133,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_recently_used_goes_first() {
-        let mut store = LruByWeight::new(3 * cost(100));
+    fn the_least_recently_used_entry_is_evicted_first() {
+        let mut store = LruByWeight::new(3 * entry_weight(100));
         for key in 0..3 {
-            store.put(key, key, 100);
+            store.insert(key, key, 100);
         }
         assert_eq!(store.get(&0), Some(0));
-        store.put(3, 3, 100);
+        store.insert(3, 3, 100);
         assert_eq!(store.get(&1), None);
         assert_eq!(store.get(&0), Some(0));
-        assert_eq!(store.weight(), 3 * cost(100));
-        assert_eq!(store.set_bound(2 * cost(100)), [(2, 2)]);
+        assert_eq!(store.weight(), 3 * entry_weight(100));
+        assert_eq!(store.set_capacity(2 * entry_weight(100)), [(2, 2)]);
         assert_eq!(store.get(&0), Some(0));
     }
 
     #[test]
-    fn what_is_put_last_goes_first_and_drives_out_nothing() {
-        let mut store = LruByWeight::new(3 * cost(100));
-        store.put(0, 0, 100);
-        store.put(1, 1, 100);
-        assert_eq!(store.put_last(2, 2, 100), []);
-        assert_eq!(store.put_last(3, 3, 100), [(3, 3)]);
-        assert_eq!(store.put(4, 4, 100), [(2, 2)]);
-        assert_eq!((store.take(&0), store.take(&0), store.weight()), (Some(0), None, 2 * cost(100)));
+    fn what_is_inserted_least_recent_is_evicted_first_and_evicts_nothing() {
+        let mut store = LruByWeight::new(3 * entry_weight(100));
+        store.insert(0, 0, 100);
+        store.insert(1, 1, 100);
+        assert_eq!(store.insert_least_recent(2, 2, 100), []);
+        assert_eq!(store.insert_least_recent(3, 3, 100), [(3, 3)]);
+        assert_eq!(store.insert(4, 4, 100), [(2, 2)]);
+        assert_eq!((store.remove(&0), store.remove(&0), store.weight()), (Some(0), None, 2 * entry_weight(100)));
     }
 
     #[test]
-    fn so_many_bytes_hold_so_many_bytes_of_large_values() {
+    fn the_overhead_of_large_values_does_not_count() {
         let mut store = LruByWeight::new(5 << 20);
-        (0..5).for_each(|key| drop(store.put(key, (), 1 << 20)));
+        (0..5).for_each(|key| drop(store.insert(key, (), 1 << 20)));
         assert!(store.get(&0).is_some());
     }
 
     #[test]
-    fn what_is_heavier_than_the_bound_is_not_kept() {
+    fn a_value_heavier_than_the_capacity_is_not_kept() {
         let mut store = LruByWeight::new(1000);
-        store.put(1, (), 100);
-        store.put(2, (), 1000);
+        store.insert(1, (), 100);
+        store.insert(2, (), 1000);
         assert!(store.get(&1).is_some());
         assert!(store.get(&2).is_none());
     }

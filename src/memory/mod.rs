@@ -1,10 +1,12 @@
-//! Memory with a bound: buffers that are used again, and a store that forgets by weight.
+//! Memory with a limit: a pool of buffers, and a cache that evicts by weight.
 
 mod allocator;
-mod buffer;
+mod block;
+mod buffer_pool;
+mod free_list;
 mod lru_by_weight;
 mod slab;
 
-pub use allocator::{give_back, limit_arenas};
-pub use buffer::{Buffer, BufferPool};
-pub use lru_by_weight::{LruByWeight, cost};
+pub use allocator::{limit_arenas, trim_heap};
+pub use buffer_pool::{Buffer, BufferPool};
+pub use lru_by_weight::{LruByWeight, entry_weight};

@@ -1,7 +1,8 @@
-//! Memory of huge pages, for the buffers of replies.
+//! A slab of huge pages for the buffers of replies.
 //!
-//! The kernel looks up every page of a reply when it copies it to the client, and the processor every page that a copy touches:
-//! in huge pages both are quicker. A huge page is larger than any reply, so that several replies share one.
+//! The kernel looks up every page of a reply when it copies it to the client, and the processor translates the address
+//! of every page that a copy touches: both are faster with huge pages. A huge page is larger than any reply, so
+//! several share it.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -12,43 +13,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use memmap2::{Advice, MmapMut};
 
-/// Bytes of a huge page, on most machines.
-const HUGE: usize = 2 << 20;
+/// Bytes of a huge page on most machines.
+const HUGE_PAGE: usize = 2 << 20;
 
-/// The slots, of which each belongs to one user at a time.
+/// A fixed number of slots of the same size. A slot has one owner at a time.
 pub(super) struct Slab {
     first: NonNull<u8>,
     /// Bytes of a slot.
     slot: usize,
-    /// A bit for each slot that is free.
+    /// One bit for each slot, set while the slot is free.
     free: AtomicU32,
     _map: MmapMut,
 }
 
-// SAFETY: the memory behind `first` belongs to the slab alone. Its parts are reached through slots only, and each of them has one
-// owner, who got it by clearing a bit of `free`.
+// SAFETY: the memory at `first` belongs to the slab alone. It is accessed only through slots, and each slot has one
+// owner, which acquired it by clearing a bit of `free`.
 unsafe impl Send for Slab {}
 // SAFETY: as above; `free` is atomic.
 unsafe impl Sync for Slab {}
 
 impl Slab {
-    /// As many slots of `slot` bytes as there is room for in so many huge pages, if there are any to be had. They take memory only
-    /// when they are used.
+    /// Creates as many slots of `slot` bytes as fit into `pages` huge pages, 32 at most. Returns `None` if none fits or
+    /// if the kernel refuses the memory. Pages take memory from their first use on.
     pub fn new(pages: usize, slot: usize) -> Option<Arc<Self>> {
-        let bytes = pages.checked_mul(HUGE)?;
+        let bytes = pages.checked_mul(HUGE_PAGE)?;
         let slots = u32::try_from(bytes.checked_div(slot)?).ok()?.min(u32::BITS);
         if slots == 0 {
             return None;
         }
-        let mut map = MmapMut::map_anon(bytes.checked_add(HUGE)?).ok()?;
-        // without huge pages it is memory like any other
+        let mut map = MmapMut::map_anon(bytes.checked_add(HUGE_PAGE)?).ok()?;
+        // where huge pages are disabled, ordinary pages do as well
         let _ = map.advise(Advice::HugePage);
-        let before = map.as_ptr().align_offset(HUGE);
+        let before = map.as_ptr().align_offset(HUGE_PAGE);
         let first = NonNull::from(map.get_mut(before..before.checked_add(bytes)?)?).cast();
         Some(Arc::new(Self { first, slot, free: AtomicU32::new(u32::MAX >> (u32::BITS - slots)), _map: map }))
     }
 
-    /// A slot that nobody uses, always the first: it is the one that the processor's cache still holds.
+    /// Takes the free slot with the lowest number, which is the most likely one to be in the processor's cache.
     pub fn take(self: &Arc<Self>) -> Option<Slot> {
         let claim = |free: u32| (free != 0).then_some(free & free.wrapping_sub(1));
         let free = self.free.fetch_update(Ordering::AcqRel, Ordering::Relaxed, claim).ok()?;
@@ -56,7 +57,7 @@ impl Slab {
     }
 }
 
-/// The memory of one reply. Its content is arbitrary.
+/// The memory of one reply. Its content is unspecified. Dropping it frees the slot.
 pub(super) struct Slot {
     slab: Arc<Slab>,
     number: u32,
@@ -64,8 +65,8 @@ pub(super) struct Slot {
 
 impl Slot {
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: the numbers are those of bits that `new` has set in `free`: as many as there is room for, of `slot` bytes each, from
-        // `first` on.
+        // SAFETY: `number` is that of a bit that `new` has set in `free`, and `new` sets only as many bits as slots of
+        // `slot` bytes fit into the map from `first` on.
         unsafe { self.slab.first.add(self.number as usize * self.slab.slot) }
     }
 }
@@ -74,14 +75,15 @@ impl Deref for Slot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: these bytes lie within the slab's map, which was zeros at first, and nobody else has the slot.
+        // SAFETY: the bytes lie within the slab's map, which is initialised with zeros, and the slot has no other
+        // owner.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.slab.slot) }
     }
 }
 
 impl DerefMut for Slot {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for reading; the slot is borrowed by one at a time.
+        // SAFETY: as for reading; `&mut self` makes the access exclusive.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.slab.slot) }
     }
 }
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_apart_and_come_back() {
+    fn slots_do_not_overlap_and_are_reused() {
         for (pages, slot, count) in [(2, 341 * 4096, 3), (1, 34 * 4096, 15), (1, 4096, 32)] {
             let slab = Slab::new(pages, slot).unwrap();
             let mut slots: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();

@@ -17,7 +17,7 @@ use super::mountinfo;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use crate::catalog::CatalogError;
 use crate::fs::{Ino, Options, Readahead, Volfs};
-use crate::logging::Recent;
+use crate::logging::RecentLines;
 
 /// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
 /// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. Where all reads bypass
@@ -56,7 +56,7 @@ pub fn mount(
     options: &Options,
     mountpoint: &Path,
     process: Option<ReadaheadProcess>,
-    log: Arc<Recent>,
+    log: Arc<RecentLines>,
 ) -> Result<Mounted, MountError> {
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };

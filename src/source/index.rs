@@ -67,7 +67,7 @@ impl IndexCache {
             }
             let mut parts = self.parts();
             let part = parts.get(&key)?;
-            if parts.cost_of(&key) <= THREAD_PART_BYTES {
+            if parts.weight_of(&key) <= THREAD_PART_BYTES {
                 *slot = Some((key, Arc::clone(&part)));
             }
             Some(part)
@@ -77,7 +77,7 @@ impl IndexCache {
 
     /// Caches a part of a table, which weighs `bytes`.
     pub fn keep<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
-        let dropped = self.parts().put(key, Arc::clone(part) as Part, bytes);
+        let dropped = self.parts().insert(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
     }
 
@@ -198,7 +198,7 @@ impl Index {
         let mut numbers = make()?;
         numbers.shrink_to_fit();
         let numbers = Arc::new(numbers);
-        let dropped = sorted().put(self.id, Arc::clone(&numbers), 8 * numbers.len());
+        let dropped = sorted().insert(self.id, Arc::clone(&numbers), 8 * numbers.len());
         drop(dropped);
         Ok(numbers)
     }

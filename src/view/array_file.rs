@@ -1,4 +1,5 @@
-//! Files that are an array with something before it: from a range of bytes to a range of samples, and back.
+//! Files that are an array behind a header: maps a byte range of the file to a range of samples, and samples back to
+//! bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,101 +8,101 @@ use crate::format::Array;
 use crate::memory::{Buffer, BufferPool};
 use crate::volume::{Arithmetic, AxisPermutation, Dtype, Scaling};
 
-/// A header, and then the samples of an array in C order (of its axes as they are, or turned), little-endian.
+/// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes.
 #[derive(Clone)]
 pub struct ArrayFile {
     header: Arc<[u8]>,
     array: Arc<dyn Array>,
-    /// The order of axes, if it is not the array's own.
-    turn: Option<AxisPermutation>,
-    /// The samples are shown as float32 values.
-    float: Option<Scaling>,
+    /// The order of the axes in the file, if it differs from the array's.
+    permutation: Option<AxisPermutation>,
+    /// If set, the file shows values as float32 instead of the stored samples.
+    float32: Option<Scaling>,
 }
 
-/// The part of an [`ArrayFile`] that a read asks for.
+/// The slice of an [`ArrayFile`] that a read requests: part of the header, part of the samples, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSlice {
-    /// Bytes of the header.
+    /// Requested bytes of the header.
     pub header: Range<usize>,
-    /// Samples of the array, by number in C order: those that any byte is asked of.
+    /// Samples to read, as linear indexes in C order of the file: all of which at least one byte is requested.
     pub samples: Range<u64>,
-    /// Which bytes of these samples, as they are shown.
+    /// Requested bytes within these samples, as the file shows them.
     pub bytes: Range<usize>,
 }
 
 impl ArrayFile {
-    /// The stored samples behind `header`.
+    /// Creates a file of the stored samples.
     #[must_use]
     pub fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
-        Self { header: header.into(), array, turn: None, float: None }
+        Self { header: header.into(), array, permutation: None, float32: None }
     }
 
-    /// The stored samples in another order of axes behind `header`.
+    /// Creates a file of the stored samples with permuted axes.
     #[must_use]
-    pub fn turned(header: Vec<u8>, array: Arc<dyn Array>, turn: AxisPermutation) -> Self {
-        Self { header: header.into(), array, turn: Some(turn), float: None }
+    pub fn permuted(header: Vec<u8>, array: Arc<dyn Array>, permutation: AxisPermutation) -> Self {
+        Self { header: header.into(), array, permutation: Some(permutation), float32: None }
     }
 
-    /// The values of the samples as float32 behind `header`.
+    /// Creates a file of the samples' values as float32.
     #[must_use]
-    pub fn as_float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
-        Self { header: header.into(), array, turn: None, float: Some(scaling) }
+    pub fn float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
+        Self { header: header.into(), array, permutation: None, float32: Some(scaling) }
     }
 
-    /// The array.
+    /// Returns the array.
     #[must_use]
     pub fn array(&self) -> &Arc<dyn Array> {
         &self.array
     }
 
-    /// The order in which the file has the array's axes, if it is not their own.
+    /// Returns the order of the axes in the file, if it differs from the array's.
     #[must_use]
-    pub fn turn(&self) -> Option<AxisPermutation> {
-        self.turn
+    pub fn permutation(&self) -> Option<AxisPermutation> {
+        self.permutation
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn len(&self) -> u64 {
         let samples = self.array.info().shape().product().unwrap_or(u64::MAX);
-        samples.saturating_mul(self.shown() as u64).saturating_add(self.header.len() as u64)
+        samples.saturating_mul(self.sample_size() as u64).saturating_add(self.header.len() as u64)
     }
 
-    /// Whether the file has no bytes.
+    /// Returns whether the file is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of a sample as it is shown.
-    fn shown(&self) -> usize {
-        if self.float.is_some() { size_of::<f32>() } else { self.array.info().dtype.size() }
+    /// Returns the bytes of one sample in the file.
+    fn sample_size(&self) -> usize {
+        if self.float32.is_some() { size_of::<f32>() } else { self.array.info().dtype.size() }
     }
 
-    /// Bytes before the array.
+    /// Returns the bytes of the header.
     #[must_use]
     pub fn header_bytes(&self) -> u64 {
         self.header.len() as u64
     }
 
-    /// Bytes of a plane: the samples of one index along the first axis.
+    /// Returns the bytes of a plane: the samples at one index of the file's first axis.
     #[must_use]
     pub fn plane_bytes(&self) -> u64 {
         let shape = self.array.info().shape();
-        let first = self.turn.map_or(shape[0], |turn| turn.dims(&shape)[0]);
+        let first = self.permutation.map_or(shape[0], |permutation| permutation.permute_dims(&shape)[0]);
         (self.len() - self.header_bytes()) / first.max(1)
     }
 
-    /// What the bytes from `offset` on are; fewer than `length` at the end of the file.
+    /// Returns the slice of `length` bytes from `offset` on. It is shorter at the end of the file.
     #[must_use]
-    pub fn part(&self, offset: u64, length: u32) -> FileSlice {
-        let shown = self.shown() as u64;
+    pub fn slice(&self, offset: u64, length: u32) -> FileSlice {
+        let size = self.sample_size() as u64;
         let start = offset.min(self.len());
         let end = start.saturating_add(length.into()).min(self.len());
         let header = self.header.len() as u64;
         let body = start.max(header) - header..end.max(header) - header;
-        let samples = body.start / shown..body.end.div_ceil(shown);
-        let first = samples.start * shown;
+        let samples = body.start / size..body.end.div_ceil(size);
+        let first = samples.start * size;
         FileSlice {
             header: start.min(header) as usize..end.min(header) as usize,
             bytes: if body.is_empty() { 0..0 } else { (body.start - first) as usize..(body.end - first) as usize },
@@ -109,26 +110,26 @@ impl ArrayFile {
         }
     }
 
-    /// The bytes of a part, from its stored samples. Where these are the bytes already nothing is copied.
+    /// Returns the bytes of a slice, given its stored samples. Copies nothing if the bytes are the samples themselves.
     #[must_use]
-    pub fn assemble(&self, part: &FileSlice, stored: Buffer, buffers: &Arc<BufferPool>) -> Buffer {
-        let mut shown = match &self.float {
+    pub fn assemble(&self, slice: &FileSlice, stored: Buffer, buffers: &Arc<BufferPool>) -> Buffer {
+        let mut shown = match &self.float32 {
             Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers),
             None => stored,
         };
-        if part.header.is_empty() && part.bytes.start == 0 {
-            shown.truncate(part.bytes.end);
+        if slice.header.is_empty() && slice.bytes.start == 0 {
+            shown.truncate(slice.bytes.end);
             return shown;
         }
-        let mut out = buffers.take_reply(part.header.len() + part.bytes.len());
-        let (header, body) = out.split_at_mut(part.header.len());
-        header.copy_from_slice(&self.header[part.header.clone()]);
-        body.copy_from_slice(&shown[part.bytes.clone()]);
+        let mut out = buffers.take_reply(slice.header.len() + slice.bytes.len());
+        let (header, body) = out.split_at_mut(slice.header.len());
+        header.copy_from_slice(&self.header[slice.header.clone()]);
+        body.copy_from_slice(&shown[slice.bytes.clone()]);
         out
     }
 }
 
-/// Values of stored samples.
+/// Converts stored samples to float32 values.
 fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Buffer {
     let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>());
     match dtype {
@@ -146,19 +147,19 @@ fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffe
     out
 }
 
-/// Each operation is rounded on its own, as the scaling has it.
+/// Scales each sample. Each operation is rounded on its own, to the precision that the scaling requires.
 fn convert<const N: usize>(stored: &[u8], out: &mut [u8], scaling: Scaling, widen: impl Fn([u8; N]) -> f64) {
     let (scale, offset) = (scaling.scale, scaling.offset);
     match (scaling.arithmetic, scaling.no_value) {
         (Arithmetic::Double, None) => each(stored, out, |v| (widen(v) * scale + offset) as f32),
         (Arithmetic::Single, None) => each(stored, out, |v| widen(v) as f32 * scale as f32 + offset as f32),
-        (Arithmetic::Double, Some(nothing)) => each(stored, out, |v| {
+        (Arithmetic::Double, Some(no_value)) => each(stored, out, |v| {
             let v = widen(v);
-            if v == nothing { f32::NAN } else { (v * scale + offset) as f32 }
+            if v == no_value { f32::NAN } else { (v * scale + offset) as f32 }
         }),
-        (Arithmetic::Single, Some(nothing)) => each(stored, out, |v| {
+        (Arithmetic::Single, Some(no_value)) => each(stored, out, |v| {
             let v = widen(v);
-            if v == nothing { f32::NAN } else { v as f32 * scale as f32 + offset as f32 }
+            if v == no_value { f32::NAN } else { v as f32 * scale as f32 + offset as f32 }
         }),
     }
 }
@@ -198,7 +199,7 @@ pub(super) mod tests {
         }
     }
 
-    /// An array of that shape with axes of steps 2, 3, 4, ... from 10 on.
+    /// Creates an array of this shape whose axes begin at 10 and have the steps 2, 3, 4, ...
     pub fn zeros(shape: &[u64], dtype: Dtype) -> Arc<dyn Array> {
         let shape = Dims::from_slice(shape).unwrap();
         let axes = (0..shape.len()).map(|a| Axis {
@@ -230,7 +231,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn values_are_scaled_in_float32_where_the_format_has_it_so() {
+    fn values_are_scaled_in_float32_if_the_scaling_requires_it() {
         let scaling = Scaling {
             arithmetic: Arithmetic::Single,
             no_value: Some(255.0),
@@ -244,7 +245,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn every_part_of_a_file_is_the_slice_of_the_whole(
+        fn every_slice_of_a_file_equals_that_of_the_whole(
             offset in 0u64..700, length in 0u32..700, header in 0usize..200, float in any::<bool>(),
         ) {
             let array = zeros(&[5, 6, 7], Dtype::Int16);
@@ -258,15 +259,15 @@ pub(super) mod tests {
                 buffer
             };
             let file = match float {
-                true => ArrayFile::as_float32(header.clone(), array, scaling),
+                true => ArrayFile::float32(header.clone(), array, scaling),
                 false => ArrayFile::stored(header.clone(), array),
             };
             let body = if float { to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec() } else { stored.clone() };
             let whole = [header, body].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);
-            let part = file.part(offset, length);
-            let samples = &stored[2 * part.samples.start as usize..2 * part.samples.end as usize];
-            let got = file.assemble(&part, take(samples), &buffers);
+            let slice = file.slice(offset, length);
+            let samples = &stored[2 * slice.samples.start as usize..2 * slice.samples.end as usize];
+            let got = file.assemble(&slice, take(samples), &buffers);
             let start = (offset as usize).min(whole.len());
             let end = (start + length as usize).min(whole.len());
             prop_assert_eq!(&*got, &whole[start..end]);

@@ -1,11 +1,14 @@
-//! `lodN.json` and `dataset.json`: what the bytes are, for programs.
+//! `lodN.json` and `dataset.json`: metadata for programs.
 //!
-//! Numbers that are not finite are null. Whole numbers beyond what a float64 holds also stand as text, under the same key
-//! with `_text` behind it.
+//! Numbers that are not finite are null. Integers that a float64 cannot hold exactly are repeated as text, under the
+//! same key with the suffix `_text`.
 
 use serde_json::{Map, Value, json};
 
-use super::{Content, LayerRef, LevelFile, pretty};
+use super::content::Content;
+use super::json_text;
+use super::layer_ref::LayerRef;
+use super::level_file::LevelFile;
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
 use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
@@ -18,22 +21,22 @@ impl LevelFile for Json {
         ".json"
     }
 
-    /// The bricks are counted.
-    fn may_wait(&self) -> bool {
+    /// Returns true, since counting the bricks reads the index tables.
+    fn may_block(&self) -> bool {
         true
     }
 
-    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        Ok(pretty::text(&level(place, lod)?).into())
+    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
+        Ok(json_text::format(&level(layer, lod)?).into())
     }
 }
 
-/// The content of `lodN.json`.
+/// Returns the content of `lodN.json`.
 ///
 /// # Errors
 /// Those of the format, if the bricks cannot be counted.
-pub fn level(place: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
-    let array = &place.layer().levels[lod];
+pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
+    let array = &layer.levels()[lod];
     let info = array.info();
     let census = array.census()?;
     let size = info.dtype.size() as u64;
@@ -44,9 +47,9 @@ pub fn level(place: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let mut native = info.native.clone();
     native.extend(census.iter().flat_map(|c| c.native.clone()));
     let mut value = json!({
-        "format": place.open.format,
-        "dataset": place.open.name,
-        "layer": place.layer().name,
+        "format": layer.open.format,
+        "dataset": layer.open.name,
+        "layer": layer.name(),
         "lod": info.lod,
         "dtype": info.dtype.name(),
         "byte_order": "little",
@@ -65,12 +68,12 @@ pub fn level(place: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
         "offset": info.scaling.map(|s| s.offset),
         "warnings": info.warnings,
     });
-    value[place.open.format] = native.into();
+    value[layer.open.format] = native.into();
     with_text(&mut value);
     Ok(value)
 }
 
-/// What dataset.json says of the layers, those that cannot be shown last.
+/// Returns the `layers` of dataset.json: those that are shown, then those that cannot be.
 #[must_use]
 pub fn layers(open: &OpenDataset) -> Vec<Value> {
     let shown = open.dataset.layers().iter().filter_map(|layer| {
@@ -96,10 +99,10 @@ pub fn layers(open: &OpenDataset) -> Vec<Value> {
     shown.chain(hidden).collect()
 }
 
-/// The content of `dataset.json`.
+/// Returns the content of `dataset.json`.
 ///
 /// # Errors
-/// Those of the format, if metadata has to be read and cannot.
+/// Those of the format, if metadata cannot be read.
 pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
     let info = open.dataset.info();
     let mut value = json!({
@@ -119,7 +122,7 @@ pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
     Ok(value)
 }
 
-/// An object with further keys.
+/// Adds keys to an object.
 fn with(mut object: Value, more: &NativeJson) -> Value {
     if let Some(object) = object.as_object_mut() {
         object.extend(more.clone());
@@ -170,7 +173,7 @@ fn source(open: &OpenDataset) -> Value {
     json!({"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
 }
 
-/// Adds the texts of whole numbers that a float64 does not hold, at every depth.
+/// Adds the texts of integers that a float64 cannot hold exactly, at every depth.
 fn with_text(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(with_text),
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_whole_numbers_also_stand_as_text() {
+    fn large_integers_are_repeated_as_text() {
         let mut value =
             json!({"a": [{"id": 18_446_744_073_709_551_615u64, "small": 5}], "b": -9_007_199_254_740_993i64});
         with_text(&mut value);
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_null() {
+    fn numbers_that_are_not_finite_are_null() {
         let got = statistics(&Statistics { sum: Some(f64::NAN), min: f64::INFINITY, ..Statistics::default() });
         assert!(got["sum"].is_null() && got["min"].is_null() && got["count"].is_null());
         assert_eq!(got["max"], 0.0);

@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
-use super::placement::{Placement, number};
-use super::{Content, LayerRef, LevelFile};
+use super::content::Content;
+use super::layer_ref::LayerRef;
+use super::level_file::LevelFile;
+use super::spatial_transform::{SpatialTransform, number};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
-/// The view.
+/// The view of one level.
 pub struct MetaImage;
 
 impl LevelFile for MetaImage {
@@ -15,14 +17,15 @@ impl LevelFile for MetaImage {
         ".mhd"
     }
 
-    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        let placement = Placement::of(place.info(lod), place.open.dataset.info().geometry.as_ref());
-        Ok(text(place.info(lod), &placement).into())
+    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
+        let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
+        Ok(text(layer.info(lod), &transform).into())
     }
 }
 
-/// The header. Axes are fastest first here: the reverse of the array's; a fastest axis that is not spatial is the channels.
-fn text(info: &ArrayInfo, placement: &Placement) -> String {
+/// Returns the header. Axes are fastest first, the reverse of the array's order. An axis that is not spatial is the
+/// channels.
+fn text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
     let kind = match info.dtype {
         Dtype::Int8 => "MET_CHAR",
         Dtype::UInt8 => "MET_UCHAR",
@@ -30,7 +33,7 @@ fn text(info: &ArrayInfo, placement: &Placement) -> String {
         Dtype::UInt16 => "MET_USHORT",
         Dtype::Int32 => "MET_INT",
         Dtype::UInt32 => "MET_UINT",
-        // readers take MET_LONG for 32 bits
+        // readers take MET_LONG as 32 bits
         Dtype::Int64 => "MET_LONG_LONG",
         Dtype::UInt64 => "MET_ULONG_LONG",
         Dtype::Float32 => "MET_FLOAT",
@@ -38,10 +41,10 @@ fn text(info: &ArrayInfo, placement: &Placement) -> String {
     };
     let axes: Vec<usize> = (0..info.axes.len()).rev().filter(|a| info.axes[*a].spatial).collect();
     let channels: u64 = (0..info.axes.len()).filter(|a| !info.axes[*a].spatial).map(|a| info.shape()[a]).product();
-    let directions: Vec<&[f64]> = axes.iter().filter_map(|a| placement.directions[*a].as_deref()).collect();
+    let directions: Vec<&[f64]> = axes.iter().filter_map(|a| transform.directions[*a].as_deref()).collect();
     let length = |v: &[f64]| v.iter().fold(0.0, |sum: f64, x| sum.hypot(*x));
     let join = |numbers: &mut dyn Iterator<Item = f64>| {
-        // no minus before a zero
+        // turns -0 into 0
         numbers.map(|n| number(n + 0.0)).collect::<Vec<_>>().join(" ")
     };
     let matrix = join(&mut directions.iter().flat_map(|v| v.iter().map(|x| *x / length(v))));
@@ -55,7 +58,7 @@ fn text(info: &ArrayInfo, placement: &Placement) -> String {
     line("BinaryDataByteOrderMSB", "False".into());
     line("CompressedData", "False".into());
     line("TransformMatrix", matrix);
-    line("Offset", join(&mut placement.origin.iter().copied()));
+    line("Offset", join(&mut transform.origin.iter().copied()));
     line("CenterOfRotation", join(&mut axes.iter().map(|_| 0.0)));
     line("ElementSpacing", join(&mut directions.iter().map(|v| length(v))));
     line("DimSize", axes.iter().map(|a| info.shape()[*a].to_string()).collect::<Vec<_>>().join(" "));
@@ -76,12 +79,12 @@ mod tests {
     #[test]
     fn the_data_file_comes_last() {
         let array = zeros(&[40, 50, 70], Dtype::Int64);
-        let got = text(array.info(), &Placement::of(array.info(), None));
+        let got = text(array.info(), &SpatialTransform::of(array.info(), None));
         assert!(got.contains("TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 10 10 10\n"));
         assert!(got.ends_with(
             "ElementSpacing = 4 3 2\nDimSize = 70 50 40\nElementType = MET_LONG_LONG\nElementDataFile = lod0.raw\n"
         ));
-        let survey = text(array.info(), &Placement::of(array.info(), Some(&Geometry::default())));
+        let survey = text(array.info(), &SpatialTransform::of(array.info(), Some(&Geometry::default())));
         assert!(survey.contains("TransformMatrix = 0 0 -1 0 1 0 1 0 0\nOffset = 10 10 -10\n"), "{survey}");
     }
 }

@@ -1,15 +1,18 @@
-//! `lodN.npy`: the samples behind a NumPy header (NEP 1, version 1.0).
+//! `lodN.npy`: the samples behind a NumPy header (format version 1.0, described in NumPy's `numpy.lib.format`).
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LayerRef, LevelFile, ShownArray};
+use super::array_file::ArrayFile;
+use super::content::{Content, ShownArray};
+use super::layer_ref::LayerRef;
+use super::level_file::LevelFile;
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
-/// The samples begin at a multiple of this, so that a map of the file has them aligned.
+/// The header is padded to a multiple of this, so that the samples are aligned in a map of the file.
 const ALIGNMENT: usize = 64;
 
-/// The view.
+/// The view of one level.
 pub struct Npy;
 
 impl LevelFile for Npy {
@@ -17,18 +20,18 @@ impl LevelFile for Npy {
         ".npy"
     }
 
-    fn shows(&self, info: &ArrayInfo) -> Option<ShownArray> {
+    fn shown_array(&self, info: &ArrayInfo) -> Option<ShownArray> {
         Some(ShownArray::stored(info))
     }
 
-    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        let array = Arc::clone(&place.layer().levels[lod]);
+    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
+        let array = Arc::clone(&layer.levels()[lod]);
         let header = header(array.info().dtype, &array.info().shape());
         Ok(Content::Array(ArrayFile::stored(header, array)))
     }
 }
 
-/// The header of a C-ordered, little-endian array.
+/// Returns the header of a C-ordered, little-endian array; `shape` is slowest axis first.
 #[must_use]
 pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
     let descr = match dtype {
@@ -44,14 +47,14 @@ pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
         Dtype::Float64 => "<f8",
     };
     let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
-    // a tuple of one needs its comma
+    // a tuple with one element needs a comma
     let comma = if sizes.len() == 1 { "," } else { "" };
     let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}", sizes.join(", "));
     let before = b"\x93NUMPY\x01\x00".len() + 2;
     let total = (before + text.len() + 1).next_multiple_of(ALIGNMENT);
     let mut header = Vec::with_capacity(total);
     header.extend_from_slice(b"\x93NUMPY\x01\x00");
-    // never beyond 16 bits: at most seven numbers of twenty digits
+    // fits 16 bits: the text has at most seven numbers of twenty digits
     header.extend_from_slice(&((total - before) as u16).to_le_bytes());
     header.extend_from_slice(text.as_bytes());
     header.resize(total - 1, b' ');

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{ArrayFile, Content, LayerRef, LevelFile, ShownArray};
+use super::array_file::ArrayFile;
+use super::content::{Content, ShownArray};
+use super::layer_ref::LayerRef;
+use super::level_file::LevelFile;
 use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 
-/// The view.
+/// The view of one level.
 pub struct Raw;
 
 impl LevelFile for Raw {
@@ -14,11 +17,11 @@ impl LevelFile for Raw {
         ".raw"
     }
 
-    fn shows(&self, info: &ArrayInfo) -> Option<ShownArray> {
+    fn shown_array(&self, info: &ArrayInfo) -> Option<ShownArray> {
         Some(ShownArray::stored(info))
     }
 
-    fn content(&self, place: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        Ok(Content::Array(ArrayFile::stored(Vec::new(), Arc::clone(&place.layer().levels[lod]))))
+    fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
+        Ok(Content::Array(ArrayFile::stored(Vec::new(), Arc::clone(&layer.levels()[lod]))))
     }
 }

@@ -1,17 +1,19 @@
-//! What is known of one array: a layer at one LOD.
+//! The metadata of one array: a layer at one LOD.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
-use super::{BrickGrid, Dims, Dtype};
+use super::dims::Dims;
+use super::dtype::Dtype;
+use super::grid::BrickGrid;
 
-/// Tells the arrays of one process apart, whichever dataset they belong to; never used twice.
+/// The identity of an array, unique among all datasets of the process and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ArrayId(u64);
 
 impl ArrayId {
-    /// An id that no array had before.
+    /// Returns an id that no array has had before.
     #[must_use]
     pub fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -19,45 +21,46 @@ impl ArrayId {
     }
 }
 
-/// One axis of an array: what its positions mean.
+/// One axis of an array, and the annotation of its positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The axis' name in its field: `inline`, `z`, `channel`, ...
+    /// The name of the axis: `inline`, `z`, `channel`, ...
     pub name: String,
     /// Unit of `first` and `step`, if known.
     pub unit: Option<String>,
     /// Annotation of position 0.
     pub first: f64,
-    /// Annotation from one position to the next, at this LOD.
+    /// Difference of the annotation between neighbouring positions, at this LOD.
     pub step: f64,
-    /// Positions: the same number as in the shape.
+    /// Number of positions: the same as in the shape.
     pub count: u64,
     /// Whether the axis is a direction in space or time (and not, say, a channel).
     pub spatial: bool,
 }
 
-/// How stored samples become values: `value = stored * scale + offset`, each operation rounded on its own, as float32 in the end.
+/// How stored samples become values: `value = stored * scale + offset`. Each operation is rounded on its own, and the
+/// result is rounded to float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scaling {
     /// The factor.
     pub scale: f64,
     /// The value of a stored 0.
     pub offset: f64,
-    /// What the operations are rounded to.
+    /// The precision of the operations.
     pub arithmetic: Arithmetic,
-    /// The stored sample that stands for "nothing here": its value is NaN.
+    /// The stored sample that means "no data": its value is NaN.
     pub no_value: Option<f64>,
 }
 
 impl Scaling {
-    /// A scaling in float64, without a sample that stands for nothing.
+    /// Returns a scaling in float64 without a "no data" sample.
     #[must_use]
     pub fn double(scale: f64, offset: f64) -> Self {
         Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None }
     }
 }
 
-/// What operations on values are rounded to: formats differ, and so do the last bits.
+/// The precision to which operations on values are rounded. Formats differ in it, and so do the last bits of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// float32.
@@ -66,23 +69,23 @@ pub enum Arithmetic {
     Double,
 }
 
-/// How many bricks of each kind an array has.
+/// The number of bricks of each kind in an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BrickCounts {
     /// All bricks of the grid.
     pub total: u64,
     /// Bricks with bytes in the source.
     pub stored: u64,
-    /// Bricks of one value.
+    /// Bricks whose samples all have one value.
     pub constant: u64,
     /// Bricks that were never written.
     pub missing: u64,
 }
 
-/// What is known of one array before any brick is read.
+/// The metadata of one array, known before any brick is read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayInfo {
-    /// Tells this array from all others of the process.
+    /// The identity of the array.
     pub id: ArrayId,
     /// Level of detail, 0 is the finest.
     pub lod: usize,
@@ -90,29 +93,29 @@ pub struct ArrayInfo {
     pub dtype: Dtype,
     /// The brick grid, and with it the shape. The product of the shape and the sample's size fits 63 bits.
     pub grid: BrickGrid,
-    /// Samples of a whole brick along each axis, as the format has them.
+    /// Samples of a whole brick along each axis, as stored.
     pub brick_shape: Dims,
     /// One for each axis of the shape.
     pub axes: Vec<Axis>,
-    /// Least and greatest value (scaled), where the dataset says so.
+    /// Least and greatest value (scaled), if the dataset has them.
     pub value_range: Option<(f64, f64)>,
-    /// The value that stands for "nothing here".
+    /// The value that means "no data".
     pub no_value: Option<f64>,
     /// Downsampling along x, y, z (the reverse of the array's axes): how many voxels of full resolution one voxel of this
-    /// array stands for. `None` where the format does not tell.
+    /// array stands for. `None` if the format does not have it.
     pub mag: Option<[u64; 3]>,
-    /// How stored samples become values; `None` where they are values already.
+    /// How stored samples become values; `None` if they are values already.
     pub scaling: Option<Scaling>,
-    /// How stored bricks are coded, where that is known without counting them.
+    /// The codec of stored bricks, if it is known without counting them.
     pub codec: Option<&'static str>,
-    /// What a reader of the data should know.
+    /// Warnings for readers of the data.
     pub warnings: Vec<String>,
-    /// The format's own keys of lodN.json that are known without counting bricks.
+    /// The format's native keys of lodN.json that are known without counting bricks.
     pub native: NativeJson,
 }
 
 impl ArrayInfo {
-    /// An array of LOD 0 of which nothing is known but its type and its bricks.
+    /// Returns the metadata of an array at LOD 0 of which only the type and the bricks are known.
     #[must_use]
     pub fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
         Self {
@@ -132,18 +135,18 @@ impl ArrayInfo {
         }
     }
 
-    /// Samples along each axis.
+    /// Returns the samples along each axis, slowest first.
     #[must_use]
     pub fn shape(&self) -> Dims {
         self.grid.shape()
     }
 
-    /// Bytes of all samples in C order.
+    /// Returns the bytes of all samples in C order.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape().product().and_then(|n| n.checked_mul(self.dtype.size() as u64)).unwrap_or(u64::MAX)
     }
 }
 
-/// A format's own keys of a JSON file.
+/// The keys of a JSON file that only one format has.
 pub type NativeJson = Map<String, Value>;

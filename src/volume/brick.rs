@@ -1,24 +1,24 @@
-//! What a format says of one brick.
+//! One brick, as a format describes it to the reader.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::Layout;
+use super::layout::Layout;
 
-/// Where the samples of one brick are to be had. Three kinds, since they cost so differently.
+/// How the samples of one brick are obtained. The three kinds differ in what reading them costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Brick {
-    /// Every sample has this value; nothing is read and nothing is cached.
+    /// All samples have this value: nothing is read or cached.
     Constant(Element),
-    /// The stored bytes are the samples: only those asked for are read, straight from the source; never cached, the
-    /// kernel holds them already.
+    /// The stored bytes are the samples: only the requested ones are read, directly from the source. They are not
+    /// cached, since the kernel's page cache holds them.
     Plain(Plain),
-    /// The stored bytes have to be decoded as a whole; the result goes into the cache.
+    /// The stored bytes must be decoded as a whole; the result goes into the cache.
     Coded(Coded),
 }
 
-/// The name of an object of a source. Cheap to clone: there is one for each brick of a read.
+/// The name of an object of a source. Cloning is cheap, since each brick of a read has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectName(Option<Arc<str>>);
 
@@ -55,45 +55,45 @@ pub struct Plain {
     pub object: ObjectName,
     /// Where the brick's bytes begin in the object.
     pub offset: u64,
-    /// Where the samples stand, from `offset`.
+    /// The positions of the samples, relative to `offset`.
     pub layout: Layout,
 }
 
-/// A brick that has to be decoded.
+/// A brick that must be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coded {
     /// The object of the source, empty for a dataset that is one file.
     pub object: ObjectName,
     /// Where the stored bytes begin in the object.
     pub offset: u64,
-    /// How many stored bytes to read; for formats that do not say, no fewer than the brick has.
+    /// How many stored bytes to read; if the format does not record the length, an upper bound of it.
     pub length: StoredLength,
-    /// Zero bytes that the decoder wants behind the stored ones.
+    /// Zero bytes that the decoder needs after the stored ones.
     pub padding: usize,
     /// Bytes after decoding.
     pub decoded: usize,
-    /// Memory that decoding takes beyond the stored bytes and the decoded ones.
+    /// Scratch memory for decoding, in bytes, beside the stored and the decoded bytes.
     pub scratch: usize,
-    /// Where the samples stand in the decoded bytes.
+    /// The positions of the samples in the decoded bytes.
     pub layout: Layout,
-    /// What the format needs to know again when it decodes: its own matter.
+    /// Opaque to the reader: the format gets it back when it decodes.
     pub codec: u64,
 }
 
-/// How many stored bytes a brick has.
+/// The number of stored bytes of a brick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredLength {
-    /// So many.
+    /// This many bytes.
     Bytes(u64),
-    /// All to the end of the object. More than `most` cannot be a brick.
+    /// All bytes to the end of the object, which is damaged if there are more than `most`.
     Rest {
-        /// Bytes.
+        /// The most bytes that a brick can have.
         most: u64,
     },
 }
 
 impl StoredLength {
-    /// As many bytes as there can be.
+    /// Returns the greatest possible number of bytes.
     #[must_use]
     pub fn most(self) -> u64 {
         match self {
@@ -111,7 +111,7 @@ pub struct Element {
 }
 
 impl Element {
-    /// A sample of up to 8 bytes; what is beyond the eighth is dropped.
+    /// Creates a sample of up to 8 bytes; further bytes are ignored.
     #[must_use]
     pub fn new(sample: &[u8]) -> Self {
         let size = sample.len().min(8);
@@ -120,19 +120,19 @@ impl Element {
         Self { bytes, size: size as u8 }
     }
 
-    /// The zero of a type of `size` bytes (which is all zero bytes for every type).
+    /// Returns the zero of a type of `size` bytes (all bits are zero for every type).
     #[must_use]
     pub fn zero(size: usize) -> Self {
         Self { bytes: [0; 8], size: size.min(8) as u8 }
     }
 
-    /// The sample's bytes, little-endian.
+    /// Returns the sample's bytes, little-endian.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]
     }
 
-    /// Writes the sample over and over; `out` is a whole number of samples.
+    /// Fills `out`, a whole number of samples, with copies of the sample.
     pub fn fill(&self, out: &mut [u8]) {
         match *self.bytes() {
             [] => {}

@@ -1,4 +1,4 @@
-//! One number for each axis of an array: a shape, an index, a set of strides.
+//! One number for each axis of an array: a shape, an index, strides.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 /// The most axes that an array may have.
 pub const MAX_AXES: usize = 7;
 
-/// One unsigned number for each axis, slowest axis first. Held in place: making one allocates nothing.
+/// One unsigned number for each axis, slowest axis first. Stored inline, so creating one does not allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dims {
     axes: u8,
@@ -14,7 +14,7 @@ pub struct Dims {
 }
 
 impl Dims {
-    /// The numbers of `values`, or `None` if there are more than [`MAX_AXES`] or none.
+    /// Copies `values`. Returns `None` if it is empty or has more than [`MAX_AXES`] numbers.
     #[must_use]
     pub fn from_slice(values: &[u64]) -> Option<Self> {
         if values.is_empty() || values.len() > MAX_AXES {
@@ -25,7 +25,7 @@ impl Dims {
         Some(dims)
     }
 
-    /// `axes` times the same number; `axes` is taken as at least 1 and at most [`MAX_AXES`].
+    /// Repeats `value` for each of `axes` axes; `axes` is clamped to 1 to [`MAX_AXES`].
     #[must_use]
     pub fn filled(axes: usize, value: u64) -> Self {
         let axes = axes.clamp(1, MAX_AXES);
@@ -34,7 +34,7 @@ impl Dims {
         Self { axes: axes as u8, values }
     }
 
-    /// Number `f(axis)` for each of `axes` axes.
+    /// Calls `f` for each of `axes` axes.
     #[must_use]
     pub fn from_fn(axes: usize, f: impl FnMut(usize) -> u64) -> Self {
         let mut dims = Self::filled(axes, 0);
@@ -42,14 +42,14 @@ impl Dims {
         dims
     }
 
-    /// The product of all numbers, or `None` where it exceeds 64 bits.
+    /// Returns the product of all numbers, or `None` if it exceeds 64 bits.
     #[must_use]
     pub fn product(&self) -> Option<u64> {
         self.iter().try_fold(1u64, |acc, &n| acc.checked_mul(n))
     }
 
-    /// The distance between neighbours along each axis of a C-ordered array of this shape, for elements of `unit`
-    /// (1: strides in samples; the element's size: strides in bytes). The product must fit 64 bits.
+    /// Returns the strides of a C-ordered array of this shape whose innermost stride is `unit` (1 for strides in
+    /// samples, the sample's size for strides in bytes). The product must fit 64 bits.
     #[must_use]
     pub fn strides(&self, unit: u64) -> Self {
         let mut strides = *self;
@@ -61,7 +61,7 @@ impl Dims {
         strides
     }
 
-    /// The index of element number `linear` of a C-ordered array of this shape.
+    /// Returns the index of the element with the linear index `linear` in a C-ordered array of this shape.
     #[must_use]
     pub fn index_of(&self, linear: u64) -> Self {
         let mut index = *self;
@@ -74,7 +74,7 @@ impl Dims {
         index
     }
 
-    /// The number of the element at `index` of a C-ordered array of this shape.
+    /// Returns the linear index of the element at `index` in a C-ordered array of this shape.
     #[must_use]
     pub fn linear_of(&self, index: &[u64]) -> u64 {
         self.iter().zip(index).fold(0, |acc, (n, at)| acc * n + at)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The type of one sample; little-endian wherever it stands as bytes.
+/// The type of one sample. Samples are little-endian wherever they are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dtype {
     /// Signed, 1 byte.
@@ -28,7 +28,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -39,7 +39,7 @@ impl Dtype {
         }
     }
 
-    /// NumPy's name: `int8`, `float32`, ...
+    /// Returns NumPy's name: `int8`, `float32`, ...
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Dtype {
         }
     }
 
-    /// Whether samples are whole numbers.
+    /// Returns whether samples are integers.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         !matches!(self, Self::Float32 | Self::Float64)

@@ -1,12 +1,13 @@
-//! How an array is cut into bricks.
+//! The grid of bricks into which an array is divided.
 
-use super::{Dims, MAX_AXES, Region};
+use super::dims::{Dims, MAX_AXES};
+use super::region::Region;
 
-/// The bricks of an array: which brick owns which samples.
+/// The bricks of an array. Each sample belongs to exactly one brick, its owner.
 ///
-/// Along each axis brick `k` owns the samples `x` with `clamp(floor((x - origin) / step), 0, count - 1) = k`. An origin
-/// that is not 0 serves arrays that begin inside a brick (negative origin) and bricks with margins, of which the first and
-/// the last own more than a step.
+/// Along each axis brick `k` owns the samples `x` with `clamp(floor((x - origin) / step), 0, count - 1) = k`. The
+/// origin is negative for an array that begins inside a brick, and positive for bricks with margins, of which the first
+/// and the last own more than a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrickGrid {
     shape: Dims,
@@ -16,13 +17,14 @@ pub struct BrickGrid {
 }
 
 impl BrickGrid {
-    /// Bricks of shape `step` from the array's first sample on.
+    /// Creates a grid of bricks of shape `step` that begins at the array's first sample.
     #[must_use]
     pub fn aligned(shape: Dims, step: Dims) -> Self {
         Self::new(shape, [0; MAX_AXES], step)
     }
 
-    /// Bricks of shape `step` such that one of them begins at `origin`; as many as it takes to reach the array's end.
+    /// Creates a grid of bricks of shape `step`, the first of which begins at `origin`, that covers the array to its
+    /// end.
     #[must_use]
     pub fn new(shape: Dims, origin: [i64; MAX_AXES], step: Dims) -> Self {
         let count = Dims::from_fn(shape.len(), |a| {
@@ -33,48 +35,48 @@ impl BrickGrid {
         Self::with_count(shape, origin, step, count)
     }
 
-    /// As [`BrickGrid::new`], with `count` bricks along each axis whatever the extent: the last one owns the rest.
+    /// Like [`BrickGrid::new`], but with `count` bricks along each axis: the last one owns all remaining samples.
     #[must_use]
     pub fn with_count(shape: Dims, origin: [i64; MAX_AXES], step: Dims, count: Dims) -> Self {
         let step = Dims::from_fn(step.len(), |a| step[a].max(1));
         Self { shape, origin, step, count }
     }
 
-    /// The same bricks with the axes in another order: at each place that which `axis` says, each axis once.
+    /// Returns the same grid with permuted axes: `axis` maps each position to an axis of this grid.
     pub(super) fn with_axes(&self, axes: usize, axis: impl Fn(usize) -> usize) -> Self {
-        let pick = |dims: &Dims| Dims::from_fn(axes, |place| dims.get(axis(place)).copied().unwrap_or(1));
+        let pick = |dims: &Dims| Dims::from_fn(axes, |position| dims.get(axis(position)).copied().unwrap_or(1));
         let mut origin = self.origin;
-        for (place, to) in origin.iter_mut().enumerate().take(axes) {
-            *to = self.origin[axis(place)];
+        for (position, to) in origin.iter_mut().enumerate().take(axes) {
+            *to = self.origin[axis(position)];
         }
         Self { shape: pick(&self.shape), origin, step: pick(&self.step), count: pick(&self.count) }
     }
 
-    /// The array's shape.
+    /// Returns the array's shape.
     #[must_use]
     pub fn shape(&self) -> Dims {
         self.shape
     }
 
-    /// Samples from one brick to the next along each axis.
+    /// Returns the distance in samples between neighbouring bricks along each axis.
     #[must_use]
     pub fn step(&self) -> Dims {
         self.step
     }
 
-    /// Bricks along each axis.
+    /// Returns the number of bricks along each axis.
     #[must_use]
     pub fn count(&self) -> Dims {
         self.count
     }
 
-    /// Bricks in all.
+    /// Returns the number of all bricks.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.count.product().unwrap_or(u64::MAX)
     }
 
-    /// The brick that owns sample `x` of `axis`.
+    /// Returns the brick that owns sample `x` along `axis`.
     #[must_use]
     pub fn brick_of(&self, axis: usize, x: u64) -> u64 {
         let from_origin = i128::from(x) - i128::from(self.origin[axis]);
@@ -82,7 +84,7 @@ impl BrickGrid {
         u64::try_from(brick).unwrap_or(0).min(self.count[axis].saturating_sub(1))
     }
 
-    /// The samples that brick `k` owns along `axis`: first, and one past the last.
+    /// Returns the samples that brick `k` owns along `axis`: the first, and one past the last.
     #[must_use]
     pub fn owned(&self, axis: usize, k: u64) -> (u64, u64) {
         let edge = |k: u64| {
@@ -94,7 +96,7 @@ impl BrickGrid {
         (lo, hi)
     }
 
-    /// The samples that the brick at `brick` (its place in the grid) owns.
+    /// Returns the samples that a brick owns; `brick` is its index in the grid.
     #[must_use]
     pub fn region(&self, brick: &Dims) -> Region {
         let mut region = Region::whole(self.shape);
@@ -106,7 +108,7 @@ impl BrickGrid {
         region
     }
 
-    /// The bricks that own any sample of `region`, as a box in the grid.
+    /// Returns the bricks that own at least one sample of `region`, as a box of indexes in the grid.
     #[must_use]
     pub fn touched(&self, region: &Region) -> Region {
         let start = Dims::from_fn(region.axes(), |a| self.brick_of(a, region.start[a]));
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_brick_owns_what_is_left() {
+    fn the_last_brick_owns_the_remaining_samples() {
         let grid = BrickGrid::aligned([112, 64, 176].into(), [64, 64, 64].into());
         assert_eq!(grid.count(), Dims::from([2, 1, 3]));
         assert_eq!(grid.region(&[1, 0, 2].into()), Region { start: [64, 0, 128].into(), shape: [48, 64, 48].into() });

@@ -1,37 +1,38 @@
-//! Where the samples of a brick stand in its bytes.
+//! The positions of a brick's samples in its bytes.
 
-use super::{Dims, Region};
+use super::dims::Dims;
+use super::region::Region;
 
-/// The box of samples that a run of bytes holds, and where each of them stands in it.
+/// A box of samples with the offset and strides at which a byte slice holds them.
 ///
-/// Margins, padding beyond the array's edge, and bricks that begin before the array are the format's matter: `held` is
-/// what may be read, in the array's own coordinates, and `first` skips the rest.
+/// A format uses it to hide margins, padding beyond the array's edge, and the part of a brick before the array's start:
+/// `held` covers only samples of the array, and `first` skips the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The samples that may be read, in coordinates of the array.
+    /// The samples that can be read, in coordinates of the array.
     pub held: Region,
     /// Byte offset of the sample at `held.start`.
     pub first: u64,
-    /// Bytes between neighbours along each axis.
+    /// Bytes between neighbouring samples along each axis.
     pub strides: Dims,
 }
 
 impl Layout {
-    /// The layout of a C-ordered brick of shape `brick` whose first sample is `start`, in an array of shape `array`; the
-    /// part of the brick beyond the array's edge is not held.
+    /// Returns the layout of a C-ordered brick of shape `brick` whose first sample is `start`, in an array of shape
+    /// `array`. The part of the brick beyond the array's edge is not held.
     #[must_use]
     pub fn c_order(start: Dims, brick: Dims, array: Dims, sample_size: usize) -> Self {
         let shape = Dims::from_fn(start.len(), |a| brick[a].min(array[a].saturating_sub(start[a])));
         Self { held: Region { start, shape }, first: 0, strides: brick.strides(sample_size as u64) }
     }
 
-    /// Byte offset of the sample at `index`, which must be held.
+    /// Returns the byte offset of the sample at `index`, which must be held.
     #[must_use]
     pub fn offset_of(&self, index: &Dims) -> u64 {
         (0..index.len()).fold(self.first, |at, a| at + (index[a] - self.held.start[a]) * self.strides[a])
     }
 
-    /// One past the last byte of the held samples, or `None` where that exceeds 64 bits.
+    /// Returns the offset after the last byte of the held samples, or `None` if it exceeds 64 bits.
     #[must_use]
     pub fn end(&self, sample_size: usize) -> Option<u64> {
         if self.held.shape.contains(&0) {
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_brick_holds_only_what_the_array_has() {
+    fn an_edge_brick_holds_only_samples_of_the_array() {
         let at = Layout::c_order([64, 0, 64].into(), [64, 64, 64].into(), [70, 100, 66].into(), 2);
         assert_eq!(at.held.shape, Dims::from([6, 64, 2]));
         assert_eq!(at.strides, Dims::from([8192, 128, 2]));

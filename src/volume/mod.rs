@@ -1,4 +1,4 @@
-//! The vocabulary: what an array, a brick and a survey are. Knows nothing of files.
+//! The basic types: arrays, bricks, their geometry and metadata. Nothing here reads files.
 //!
 //! Shapes, indexes and strides are slowest axis first everywhere; LOD 0 is the finest.
 

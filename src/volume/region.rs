@@ -1,8 +1,8 @@
 //! A box of samples.
 
-use super::Dims;
+use super::dims::Dims;
 
-/// A box in an array: `start[axis] .. start[axis] + shape[axis]`, slowest axis first.
+/// A box in an array: the samples `start[axis] .. start[axis] + shape[axis]` along each axis, slowest axis first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The first sample along each axis.
@@ -12,38 +12,38 @@ pub struct Region {
 }
 
 impl Region {
-    /// The whole of an array of this shape.
+    /// Returns the region of a whole array of this shape.
     #[must_use]
     pub fn whole(shape: Dims) -> Self {
         Self { start: Dims::filled(shape.len(), 0), shape }
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     #[must_use]
     pub fn axes(&self) -> usize {
         self.shape.len()
     }
 
-    /// One past the last sample along `axis`.
+    /// Returns the index after the last sample along `axis`.
     #[must_use]
     pub fn end(&self, axis: usize) -> u64 {
         self.start[axis] + self.shape[axis]
     }
 
-    /// Number of samples; the product of the shape must fit 64 bits, as it does inside an array.
+    /// Returns the number of samples. It must fit 64 bits, as it does for regions of an array.
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Whether every sample of `other` lies in here.
+    /// Returns whether all samples of `other` are in this region.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         self.axes() == other.axes()
             && (0..self.axes()).all(|a| self.start[a] <= other.start[a] && other.end(a) <= self.end(a))
     }
 
-    /// The samples common to both, or `None` if there are none.
+    /// Returns the samples that both regions have, or `None` if there are none.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let axes = self.axes().min(other.axes());

@@ -1,42 +1,42 @@
-//! What is known of a whole dataset.
+//! The metadata of a whole dataset.
 
-use super::NativeJson;
+use super::array::NativeJson;
 
-/// What is known of a dataset as a whole: the content of dataset.json, but for names and places.
+/// The metadata of a dataset: the content of dataset.json without names and paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DatasetInfo {
-    /// The format's version, as text.
+    /// The version of the format, as text.
     pub version: String,
-    /// Where the survey lies.
+    /// The position of the survey.
     pub geometry: Option<Geometry>,
-    /// Figures over the samples of LOD 0.
+    /// Statistics of the values at LOD 0.
     pub statistics: Option<Statistics>,
-    /// Distribution of the samples of LOD 0.
+    /// Histogram of the values at LOD 0.
     pub histogram: Option<Histogram>,
-    /// What a reader of the dataset should know.
+    /// Warnings for readers of the dataset.
     pub warnings: Vec<String>,
-    /// The format's own keys.
+    /// The keys that only this format has.
     pub native: NativeJson,
 }
 
-/// Where a survey lies in the world.
+/// The position of a survey in world coordinates, and its units.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Geometry {
-    /// First inline and crossline, last and first, first and last, last and last.
+    /// Corners (inline, crossline): (first, first), (last, first), (first, last), (last, last).
     pub corners: [Corner; 4],
     /// Name of the horizontal unit, if known.
     pub horizontal_unit: Option<String>,
-    /// A horizontal length times this is in SI units.
+    /// Factor from horizontal coordinates to SI units.
     pub horizontal_factor: f64,
-    /// What horizontal coordinates are: `length`, `angle`, `unknown`.
+    /// The kind of the horizontal coordinates: `length`, `angle`, `unknown`.
     pub horizontal_kind: &'static str,
     /// Name of the vertical unit, if known.
     pub vertical_unit: Option<String>,
-    /// A vertical position times this is in SI units.
+    /// Factor from vertical positions to SI units.
     pub vertical_factor: f64,
-    /// What the vertical axis is: `depth`, `two-way time`, `one-way time`, `unknown`.
+    /// The kind of the vertical axis: `depth`, `two-way time`, `one-way time`, `unknown`.
     pub vertical_kind: &'static str,
-    /// Free text on the coordinate system.
+    /// Description of the coordinate system, free text.
     pub coordinate_system: Option<String>,
 }
 
@@ -47,34 +47,34 @@ pub struct Corner {
     pub index: [u64; 2],
     /// Inline number, crossline number.
     pub annotation: [f64; 2],
-    /// X and Y, where known.
+    /// World X and Y, if known.
     pub world: Option<[f64; 2]>,
 }
 
-/// Figures over the samples of LOD 0, of values (scaled).
+/// Statistics of the values (scaled) at LOD 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// Samples counted, where known.
+    /// Number of samples, if known.
     pub count: Option<i64>,
-    /// Their sum, where known.
+    /// Sum of the values, if known.
     pub sum: Option<f64>,
-    /// The sum of their squares, where known.
+    /// Sum of the squares, if known.
     pub sum_of_squares: Option<f64>,
-    /// The least of them.
+    /// The least value.
     pub min: f64,
-    /// The greatest of them.
+    /// The greatest value.
     pub max: f64,
 }
 
-/// Distribution of the samples of LOD 0, of values (scaled).
+/// Histogram of the values (scaled) at LOD 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Samples counted.
+    /// Number of samples.
     pub count: i64,
     /// Centre of the first bin.
     pub min: f64,
     /// Centre of the last bin.
     pub max: f64,
-    /// Samples in each bin; a damaged file may say anything.
+    /// Samples in each bin; any number, negative ones included, if the file is damaged.
     pub bins: Vec<i64>,
 }

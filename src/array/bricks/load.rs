@@ -31,7 +31,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     }
     source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
-    let needed = 2 * brick.bytes.weight();
+    let needed = 2 * brick.bytes.capacity();
     Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access)))
 }
 
@@ -45,7 +45,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     }
     array.source().check_unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
-    let needed = stored.weight().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let needed = stored.capacity().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
     let (layout, size) = (coded.layout, array.info().dtype.size());
     let transpose = is_transposed_on_load(access, &layout);
     let transpose_bytes = if transpose { coded.decoded } else { 0 };

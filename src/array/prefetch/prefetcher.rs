@@ -92,7 +92,7 @@ impl Prefetcher {
         while let Some(step) = scan.claim(order, target, workers) {
             let job = PrefetchJob { access: access.clone(), order, target, share: scan.share() };
             if job.needs_loading(step) {
-                let bulkhead = access.view.bulkhead.ahead(decoders);
+                let bulkhead = access.view.bulkhead.for_prefetch(decoders);
                 access.resources.pool.submit(bulkhead, move || job.run(step));
             } else {
                 scan.end_prefetch();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::segment_plan::CHUNKS;
 use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
-use crate::memory::{BufferPool, give_back};
+use crate::memory::{BufferPool, trim_heap};
 use crate::volume::Region;
 
 /// Chunks from this size on take whole pages of memory.
@@ -137,7 +137,7 @@ impl Segments {
         drop(dropped);
         // whole bricks follow, which come from other size classes of the allocator
         if self.used.swap(false, Ordering::Relaxed) {
-            give_back();
+            trim_heap();
         }
     }
 
@@ -179,7 +179,7 @@ impl Segments {
 }
 
 fn weight<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
-    chunks.into_iter().map(|chunk| chunk.planes.bytes.weight()).sum()
+    chunks.into_iter().map(|chunk| chunk.planes.bytes.capacity()).sum()
 }
 
 #[cfg(test)]

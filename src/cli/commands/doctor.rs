@@ -14,7 +14,7 @@ use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
 use crate::cli::output;
 use crate::cli::text::layout::{TextLayout, Tone};
-use crate::view::pretty;
+use crate::view::json_text;
 
 /// Prints what helps or prevents mounting on this machine.
 ///
@@ -24,7 +24,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
     let findings = checks::run(&probes);
     if args.json {
-        output::whole(&pretty::text(&described(&findings)))?;
+        output::whole(&json_text::format(&described(&findings)))?;
     } else {
         let mut layout = TextLayout::new(output::coloured());
         findings.iter().for_each(|finding| write(&mut layout, finding));

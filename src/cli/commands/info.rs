@@ -11,7 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
 use crate::format::{FormatError, registry};
-use crate::view::{LayerRef, json, pretty};
+use crate::view::{LayerRef, json, json_text};
 
 /// Prints all that is known of one dataset.
 ///
@@ -22,7 +22,7 @@ pub fn run(args: &InfoArgs) -> Result<(), CliError> {
     let open = catalog::open_dataset(registry(), &args.path, None).map_err(failed)?;
     let dataset = described(&open).map_err(|error| failed(error.into()))?;
     if args.json {
-        return output::whole(&pretty::text(&dataset));
+        return output::whole(&json_text::format(&dataset));
     }
     let mut layout = TextLayout::new(output::coloured());
     sections::write(&mut layout, &dataset, &mags(&open));

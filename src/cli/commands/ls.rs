@@ -16,7 +16,7 @@ use crate::cli::text::escape;
 use crate::cli::text::table::Table;
 use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
-use crate::view::pretty;
+use crate::view::json_text;
 
 /// Bytes for cached brick index tables.
 const INDEX_BYTES: usize = 8 << 20;
@@ -112,7 +112,7 @@ impl RowPrinter {
         if self.json {
             for row in &self.batch {
                 text.push_str(if self.begun { ",\n" } else { "[\n" });
-                text.push_str(pretty::text(row.object()).trim_end());
+                text.push_str(json_text::format(row.object()).trim_end());
                 self.begun = true;
             }
         } else {

@@ -18,7 +18,7 @@ use crate::cli::output;
 use crate::cli::text::size::Size;
 use crate::format::registry;
 use crate::fs::Options;
-use crate::logging::{self, Recent, Target};
+use crate::logging::{self, RecentLines, Target};
 use crate::memory::limit_arenas;
 use crate::mount::daemon::{self, DaemonError, Ready, Role};
 use crate::mount::readahead_process::ReadaheadProcess;
@@ -138,7 +138,7 @@ impl Plan {
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
         let signals = Signals::block()?;
-        let recent = Arc::new(Recent::default());
+        let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
         let readahead = readahead.and_then(|started| {
             started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()

@@ -1,4 +1,4 @@
-//! One level as an array: where each of its bricks is, and how to decode it.
+//! One level as an array: finds its bricks and decodes them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,30 +15,30 @@ use crate::volume::{
     ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
 };
 
-/// How bytes of a brick become samples.
+/// The codecs, as [`Coded::codec`] holds them.
 const ZFP: u64 = 1;
 const SUBTILED: u64 = 2;
 
-/// Bricks are counted where a level's part of the table is not larger.
-const COUNTED: u64 = 8 << 20;
+/// Bricks of a level are counted if its part of the table has at most this many bytes.
+const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
-/// What all levels of a file have in common.
+/// The data that all levels of a file share.
 pub(super) struct Bricks {
     pub source: Arc<dyn Source>,
     pub table: Table,
-    /// Samples of a brick.
+    /// Samples of a brick along each axis.
     pub shape: [u64; 3],
-    /// Bytes of its samples.
+    /// Bytes of the samples of a brick.
     pub bytes: usize,
     pub dtype: Dtype,
-    /// What a brick reads as that was never written.
+    /// The storage value of bricks that were never written.
     pub default: i64,
-    /// Stored bricks have the order of samples of version 1.
+    /// Whether stored bricks have the sample order of version 1.
     pub subtiled: bool,
 }
 
 impl Bricks {
-    /// What is wrong with an entry, if anything: all that can be said without reading the brick.
+    /// Returns what is wrong with an entry, as far as can be known without reading the brick.
     fn fault(&self, entry: u64) -> Option<String> {
         let file = self.table.file;
         match Entry::of(entry) {
@@ -56,7 +56,7 @@ impl Bricks {
         }
     }
 
-    /// A brick of `length` bytes at `offset` that has to be decoded.
+    /// Describes a brick of `length` bytes at `offset` that must be decoded.
     fn coded(&self, offset: u64, length: u64, padding: usize, codec: u64, layout: Layout) -> Brick {
         let (decoded, length) = (self.bytes, StoredLength::Bytes(length));
         Brick::Coded(Coded { object: WHOLE.into(), offset, length, padding, decoded, scratch: 0, layout, codec })
@@ -64,7 +64,7 @@ impl Bricks {
 
     fn compressed(&self, offset: u64, layout: Layout, wait: Wait) -> Result<Brick, FormatError> {
         let length = self.table.limit(offset, self.bytes as u64, wait)?.saturating_sub(offset);
-        // every brick has a least number of bytes: without it there is no reason to make room for the samples
+        // a ZFP stream has a minimum length; a shorter brick is refused before memory for its samples is allocated
         if length < zfp::shortest(self.shape) {
             let text = format!("compressed brick at byte {offset} has only {length} bytes");
             return Err(FormatError::Damaged(text));
@@ -99,7 +99,7 @@ impl ZgyArray {
     }
 
     fn count(&self) -> Result<Option<Census>, SourceError> {
-        if self.level.count > COUNTED / 8 {
+        if self.level.count > MAX_COUNTED_BYTES / 8 {
             return Ok(None);
         }
         let mut counts = BrickCounts { total: self.level.count, ..BrickCounts::default() };
@@ -135,8 +135,8 @@ impl Array for ZgyArray {
     }
 
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
-        let place = <[u64; 3]>::try_from(&at[..]).ok().and_then(|at| Some((at, self.level.entry(at)?)));
-        let Some((at, number)) = place else {
+        let found = <[u64; 3]>::try_from(&at[..]).ok().and_then(|at| Some((at, self.level.entry(at)?)));
+        let Some((at, number)) = found else {
             return Err(FormatError::Damaged(format!("there is no brick {at:?}")));
         };
         let bricks = &*self.bricks;
@@ -171,7 +171,7 @@ impl Array for ZgyArray {
     }
 }
 
-/// A constant's sample: the low bytes of its entry, whatever is above.
+/// Returns the sample of a constant brick: the low bytes of its entry. Higher bytes are ignored.
 fn low_bytes(entry: u64, dtype: Dtype) -> Element {
     Element::new(entry.to_le_bytes().get(..dtype.size()).unwrap_or_default())
 }

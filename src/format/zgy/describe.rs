@@ -1,4 +1,4 @@
-//! What is known of a file, in the words that all formats share, and the keys that only this one has.
+//! The metadata of a file: the fields that all formats have, and the native keys of this one.
 
 use serde_json::{Map, Value, json};
 
@@ -9,19 +9,19 @@ use super::sample_type::CodingRange;
 use super::units::some_text;
 use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Geometry, NativeJson};
 
-/// A header, and what follows from it and from the table.
+/// A header, and what is derived from it and from the brick table.
 pub(super) struct Facts<'a> {
     pub header: &'a Header,
-    /// `None` for float32.
+    /// The coding range; `None` for float32.
     pub range: Option<CodingRange>,
     /// The storage value of bricks that were never written.
     pub default: i64,
-    /// Levels that have data.
+    /// Number of levels that have data.
     pub usable: usize,
 }
 
 impl Facts<'_> {
-    /// What is known of the file as a whole.
+    /// Returns the metadata of the dataset.
     pub(super) fn dataset(&self) -> DatasetInfo {
         let header = self.header;
         DatasetInfo {
@@ -34,7 +34,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What is known of level `lod`.
+    /// Returns the metadata of level `lod`.
     pub(super) fn array(&self, lod: usize, level: &Level) -> ArrayInfo {
         let info = &self.header.info;
         let shape = Dims::from(level.shape);
@@ -60,12 +60,13 @@ impl Facts<'_> {
         const NAMES: [&str; 3] = ["inline", "crossline", "sample"];
         let info = &self.header.info;
         let unit = if axis == 2 { info.units.vertical.name() } else { None };
-        // a level halves the one before; there are no more than 32 of them
+        // each level halves the previous one; there are at most 32 of them
         let step = info.inc[axis] * (1u64 << lod.min(63)) as f64;
         Axis { name: NAMES[axis].into(), unit, first: info.orig[axis], step, count, spatial: true }
     }
 
-    /// The coding range of integers; of float32, whose coding range is often garbage, the statistics (section 8).
+    /// Returns the coding range of integers, and the range of the statistics for float32, whose coding range in the
+    /// header is often garbage.
     fn range_in_use(&self) -> [f64; 2] {
         let statistics = self.header.info.statistics;
         self.range.map_or([statistics.min, statistics.max], |range| range.used)

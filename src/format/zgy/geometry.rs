@@ -1,8 +1,8 @@
-//! From places in the survey to coordinates in the world (section 10).
+//! World coordinates of the corners of a survey, from its control points.
 
 use crate::volume::Corner;
 
-/// A point of which annotation and world position are known.
+/// A point with known annotation and world position.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ControlPoint {
     /// Inline number, crossline number.
@@ -11,11 +11,12 @@ pub(super) struct ControlPoint {
     pub world: [f64; 2],
 }
 
-/// Below this the control points lie on a line.
+/// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
-/// The corners of a survey: first inline and crossline, last and first, first and last, last and last. `orig` and `inc`
-/// are the first inline and crossline number and their steps, `size` counts inlines and crosslines.
+/// Returns the corners (inline, crossline) of a survey: (first, first), (last, first), (first, last), (last, last).
+/// `orig` and `inc` are the first inline and crossline numbers and their steps, `size` is the number of inlines and
+/// crosslines.
 pub(super) fn corners(orig: [f64; 2], inc: [f64; 2], size: [u64; 2], points: &[ControlPoint; 4]) -> [Corner; 4] {
     let last = size.map(|n| n.saturating_sub(1));
     let indexes = [[0, 0], [last[0], 0], [0, last[1]], last];
@@ -24,12 +25,12 @@ pub(super) fn corners(orig: [f64; 2], inc: [f64; 2], size: [u64; 2], points: &[C
     for (number, (corner, index)) in corners.iter_mut().zip(indexes).enumerate() {
         let annotation = [0, 1].map(|axis: usize| orig[axis] + inc[axis] * index[axis] as f64);
         let world = map.world(annotation, points[number].world);
-        *corner = Corner { index, annotation, world: world.filter(|place| place.iter().all(|x| x.is_finite())) };
+        *corner = Corner { index, annotation, world: world.filter(|position| position.iter().all(|x| x.is_finite())) };
     }
     corners
 }
 
-/// How annotation becomes world.
+/// The map from annotation to world coordinates.
 enum Map {
     Affine {
         p0: [f64; 2],
@@ -40,13 +41,14 @@ enum Map {
         qv: [f64; 2],
         det: f64,
     },
-    /// The writer left the annotation out: the world positions are the corners.
+    /// The writer left out the annotation: the world positions are those of the corners.
     Corners,
     Unknown,
 }
 
 impl Map {
-    /// The map that three of the points define; the fourth is not trusted.
+    /// Computes the map from the first three points. The fourth is redundant and ignored, since some writers leave it
+    /// wrong.
     fn new([zero, one, two, _]: &[ControlPoint; 4]) -> Self {
         let u = minus(one.annotation, zero.annotation);
         let v = minus(two.annotation, zero.annotation);
@@ -59,7 +61,7 @@ impl Map {
         if left_out { Self::Corners } else { Self::Unknown }
     }
 
-    /// The place of a corner with this annotation; `stored` is that of the control point of the same number.
+    /// Returns the world position of a corner; `stored` is that of the control point with the same number.
     fn world(&self, annotation: [f64; 2], stored: [f64; 2]) -> Option<[f64; 2]> {
         match *self {
             Self::Affine { p0, q0, u, v, qu, qv, det } => {
@@ -103,20 +105,20 @@ mod tests {
         assert_eq!(found[3].annotation, [1789.0, 5804.0]);
         let expected = [[1000.0, 1000.0], [3775.0, 1000.0], [1000.0, 2890.0], [3775.0, 2890.0]];
         for (corner, expected) in found.iter().zip(expected) {
-            let place = corner.world.unwrap();
-            assert!((0..2).all(|axis| (place[axis] - expected[axis]).abs() < 1e-6), "{place:?}");
+            let position = corner.world.unwrap();
+            assert!((0..2).all(|axis| (position[axis] - expected[axis]).abs() < 1e-6), "{position:?}");
         }
     }
 
     #[test]
-    fn annotation_left_out_means_that_the_corners_are_stored() {
+    fn without_annotation_the_stored_positions_are_the_corners() {
         let world = [[1.0, 5.0], [2.0, 5.0], [1.0, 9.0], [2.0, 9.0]];
         assert_eq!(worlds(&points([[0.0; 2]; 4], world)), world.map(Some));
         assert_eq!(worlds(&points([[0.0; 2]; 4], [[0.0; 2]; 4])), [None; 4]);
     }
 
     #[test]
-    fn points_on_a_line_or_nowhere_tell_nothing() {
+    fn collinear_or_undefined_points_give_no_coordinates() {
         let line = [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 0.0]];
         assert_eq!(worlds(&points(line, line)), [None; 4]);
         let square = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]];

@@ -1,7 +1,8 @@
-//! Small files put together by hand, for tests: nothing but the tables of the format, so that tests outside can use it too.
+//! Test support: builds small ZGY files from the tables of the format. Has no dependencies, so that integration tests
+//! can include it too.
 #![allow(dead_code)]
 
-/// What goes into a file. The parts lie in the order of versions 2 to 4 in all versions.
+/// The content of a file. All versions have their parts in the order of versions 2 to 4.
 pub struct Handmade {
     pub version: u32,
     pub code: u8,
@@ -11,16 +12,16 @@ pub struct Handmade {
     pub range: [f32; 2],
     /// Not in version 1.
     pub strings: Vec<u8>,
-    /// Entries of the alpha table.
+    /// Number of entries of the alpha table.
     pub alpha: usize,
-    /// The brick table.
+    /// Entries of the brick table.
     pub entries: Vec<u64>,
-    /// What follows the header.
+    /// The bytes after the header.
     pub body: Vec<u8>,
 }
 
 impl Handmade {
-    /// A file with as many alpha entries as bricks, which is right where all levels are one brick high.
+    /// Creates a file with as many alpha entries as bricks, which is correct if all levels are one brick high.
     pub fn new(version: u32, code: u8, size: [i32; 3], brick: [i32; 3], entries: &[u64]) -> Self {
         Self {
             version,
@@ -35,13 +36,13 @@ impl Handmade {
         }
     }
 
-    /// Where the body begins.
+    /// Returns the offset of the body.
     pub fn body_at(&self) -> u64 {
         let parts = if self.version == 1 { 40 + 146 + 1032 } else { 9 + 337 + self.strings.len() + 2064 };
         (parts + 8 * (self.alpha + self.entries.len())) as u64
     }
 
-    /// The file's bytes.
+    /// Returns the bytes of the file.
     pub fn build(&self) -> Vec<u8> {
         let mut file = [&b"VBS\0"[..], &self.version.to_le_bytes()].concat();
         if self.version == 1 {
@@ -102,18 +103,19 @@ fn put<const N: usize>(file: &mut Vec<u8>, numbers: &[[u8; N]]) {
     file.extend(numbers.as_flattened());
 }
 
-/// The header of a ZFP stream of float32 for a brick of `shape`, slowest axis first; whatever bits follow are samples.
+/// Returns the header of a ZFP stream of float32 for a brick of `shape`, slowest axis first. Any bits may follow as
+/// samples.
 pub fn zfp_header(shape: [i32; 3], mode: u16) -> Vec<u8> {
     let [nz, ny, nx] = shape.map(|n| n as u64 - 1);
     let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
     [&b"zfp\x05"[..], &meta.to_le_bytes()].concat()
 }
 
-/// Bytes that look like chance and are always the same.
+/// Pseudo-random bytes that are the same in every run (xorshift).
 pub struct Noise(pub u64);
 
 impl Noise {
-    /// A number of 64 bits.
+    /// Returns a 64-bit number.
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -121,12 +123,12 @@ impl Noise {
         self.0
     }
 
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.number() % n.max(1) as u64) as usize
     }
 
-    /// This many bytes.
+    /// Returns `n` bytes.
     pub fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.number() as u8).collect()
     }

@@ -1,4 +1,4 @@
-//! Finding and reading the parts of the header, in the order in which they are checked (section 12).
+//! Finds, checks and reads the parts of the header. The order of the checks decides which error a damaged file gives.
 
 use super::info::{self, Info};
 use super::levels::Levels;
@@ -13,10 +13,10 @@ const HISTOGRAM_V1: u64 = 1032;
 const HISTOGRAM_V2: u64 = 2064;
 /// Where the info header of the later versions begins.
 const INFO_V2: u64 = 9;
-/// As much of the string list is read: what matters are its first five strings.
+/// At most this much of the string list is read: only its first five strings are used.
 const STRINGS: u64 = 64 << 10;
 
-/// The first bytes of a file of this format, and of its closed predecessor.
+/// The first bytes of a ZGY file, and of its predecessor, a compressed format that is not published.
 pub(super) const MAGIC: [u8; 4] = *b"VBS\0";
 pub(super) const OLD_MAGIC: [u8; 4] = *b"VCS\0";
 
@@ -28,13 +28,13 @@ pub(super) struct Header {
     pub text: Text,
     pub histogram: Histogram,
     pub levels: Levels,
-    /// Where the brick table begins; it lies within the file.
+    /// Offset of the brick table, which lies within the file.
     pub table: u64,
     /// Bytes of the file.
     pub file: u64,
 }
 
-/// What the string list has beside the names of units.
+/// The strings of the string list, except for the names of units.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Text {
     pub source_name: String,
@@ -65,14 +65,14 @@ impl Header {
     }
 }
 
-/// A file and its length, with which every place is compared before it is read.
+/// A file and its length, against which every offset is checked before it is used.
 struct File<'a> {
     source: &'a dyn Source,
     length: u64,
 }
 
 impl File<'_> {
-    /// Whether `length` bytes from `offset` on are in the file.
+    /// Returns whether the file has `length` bytes from `offset` on.
     fn holds(&self, offset: u64, length: u64) -> bool {
         offset.checked_add(length).is_some_and(|end| end <= self.length)
     }
@@ -88,20 +88,20 @@ impl File<'_> {
         }
     }
 
-    /// The header of version 1: its parts lie wherever the offsets say (section 4).
+    /// Reads the header of version 1, whose parts are at the offsets that follow the version number.
     fn version_1(&self) -> Result<Header, FormatError> {
         let offsets = self.read("offset header", 8, 32)?;
         let mut fields = ByteReader::new("offset header", &offsets);
-        let mut place = |part: &str, length: u64| {
+        let mut offset_of = |part: &str, length: u64| {
             let offset = swapped_u64(&mut fields)?;
             let outside = || FormatError::Damaged(format!("damaged: offset of the {part} outside the file"));
             self.holds(offset, length).then_some(offset).ok_or_else(outside)
         };
-        let at = place(info::PART, info::LENGTH_V1)?;
-        // how long the tables are follows from the info header; both have an entry at least
-        let alpha = place("alpha table", 8)?;
-        let table = place("brick table", 8)?;
-        let histogram = place("histogram", HISTOGRAM_V1)?;
+        let at = offset_of(info::PART, info::LENGTH_V1)?;
+        // the lengths of the tables follow from the info header; both have at least one entry
+        let alpha = offset_of("alpha table", 8)?;
+        let table = offset_of("brick table", 8)?;
+        let histogram = offset_of("histogram", HISTOGRAM_V1)?;
 
         let histogram = histogram_v1(&self.read("histogram", histogram, HISTOGRAM_V1)?)?;
         let info = Info::v1(&self.read(info::PART, at, info::LENGTH_V1)?, &histogram)?;
@@ -111,7 +111,7 @@ impl File<'_> {
         Ok(Header { version: 1, info, text: Text::default(), histogram, levels, table, file: self.length })
     }
 
-    /// The header of versions 2 to 4: its parts follow each other (section 3).
+    /// Reads the header of versions 2 to 4, whose parts follow each other.
     fn later_version(&self, version: u32) -> Result<Header, FormatError> {
         let bytes = self.read(info::PART, INFO_V2, info::LENGTH_V2)?;
         let (mut info, strings) = Info::v2(&bytes)?;
@@ -133,11 +133,11 @@ impl File<'_> {
     }
 
     fn levels(&self, info: &Info) -> Result<Levels, FormatError> {
-        // tables that cannot be counted are in no file
+        // no file is long enough for tables whose size overflows
         Levels::new(info.size, info.brick).ok_or_else(|| truncated("alpha table"))
     }
 
-    /// The end of a part, which must be in the file.
+    /// Returns the end of a part, which must lie within the file.
     fn check_part(&self, part: &str, offset: u64, length: u64) -> Result<u64, FormatError> {
         let end = offset.checked_add(length).filter(|end| *end <= self.length);
         end.ok_or_else(|| truncated(part))
@@ -149,13 +149,13 @@ impl File<'_> {
     }
 }
 
-/// The first five strings of the list; those that it does not have are empty.
+/// Returns the first five strings of the list. Missing ones are empty.
 fn five_strings(list: &[u8]) -> [String; 5] {
     let mut strings = list.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
     [(); 5].map(|()| strings.next().unwrap_or_default())
 }
 
-/// The greatest value comes first, and nothing says how many samples there are but the bins.
+/// Reads the histogram of version 1. The maximum comes first, and the number of samples is the sum of the bins.
 fn histogram_v1(bytes: &[u8]) -> Result<Histogram, FormatError> {
     let mut fields = ByteReader::new("histogram", bytes);
     let (max, min) = (fields.f32()?.into(), fields.f32()?.into());

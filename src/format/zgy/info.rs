@@ -1,4 +1,4 @@
-//! The info header: what a survey is, in both of its layouts.
+//! The info header: size, sample type and geometry of a survey, in the layouts of version 1 and of versions 2 to 4.
 
 use super::geometry::ControlPoint;
 use super::sample_type::dtype_of;
@@ -10,12 +10,12 @@ use crate::volume::{Dtype, Histogram, Statistics};
 /// Bytes of the info header of version 1, and of the later versions.
 pub(super) const LENGTH_V1: u64 = 146;
 pub(super) const LENGTH_V2: u64 = 337;
-/// How errors call it.
+/// Its name in errors.
 pub(super) const PART: &str = "info header";
-/// The largest brick that is believed.
+/// The largest brick that is accepted, in bytes.
 const BRICK_BYTES: u64 = 2 << 30;
 
-/// What the info header says, checked as far as arrays hang on it.
+/// The fields of the info header. Those that arrays depend on are checked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Info {
     pub size: [u64; 3],
@@ -23,21 +23,21 @@ pub(super) struct Info {
     pub dtype: Dtype,
     /// The code of `dtype`.
     pub code: u8,
-    /// Values of the least and the greatest storage number, as in the file.
+    /// Values of the least and the greatest storage value, as in the file.
     pub coding_range: [f64; 2],
     /// dataid, verid, previd.
     pub ids: [Uuid; 3],
-    /// First inline, crossline, sample; and the steps.
+    /// First inline number, crossline number and vertical position; `inc` has their steps.
     pub orig: [f64; 3],
     pub inc: [f64; 3],
     pub statistics: Statistics,
     pub points: [ControlPoint; 4],
-    /// The names of units come from the string list.
+    /// Units without their names, which are in the string list.
     pub units: Units,
 }
 
 impl Info {
-    /// The fields of version 1 (section 4), which has no coding range and no statistics but those of the histogram.
+    /// Reads the fields of version 1, which has neither coding range nor statistics: those of the histogram are used.
     pub(super) fn v1(bytes: &[u8], histogram: &Histogram) -> Result<Self, FormatError> {
         let mut fields = ByteReader::new(PART, bytes);
         let size = fields.i32s()?;
@@ -65,7 +65,7 @@ impl Info {
         })
     }
 
-    /// The fields of versions 2 to 4 (section 3), and the length of the string list.
+    /// Reads the fields of versions 2 to 4, and the length of the string list.
     pub(super) fn v2(bytes: &[u8]) -> Result<(Self, u32), FormatError> {
         let mut fields = ByteReader::new(PART, bytes);
         let brick = fields.i32s()?;
@@ -108,7 +108,7 @@ impl Info {
     }
 }
 
-/// A unit's dimension, unknown where it is beyond `known`, and factor.
+/// Reads the dimension and the factor of a unit. A dimension above `known` counts as unknown.
 fn unit(fields: &mut ByteReader<'_, &'static str>, known: u8) -> Result<Unit, FormatError> {
     let dimension = fields.u8()?;
     let factor = fields.f64()?;
@@ -136,7 +136,7 @@ fn survey_size(stored: [i32; 3], dtype: Dtype) -> Result<[u64; 3], FormatError> 
     Err(FormatError::Damaged(format!("damaged: survey size {}", by(stored))))
 }
 
-/// Bytes of all samples.
+/// Returns the bytes of all samples.
 fn bytes(size: [u64; 3], dtype: Dtype) -> Option<u64> {
     size.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n))
 }

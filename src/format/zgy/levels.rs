@@ -1,6 +1,9 @@
-//! The levels of detail and their places in the tables (section 5).
+//! The levels of detail and the positions of their bricks in the tables.
+//!
+//! Each level has half the bricks of the previous one along each axis, rounded up, until one brick is left. The tables
+//! begin with the coarsest level and end with LOD 0.
 
-/// One level.
+/// One level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     /// Samples along each axis.
@@ -9,12 +12,13 @@ pub(super) struct Level {
     pub bricks: [u64; 3],
     /// Number of bricks.
     pub count: u64,
-    /// The level's first entry in the brick table.
+    /// Index of the level's first entry in the brick table.
     pub start: u64,
 }
 
 impl Level {
-    /// The entry of the brick at `at` in the brick table, or `None` if there is no such brick. Inlines run fastest there.
+    /// Returns the index of a brick's entry in the brick table, or `None` if there is no such brick. In the table the
+    /// inline axis is the fastest, opposite to the samples of a brick.
     pub(super) fn entry(&self, at: [u64; 3]) -> Option<u64> {
         let [i, j, k] = at;
         let [ni, nj, nk] = self.bricks;
@@ -22,20 +26,20 @@ impl Level {
     }
 }
 
-/// All levels that the header speaks of, the finest first.
+/// All levels that the header announces, the finest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Levels {
-    /// At least one.
+    /// The levels, at least one.
     pub all: Vec<Level>,
-    /// Entries of the brick table.
+    /// Number of entries of the brick table.
     pub entries: u64,
-    /// Entries of the alpha table.
+    /// Number of entries of the alpha table, which has one for each brick column of each level.
     pub alpha_entries: u64,
 }
 
 impl Levels {
-    /// The levels of a survey of `size` samples in bricks of `brick` samples, none of them 0; `None` where a table would
-    /// have more entries than can be counted.
+    /// Computes the levels of a survey of `size` samples in bricks of `brick` samples, none of them 0. Returns `None`
+    /// if the size of a table overflows.
     pub(super) fn new(size: [u64; 3], brick: [u64; 3]) -> Option<Self> {
         let mut all = Vec::new();
         let (mut shape, mut bricks) = (size, [0, 1, 2].map(|axis: usize| size[axis].div_ceil(brick[axis])));
@@ -56,7 +60,7 @@ impl Levels {
             level.start = entries;
             entries = entries.checked_add(level.count)?;
         }
-        // so that the place of an entry in the file can be computed, too
+        // the size of the tables in bytes must not overflow either
         entries.max(alpha_entries).checked_mul(8)?;
         Some(Self { all, entries, alpha_entries })
     }
@@ -69,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_the_format() {
+    fn levels_and_entries_of_a_small_survey() {
         let levels = Levels::new([112, 64, 176], [64; 3]).unwrap();
         assert_eq!((levels.entries, levels.alpha_entries), (9, 4));
         let facts: Vec<_> = levels.all.iter().map(|l| (l.shape, l.bricks, l.start)).collect();
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_that_cannot_be_counted_are_none() {
+    fn tables_whose_size_overflows_are_none() {
         assert_eq!(Levels::new([(1 << 31) - 1; 3], [4; 3]), None);
         assert!(Levels::new([(1 << 31) - 1; 3], [1 << 12; 3]).is_some());
     }

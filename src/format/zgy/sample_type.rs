@@ -1,9 +1,9 @@
-//! Sample types and how samples become values (section 8).
+//! Sample types, and the scaling of stored samples to values.
 
 use crate::format::FormatError;
 use crate::volume::{Dtype, Element, Scaling};
 
-/// The type that the header's code stands for.
+/// Returns the sample type of a code in the header.
 pub(super) fn dtype_of(code: u8) -> Result<Dtype, FormatError> {
     Ok(match code {
         0 => Dtype::Int8,
@@ -18,41 +18,42 @@ pub(super) fn dtype_of(code: u8) -> Result<Dtype, FormatError> {
     })
 }
 
-/// The values of the least and of the greatest storage number.
+/// The coding range: the values of the least and the greatest storage value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CodingRange {
-    /// As the file has it.
+    /// The range in the file.
     pub file: [f64; 2],
-    /// As it is used.
+    /// The range in use.
     pub used: [f64; 2],
     scaling: Scaling,
 }
 
 impl CodingRange {
-    /// The range of an integer type; `None` for float32, whose samples are values already. A range that makes no sense
-    /// gives way to that of the type, so that values are storage numbers.
+    /// Creates the range of an integer type; `None` for float32, whose samples are values already. An invalid range is
+    /// replaced by the limits of the type, so that the values are the storage values.
     pub(super) fn new(dtype: Dtype, file: [f64; 2]) -> Option<Self> {
         let [least, greatest] = limits(dtype)?;
         let [low, high] = file;
         let sensible = low.is_finite() && high.is_finite() && low < high;
         let used @ [low, high] = if sensible { file } else { [least, greatest] };
-        // exactly these operations: the default value below hangs on their last bits
+        // exactly OpenZGY's operations in this order: the default value below depends on their last bits
         let scale = (high - low) / (greatest - least);
         let offset = low - scale * least;
         Some(Self { file, used, scaling: Scaling::double(scale, offset) })
     }
 
-    /// Whether the file's range had to be replaced.
+    /// Returns whether the range in the file was invalid and has been replaced.
     pub(super) fn replaced(&self) -> bool {
         self.file != self.used
     }
 
-    /// Stored number to value.
+    /// Returns the scaling from storage values to values.
     pub(super) fn scaling(&self) -> Scaling {
         self.scaling
     }
 
-    /// The stored number whose value is nearest to zero: what a brick reads as that was never written (section 6).
+    /// Returns the storage value whose value is nearest to zero, with ties away from zero as in the C++ library. Bricks
+    /// that were never written consist of it.
     pub(super) fn default(&self, dtype: Dtype) -> i64 {
         let [least, greatest] = limits(dtype).unwrap_or_default();
         let Scaling { scale, offset, .. } = self.scaling;
@@ -60,12 +61,12 @@ impl CodingRange {
     }
 }
 
-/// A sample of an integer type that has this number, or the zero of float32.
+/// Returns a sample of an integer type with this value, or the zero of float32 if it is 0.
 pub(super) fn element(dtype: Dtype, number: i64) -> Element {
     Element::new(number.to_le_bytes().get(..dtype.size()).unwrap_or_default())
 }
 
-/// The least and the greatest number of an integer type.
+/// Returns the limits of an integer type.
 fn limits(dtype: Dtype) -> Option<[f64; 2]> {
     Some(match dtype {
         Dtype::Int8 => [i8::MIN.into(), i8::MAX.into()],
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(range(Dtype::Int8, -28.0, 227.0).default(Dtype::Int8), -100);
         assert_eq!(range(Dtype::Int8, 10.0, 20.0).default(Dtype::Int8), -128);
         assert_eq!(range(Dtype::Int16, -20.0, -10.0).default(Dtype::Int16), 32767);
-        // of a range symmetric about zero, the last bit decides between -1 and 0
+        // in a range symmetric about zero the last bit decides between -1 and 0
         assert_eq!(range(Dtype::Int16, -3e38, 3e38).default(Dtype::Int16), -1);
         assert_eq!(range(Dtype::Int16, -1.0, 1.0).default(Dtype::Int16), 0);
         assert_eq!(range(Dtype::UInt32, -1.0, 0.0).default(Dtype::UInt32), 0xffff_ffff);

@@ -1,6 +1,10 @@
-//! The order of samples in a version 1 brick (section 6).
+//! The order of samples in a brick of version 1: tiles of 8 x 8 traces, where a trace is a vertical column of 64
+//! samples.
+//!
+//! OpenZGY's text on the format describes tiles of 8 x 8 x 8; its libraries and their test files have full columns, as
+//! here.
 
-/// Columns of the brick's face, and of a tile's, along either axis.
+/// Traces along either horizontal axis of a brick, and of a tile.
 const SIDE: usize = 64;
 const TILE: usize = 8;
 /// Samples of a trace.
@@ -8,13 +12,15 @@ const TRACE: usize = 64;
 /// Samples of a brick.
 const BRICK: usize = SIDE * SIDE * TRACE;
 
-/// Copies a brick of 8 x 8 columns into C order, `size` bytes a sample; `false` if one of the slices is not a brick.
+/// Copies a tiled brick into C order; a sample has `size` bytes. Returns `false` if a slice has the wrong length for a
+/// brick.
 pub(super) fn untile(stored: &[u8], out: &mut [u8], size: usize) -> bool {
     let run = TILE * TRACE * size;
     if stored.len() != BRICK * size || out.len() != stored.len() || run == 0 {
         return false;
     }
-    // eight neighbouring traces stay together: a run is at (I, J, p) in the file and belongs to (I, p, J)
+    // eight neighbouring traces stay contiguous: for inline 8 I + p, the run of tile (I, J) is at (I, J, p) in the file
+    // and goes to (I, p, J)
     let per = SIDE / TILE;
     for (number, to) in out.chunks_exact_mut(run).enumerate() {
         let (tiles, p, j) = (number / (per * TILE), number / per % TILE, number % per);
@@ -31,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_move_to_where_the_format_says() {
+    fn samples_move_to_their_positions_in_c_order() {
         let stored: Vec<u8> = (0..BRICK as u32 * 2).map(|n| (n ^ n >> 7 ^ n >> 13) as u8).collect();
         let mut out = vec![0; stored.len()];
         assert!(untile(&stored, &mut out, 2));

@@ -1,4 +1,4 @@
-//! The brick table: one 64-bit entry for each brick of each level (section 6).
+//! The brick table: one 64-bit entry for each brick of each level. The top byte of an entry is its kind.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use super::swapped::swap_halves;
 use crate::format::FormatError;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
-/// Larger tables are not put in order of their offsets.
-const SORTED: u64 = 32 << 20;
-/// What is below the top byte.
+/// The offsets of larger tables (in bytes) are not sorted.
+const MAX_SORTED_BYTES: u64 = 32 << 20;
+/// Mask of the bits below the top byte.
 const LOW: u64 = (1 << 56) - 1;
 
-/// What an entry says.
+/// A decoded entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Never written.
+    /// The brick was never written.
     Missing,
-    /// All samples have the storage value in the low bytes.
+    /// All samples have the storage value in the low bytes of the entry.
     Constant(u64),
-    /// The samples are at this place in the file.
+    /// The samples are at this offset in the file.
     Stored(u64),
-    /// A compressed brick is at this place in the file.
+    /// A compressed brick is at this offset in the file.
     Compressed(u64),
-    /// None of these.
+    /// The kind is unknown.
     Unknown,
 }
 
 impl Entry {
-    /// The order of the tests is the format's.
+    /// Decodes an entry. The order of the tests matters: the values 0 and 1 are special.
     pub(super) fn of(entry: u64) -> Self {
         match (entry, entry >> 56) {
             (0, _) => Self::Missing,
@@ -40,7 +40,7 @@ impl Entry {
         }
     }
 
-    /// Where its bytes are, if it has any.
+    /// Returns the offset of the bytes of the brick, if it has any.
     pub(super) fn offset(self) -> Option<u64> {
         match self {
             Self::Stored(offset) | Self::Compressed(offset) => Some(offset),
@@ -49,7 +49,7 @@ impl Entry {
     }
 }
 
-/// The table of one file.
+/// The brick table of one file.
 pub(super) struct Table {
     index: Index,
     swapped: bool,
@@ -58,7 +58,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of `entries` entries at `start`, which must lie within the file. Version 1 has half-swapped entries.
+    /// Creates the table of `entries` entries at offset `start`, which must lie within the file. The entries of version
+    /// 1 have their 32-bit halves swapped.
     pub(super) fn new(
         source: Arc<dyn Source>,
         cache: Arc<IndexCache>,
@@ -69,22 +70,23 @@ impl Table {
         Self { index: Index::new(source, WHOLE, start, entries.saturating_mul(8), cache), swapped: version == 1, file }
     }
 
-    /// Entry `number` as it is meant.
+    /// Reads entry `number` and undoes the swap.
     pub(super) fn entry(&self, number: u64, wait: Wait) -> Result<u64, SourceError> {
-        self.index.u64_at(number.saturating_mul(8), wait).map(|raw| self.meant(raw))
+        self.index.u64_at(number.saturating_mul(8), wait).map(|raw| self.unswapped(raw))
     }
 
-    fn meant(&self, raw: u64) -> u64 {
+    fn unswapped(&self, raw: u64) -> u64 {
         if self.swapped { swap_halves(raw) } else { raw }
     }
 
-    /// Hands all entries of `level` to `visit` until it says `false`.
+    /// Calls `visit` for each entry of `level` until it returns `false`.
     pub(super) fn scan(&self, level: &Level, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
-        self.index.scan(level.start, level.count, |raw| visit(self.meant(raw)))
+        self.index.scan(level.start, level.count, |raw| visit(self.unswapped(raw)))
     }
 
-    /// How many levels have data (section 5): writers may leave out all but the finest, and then the last one, which is a
-    /// single brick, is missing. Where nothing was ever written all of them are equally good.
+    /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
+    /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
+    /// OpenZGY's C++ library.
     pub(super) fn usable(&self, levels: &[Level]) -> Result<usize, FormatError> {
         let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Wait::Yes)?)) else {
             return Ok(levels.len());
@@ -97,10 +99,11 @@ impl Table {
         Ok(if written { 1 } else { levels.len() })
     }
 
-    /// Where a compressed brick at `offset` ends at the latest (section 7); `plain` are the bytes of its samples.
+    /// Returns an upper bound of the end of the compressed brick at `offset`, since its length is not stored: the next
+    /// brick in the file, the end of the file, or `plain` bytes (those of its samples), whichever comes first.
     pub(super) fn limit(&self, offset: u64, plain: u64, wait: Wait) -> Result<u64, SourceError> {
         let most = offset.saturating_add(plain).min(self.file);
-        if self.index.length() > SORTED {
+        if self.index.length() > MAX_SORTED_BYTES {
             return Ok(most);
         }
         let sorted = self.index.sorted(wait, || self.offsets())?;
@@ -108,13 +111,13 @@ impl Table {
         Ok(next.map_or(most, |next| most.min(*next)))
     }
 
-    /// All places where bricks begin, in ascending order.
+    /// Reads the offsets of all bricks, in ascending order.
     fn offsets(&self) -> Result<Vec<u64>, SourceError> {
         let entries = self.index.length() / 8;
-        // grown step by step it would take twice as much; what is not used of this is never touched
+        // a vector that grows would take twice as much; unused capacity is never touched and so takes no memory
         let mut offsets = Vec::with_capacity(usize::try_from(entries).unwrap_or(0));
         self.index.scan(0, entries, |raw| {
-            offsets.extend(Entry::of(self.meant(raw)).offset());
+            offsets.extend(Entry::of(self.unswapped(raw)).offset());
             true
         })?;
         offsets.sort_unstable();
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_tested_in_the_formats_order() {
+    fn special_entries_are_tested_before_their_kind() {
         assert_eq!(Entry::of(0), Entry::Missing);
         assert_eq!(Entry::of(1), Entry::Constant(0));
         assert_eq!(Entry::of(2), Entry::Stored(2));

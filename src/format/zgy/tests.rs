@@ -1,14 +1,15 @@
-//! The reader as a whole, on files in memory.
+//! Tests of the whole reader on files in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::Arc;
 
 use super::handmade::{Handmade, Noise, zfp_header};
-use super::*;
-use crate::source::{SourceError, Wait};
+use super::survey::Zgy;
+use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
+use crate::source::{IndexCache, Source, SourceError, Wait};
 use crate::volume::{Brick, BrickCounts, Coded, Dims, Dtype, Element, Scaling};
 
-/// A file in memory of which nothing is at hand.
+/// A file in memory that always blocks: reads that may not wait fail.
 struct Memory(Vec<u8>);
 
 impl Source for Memory {

@@ -1,25 +1,27 @@
-//! Units and identifiers (section 11).
+//! Units and identifiers.
 
 use std::fmt;
 
-/// A unit as the file has it.
+/// A unit, as in the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Unit {
-    /// What is measured, a number of the file's; 0 is unknown.
+    /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for
+    /// vertical ones; 0 unknown.
     pub dimension: u8,
-    /// The unit's name, may be empty.
+    /// The name of the unit; may be empty.
     pub name: String,
-    /// A length, angle, depth or time times this is in SI units; as in the file.
+    /// The factor to SI units, as in the file.
     pub factor: f64,
 }
 
 impl Unit {
-    /// A unit of which nothing is known.
+    /// Returns an unknown unit.
     pub(super) fn unknown() -> Self {
         Self { dimension: 0, name: String::new(), factor: 1.0 }
     }
 
-    /// The unit that a version 1 file has for horizontal coordinates (section 4; angles: section 14).
+    /// Returns the horizontal unit of a coordinate type of version 1. The factors of angles are those of OpenZGY's
+    /// Python library; the C++ library exchanges them, and neither are SI units.
     pub(super) fn of_coordinate_type(code: u8) -> Self {
         let (dimension, name, factor) = match code {
             1 => (1, "m", 1.0),
@@ -32,23 +34,23 @@ impl Unit {
         Self { dimension, name: name.into(), factor }
     }
 
-    /// The name, if there is one.
+    /// Returns the name, if it is not empty.
     pub(super) fn name(&self) -> Option<String> {
         some_text(&self.name)
     }
 
-    /// The factor in use: 1 where the file's makes no sense.
+    /// Returns the factor in use: that of the file, or 1 if it is invalid.
     pub(super) fn usable_factor(&self) -> f64 {
         if self.has_usable_factor() { self.factor } else { 1.0 }
     }
 
-    /// Whether the file's factor makes sense.
+    /// Returns whether the factor in the file is valid.
     pub(super) fn has_usable_factor(&self) -> bool {
         self.factor.is_finite() && self.factor > 0.0
     }
 }
 
-/// The horizontal unit and the vertical one.
+/// The horizontal and the vertical unit.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Units {
     pub horizontal: Unit,
@@ -56,7 +58,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// What horizontal coordinates are.
+    /// Returns the kind of the horizontal coordinates.
     pub(super) fn horizontal_kind(&self) -> &'static str {
         match self.horizontal.dimension {
             1 => "length",
@@ -65,7 +67,7 @@ impl Units {
         }
     }
 
-    /// What the vertical axis is.
+    /// Returns the kind of the vertical axis.
     pub(super) fn vertical_kind(&self) -> &'static str {
         match self.vertical.dimension {
             1 => "depth",
@@ -76,20 +78,20 @@ impl Units {
     }
 }
 
-/// A text, unless it is empty.
+/// Returns a copy of the text, or `None` if it is empty.
 pub(super) fn some_text(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// An identifier; the first three numbers of its text are little-endian in the file.
+/// An identifier (UUID). In the file the first three groups of its text form are little-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Uuid(pub [u8; 16]);
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
-        for (place, byte) in ORDER.into_iter().enumerate() {
-            let dash = if matches!(place, 4 | 6 | 8 | 10) { "-" } else { "" };
+        for (position, byte) in ORDER.into_iter().enumerate() {
+            let dash = if matches!(position, 4 | 6 | 8 | 10) { "-" } else { "" };
             write!(f, "{dash}{:02x}", self.0[byte])?;
         }
         Ok(())
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_factors_count_as_1() {
+    fn invalid_factors_count_as_1() {
         for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let unit = Unit { factor, ..Unit::unknown() };
             assert_eq!((unit.usable_factor(), unit.has_usable_factor()), (1.0, false));

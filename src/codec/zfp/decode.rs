@@ -1,85 +1,37 @@
-//! ZFP: three-dimensional float32, of every mode, as libzfp decodes it.
+//! Decoding of one stream: checks its header, gives libzfp aligned and padded input, and checks what it consumed.
 
-use thiserror::Error;
+use super::error::ZfpError;
+use super::header;
+use super::libzfp::{self, Words};
 
-use super::zfp_ffi::{self, Words};
-use super::zfp_header;
-
-/// Why a stream is not decoded.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ZfpError {
-    /// The stream does not begin like one.
-    #[error("it does not begin with \"zfp\"")]
-    NotZfp,
-    /// The stream is shorter than its own header says it must be.
-    #[error("{has} bytes are too few for its ZFP stream")]
-    TooShort {
-        /// Bytes that there are.
-        has: usize,
-    },
-    /// Written by a ZFP that is not understood.
-    #[error("ZFP codec version {0} is not supported")]
-    Version(u8),
-    /// Samples of another type than float32.
-    #[error("its ZFP stream has samples of type {0}, not float32")]
-    Scalar(u8),
-    /// Not three-dimensional.
-    #[error("its ZFP stream has {0} dimensions, not 3")]
-    Axes(u8),
-    /// Another shape than the brick's.
-    #[error("its ZFP stream has the shape {0:?}, not the brick's")]
-    Shape([u64; 3]),
-    /// Parameters that make no sense.
-    #[error("ZFP mode {0} is not supported")]
-    Mode(u16),
-    /// The stream goes on behind its end.
-    #[error("its ZFP stream ends too early: it takes {used} bytes and has {has}")]
-    Overrun {
-        /// Bytes that decoding took.
-        used: usize,
-        /// Bytes that there are.
-        has: usize,
-    },
-    /// The slice for the samples has the wrong length.
-    #[error("there is room for {has} bytes of samples, not for {wanted}")]
-    Room {
-        /// Bytes that there are.
-        has: usize,
-        /// Bytes of the samples.
-        wanted: u64,
-    },
-    /// libzfp refused, for reasons of its own.
-    #[error("libzfp cannot decode it")]
-    Refused,
-}
-
-/// Zero bytes to put behind a stream of `stored` bytes so that [`decode`] need not copy it. `shape` is slowest axis first.
+/// Returns how many zero bytes must follow a stream of `stored` bytes so that [`decode`] need not copy it. `shape` is
+/// slowest axis first.
 #[must_use]
 pub fn padding(shape: [u64; 3], stored: u64) -> usize {
-    usize::try_from(zfp_header::longest(shape).saturating_sub(stored)).unwrap_or(usize::MAX)
+    usize::try_from(header::longest(shape).saturating_sub(stored)).unwrap_or(usize::MAX)
 }
 
-/// The fewest bytes that a stream of this shape can have; slowest axis first.
+/// Returns the fewest bytes that a stream of this shape (slowest axis first) can have.
 #[must_use]
 pub fn shortest(shape: [u64; 3]) -> u64 {
-    zfp_header::shortest(shape)
+    header::shortest(shape)
 }
 
-/// Decodes a stream into `out`: float32 in C order, `shape` slowest axis first. The stream is the first `length` bytes of
-/// `padded`, what follows are zeros; with as many as [`padding`] says nothing is copied.
+/// Decodes a stream into `out`: float32 in C order and native byte order, `shape` slowest axis first. The stream is the
+/// first `length` bytes of `padded`; zeros follow it. If there are at least [`padding`] of them, nothing is copied.
 ///
 /// # Errors
-/// [`ZfpError`] where the stream is not exactly what `shape` announces. Damage inside the blocks shows only where it makes
-/// the stream longer than it is.
+/// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected
+/// only if it makes the decoder read beyond the end of the stream.
 pub fn decode(shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> Result<(), ZfpError> {
     let stream = padded.get(..length).ok_or(ZfpError::TooShort { has: padded.len() })?;
     let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));
     if out.len() as u64 != wanted {
         return Err(ZfpError::Room { has: out.len(), wanted });
     }
-    let params = zfp_header::check(stream, shape)?;
-    // bounded: each block was found to have its least number of bits in the stream
-    let needed = usize::try_from(params.longest(zfp_header::blocks(shape))).map_err(|_| ZfpError::Refused)?;
+    let params = header::check(stream, shape)?;
+    // bounded, since the header check found at least the minimum number of bits for each block
+    let needed = usize::try_from(params.longest(header::blocks(shape))).map_err(|_| ZfpError::Refused)?;
     let used = match Words::borrowed(padded).filter(|_| padded.len() >= needed) {
         Some(words) => into_bytes(&words, out),
         None => into_bytes(&Words::copied(stream, needed), out),
@@ -90,13 +42,13 @@ pub fn decode(shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> 
     Ok(())
 }
 
-/// Decodes into bytes that may stand at any address.
+/// Decodes into bytes of any alignment and returns how many bytes libzfp consumed.
 fn into_bytes(words: &Words<'_>, out: &mut [u8]) -> Result<usize, ZfpError> {
-    if let Some(samples) = zfp_ffi::as_samples(out) {
-        return zfp_ffi::decompress(words, samples).ok_or(ZfpError::Refused);
+    if let Some(samples) = libzfp::as_samples(out) {
+        return libzfp::decompress(words, samples).ok_or(ZfpError::Refused);
     }
     let mut samples = vec![0f32; out.len() / 4];
-    let used = zfp_ffi::decompress(words, &mut samples).ok_or(ZfpError::Refused)?;
+    let used = libzfp::decompress(words, &mut samples).ok_or(ZfpError::Refused)?;
     out.as_chunks_mut().0.iter_mut().zip(samples).for_each(|(to, sample)| *to = sample.to_ne_bytes());
     Ok(used)
 }
@@ -105,16 +57,16 @@ fn into_bytes(words: &Words<'_>, out: &mut [u8]) -> Result<usize, ZfpError> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::zfp_header::tests::header;
+    use super::header::tests::header as zfp_header;
     use super::*;
 
     const CUBE: [u64; 3] = [4, 8, 16];
     const BYTES: usize = 4 * 8 * 16 * 4;
 
-    /// A header and whatever bits: every such stream decodes to something, if it is long enough.
+    /// A header and pseudo-random blocks: every such stream decodes to something if it is long enough.
     fn noise(mode: u16, more: u64, length: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut stream = header(CUBE, mode, more);
+        let mut stream = zfp_header(CUBE, mode, more);
         if mode != 4095 {
             stream.truncate(12);
         }
@@ -134,7 +86,7 @@ mod tests {
 
     #[test]
     fn zeros_are_zeros() {
-        let mut stream = header(CUBE, 2176, 0)[..12].to_vec();
+        let mut stream = zfp_header(CUBE, 2176, 0)[..12].to_vec();
         stream.resize(16, 0);
         assert_eq!(decoded(&stream), Ok(vec![0; BYTES]));
         assert_eq!(shortest(CUBE), 13);
@@ -157,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_goes_on_behind_its_end_is_refused() {
+    fn a_stream_that_continues_beyond_its_end_is_refused() {
         let stream = noise(2176, 0, 4000);
         assert!(matches!(decoded(&stream[..40]), Err(ZfpError::Overrun { has: 40, .. })));
         assert_eq!(decode(CUBE, &stream, 5000, &mut [0; BYTES]), Err(ZfpError::TooShort { has: 4000 }));
@@ -166,7 +118,7 @@ mod tests {
 
     #[test]
     fn rates_below_the_exponents_size_do_not_run_away() {
-        // libzfp counts below zero there, and then knows no limit
+        // libzfp's bit budget underflows there, and is no limit any more
         for mode in 0..16 {
             drop(decoded(&noise(mode, 0, 64)));
             drop(decoded(&noise(mode, 0, 4000)));
@@ -178,25 +130,25 @@ mod tests {
         }
     }
 
-    /// Nothing but ones: every group test and every scan takes its bit.
+    /// A stream of ones: every group test and every bit-plane scan consumes its bit, so that the stream is the longest.
     fn ones(mode: u16, more: u64, length: usize) -> Vec<u8> {
-        let mut stream = header(CUBE, mode, more)[..if mode == 4095 { 19 } else { 12 }].to_vec();
+        let mut stream = zfp_header(CUBE, mode, more)[..if mode == 4095 { 19 } else { 12 }].to_vec();
         stream.resize(length, 0xff);
         stream
     }
 
     #[test]
     fn the_longest_streams_of_every_mode_decode() {
-        let enough = zfp_header::longest(CUBE) as usize + 4000;
+        let enough = header::longest(CUBE) as usize + 4000;
         for mode in 0..4095 {
             assert_eq!(decoded(&ones(mode, 0, enough)).is_ok(), !(2112..2176).contains(&mode), "{mode}");
         }
     }
 
     #[test]
-    fn streams_of_any_length_stay_inside_what_was_made_for_them() {
-        // short ones are copied into just the words that they are thought to take at most; that libzfp reads no more is
-        // asserted where it is called
+    fn libzfp_stays_inside_its_input_for_streams_of_any_length() {
+        // short streams are copied into exactly the words that the header allows libzfp to read; `libzfp::decompress`
+        // asserts that it reads no more
         let plain = (0..20).chain([2047, 2048, 2060, 2111, 2176, 2177, 3000, 4094]).map(|mode| (mode, 0));
         let limits = (0..40).chain((40..0x8000).step_by(797));
         let expert = limits.flat_map(|max_bits| {

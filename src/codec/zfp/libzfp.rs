@@ -1,8 +1,8 @@
-//! libzfp behind types that cannot leak: the only place of the crate where ZFP's pointers are.
+//! Safe wrappers around libzfp: the only file of the crate that calls it.
 //!
-//! libzfp checks neither the end of its input nor that of its output. [`decompress`] is safe all the same, since it asks
-//! libzfp what it understood of the header, and calls the decoder only if the input is as long as that can take and the
-//! output is exactly what it will write.
+//! libzfp checks neither the end of its input nor that of its output. [`decompress`] is safe nevertheless: it reads
+//! back the parameters that libzfp took from the header, and calls the decoder only if the input is as long as a stream
+//! with these parameters can be and the output has exactly the length that libzfp will write.
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
@@ -14,26 +14,26 @@ use zfp_sys::{
     zfp_stream_set_execution, zfp_type_zfp_type_float,
 };
 
-use super::zfp_header::{self, Params};
+use super::header::{self, Params};
 
-/// Bytes that libzfp reads before it knows anything of the stream: the longest header, in words.
+/// Bytes that libzfp may read for the header: the longest one, rounded up to whole words.
 const HEADER: usize = 24;
 
-/// A stream as libzfp reads it: whole words of 64 bits, at their place in memory.
+/// A stream as libzfp reads it: aligned words of 64 bits.
 pub(super) enum Words<'a> {
-    /// Bytes that begin at an address of a word.
-    Bytes(&'a [u8]),
-    /// A copy.
-    NativeJson(Vec<u64>),
+    /// Bytes whose address is aligned to a word.
+    Borrowed(&'a [u8]),
+    /// An aligned copy.
+    Copied(Vec<u64>),
 }
 
 impl<'a> Words<'a> {
-    /// The bytes themselves, if they can serve.
+    /// Uses the bytes themselves, if they are aligned.
     pub(super) fn borrowed(bytes: &'a [u8]) -> Option<Self> {
-        bytes.as_ptr().cast::<u64>().is_aligned().then_some(Self::Bytes(bytes))
+        bytes.as_ptr().cast::<u64>().is_aligned().then_some(Self::Borrowed(bytes))
     }
 
-    /// A copy of `stream` with zeros behind it, `length` bytes or more.
+    /// Copies `stream` and pads it with zeros to at least `length` bytes.
     pub(super) fn copied(stream: &[u8], length: usize) -> Self {
         let mut words: Vec<u64> = Vec::with_capacity(length.max(stream.len()).div_ceil(8));
         let (whole, rest) = stream.as_chunks();
@@ -42,33 +42,33 @@ impl<'a> Words<'a> {
         last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
         words.push(u64::from_ne_bytes(last));
         words.resize(words.len().max(length.div_ceil(8)), 0);
-        Self::NativeJson(words)
+        Self::Copied(words)
     }
 
     fn as_ptr(&self) -> *const u8 {
         match self {
-            Self::Bytes(bytes) => bytes.as_ptr(),
-            Self::NativeJson(words) => words.as_ptr().cast(),
+            Self::Borrowed(bytes) => bytes.as_ptr(),
+            Self::Copied(words) => words.as_ptr().cast(),
         }
     }
 
     /// Bytes in whole words.
     fn len(&self) -> usize {
         match self {
-            Self::Bytes(bytes) => bytes.len() / 8 * 8,
-            Self::NativeJson(words) => words.len() * 8,
+            Self::Borrowed(bytes) => bytes.len() / 8 * 8,
+            Self::Copied(words) => words.len() * 8,
         }
     }
 }
 
-/// The bytes as float32, if they begin and end where such samples may.
+/// Views the bytes as float32, if they are aligned and a whole number of samples.
 pub(super) fn as_samples(bytes: &mut [u8]) -> Option<&mut [f32]> {
-    // SAFETY: every pattern of 32 bits is a float32 and the other way round; `align_to_mut` sees to the addresses.
+    // SAFETY: every pattern of 32 bits is a valid float32 and vice versa; `align_to_mut` takes care of the alignment.
     let (before, samples, after) = unsafe { bytes.align_to_mut() };
     (before.is_empty() && after.is_empty()).then_some(samples)
 }
 
-/// Bits to read. Borrows the words that it reads.
+/// libzfp's bit stream, open for reading. Borrows the words that it reads.
 struct BitStream<'a> {
     raw: NonNull<bitstream>,
     words: PhantomData<&'a Words<'a>>,
@@ -85,13 +85,13 @@ impl<'a> BitStream<'a> {
 
 impl Drop for BitStream<'_> {
     fn drop(&mut self) {
-        // SAFETY: `stream_open` returned it, nobody else closes it, and the decoder that used it is gone (`Decoder`
-        // borrows it).
+        // SAFETY: `stream_open` returned the pointer, nothing else closes it, and the decoder that used it no longer
+        // exists (`Decoder` borrows the bit stream).
         unsafe { stream_close(self.raw.as_ptr()) }
     }
 }
 
-/// libzfp's decoder. Borrows the bits that it reads.
+/// libzfp's decoder. Borrows the bit stream that it reads.
 struct Decoder<'a> {
     raw: NonNull<zfp_stream>,
     bits: PhantomData<&'a BitStream<'a>>,
@@ -108,7 +108,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn params(&self) -> Params {
-        // SAFETY: the decoder is open, and nobody writes to it meanwhile.
+        // SAFETY: the decoder is open, and nothing writes to it meanwhile.
         let zfp = unsafe { self.raw.as_ref() };
         Params { min_bits: zfp.minbits, max_bits: zfp.maxbits, max_precision: zfp.maxprec, min_exponent: zfp.minexp }
     }
@@ -116,28 +116,28 @@ impl<'a> Decoder<'a> {
 
 impl Drop for Decoder<'_> {
     fn drop(&mut self) {
-        // SAFETY: `zfp_stream_open` returned it and nobody else closes it; it does not own the bit stream.
+        // SAFETY: `zfp_stream_open` returned the pointer and nothing else closes it; it does not own the bit stream.
         unsafe { zfp_stream_close(self.raw.as_ptr()) }
     }
 }
 
-/// Where samples go. Borrows them.
+/// libzfp's description of the output array. Borrows the samples.
 struct Field<'a> {
     raw: NonNull<zfp_field>,
     samples: PhantomData<&'a mut [f32]>,
 }
 
 impl<'a> Field<'a> {
-    /// A field over `samples` that has no shape yet: the header gives it one.
+    /// Describes `samples` without a shape; reading the header sets it.
     fn new(samples: &'a mut [f32]) -> Option<Self> {
-        // SAFETY: only stores the pointer, which stays good for 'a.
+        // SAFETY: the call only stores the pointer, which is valid for 'a.
         let raw = unsafe { zfp_field_3d(samples.as_mut_ptr().cast(), zfp_type_zfp_type_float, 0, 0, 0) };
         NonNull::new(raw).map(|raw| Self { raw, samples: PhantomData })
     }
 
-    /// The shape, slowest axis first, if it is one of three-dimensional float32 without gaps.
+    /// Returns the shape, slowest axis first, if the field is three-dimensional, contiguous float32.
     fn shape(&self) -> Option<[u64; 3]> {
-        // SAFETY: the field exists, and nobody writes to it meanwhile.
+        // SAFETY: the field exists, and nothing writes to it meanwhile.
         let field = unsafe { self.raw.as_ref() };
         let dense = [field.sx, field.sy, field.sz, field.sw] == [0; 4];
         let shape = [field.nz, field.ny, field.nx].map(|n| n as u64);
@@ -147,14 +147,14 @@ impl<'a> Field<'a> {
 
 impl Drop for Field<'_> {
     fn drop(&mut self) {
-        // SAFETY: `zfp_field_3d` returned it and nobody else frees it; it does not own the samples.
+        // SAFETY: `zfp_field_3d` returned the pointer and nothing else frees it; it does not own the samples.
         unsafe { zfp_field_free(self.raw.as_ptr()) }
     }
 }
 
-/// Decodes the stream in `words` into `samples`, all of them, and returns how many bytes it took, in whole words. `None`
-/// if libzfp refuses the header, if the header announces another number of samples, or if the words are fewer than a
-/// stream with these parameters may take.
+/// Decodes the stream in `words` into all of `samples` and returns how many bytes it consumed, in whole words. Returns
+/// `None` if libzfp refuses the header, if the header announces another number of samples, or if there are fewer words
+/// than a stream with these parameters can have.
 pub(super) fn decompress(words: &Words<'_>, samples: &mut [f32]) -> Option<usize> {
     if words.len() < HEADER {
         return None;
@@ -163,7 +163,7 @@ pub(super) fn decompress(words: &Words<'_>, samples: &mut [f32]) -> Option<usize
     let bits = BitStream::open(words)?;
     let decoder = Decoder::open(&bits)?;
     let field = Field::new(samples)?;
-    // SAFETY: all three are open; a header takes no more than the HEADER bytes that are there.
+    // SAFETY: all three are open; a header takes no more than HEADER bytes, and `words` has at least that many.
     let header = unsafe { zfp_read_header(decoder.raw.as_ptr(), field.raw.as_ptr(), ZFP_HEADER_FULL) };
     if header == 0 {
         return None;
@@ -173,11 +173,11 @@ pub(super) fn decompress(words: &Words<'_>, samples: &mut [f32]) -> Option<usize
     if nz.checked_mul(ny)?.checked_mul(nx)? != room {
         return None;
     }
-    if decoder.params().longest(zfp_header::blocks(shape)) > words.len() as u64 {
+    if decoder.params().longest(header::blocks(shape)) > words.len() as u64 {
         return None;
     }
-    // SAFETY: the field is dense float32 of as many samples as the slice behind it has, and the words behind the bit
-    // stream are at least as many as blocks with these parameters can make the decoder read.
+    // SAFETY: the field is contiguous float32 with exactly as many samples as the slice, and the bit stream has at
+    // least as many words as blocks with these parameters can make the decoder read.
     let used = unsafe { zfp_decompress(decoder.raw.as_ptr(), field.raw.as_ptr()) };
     debug_assert!(used <= words.len(), "libzfp read {used} of {} bytes", words.len());
     (used != 0).then_some(used)

@@ -1,24 +1,24 @@
-//! Where an array lies, for headers that have an origin and directions but no survey.
+//! The position of an array in space, for headers that have an origin and directions.
 
 use crate::volume::{ArrayInfo, Geometry};
 
-/// The position of the first sample and the step along each axis, in a space with one dimension for each spatial axis.
+/// The affine map from indexes to positions in a space that has one dimension for each spatial axis.
 ///
-/// The dimensions of the space are in reverse order of the array's axes: x is the fastest axis of a volume `(z, y, x)`. A survey
-/// `(inline, crossline, sample)` lies unrotated in its world's units: x along the inlines' numbers, y along the crosslines', z
-/// up, so that samples go down.
+/// The dimensions of the space are in reverse order of the array's axes: x is the fastest axis of a volume `(z, y, x)`.
+/// A survey `(inline, crossline, sample)` is shown without its rotation, in world units: x increases with the inline
+/// index, y with the crossline index, and z points up, so that it decreases with the sample index.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placement {
+pub struct SpatialTransform {
     /// Centre of the first sample.
     pub origin: Vec<f64>,
-    /// One for each dimension of the space.
+    /// Unit of each dimension of the space; empty if unknown.
     pub units: Vec<String>,
-    /// One for each axis of the array, slowest first; none for an axis that is not spatial.
+    /// The step along each axis of the array, slowest first; none for an axis that is not spatial.
     pub directions: Vec<Option<Vec<f64>>>,
 }
 
-impl Placement {
-    /// The placement of an array in a dataset with or without a survey.
+impl SpatialTransform {
+    /// Returns the transform of an array in a dataset with or without a survey.
     pub fn of(info: &ArrayInfo, geometry: Option<&Geometry>) -> Self {
         match geometry {
             Some(geometry) if info.axes.len() == 3 && info.axes.iter().all(|a| a.spatial) => {
@@ -59,8 +59,8 @@ impl Placement {
     }
 }
 
-/// First position, distances between inlines and between crosslines, and their unit: in the world where that is known, else
-/// in line numbers.
+/// Returns the position of the first sample, the distances between inlines and between crosslines, and their unit: in
+/// world coordinates if they are known, else in line numbers.
 fn horizontal(info: &ArrayInfo, geometry: &Geometry) -> ([f64; 2], [f64; 2], String) {
     let [first, last_inline, last_crossline, _] = geometry.corners;
     let (Some(first_at), Some(inline_at), Some(crossline_at)) = (first.world, last_inline.world, last_crossline.world)
@@ -72,19 +72,19 @@ fn horizontal(info: &ArrayInfo, geometry: &Geometry) -> ([f64; 2], [f64; 2], Str
     let factor = (1u64 << info.lod.min(62)) as f64;
     let spacing = |to: [f64; 2], lines: u64| {
         let length = (to[0] - first_at[0]).hypot(to[1] - first_at[1]);
-        // a single line has no neighbour to be some distance from
+        // a single line has no neighbour to measure a distance to
         if lines > 0 { step(rounded(length / lines as f64) * factor) } else { factor }
     };
     let steps = [spacing(inline_at, last_inline.index[0]), spacing(crossline_at, last_crossline.index[1])];
     (first_at, steps, geometry.horizontal_unit.clone().unwrap_or_default())
 }
 
-/// A length without the noise of the last digits that a turned survey brings with it.
+/// Rounds off the last digits of a length, in which the rotation of a survey leaves rounding errors.
 fn rounded(length: f64) -> f64 {
     format!("{length:.10e}").parse().unwrap_or(length)
 }
 
-/// A step that a reader can divide by.
+/// Replaces a step that readers cannot divide by.
 fn step(step: f64) -> f64 {
     if step.is_finite() && step != 0.0 { step } else { 1.0 }
 }
@@ -93,7 +93,7 @@ fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
-/// A number as text headers have it: short, exact, and in exponent form where it would be very long.
+/// Formats a number for a text header: short, exact, and in exponent form if it would be very long otherwise.
 pub fn number(value: f64) -> String {
     if value != 0.0 && !(1e-5..1e16).contains(&value.abs()) { format!("{value:e}") } else { format!("{value}") }
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_survey_lies_unrotated_with_samples_down() {
+    fn a_survey_is_unrotated_and_samples_go_down() {
         let array = zeros(&[11, 21, 30], Dtype::Int8);
         let corners = [
             corner([0, 0], [100.0, 200.0]),
@@ -118,7 +118,7 @@ mod tests {
             corner([10, 20], [320.0, 660.0]),
         ];
         let geometry = Geometry { corners, horizontal_unit: Some("m".into()), ..Geometry::default() };
-        let got = Placement::of(array.info(), Some(&geometry));
+        let got = SpatialTransform::of(array.info(), Some(&geometry));
         assert_eq!(got.origin, [100.0, 200.0, -10.0]);
         assert_eq!(got.units, ["m", "m", ""]);
         let directions: Vec<Vec<f64>> = got.directions.into_iter().flatten().collect();
@@ -126,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_world_line_numbers_serve() {
+    fn line_numbers_replace_unknown_world_coordinates() {
         let array = zeros(&[11, 21, 30], Dtype::Int8);
-        let got = Placement::of(array.info(), Some(&Geometry::default()));
+        let got = SpatialTransform::of(array.info(), Some(&Geometry::default()));
         assert_eq!(got.origin, [10.0, 10.0, -10.0]);
         assert_eq!(got.directions[1], Some(vec![0.0, 3.0, 0.0]));
     }

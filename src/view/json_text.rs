@@ -1,13 +1,13 @@
-//! JSON as people like to read it: indented, but a list of numbers stays on its line.
+//! Formats JSON for people: indented, but with lists of scalars on one line.
 
 use serde_json::Value;
 
-/// Longer lists of numbers are broken into lines of about this many characters.
+/// Longer lists of scalars are broken into lines of about this many characters.
 const LINE: usize = 100;
 
-/// The text of a value, with a line end.
+/// Returns the text of a value, with a newline.
 #[must_use]
-pub fn text(value: &Value) -> String {
+pub fn format(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
     out.push('\n');
@@ -30,7 +30,7 @@ fn write(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// A list of scalars: on one line, or on as many as it takes.
+/// Writes a list of scalars on one line, or on several if it is long.
 fn row(items: &[Value], depth: usize, out: &mut String) {
     let mut width = 2 * depth;
     out.push('[');
@@ -51,6 +51,7 @@ fn row(items: &[Value], depth: usize, out: &mut String) {
     out.push(']');
 }
 
+/// Writes the items of a list or an object, each on a line of its own.
 fn block<T>(
     out: &mut String,
     depth: usize,
@@ -82,18 +83,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_numbers_stay_on_their_line() {
+    fn lists_of_numbers_stay_on_one_line() {
         let value = json!({"shape": [1, 2], "axes": [{"name": "a\"b", "unit": null}], "own": {}, "none": []});
         let expected = "{\n  \"shape\": [1, 2],\n  \"axes\": [\n    {\n      \"name\": \"a\\\"b\",\n      \"unit\": null\n    }\n  ],\n  \
             \"own\": {},\n  \"none\": []\n}\n";
-        assert_eq!(text(&value), expected);
+        assert_eq!(format(&value), expected);
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_values_read_back() {
         let value =
             json!({"bins": (0..256).map(|n| n * 1000).collect::<Vec<_>>(), "x": [[1.5], [-2e300]], "s": "\u{1b}é"});
-        let text = text(&value);
+        let text = format(&value);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
         assert!(text.lines().all(|line| line.len() <= LINE + 10));
     }

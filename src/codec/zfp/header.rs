@@ -1,31 +1,32 @@
-//! The header of a ZFP stream, and what its parameters say about the stream's length.
+//! The header of a ZFP stream, and the bounds that its parameters put on the stream's length.
 //!
-//! libzfp trusts its input: it reads as far as the parameters in the header make it. So what they can make it do is worked
-//! out here, before it is called. Its own `zfp_stream_maximum_size` does not serve: it is meant for what the library
-//! writes, and is too small for some parameters that a header can have (reversible with few bit planes; fewer bits for a
-//! block than its exponent takes).
+//! libzfp trusts its input and reads as far as the parameters in the header make it read. So this file computes the
+//! longest read before libzfp is called. libzfp's own `zfp_stream_maximum_size` is no upper bound: it covers what the
+//! library writes, and is too small for some parameters that a header can have (reversible with few bit planes; a block
+//! with fewer bits than its exponent takes).
 
-use super::zfp::ZfpError;
+use super::error::ZfpError;
 
-/// The only codec version there is in files.
+/// The only supported codec version (`ZFP_CODEC` of zfp 0.5 and 1.0).
 pub(super) const CODEC_VERSION: u8 = 5;
 /// The code of float32 in a header.
 pub(super) const FLOAT: u8 = 3;
-/// Bytes of the shorter of the two headers.
+/// Bytes of a header with a 12-bit mode.
 pub(super) const SHORT: usize = 12;
-/// Bits of the longer one.
+/// Bits of a header with a 64-bit mode.
 const LONG_BITS: u64 = 148;
-/// The smallest exponent that does not mean reversible.
+/// The smallest exponent that does not mean reversible (`ZFP_MIN_EXP`).
 const MIN_EXP: i32 = -1074;
-/// Mode numbers: fixed rate up to here, then precision, reversible, accuracy, and at the end "see below".
+/// The first mode numbers after fixed rate: fixed precision, reversible, fixed accuracy, and at the end expert mode,
+/// which has its parameters in 52 further bits.
 const PRECISION: u16 = 2048;
 const REVERSIBLE: u16 = 2176;
 const EXPERT: u16 = 4095;
-/// Samples of a block, bit planes of a sample.
+/// Samples of a block of 4 x 4 x 4, and bit planes of a float32 sample.
 const BLOCK: u64 = 64;
 const PLANES: u32 = 32;
 
-/// The four numbers that rule a stream, as libzfp has them.
+/// The four parameters of a stream, as in libzfp's `zfp_stream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Params {
     pub min_bits: u32,
@@ -35,7 +36,8 @@ pub(super) struct Params {
 }
 
 impl Params {
-    /// What mode number `mode` stands for; `more` are the 52 bits behind it, for the one that has them.
+    /// Returns the parameters of mode number `mode`; `more` holds the 52 bits that follow it in expert mode. `None` if
+    /// they are invalid.
     fn of(mode: u16, more: u64) -> Option<Self> {
         let any = Self { min_bits: 1, max_bits: 16_658, max_precision: 64, min_exponent: MIN_EXP };
         let params = match mode {
@@ -53,54 +55,54 @@ impl Params {
         (params.min_bits <= params.max_bits && params.max_precision <= 64).then_some(params)
     }
 
-    /// The most bits that one block of 64 float32 makes libzfp consume, whatever they are.
+    /// Returns the most bits that libzfp consumes for one block, whatever its content.
     fn longest_block(&self) -> u64 {
-        // flags, exponent and precision in front; reversible streams name the precision block by block
+        // a block begins with flags, exponent and, in reversible mode, its precision
         let (front, planes) = match self.min_exponent < MIN_EXP {
             true => (1 + 1 + 8 + 5, PLANES),
             false => (1 + 8, self.max_precision.min(PLANES)),
         };
         let free = front + BLOCK - 1 + BLOCK * u64::from(planes);
-        // a limit below what stands in front wraps around inside libzfp, and is none
+        // a limit below the size of that front part wraps around inside libzfp and does not limit anything
         let limited = if u64::from(self.max_bits) < front { free } else { free.min(self.max_bits.into()) };
         limited.max(self.min_bits.into())
     }
 
-    /// The most bytes of a stream with these parameters that libzfp reads, in whole words of its.
+    /// Returns the most bytes that libzfp reads of a stream with these parameters, in whole words of 64 bits.
     pub(super) fn longest(&self, blocks: u64) -> u64 {
         whole_words(blocks.saturating_mul(self.longest_block()))
     }
 
-    /// The fewest bits that the blocks take.
+    /// Returns the fewest bits that the blocks take.
     fn shortest(&self, blocks: u64) -> u64 {
         blocks.saturating_mul(self.min_bits.max(1).into())
     }
 }
 
-/// Bytes of a stream whose blocks have `bits`, header included, in whole words of 64 bits.
+/// Returns the bytes of a stream whose blocks have `bits`, header included, in whole words of 64 bits.
 fn whole_words(bits: u64) -> u64 {
     bits.saturating_add(LONG_BITS).div_ceil(64).saturating_mul(8)
 }
 
-/// Blocks of 4 x 4 x 4 that cover `shape`.
+/// Returns the number of blocks of 4 x 4 x 4 that cover `shape`.
 pub(super) fn blocks(shape: [u64; 3]) -> u64 {
     shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
 }
 
-/// The most bytes that any stream of ordinary parameters takes. (Fixed rate with a rate beyond that of the plain samples
-/// is not ordinary.)
+/// Returns the most bytes that a stream of this shape takes in any mode, except for fixed rates above that of
+/// uncompressed samples.
 pub(super) fn longest(shape: [u64; 3]) -> u64 {
     let reversible = Params { min_bits: 1, max_bits: 16_658, max_precision: 64, min_exponent: MIN_EXP - 1 };
     reversible.longest(blocks(shape))
 }
 
-/// The fewest bytes that any stream takes.
+/// Returns the fewest bytes that a stream of this shape takes in any mode.
 pub(super) fn shortest(shape: [u64; 3]) -> u64 {
     blocks(shape).div_ceil(8).saturating_add(SHORT as u64)
 }
 
-/// Reads the header at the start of `stream` and makes sure that it announces float32 of `shape` (slowest axis first) and
-/// that the stream has room for it.
+/// Reads the header at the start of `stream`, and checks that it announces float32 of `shape` (slowest axis first) and
+/// that the stream is long enough for its blocks.
 pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Params, ZfpError> {
     let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
         return Err(ZfpError::TooShort { has: stream.len() });
@@ -118,7 +120,7 @@ pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Params, ZfpError> 
     if axes != 3 {
         return Err(ZfpError::Axes(axes));
     }
-    // the fastest axis first
+    // the header has the fastest axis first
     let extent = |at: u32| (meta >> at & 0xffff) + 1;
     let found = [extent(36), extent(20), extent(4)];
     if found != shape {
@@ -137,7 +139,7 @@ pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Params, ZfpError> 
     Ok(params)
 }
 
-/// The number of 64 bits at byte `at`.
+/// Returns the little-endian 64-bit number at byte `at`.
 fn number(stream: &[u8], at: usize) -> Option<u64> {
     stream.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
@@ -146,7 +148,7 @@ fn number(stream: &[u8], at: usize) -> Option<u64> {
 pub(super) mod tests {
     use super::*;
 
-    /// A header as the format has it, with no blocks behind it.
+    /// Builds a header without blocks.
     pub fn header(shape: [u64; 3], mode: u16, more: u64) -> Vec<u8> {
         let [nz, ny, nx] = shape.map(|n| n - 1);
         let meta = u64::from(FLOAT - 1) | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;

@@ -1,0 +1,80 @@
+//! The format, and an open file of it.
+
+use std::sync::Arc;
+
+use super::array::{Bricks, ZgyArray};
+use super::describe::Facts;
+use super::header::{self, Header};
+use super::sample_type::CodingRange;
+use super::table::Table;
+use crate::format::{Array, Dataset, Format, FormatError, Layer, OpenWith};
+use crate::source::{IndexCache, Source};
+use crate::volume::{DatasetInfo, NativeJson};
+
+/// The ZGY format.
+pub struct Zgy;
+
+impl Format for Zgy {
+    fn name(&self) -> &'static str {
+        "zgy"
+    }
+
+    fn extension(&self) -> Option<&'static str> {
+        Some("zgy")
+    }
+
+    fn is_file(&self, head: &[u8]) -> bool {
+        // also the predecessor, so that opening it fails with an error that names it
+        head.starts_with(&header::MAGIC) || head.starts_with(&header::OLD_MAGIC)
+    }
+
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        Ok(Box::new(Survey::open(source, Arc::clone(&with.index))?))
+    }
+}
+
+/// An open file.
+struct Survey {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+}
+
+impl Survey {
+    fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+        let header = Header::read(&*source)?;
+        let info = &header.info;
+        let position = (header.table, header.levels.entries);
+        let table = Table::new(Arc::clone(&source), cache, position, header.version, header.file);
+        let usable = table.usable(&header.levels.all)?;
+
+        let range = CodingRange::new(info.dtype, info.coding_range);
+        let default = range.map_or(0, |range| range.default(info.dtype));
+        let facts = Facts { header: &header, range, default, usable };
+        let bytes = info.brick.iter().product::<u64>() as usize * info.dtype.size(); // 2 GiB at most
+        let bricks = Arc::new(Bricks {
+            source,
+            table,
+            shape: info.brick,
+            bytes,
+            dtype: info.dtype,
+            default,
+            subtiled: header.version == 1,
+        });
+        let levels = header.levels.all.iter().enumerate().take(usable).map(|(lod, level)| {
+            let array = ZgyArray::new(facts.array(lod, level), *level, Arc::clone(&bricks));
+            Arc::new(array) as Arc<dyn Array>
+        });
+        let layers = vec![Layer { name: "data".into(), levels: levels.collect(), native: NativeJson::new() }];
+        Ok(Self { info: facts.dataset(), layers })
+    }
+}
+
+impl Dataset for Survey {
+    fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+}

@@ -1,0 +1,65 @@
+//! A block of memory: from the allocator, a map of its own, or a slot of the huge-page slab.
+
+use std::ops::{Deref, DerefMut};
+
+use memmap2::{Advice, MmapMut};
+
+use super::slab::Slot;
+
+/// Blocks from this size on are anonymous maps; smaller ones come from the allocator.
+pub(super) const MIN_MAPPED: usize = 128 << 10;
+
+/// A block of memory of a fixed size.
+pub(super) enum Block {
+    Heap(Box<[u8]>),
+    Map(MmapMut),
+    Slot(Slot),
+}
+
+impl Block {
+    /// Allocates `size` bytes, all zero.
+    pub fn new(size: usize) -> Self {
+        if size < MIN_MAPPED { Self::heap(size) } else { Self::mapped(size) }
+    }
+
+    fn heap(size: usize) -> Self {
+        Self::Heap(vec![0; size].into_boxed_slice())
+    }
+
+    fn mapped(size: usize) -> Self {
+        // if the kernel refuses another map, the allocator handles it
+        let Ok(map) = MmapMut::map_anon(size) else { return Self::heap(size) };
+        // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a
+        // virtual machine reclaims those first, and getting them again costs more than they save
+        let _ = map.advise(Advice::PopulateWrite);
+        Self::Map(map)
+    }
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self::Heap(Box::default())
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Map(map) => map,
+            Self::Slot(slot) => slot,
+        }
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Map(map) => map,
+            Self::Slot(slot) => slot,
+        }
+    }
+}

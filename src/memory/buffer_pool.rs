@@ -1,0 +1,184 @@
+//! A pool of byte buffers that are reused.
+//!
+//! A brick is large: a new mapping for each would cost a page fault for every 4 KiB. An allocator that keeps such
+//! blocks for itself makes the process exceed its memory limit, since it has a heap for every few threads, and bricks
+//! are allocated and freed on all of them. So large buffers are anonymous maps of their own, and blocks of all but the
+//! smallest buffers go to a free list.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
+use super::block::{Block, MIN_MAPPED};
+use super::free_list::FreeList;
+use super::slab::Slab;
+use crate::sync::{Mutex, MutexGuard};
+
+const PAGE: usize = 4096;
+
+/// The size classes of reply buffers in huge pages, smallest first: the number of huge pages that the buffers of a
+/// class share, and the bytes of one buffer. That is the largest request of the kernel without and with `--direct-io`,
+/// and room for a file's header before its samples.
+const REPLY_CLASSES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
+
+/// A pool of buffers. A buffer returns to its pool when it is dropped.
+#[derive(Default)]
+pub struct BufferPool {
+    free: Mutex<FreeList>,
+    /// Bytes that the free list may hold.
+    capacity: usize,
+    slabs: [OnceLock<Option<Arc<Slab>>>; REPLY_CLASSES.len()],
+}
+
+impl BufferPool {
+    /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
+    #[must_use]
+    pub fn new(capacity: usize) -> Arc<Self> {
+        Arc::new(Self { free: Mutex::default(), capacity, slabs: Default::default() })
+    }
+
+    /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left.
+    #[must_use]
+    pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
+        let size = if len < PAGE { len } else { len.next_multiple_of(PAGE) };
+        let reused = if len < PAGE { None } else { self.free().pop(size) };
+        let block = reused.unwrap_or_else(|| Block::new(size));
+        Buffer { block, len, pool: Arc::clone(self) }
+    }
+
+    /// Like [`BufferPool::take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
+    /// block is reused for lengths that differ a little.
+    #[must_use]
+    pub fn take_scratch(self: &Arc<Self>, len: usize) -> Buffer {
+        let step = (len / 2).next_power_of_two() / 4;
+        let mut buffer = self.take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len));
+        buffer.truncate(len);
+        buffer
+    }
+
+    /// Like [`BufferPool::take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab if
+    /// one is free.
+    #[must_use]
+    pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
+        let slot = || {
+            let (slab, (pages, size)) = self.slabs.iter().zip(REPLY_CLASSES).find(|(_, (_, size))| len <= *size)?;
+            slab.get_or_init(|| Slab::new(pages, size)).as_ref()?.take()
+        };
+        match (len >= MIN_MAPPED).then(slot).flatten() {
+            Some(slot) => Buffer { block: Block::Slot(slot), len, pool: Arc::clone(self) },
+            None => self.take(len),
+        }
+    }
+
+    /// Adds the block of a dropped buffer to the free list. Blocks below a page go back to the allocator, slots to
+    /// their slab.
+    fn give_back(&self, block: Block) {
+        if block.len() >= PAGE && !matches!(block, Block::Slot(_)) {
+            let evicted = self.free().push(block, self.capacity);
+            drop(evicted); // unmapping is slow: not under the lock
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, FreeList> {
+        self.free.lock()
+    }
+}
+
+/// Bytes with a single owner. The memory returns to the pool on drop.
+pub struct Buffer {
+    block: Block,
+    len: usize,
+    pool: Arc<BufferPool>,
+}
+
+impl Buffer {
+    /// Returns the bytes of memory that the buffer takes, which may be more than its length.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.block.len()
+    }
+
+    /// Shortens the buffer to `len` bytes; the memory it takes stays the same.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.block[..self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.block[..self.len]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.pool.give_back(std::mem::take(&mut self.block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_buffers_are_reused_within_the_capacity() {
+        let buffers = BufferPool::new(1 << 20);
+        let free = |b: &Arc<BufferPool>| b.free().bytes();
+        let (one, two) = (buffers.take(600 << 10), buffers.take(600 << 10));
+        let at = one.as_ptr();
+        drop(two);
+        drop(one);
+        assert_eq!(free(&buffers), 600 << 10);
+        let again = buffers.take((600 << 10) - 7);
+        assert_eq!((again.as_ptr(), again.len(), again.capacity()), (at, (600 << 10) - 7, 600 << 10));
+        drop(buffers.take(2 << 20));
+        assert_eq!(free(&buffers), 0);
+    }
+
+    #[test]
+    fn scratch_memory_is_reused_for_similar_lengths() {
+        let buffers = BufferPool::new(4 << 20);
+        let first = buffers.take_scratch(930_000);
+        let at = first.as_ptr();
+        drop(first);
+        let again = buffers.take_scratch(970_000);
+        assert_eq!((again.as_ptr(), again.len()), (at, 970_000));
+        for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
+            let buffer = buffers.take_scratch(len);
+            assert_eq!(buffer.len(), len);
+            assert!(buffer.capacity() <= len + len / 3 + 4096);
+        }
+    }
+
+    #[test]
+    fn replies_share_huge_pages_and_never_block() {
+        let buffers = BufferPool::new(1 << 20);
+        let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20)).collect();
+        for (n, reply) in replies.iter_mut().enumerate() {
+            reply.fill(n as u8);
+        }
+        assert!(
+            replies.iter().enumerate().all(|(n, reply)| reply.len() == 1 << 20 && reply.iter().all(|b| *b == n as u8))
+        );
+        let first = replies[0].as_ptr();
+        drop(replies);
+        assert_eq!(buffers.take_reply(200 << 10).as_ptr(), first);
+        let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10)).collect();
+        assert!(short.iter().all(|reply| reply.as_ptr() != first), "short replies do not use the slots of long ones");
+        assert_ne!(buffers.take(1 << 20).as_ptr(), first, "only replies use slots");
+    }
+
+    #[test]
+    fn small_buffers_begin_as_zeros() {
+        let buffers = BufferPool::new(0);
+        assert!(buffers.take(5000).iter().all(|b| *b == 0));
+        assert!(buffers.take(0).is_empty());
+    }
+}

@@ -1,0 +1,55 @@
+//! The content of a virtual file.
+
+use std::sync::Arc;
+
+use super::array_file::ArrayFile;
+use crate::volume::{ArrayInfo, Dims, Dtype};
+
+/// The content of a virtual file.
+#[derive(Clone)]
+pub enum Content {
+    /// A few bytes, computed when the file is opened.
+    Bytes(Arc<[u8]>),
+    /// The samples of an array, behind a header or not.
+    Array(ArrayFile),
+}
+
+impl Content {
+    /// Returns the bytes of the file.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Array(file) => file.len(),
+        }
+    }
+
+    /// Returns whether the file is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into_bytes().into())
+    }
+}
+
+/// Shape and type of the array that a file shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownArray {
+    /// Samples along each axis of the file's array, slowest first.
+    pub shape: Dims,
+    /// The type of its samples.
+    pub dtype: Dtype,
+}
+
+impl ShownArray {
+    /// Returns shape and type of the stored array.
+    #[must_use]
+    pub fn stored(info: &ArrayInfo) -> Self {
+        Self { shape: info.shape(), dtype: info.dtype }
+    }
+}

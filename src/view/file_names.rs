@@ -1,0 +1,99 @@
+//! Makes file names of names from data, which may contain any character.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The longest file name, in bytes (`NAME_MAX` of Linux).
+pub const NAME_MAX: usize = 255;
+
+/// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are
+/// percent-encoded, so that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the
+/// whole name.
+#[must_use]
+pub fn file_name(name: &str, max: usize) -> String {
+    let mut encoded = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c == '/' || c == '%' || c.is_control() || matches!(name, "." | "..") {
+            let mut utf8 = [0; 4];
+            for byte in c.encode_utf8(&mut utf8).bytes() {
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        } else {
+            encoded.push(c);
+        }
+    }
+    if encoded.len() <= max {
+        return encoded;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let tail = format!("~{:016x}", hasher.finish());
+    truncate(&mut encoded, max.saturating_sub(tail.len()));
+    encoded + &tail
+}
+
+/// Returns a file name of at most `max` bytes that is not yet in `taken`: `name`, or `name~2`, `name~3`, ... Adds it to
+/// `taken`.
+pub fn unique(name: String, max: usize, taken: &mut HashSet<String>) -> String {
+    let mut candidate = name.clone();
+    let mut n = 2;
+    while !taken.insert(candidate.clone()) {
+        let tail = format!("~{n}");
+        candidate.clone_from(&name);
+        truncate(&mut candidate, max.saturating_sub(tail.len()));
+        candidate += &tail;
+        n += 1;
+    }
+    candidate
+}
+
+/// Truncates to at most `max` bytes, at a character boundary and not inside a percent code.
+fn truncate(text: &mut String, max: usize) {
+    if text.len() <= max {
+        return;
+    }
+    let mut end = max;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    if let Some(percent) = text[..end].rfind('%')
+        && percent + 3 > end
+    {
+        end = percent;
+    }
+    text.truncate(end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_a_file_name_cannot_contain_are_encoded() {
+        assert_eq!(file_name("a/b%c\n\u{85}é", NAME_MAX), "a%2Fb%25c%0A%C2%85é");
+        assert_eq!(file_name(".", NAME_MAX), "%2E");
+        assert_eq!(file_name("..", NAME_MAX), "%2E%2E");
+        assert_eq!(file_name(".x", NAME_MAX), ".x");
+    }
+
+    #[test]
+    fn long_names_are_truncated_and_stay_distinct() {
+        let (one, two) = (file_name(&"é".repeat(200), NAME_MAX), file_name(&("é".repeat(199) + "x"), NAME_MAX));
+        assert!(one.len() <= 255 && one != two && one.contains('~'));
+        assert!(file_name(&"/".repeat(200), NAME_MAX).len() <= 255);
+        assert_eq!(file_name(&"x".repeat(255), NAME_MAX).len(), 255);
+    }
+
+    #[test]
+    fn equal_names_get_numbers() {
+        let mut taken = HashSet::from(["dataset.json".to_owned()]);
+        assert_eq!(unique("a".into(), NAME_MAX, &mut taken), "a");
+        assert_eq!(unique("a".into(), NAME_MAX, &mut taken), "a~2");
+        assert_eq!(unique("a".into(), NAME_MAX, &mut taken), "a~3");
+        assert_eq!(unique("dataset.json".into(), NAME_MAX, &mut taken), "dataset.json~2");
+        let long = "y".repeat(255);
+        unique(long.clone(), NAME_MAX, &mut taken);
+        assert_eq!(unique(long, NAME_MAX, &mut taken).len(), 255);
+    }
+}

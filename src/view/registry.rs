@@ -1,0 +1,81 @@
+//! The list of all views.
+
+use super::layer_ref::LayerRef;
+use super::virtual_file::View;
+use super::{float, json, metaimage, npy, nrrd, permuted, raw};
+
+/// Returns every view, in the order of their nodes.
+#[must_use]
+pub fn registry() -> &'static [&'static dyn View] {
+    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy, &permuted::ByAxis]
+}
+
+/// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
+#[must_use]
+pub fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for view in views {
+        view.list(layer, None, &mut |entry| names.push(entry.name));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::array_file::tests::Zeros;
+    use super::*;
+    use crate::catalog::OpenDataset;
+    use crate::format::{Dataset, Layer};
+    use crate::source::FileStamp;
+    use crate::volume::{ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Dtype, NativeJson, Scaling};
+
+    struct OneLayer(DatasetInfo, Vec<Layer>);
+
+    impl Dataset for OneLayer {
+        fn info(&self) -> &DatasetInfo {
+            &self.0
+        }
+        fn layers(&self) -> &[Layer] {
+            &self.1
+        }
+    }
+
+    /// A dataset with one layer of two levels of scaled int16.
+    fn scaled() -> OpenDataset {
+        let shape = Dims::from([2, 3]);
+        let axis = |name: &str| Axis { name: name.into(), unit: None, first: 0.0, step: 1.0, count: 2, spatial: true };
+        let info = ArrayInfo {
+            axes: vec![axis("y"), axis("x")],
+            scaling: Some(Scaling::double(2.0, 0.0)),
+            ..ArrayInfo::new(Dtype::Int16, BrickGrid::aligned(shape, shape), shape)
+        };
+        let level = Arc::new(Zeros(info));
+        let layer = Layer { name: "a".into(), levels: vec![level.clone(), level], native: NativeJson::new() };
+        OpenDataset {
+            name: "d".into(),
+            path: "d".into(),
+            stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
+            size: None,
+            format: "zgy",
+            dataset: Box::new(OneLayer(DatasetInfo::default(), vec![layer])),
+        }
+    }
+
+    #[test]
+    fn each_name_is_found_by_the_one_view_that_lists_it() {
+        let open = scaled();
+        let layer = LayerRef { open: &open, layer: 0 };
+        let names = entry_names(registry(), layer);
+        let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
+        assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy"]);
+        assert_eq!(names.len(), 2 * of_lod_0.len());
+        for name in &names {
+            let found = registry().iter().filter_map(|view| view.find(layer, None, name));
+            assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
+        }
+        assert!(registry().iter().all(|view| view.find(layer, None, "lod2.npy").is_none()));
+        assert_eq!(entry_names(&[&raw::Raw], layer), ["lod0.raw", "lod1.raw"]);
+    }
+}
