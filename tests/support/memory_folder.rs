@@ -1,19 +1,19 @@
-//! A folder of files in memory, for tests that try many thousands of them.
+//! A folder of files in memory, for tests that open many thousands of variants. The fuzz targets include this file.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
+use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, Wait};
 
-/// The name of the file that holds the metadata `name` of an object: a folder in memory keeps it so.
+/// Returns the name of the file in which a folder in memory keeps the metadata `name` of an object.
 #[must_use]
 pub fn tag_of(object: &str, name: &str) -> String {
     format!("{object}\0{name}")
 }
 
-/// All files below a folder, by their names from there.
+/// Reads all files below a folder, by their paths relative to it.
 pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     fn add(files: &mut BTreeMap<String, Vec<u8>>, folder: &Path, below: &str) {
         for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -30,7 +30,7 @@ pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Files by their names below one root, of which this is the folder `below`.
+/// Files by their paths below one root; this is the folder `below` (empty, or ending in a slash).
 #[derive(Clone)]
 pub struct MemoryFolder {
     pub files: Arc<BTreeMap<String, Vec<u8>>>,
@@ -38,6 +38,18 @@ pub struct MemoryFolder {
 }
 
 impl MemoryFolder {
+    /// Makes a folder of files.
+    #[must_use]
+    pub fn new(files: BTreeMap<String, Vec<u8>>) -> Self {
+        Self { files: Arc::new(files), below: String::new() }
+    }
+
+    /// Makes the source of a dataset that is a single file.
+    #[must_use]
+    pub fn of_one_file(bytes: Vec<u8>) -> Self {
+        Self::new(BTreeMap::from([(WHOLE.to_owned(), bytes)]))
+    }
+
     fn path(&self, name: &str) -> String {
         format!("{}{name}", self.below)
     }

@@ -1,19 +1,18 @@
-//! The plain model of the data path: decodes an array brick by brick, one after the other, with nothing but the traits of
-//! `volfs::format`. No cache, no threads, no ranges: slow, and short enough to be believed. What the fast path delivers
-//! is compared with it.
-#![allow(dead_code)]
+//! The naive model of the data path: decodes an array brick by brick, one after the other, with nothing but the traits of
+//! `volfs::format`. It has no cache, no threads and no ranges: it is slow, and short enough to be checked by reading. Tests
+//! compare the output of the fast path with it.
 
 use volfs::format::{Array, FormatError};
 use volfs::source::Wait;
 use volfs::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
 
-/// All samples of an array in C order.
+/// Reads all samples of an array in C order.
 pub fn read_all(array: &dyn Array) -> Result<Vec<u8>, FormatError> {
     let (samples, damaged) = read_what_can_be(array);
     damaged.into_iter().next().map_or(Ok(samples), |(_, error)| Err(error))
 }
 
-/// All samples of an array in C order, and the bricks that cannot be read: their samples are left as zeros.
+/// Reads all samples of an array in C order. Also returns the bricks that cannot be read; their samples are zeros.
 pub fn read_what_can_be(array: &dyn Array) -> (Vec<u8>, Vec<(Dims, FormatError)>) {
     let info = array.info();
     let mut out = vec![0; info.bytes().try_into().expect("the array fits the memory")];
@@ -27,7 +26,7 @@ pub fn read_what_can_be(array: &dyn Array) -> (Vec<u8>, Vec<(Dims, FormatError)>
     (out, damaged)
 }
 
-/// Puts the samples that the brick at `at` owns where they belong in `out`, which holds the whole array.
+/// Copies the samples that the brick at `at` owns to their place in `out`, which holds the whole array.
 pub fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result<(), FormatError> {
     let info = array.info();
     let owned = info.grid.region(at);
@@ -66,7 +65,7 @@ pub fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result<(), Fo
     Ok(())
 }
 
-/// Bytes of the source with `padding` zeros behind them.
+/// Reads bytes of the source and appends `padding` zeros.
 fn fetch(array: &dyn Array, object: &str, offset: u64, length: u64, padding: usize) -> Result<Vec<u8>, FormatError> {
     let length = usize::try_from(length).expect("a brick fits the memory");
     let mut bytes = vec![0; length + padding];
@@ -80,7 +79,7 @@ fn absent(object: &str) -> FormatError {
     FormatError::Damaged(format!("{object} is not there"))
 }
 
-/// Copies the samples of `region` one by one from where `layout` has them in `bytes`.
+/// Copies the samples of `region` one by one from their place in `bytes`, which `layout` gives.
 fn scatter(info: &ArrayInfo, region: &Region, bytes: &[u8], layout: &Layout, out: &mut [u8]) {
     assert!(layout.held.contains(region), "a brick holds all that it owns");
     let size = info.dtype.size();
@@ -97,6 +96,18 @@ fn scatter(info: &ArrayInfo, region: &Region, bytes: &[u8], layout: &Layout, out
             out[to..to + size].copy_from_slice(&bytes[from..from + size]);
             from += layout.strides[last] as usize;
             to += size;
+        }
+    }
+}
+
+/// Checks that each of the first 200 bricks, once known, is known without waiting, unless the source has to be asked each time.
+pub fn check_without_waiting(array: &dyn Array) {
+    for number in 0..array.info().grid.total().min(200) {
+        let at = array.info().grid.count().index_of(number);
+        let with = array.brick(&at, Wait::Yes);
+        match array.brick(&at, Wait::No) {
+            Err(e) if e.would_block() => {}
+            without => assert_eq!(without, with),
         }
     }
 }

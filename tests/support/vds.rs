@@ -1,8 +1,4 @@
-//! VDS datasets for tests: what is expected of the fixtures, opening them, and taking apart and damaging them.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "memory_folder.rs"]
-pub mod memory_folder;
+//! VDS datasets of the test data: what is expected of them, opening them, taking them apart and damaging them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,38 +6,35 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memory_folder::{MemoryFolder, files_below, tag_of};
 use serde_json::Value;
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{Folders, IndexCache, LocalFile, SymlinkPolicy, WHOLE};
+use volfs::source::{Folders, IndexCache, LocalFile, SymlinkPolicy};
 
-/// The folder of the fixtures.
+use super::memory_folder::{MemoryFolder, files_below, tag_of};
+use super::{json, test_data};
+
+/// Returns the folder of the datasets.
 pub fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/vds")
+    test_data("vds")
 }
 
-/// What scripts/make_vds_fixtures.py says of them.
+/// Returns what scripts/make_vds_fixtures.py has written about them.
 pub fn expected() -> Value {
-    serde_json::from_slice(&fs::read(data().join("expected.json")).unwrap()).unwrap()
+    json(data().join("expected.json"))
 }
 
-/// CRC-32 as the fixtures have it.
-pub fn crc(bytes: &[u8]) -> String {
-    let mut crc = flate2::Crc::new();
-    crc.update(bytes);
-    format!("{:08x}", crc.sum())
-}
-
-/// Opens a dataset of the fixtures.
+/// Opens a dataset of the test data.
 pub fn open(name: &str) -> Box<dyn Dataset> {
     open_path(&data().join(name))
 }
 
+/// Opens any dataset.
 pub fn open_path(path: &Path) -> Box<dyn Dataset> {
     try_open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// Opens a file or folder; the error is that of the format.
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
         let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::default());
@@ -51,12 +44,12 @@ pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     }
 }
 
-/// Opens a dataset of the fixtures together with the metadata of its objects, if those are not in a file.
+/// Opens a dataset of the test data together with the metadata of its objects, if those are not in a file.
 pub fn open_tagged(name: &str) -> Box<dyn Dataset> {
     if expected()["tags"].get(name).is_none() { open(name) } else { Cloud::read(name).open().unwrap() }
 }
 
-/// The stored layer of this name.
+/// Returns the stored layer of this name.
 pub fn find(dataset: &dyn Dataset, stored: &str) -> Arc<dyn Array> {
     let levels =
         dataset.layers().iter().flat_map(|layer| layer.levels.iter().zip(layer.native["stored"].as_array().unwrap()));
@@ -64,41 +57,27 @@ pub fn find(dataset: &dyn Dataset, stored: &str) -> Arc<dyn Array> {
     Arc::clone(found.unwrap_or_else(|| panic!("no layer {stored}")).0)
 }
 
-/// Copies a folder.
-pub fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
-/// A dataset in a single file, to be changed where it hurts.
+/// A dataset in a single file, with access to all parts of its tables, so that tests can damage them.
 #[derive(Clone)]
 pub struct Container(pub Vec<u8>);
 
 impl Container {
-    /// A file of the fixtures.
+    /// Reads a file of the test data.
     pub fn read(name: &str) -> Self {
         Self(fs::read(data().join(name)).unwrap())
     }
 
+    /// Opens the dataset from memory.
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
-        let files = BTreeMap::from([(WHOLE.to_owned(), self.0.clone())]);
-        Vds.open(
-            Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() }),
-            &OpenWith::new(IndexCache::new(1 << 20)),
-        )
+        Vds.open(Arc::new(MemoryFolder::of_one_file(self.0.clone())), &OpenWith::new(IndexCache::new(1 << 20)))
     }
 
+    /// Returns the number at an offset.
     pub fn i32(&self, at: usize) -> i32 {
         i32::from_le_bytes(*self.0[at..].first_chunk().unwrap())
     }
 
+    /// Returns the number at an offset.
     pub fn i64(&self, at: usize) -> i64 {
         i64::from_le_bytes(*self.0[at..].first_chunk().unwrap())
     }
@@ -109,15 +88,17 @@ impl Container {
         self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// Overwrites a number.
     pub fn put_i32(&mut self, at: usize, number: i32) {
         self.put(at, number.to_le_bytes());
     }
 
+    /// Overwrites a number.
     pub fn put_i64(&mut self, at: usize, number: i64) {
         self.put(at, number.to_le_bytes());
     }
 
-    /// Where the entry of a file is in the file table.
+    /// Returns the offset of a file's entry in the file table.
     pub fn entry(&self, name: &str) -> usize {
         let (table, count, length) = (self.i64(16) as usize, self.i32(24) as usize, self.i32(28) as usize);
         let mut entries = (0..count).map(|n| table + n * (32 + length));
@@ -128,7 +109,7 @@ impl Container {
         entries.find(named).unwrap_or_else(|| panic!("no file {name}"))
     }
 
-    /// The names of all files.
+    /// Returns the names of all files.
     pub fn files(&self) -> Vec<String> {
         let (table, count, length) = (self.i64(16) as usize, self.i32(24) as usize, self.i32(28) as usize);
         let name = |n: usize| {
@@ -138,38 +119,38 @@ impl Container {
         (0..count).map(name).collect()
     }
 
-    /// Where a file's newest page directory is.
+    /// Returns the offset of a file's newest page directory.
     pub fn directory(&self, name: &str) -> usize {
         self.i64(self.entry(name)) as usize
     }
 
-    /// Where a file's metadata is.
+    /// Returns the offset of a file's metadata.
     pub fn metadata(&self, name: &str) -> usize {
         self.directory(name) + 16
     }
 
-    /// Where the offset is of the index page that has a chunk.
+    /// Returns the offset of the directory entry of the index page that has a chunk.
     pub fn page(&self, name: &str, chunk: usize) -> usize {
         let entry = self.entry(name);
         let (per_page, metadata) = (self.i32(entry + 16) as usize, self.i32(entry + 28) as usize);
         self.metadata(name) + metadata + 8 * (chunk / per_page)
     }
 
-    /// Where the entry of a chunk is: offset, length, reserved, metadata.
+    /// Returns the offset of the index entry of a chunk: offset, length, reserved, metadata.
     pub fn index(&self, name: &str, chunk: usize) -> usize {
         let entry = self.entry(name);
         let (per_page, metadata) = (self.i32(entry + 16) as usize, self.i32(entry + 24) as usize);
         self.i64(self.page(name, chunk)) as usize + chunk % per_page * (16 + metadata)
     }
 
-    /// Where the bytes of a chunk are.
+    /// Returns the range of the bytes of a chunk.
     pub fn chunk(&self, name: &str, chunk: usize) -> Range<usize> {
         let index = self.index(name, chunk);
         let offset = self.i64(index) as usize;
         offset..offset + self.i32(index + 8) as usize
     }
 
-    /// Gives a chunk other bytes, at the end of the file.
+    /// Appends other bytes to the file and makes them those of a chunk.
     pub fn replace(&mut self, name: &str, chunk: usize, bytes: &[u8]) {
         let (index, end) = (self.index(name, chunk), self.0.len());
         self.put_i64(index, end as i64);
@@ -177,7 +158,7 @@ impl Container {
         self.0.extend(bytes);
     }
 
-    /// Changes the description.
+    /// Changes the description (VolumeDataLayout).
     pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let mut layout: Value = serde_json::from_slice(&self.0[self.chunk("VolumeDataLayout", 0)]).unwrap();
         change(&mut layout);
@@ -185,12 +166,12 @@ impl Container {
     }
 }
 
-/// A dataset in a folder of objects, with the metadata that a store has beside them.
+/// A dataset in a folder of objects, with the metadata that an object store keeps for each of them.
 #[derive(Clone)]
 pub struct Cloud(pub BTreeMap<String, Vec<u8>>);
 
 impl Cloud {
-    /// A folder of the fixtures, with its tags.
+    /// Reads a folder of the test data, with the metadata of its objects.
     pub fn read(name: &str) -> Self {
         let mut cloud = Self::untagged(name);
         for (object, tag) in expected()["tags"].get(name).and_then(Value::as_object).into_iter().flatten() {
@@ -203,17 +184,17 @@ impl Cloud {
         Self(files_below(&data().join(name)))
     }
 
-    /// Gives an object its metadata.
+    /// Sets the metadata of an object.
     pub fn tag(&mut self, object: &str, value: &[u8]) {
         self.0.insert(tag_of(object, "vdschunkmetadata"), value.to_vec());
     }
 
+    /// Opens the dataset from memory.
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
-        let folder = MemoryFolder { files: Arc::new(self.0.clone()), below: String::new() };
-        Vds.open_folder(Arc::new(folder), &OpenWith::new(IndexCache::new(1 << 20)))
+        Vds.open_folder(Arc::new(MemoryFolder::new(self.0.clone())), &OpenWith::new(IndexCache::new(1 << 20)))
     }
 
-    /// Changes what is said of the first layer.
+    /// Changes the record of the first layer in LayerStatus.
     pub fn edit(&mut self, change: impl FnOnce(&mut Value)) {
         let status = self.0.get_mut("LayerStatus").unwrap();
         let mut layers: Value = serde_json::from_slice(status).unwrap();
@@ -221,7 +202,7 @@ impl Cloud {
         *status = layers.to_string().into_bytes();
     }
 
-    /// Changes the bytes of an object.
+    /// Returns the bytes of an object, to be changed.
     pub fn object(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.get_mut(name).unwrap_or_else(|| panic!("no object {name}"))
     }

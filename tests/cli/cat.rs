@@ -1,0 +1,202 @@
+//! `volfs cat`.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Stdio;
+
+use super::{demo, output, run, zgy};
+use crate::support::{
+    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, test_data, text, volfs, wait_for,
+};
+
+/// Returns the box `ranges` of an array in C order.
+fn slice(samples: &[u8], shape: &[u64], size: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for i in ranges[0].0..ranges[0].1 {
+        for j in ranges[1].0..ranges[1].1 {
+            let row = (i * shape[1] + j) * shape[2];
+            let (from, to) = ((row + ranges[2].0) * size, (row + ranges[2].1) * size);
+            out.extend_from_slice(&samples[from as usize..to as usize]);
+        }
+    }
+    out
+}
+
+#[test]
+fn every_level_is_printed_as_it_is() {
+    for fixture in fixtures() {
+        for lod in 0..fixture.levels().len() {
+            let Some(samples) = fixture.samples(lod) else { continue };
+            let found = output("cat", &["--lod", &lod.to_string()], &zgy(&fixture.name));
+            assert!(found == samples, "{} lod {lod}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn a_box_of_a_dataset_is_a_slice_of_it() {
+    let mut noise = Noise::seeded(7);
+    for name in ["v3_int8.zgy", "v2_int16.zgy", "v3_float32.zgy", "v4_mixed.zgy", "v3_brick_4x8x16.zgy"] {
+        let fixture = fixture(name);
+        let (shape, samples) = (fixture.shape(), fixture.samples(0).unwrap());
+        for _ in 0..6 {
+            let ranges: Vec<(u64, u64)> = shape
+                .iter()
+                .map(|n| {
+                    let from = noise.below(*n as usize) as u64;
+                    (from, from + 1 + noise.below((n - from) as usize) as u64)
+                })
+                .collect();
+            let region: Vec<String> = ranges.iter().map(|(a, b)| format!("{a}:{b}")).collect();
+            let region = region.join(",");
+            let wanted = slice(&samples, &shape, fixture.sample_bytes(), &ranges);
+            assert!(output("cat", &["--region", &region], &zgy(name)) == wanted, "{name} {region}");
+            let npy = Npy::parse(&output("cat", &["--region", &region, "--format", "npy"], &zgy(name)));
+            let lengths: Vec<u64> = ranges.iter().map(|(a, b)| b - a).collect();
+            assert_eq!((npy.shape, npy.fortran_order, npy.descr), (lengths, false, fixture.descr()), "{name} {region}");
+            assert!(npy.samples == wanted, "{name} {region}");
+        }
+    }
+}
+
+#[test]
+fn slices_may_be_short_open_single_and_negative() {
+    let fixture = fixture("v3_int16.zgy"); // 20 x 18 x 35
+    let (shape, samples) = (fixture.shape(), fixture.samples(0).unwrap());
+    for (region, ranges) in [
+        ("3", [(3, 4), (0, 18), (0, 35)]),
+        (":,-1", [(0, 20), (17, 18), (0, 35)]),
+        ("-3:,:5,-5:-2", [(17, 20), (0, 5), (30, 33)]),
+        (":,:,:", [(0, 20), (0, 18), (0, 35)]),
+    ] {
+        let found = output("cat", &["--region", region], &zgy("v3_int16.zgy"));
+        assert!(found == slice(&samples, &shape, 2, &ranges), "{region}");
+    }
+    let npy = Npy::parse(&output("cat", &["--region", "3,4,5", "--format", "npy"], &zgy("v3_int16.zgy")));
+    assert_eq!(npy.shape, [1, 1, 1]);
+}
+
+/// The demo has 9 MiB: it is printed in several parts, and its bricks reach beyond its edges along each axis.
+#[test]
+fn a_dataset_of_several_parts_is_printed_whole() {
+    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
+    let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
+    assert!(output("cat", &["--layer", "data"], &demo()) == samples);
+    let wanted = slice(&samples, &[128, 96, 192], 4, &[(1, 127), (0, 96), (1, 191)]);
+    assert!(output("cat", &["--region", "1:127,:,1:191"], &demo()) == wanted);
+}
+
+#[test]
+fn lines_are_found_by_their_numbers() {
+    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
+    let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
+    for (arguments, ranges) in [
+        (&["--at", "inline=1004"][..], [(2, 3), (0, 96), (0, 192)]),
+        (&["--at", "inline=1004:1010", "--at", "sample=1200:1208"], [(2, 6), (0, 96), (0, 3)]),
+        (&["--at", "crossline=2095", "--region", "-1"], [(127, 128), (95, 96), (0, 192)]),
+        (&["--at", "Crossline=2094:", "--region", "0:2,:,7"], [(0, 2), (94, 96), (7, 8)]),
+    ] {
+        let found = output("cat", arguments, &demo());
+        assert!(found == slice(&samples, &[128, 96, 192], 4, &ranges), "{arguments:?}");
+    }
+    // a coarser level has every second line
+    let found = output("cat", &["--lod", "1", "--at", "inline=1004", "--format", "npy"], &demo());
+    assert_eq!(Npy::parse(&found).shape, [1, 48, 96]);
+}
+
+#[test]
+fn what_is_not_there_is_wrong_usage_and_says_what_is() {
+    for (arguments, part) in [
+        (&["--layer", "x"][..], "there is no layer x; there is data"),
+        (&["--lod", "3"], "there is no LOD 3; layer data has LOD 0 to 2"),
+        (&["--region", "128"], "128 is out of range: axis inline has 0 to 127"),
+        (&["--region", ":,0:97"], "an end of 97 is out of range: axis crossline has 0 to 95"),
+        (&["--region", "-129:"], "-129 is out of range: axis inline has 0 to 127"),
+        (&["--region", ":,:,:,:"], "4 slices, but the array has 3 axes: inline, crossline, sample"),
+        (&["--region", "5:5"], "5:5 is empty"),
+        (&["--region", "5:3"], "5:3 runs backwards"),
+        (&["--at", "inline=1001"], "axis inline has no 1001; the nearest is 1002 (it has 1000 to 1254 in steps of 2)"),
+        (&["--at", "sample=0"], "axis sample has no 0; the nearest is 1200 (it has 1200 to 1964 in steps of 4 ms)"),
+        (&["--at", "inline=1010:1004"], "runs the other way: give 1004:1010"),
+        (&["--at", "trace=1"], "there is no axis trace; there are inline, crossline, sample"),
+        (&["--at", "inline=1004", "--region", "3"], "axis inline is given twice"),
+        (&["--at", "inline=1004", "--at", "inline=1006"], "axis inline is given twice"),
+    ] {
+        let line = one_line_of_failure(&run("cat", arguments, &demo()), 2);
+        assert!(line.starts_with("volfs: ") && line.contains(part), "{arguments:?}: {line}");
+    }
+    for arguments in
+        [&["--region", "a"][..], &["--region", "1:2:3"], &["--at", "inline"], &["--at", "inline=x"], &["--lod", "-1"]]
+    {
+        let found = run("cat", arguments, &demo());
+        assert_eq!((found.status.code(), text(&found.stdout)), (Some(2), String::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_does_not_open_says_why() {
+    let line = one_line_of_failure(&run("cat", &[], &zgy("bad_magic.zgy")), 1);
+    assert!(line.contains("bad_magic.zgy: not a ZGY file"), "{line}");
+    let line = one_line_of_failure(&run("cat", &[], &test_data("zgy")), 1);
+    assert!(line.contains("volfs ls"), "{line}");
+    let line = one_line_of_failure(&run("cat", &[], &test_data("zgy/none.zgy")), 1);
+    assert!(line.contains("No such file"), "{line}");
+}
+
+#[test]
+fn a_damaged_brick_is_named_and_can_be_left_out() {
+    for fixture in damaged("read") {
+        let brick = numbers(&fixture.expected["damaged_bricks"][0]["brick"]);
+        let line = one_line_of_failure(&run("cat", &[], &zgy(&fixture.name)), 1);
+        for part in [fixture.name.as_str(), "layer data", "lod 0", &format!("brick {brick:?}")] {
+            assert!(line.contains(part), "no {part} in {line}");
+        }
+        let size = numbers(&fixture.expected["bricksize"])[0];
+        assert!(line.contains(&format!("--region {}:", brick[0] * size)), "{line}");
+        if brick[0] > 0 {
+            let found = output("cat", &["--region", &format!(":{}", brick[0] * size)], &zgy(&fixture.name));
+            assert!(fixture.samples(0).unwrap().starts_with(&found) && !found.is_empty(), "{}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn nobody_reading_on_is_no_error() {
+    let mut child = volfs().arg("cat").arg(demo()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 16];
+    let mut samples = child.stdout.take().unwrap();
+    samples.read_exact(&mut first).unwrap();
+    drop(samples);
+    assert_eq!(wait_for(&mut child).code(), Some(0));
+    let mut words = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert_eq!(words, "");
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = volfs().arg("cat").arg(demo()).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert!(line.contains("cannot write the output"), "{line}");
+}
+
+#[test]
+fn samples_are_not_for_a_terminal() {
+    // the master end of a pseudo-terminal is a terminal, too
+    let terminal = || File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+    let cat = |force: &[&str]| {
+        let mut command = volfs();
+        command
+            .arg("cat")
+            .args(force)
+            .args(["--region", "0,0,0"])
+            .arg(demo())
+            .stdout(terminal())
+            .stderr(Stdio::piped());
+        command.output().unwrap()
+    };
+    let line = one_line_of_failure(&cat(&[]), 2);
+    assert!(line.contains("--force"), "{line}");
+    assert_eq!(cat(&["--force"]).status.code(), Some(0));
+}

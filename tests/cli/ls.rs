@@ -1,0 +1,121 @@
+//! `volfs ls`.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::{demo, output, run, zgy};
+use crate::support::{damaged, fixtures, numbers, one_line_of_failure, source_with, test_data, text, volfs, wait_for};
+
+/// Returns what `volfs ls --json` lists.
+fn listed(path: &Path) -> Vec<Value> {
+    let list: Value = serde_json::from_slice(&output("ls", &["--json"], path)).unwrap();
+    list.as_array().unwrap().clone()
+}
+
+#[test]
+fn every_dataset_is_listed_with_its_shape() {
+    let list = listed(&test_data("zgy"));
+    for fixture in fixtures() {
+        let found = list.iter().find(|object| object["path"] == fixture.name).unwrap();
+        assert_eq!(numbers(&found["shape"]), fixture.shape(), "{}", fixture.name);
+        assert_eq!(found["dtype"], fixture.dtype(), "{}", fixture.name);
+        assert_eq!(found["lods"], fixture.levels().len(), "{}", fixture.name);
+        assert_eq!((&found["layer"], &found["format"]), (&"data".into(), &"zgy".into()));
+        assert!(found["error"].is_null() && found["codec"].is_string(), "{found}");
+    }
+    for fixture in damaged("open") {
+        let found = list.iter().find(|object| object["path"] == fixture.name).unwrap();
+        assert!(found["error"].is_string() && found["layer"].is_null(), "{found}");
+    }
+}
+
+#[test]
+fn a_line_says_it_for_people() {
+    let source = source_with(&["v3_int8.zgy", "bad_empty.zgy"]);
+    fs::create_dir(source.path().join("deep")).unwrap();
+    fs::copy(zgy("v4_mixed.zgy"), source.path().join("deep/a\x1b[31mb.zgy")).unwrap();
+    let text = text(&output("ls", &[], source.path()));
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0][..5], ["bad_empty.zgy", "not", "shown:", "not", "a"]);
+    assert_eq!(lines[1], ["deep/a\\u{1b}[31mb.zgy", "data", "33x12x18", "float32", "mixed", "3", "LODs"]);
+    assert_eq!(lines[2], ["v3_int8.zgy", "data", "35x17x33", "int8", "raw", "3", "LODs"]);
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn one_dataset_is_a_list_of_its_layers() {
+    let list = listed(&demo());
+    assert_eq!(list.len(), 1);
+    assert_eq!((&list[0]["path"], numbers(&list[0]["shape"])), (&"north.zgy".into(), vec![128, 96, 192]));
+    assert_eq!((&list[0]["codec"], &list[0]["size"]), (&"zfp".into(), &9_437_184.into()));
+}
+
+#[test]
+fn an_empty_folder_has_no_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = run("ls", &[], folder.path());
+    assert_eq!((found.status.code(), text(&found.stdout)), (Some(0), String::new()));
+    assert!(text(&found.stderr).contains("no volumes found below"), "{}", text(&found.stderr));
+    assert_eq!(text(&output("ls", &["--json"], folder.path())), "[]\n");
+}
+
+#[test]
+fn many_datasets_are_listed_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..1000).map(|n| format!("{:02}/{n:04}.zgy", n % 20)).collect();
+    for name in &names {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(zgy("v3_size_1x1x1.zgy"), path).unwrap();
+    }
+    let mut sorted = names;
+    sorted.sort();
+    let text = text(&output("ls", &[], folder.path()));
+    let found: Vec<&str> = text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(found, sorted);
+    let list = listed(folder.path());
+    assert!(list.iter().map(|object| object["path"].as_str().unwrap()).eq(sorted.iter()));
+    // the reader goes away at once
+    let mut child = volfs().arg("ls").arg(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(wait_for(&mut child).code(), Some(0));
+    let mut words = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+    assert_eq!(words, "");
+}
+
+#[test]
+fn links_are_followed_as_in_a_mount() {
+    let source = source_with(&["v3_int8.zgy"]);
+    symlink(source.path().join("v3_int8.zgy"), source.path().join("inside.zgy")).unwrap();
+    symlink(zgy("v3_int16.zgy"), source.path().join("outside.zgy")).unwrap();
+    assert_eq!(listed(source.path()).len(), 2);
+    let all = text(&output("ls", &["--follow-links"], source.path()));
+    assert_eq!(all.lines().count(), 3, "{all}");
+}
+
+#[test]
+fn a_source_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let line = one_line_of_failure(&run("ls", &[], &missing), 1);
+    assert!(line.starts_with("volfs: cannot find the source") && line.contains("missing"), "{line}");
+    fs::write(&missing, "something else").unwrap();
+    let line = one_line_of_failure(&run("ls", &[], &missing), 1);
+    assert!(line.contains("is not a volume"), "{line}");
+}
+
+#[test]
+fn what_ls_and_info_say_agrees() {
+    let info: Value = serde_json::from_slice(&output("info", &["--json"], &demo())).unwrap();
+    let level = &info["levels"]["data"][0];
+    let listed = &listed(&demo())[0];
+    for key in ["shape", "dtype", "codec", "size", "layer", "format"] {
+        assert_eq!(listed[key], level[key], "{key}");
+    }
+}

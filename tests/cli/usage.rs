@@ -1,0 +1,46 @@
+//! Help, and wrong usage.
+
+use crate::support::{text, volfs};
+
+#[test]
+fn every_help_teaches_with_an_example() {
+    for command in ["ls", "cat", "stats", "doctor", "info", "mount", "umount"] {
+        let output = volfs().args([command, "--help"]).output().unwrap();
+        let help = text(&output.stdout);
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+        let example = help.split("Example:\n").nth(1).unwrap_or_else(|| panic!("no example in {help}"));
+        assert!(example.contains(&format!("volfs {command}")), "{help}");
+        assert!(example.lines().all(|line| line.len() <= 80), "too wide: {example}");
+    }
+}
+
+#[test]
+fn a_command_without_its_argument_is_wrong_usage() {
+    for command in ["ls", "cat", "stats"] {
+        assert_eq!(volfs().arg(command).output().unwrap().status.code(), Some(2), "{command}");
+    }
+    assert_eq!(volfs().args(["doctor", "x"]).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for arguments in
+        [&["mount"][..], &["mount", "--unheard-of", "a", "b"], &["mount", "a", "b", "c"], &["umount"], &["info"], &[]]
+    {
+        let output = volfs().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), "", "{arguments:?}");
+    }
+    let bad_size = volfs().args(["mount", "--cache-size", "many", "a", "b"]).output().unwrap();
+    assert_eq!(bad_size.status.code(), Some(2));
+}
+
+#[test]
+fn help_has_an_example_for_each_command() {
+    for command in ["mount", "umount", "info"] {
+        let output = volfs().args([command, "--help"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains(&format!("volfs {command} ")), "{command}");
+        assert!(text(&output.stdout).to_lowercase().contains("example"), "{command}");
+    }
+}

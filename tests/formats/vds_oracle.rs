@@ -1,0 +1,192 @@
+//! Every VDS dataset of tests/data against what the reference library reads of it (scripts/make_vds_fixtures.py), through the
+//! public traits and the naive model of the data path.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+use volfs::format::vds::Vds;
+use volfs::format::{Array, Dataset, Format, FormatError};
+use volfs::source::Wait;
+use volfs::volume::{Arithmetic, Brick};
+
+use crate::support::vds::{data, expected, find, open, open_path, open_tagged};
+use crate::support::{by_dataset, copy_all, crc, naive};
+
+/// Opens every dataset, and returns it with what is expected of its layers.
+fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
+    let by_name = by_dataset(expected()["layers"].as_array().unwrap());
+    assert!(by_name.len() > 30);
+    by_name.into_iter().map(|(name, entries)| (open_tagged(&name), entries)).collect()
+}
+
+#[test]
+fn every_dataset_is_told_by_its_content() {
+    let names: BTreeSet<_> = fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    for path in names.iter().filter(|path| !path.ends_with("expected.json")) {
+        assert!(
+            path.is_dir() && Vds.described_folder(path) == Some(true) || Vds.is_file(&fs::read(path).unwrap()),
+            "{}",
+            path.display()
+        );
+    }
+    assert!(Vds.described_folder(&data()).is_none());
+}
+
+#[test]
+fn every_layer_reads_as_the_reference_library_says() {
+    for (dataset, layers) in datasets() {
+        let shown: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
+        assert_eq!(shown, layers.len(), "{}", layers[0]["dataset"]);
+        assert!(dataset.hidden().is_empty(), "{}: {}", layers[0]["dataset"], dataset.hidden()[0].reason);
+        for expected in layers {
+            let array = find(&*dataset, expected["stored"].as_str().unwrap());
+            facts(&*array, &expected);
+            let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
+            assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
+            if let Some(wanted) = expected.get("float32") {
+                assert_eq!(json!(crc(&float32(&*array, &samples))), *wanted, "values of {expected}");
+            }
+            naive::check_without_waiting(&*array);
+        }
+    }
+}
+
+fn facts(array: &dyn Array, expected: &Value) {
+    let info = array.info();
+    assert_eq!(json!(info.lod), expected["lod"], "{expected}");
+    assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
+    assert_eq!(json!(&info.shape()[..]), expected["shape"], "{expected}");
+    assert_eq!(json!(info.codec), expected["codec"], "{expected}");
+    assert_eq!(info.axes.len(), info.shape().len());
+    for (n, axis) in info.axes.iter().enumerate() {
+        assert_eq!(axis.count, info.shape()[n], "{expected}");
+        for (found, key) in [(axis.first, "first"), (axis.step, "step")] {
+            let wanted = expected[key][n].as_f64().unwrap();
+            assert!((found - wanted).abs() <= 1e-9 * wanted.abs(), "{key} of axis {n}: {found}, {expected}");
+        }
+    }
+    // without pages, counting would have to ask for each chunk
+    let by_hand = ["no-pages", "tagged", "wavelet-no-pages"].contains(&expected["dataset"].as_str().unwrap());
+    let census = array.census().unwrap();
+    assert_eq!(census.is_none(), by_hand, "{expected}");
+    if let Some(bricks) = census.map(|census| census.counts) {
+        assert_eq!(bricks.total, info.grid.total());
+        assert_eq!(bricks.total, bricks.stored + bricks.constant + bricks.missing, "{expected}");
+    }
+    assert_eq!(info.warnings, [""; 0], "{expected}");
+}
+
+/// Computes the values of codes, in the arithmetic that the array claims to need.
+fn float32(array: &dyn Array, samples: &[u8]) -> Vec<u8> {
+    let scaling = array.info().scaling.unwrap();
+    assert_eq!(scaling.arithmetic, Arithmetic::Single);
+    let codes: Vec<u16> = match array.info().dtype.size() {
+        1 => samples.iter().copied().map(u16::from).collect(),
+        _ => samples.as_chunks().0.iter().map(|b| u16::from_le_bytes(*b)).collect(),
+    };
+    let value = |code: u16| match scaling.no_value {
+        Some(nothing) if f64::from(code) == nothing => f32::from_bits(0x7fc0_0000),
+        _ => f32::from(code) * scaling.scale as f32 + scaling.offset as f32,
+    };
+    codes.into_iter().flat_map(|code| value(code).to_le_bytes()).collect()
+}
+
+#[test]
+fn each_kind_of_chunk_gives_its_kind_of_brick() {
+    let dataset = open("no-value.vds");
+    let kinds = |stored: &str| {
+        let array = find(&*dataset, stored);
+        let bricks = (0..array.info().grid.total()).map(|n| {
+            match array.brick(&array.info().grid.count().index_of(n), Wait::Yes).unwrap() {
+                Brick::Constant(value) => Some(value.bytes().to_vec()),
+                _ => None,
+            }
+        });
+        bricks.collect::<Vec<_>>()
+    };
+    let bytes = |code: u8| Some(vec![code]);
+    assert_eq!(kinds("Dimensions_012LOD0"), [bytes(255), bytes(100), bytes(255), None, None, None]);
+    let word = |code: u16| Some(code.to_le_bytes().to_vec());
+    assert_eq!(kinds("wordsDimensions_012LOD0"), [None, word(65535), word(1000), word(65535), None, None]);
+    let float = |value: f32| Some(value.to_le_bytes().to_vec());
+    let floats = kinds("floatsDimensions_012LOD0");
+    assert_eq!(floats[2..5], [float(-999.25), float(0.25), float(-999.25)]);
+    let counts = find(&*dataset, "Dimensions_012LOD0").census().unwrap().unwrap().counts;
+    assert_eq!((counts.stored, counts.constant, counts.missing), (3, 2, 1));
+    let plain = find(&*open("formats-none.vds"), "Dimensions_012LOD0");
+    let brick = plain.brick(&[0, 0, 0].into(), Wait::Yes).unwrap();
+    assert!(matches!(brick, Brick::Plain(_)), "{brick:?}");
+}
+
+#[test]
+fn no_value_is_told_as_it_is_stored() {
+    let dataset = open("no-value.vds");
+    let no_value = |stored: &str| find(&*dataset, stored).info().no_value;
+    assert_eq!(no_value("Dimensions_012LOD0"), Some(255.0));
+    assert_eq!(no_value("wordsDimensions_012LOD1"), Some(65535.0));
+    assert_eq!(no_value("floatsDimensions_012LOD0"), Some(-999.25));
+    assert_eq!(find(&*open("scaled.vds"), "Dimensions_012LOD0").info().no_value, None);
+}
+
+#[test]
+fn layers_are_those_of_channels_and_partitionings() {
+    let names =
+        |dataset: &str| -> Vec<String> { open(dataset).layers().iter().map(|layer| layer.name.clone()).collect() };
+    let [tiles, trace, mask] = ["Amplitude", "Trace", "Mask"].map(|name| {
+        let of = |group: &str| format!("{name}@Dimensions_{group}");
+        [name.to_owned(), of("01"), of("02"), of("12")]
+    });
+    let found = names("tiles.vds");
+    assert_eq!(found.len(), 16);
+    assert_eq!((&found[..4], &found[4..8], &found[8..12]), (&tiles[..], &mask[..], &trace[..]));
+    let dataset = open("tiles.vds");
+    assert_eq!(dataset.layers()[1].native["dimensions"], "Dimensions_01");
+    assert_eq!(names("six.vds"), ["Amplitude", "Amplitude@Dimensions_245"]);
+    assert_eq!(names("four.vds")[..3], ["Amplitude", "Amplitude@Dimensions_013", "Amplitude@Dimensions_12"]);
+}
+
+/// Without the metadata that an object store keeps for each object, stored chunks can be read, but constants are lost.
+#[test]
+fn metadata_that_a_copy_has_lost_is_missed_where_it_is_needed() {
+    let array = find(&*open("tagged"), "Dimensions_012LOD0");
+    let (samples, damaged) = naive::read_what_can_be(&*array);
+    assert_eq!(damaged.len(), 1, "{damaged:?}");
+    let error = damaged[0].1.to_string();
+    assert!(error.contains("chunk 0") && error.contains("has lost"), "{error}");
+    let whole = naive::read_all(&*find(&*open_tagged("tagged"), "Dimensions_012LOD0")).unwrap();
+    let region = array.info().grid.region(&damaged[0].0);
+    let [_, y, x] = [0, 1, 2].map(|axis| array.info().shape()[axis]);
+    for (n, (sample, wanted)) in (0..).zip(samples.iter().zip(&whole)) {
+        let within = region.contains_index(&[n / (x * y), n / x % y, n % x]);
+        assert_eq!(*sample, if within { 0 } else { *wanted }, "sample {n}");
+        assert!(!within || *wanted == 9);
+    }
+}
+
+/// Whether a region has a sample.
+trait ContainsIndex {
+    fn contains_index(&self, index: &[u64]) -> bool;
+}
+
+impl ContainsIndex for volfs::volume::Region {
+    fn contains_index(&self, index: &[u64]) -> bool {
+        (0..index.len()).all(|a| (self.start[a]..self.start[a] + self.shape[a]).contains(&index[a]))
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_the_systems_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    copy_all(&data().join("pages"), folder.path());
+    let chunk = folder.path().join("Dimensions_012LOD0/0");
+    let array = find(&*open_path(folder.path()), "Dimensions_012LOD0");
+    fs::remove_file(&chunk).unwrap();
+    // not even root can read a chunk that is a folder
+    fs::create_dir(&chunk).unwrap();
+    fs::set_permissions(&chunk, fs::Permissions::from_mode(0o755)).unwrap();
+    let error = naive::read_all(&*array).unwrap_err();
+    assert!(matches!(error, FormatError::Source(_) | FormatError::Damaged(_)), "{error:?}");
+    assert!(chunk.is_dir());
+}

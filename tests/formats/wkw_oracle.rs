@@ -1,0 +1,165 @@
+//! Every WKW dataset of tests/data against what the reference library reads of it (scripts/make_wkw_fixtures.py), through the
+//! public traits and the naive model of the data path.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use volfs::catalog::Recogniser;
+use volfs::format::wkw::Wkw;
+use volfs::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
+use volfs::source::{Folders, IndexCache, SymlinkPolicy, Wait};
+use volfs::volume::Brick;
+
+use crate::support::wkw::expected;
+use crate::support::{by_dataset, crc, json, naive, test_data};
+
+fn open(name: &str) -> Box<dyn Dataset> {
+    let path = test_data("wkw").join(name);
+    assert!(
+        Recogniser::new(registry()).format_of(&path).unwrap().is_some_and(|f| f.name() == "wkw"),
+        "{name} is not seen as a dataset"
+    );
+    let folders = Folders::new(Arc::new(SymlinkPolicy::below(&path, false)), Arc::default());
+    Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
+}
+
+/// Opens every dataset that has entries in `list`, and returns it with them.
+fn datasets(list: &str) -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
+    let by_name = by_dataset(&expected(list));
+    assert!(!by_name.is_empty());
+    by_name.into_iter().map(|(name, entries)| (open(&name), entries)).collect()
+}
+
+fn level(dataset: &dyn Dataset, layer: &str, lod: usize) -> Arc<dyn Array> {
+    let found = dataset.layers().iter().find(|found| found.name == layer).unwrap_or_else(|| panic!("no layer {layer}"));
+    Arc::clone(&found.levels[lod])
+}
+
+#[test]
+fn every_array_reads_as_the_reference_library_says() {
+    for (dataset, arrays) in datasets("arrays") {
+        let shown: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
+        assert_eq!(shown, arrays.len(), "{}", arrays[0]["dataset"]);
+        for expected in arrays {
+            let array =
+                level(&*dataset, expected["layer"].as_str().unwrap(), expected["lod"].as_u64().unwrap() as usize);
+            facts(&*array, &expected);
+            let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
+            assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
+            naive::check_without_waiting(&*array);
+        }
+    }
+}
+
+fn facts(array: &dyn Array, expected: &Value) {
+    let info = array.info();
+    assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
+    assert_eq!(json!(&info.shape()[..]), expected["shape"], "{expected}");
+    assert_eq!(json!(&info.brick_shape[..]), expected["brick_shape"], "{expected}");
+    assert_eq!(info.native["mag"], expected["mag"]);
+    assert_eq!(info.native["offset"], expected["offset"]);
+    assert_eq!(json!(info.codec), expected["codec"]);
+    let names: Vec<&str> = info.axes.iter().map(|axis| &*axis.name).collect();
+    assert_eq!(names, ["z", "y", "x", "channel"][..info.axes.len()]);
+    for (axis, spatial) in info.axes.iter().zip([true, true, true, false]) {
+        assert_eq!(axis.spatial, spatial);
+    }
+    for (n, axis) in info.axes.iter().take(3).enumerate() {
+        for (found, key) in [(axis.first, "first"), (axis.step, "step")] {
+            let wanted = expected[key][n].as_f64().unwrap();
+            assert!((found - wanted).abs() <= 1e-12 * wanted.abs(), "{key} of axis {n}: {found}, {expected}");
+        }
+        assert_eq!(json!(axis.unit), expected["unit"]);
+    }
+}
+
+#[test]
+fn what_cannot_be_shown_has_a_reason() {
+    for (dataset, entries) in datasets("hidden") {
+        assert_eq!(dataset.hidden().len(), entries.len());
+        for (entry, found) in entries.iter().zip(dataset.hidden()) {
+            assert_eq!(json!(found.name), entry["layer"]);
+            let reason = entry["reason"].as_str().unwrap();
+            assert!(found.reason.contains(reason), "{}: {}", found.name, found.reason);
+        }
+    }
+    for (dataset, entries) in datasets("missing") {
+        for entry in entries {
+            let layer = dataset.layers().iter().find(|layer| entry["layer"] == json!(layer.name)).unwrap();
+            let found = &layer.native["missing"][0];
+            assert_eq!(found["mag"], entry["mag"]);
+            assert!(found["reason"].as_str().unwrap().contains(entry["reason"].as_str().unwrap()), "{found}");
+        }
+    }
+}
+
+#[test]
+fn descriptions_are_passed_on_and_doubted() {
+    let dataset = open("pyramid");
+    let own = &dataset.info().native;
+    assert_eq!(own["unknown"], json!([1, {"a": null}]));
+    assert_eq!(own["dataLayers"][1]["largestSegmentId"], json!(9_007_199_254_740_997_u64));
+    let segmentation = level(&*dataset, "segmentation", 2);
+    assert_eq!(segmentation.info().native["largestSegmentId"], json!(9_007_199_254_740_997_u64));
+    assert_eq!(segmentation.info().native["category"], "segmentation");
+    assert_eq!(segmentation.info().native["voxel_size"], json!([44.96, 44.96, 56.0]));
+    assert_eq!(level(&*dataset, "color", 0).info().warnings, [""; 0]);
+    assert!(level(&*dataset, "wrong class", 0).info().warnings[0].contains("elementClass"));
+    assert!(open("bare").info().native.is_empty() && open("bare").info().warnings.is_empty());
+    let categories: Vec<_> = open("bare").layers().iter().map(|layer| layer.native["category"].clone()).collect();
+    assert_eq!(categories, ["color", "segmentation"]);
+}
+
+#[test]
+fn each_kind_of_cube_gives_its_kind_of_brick() {
+    let dataset = open("pyramid");
+    let kind = |layer: &str, at: [u64; 3]| level(&*dataset, layer, 0).brick(&at.into(), Wait::Yes).unwrap();
+    assert!(matches!(kind("mixed", [0, 0, 0]), Brick::Plain(_)));
+    assert!(matches!(kind("mixed", [0, 0, 2]), Brick::Coded(_)));
+    assert!(matches!(kind("mixed", [3, 1, 3]), Brick::Coded(_)));
+    assert!(matches!(kind("segmentation", [0, 0, 0]), Brick::Constant(_)), "a cube that is not there");
+    // the box ends within a cube: the blocks behind it in the box of the other cubes are zeros
+    let counts = naive_kinds(&*level(&*dataset, "segmentation", 0));
+    assert!(counts.0 > 4 && counts.1 > 4, "{counts:?}");
+}
+
+/// Counts constant and other bricks.
+fn naive_kinds(array: &dyn Array) -> (u64, u64) {
+    let mut counts = (0, 0);
+    for number in 0..array.info().grid.total() {
+        match array.brick(&array.info().grid.count().index_of(number), Wait::Yes).unwrap() {
+            Brick::Constant(_) => counts.0 += 1,
+            _ => counts.1 += 1,
+        }
+    }
+    counts
+}
+
+#[test]
+fn damage_is_where_it_is_and_nowhere_else() {
+    let dataset = open("damaged");
+    for (name, blocks) in json(test_data("wkw/expected.json"))["damaged"].as_object().unwrap() {
+        let array = level(&*dataset, name, 0);
+        assert_eq!(&array.info().grid.count()[..], [2, 2, 2], "{name}");
+        let (samples, damaged) = naive::read_what_can_be(&*array);
+        for (number, wanted) in blocks.as_array().unwrap().iter().enumerate() {
+            let at = array.info().grid.count().index_of(number as u64);
+            let error = damaged.iter().find(|(brick, _)| *brick == at).map(|(_, error)| error);
+            let Some(wanted) = wanted.as_str() else {
+                let error = error.unwrap_or_else(|| panic!("{name}: block {number} is read"));
+                let blamed =
+                    matches!(error, FormatError::Damaged(_) | FormatError::DamagedObject(_) | FormatError::Source(_));
+                assert!(blamed && error.to_string().contains("x0.wkw"), "{name}: {error:?}");
+                continue;
+            };
+            assert!(error.is_none(), "{name}: block {number}: {error:?}");
+            let block: Vec<u8> = (0..512)
+                .map(|n| {
+                    let (z, y, x) = (n / 64 + 8 * at[0], n / 8 % 8 + 8 * at[1], n % 8 + 8 * at[2]);
+                    samples[(256 * z + 16 * y + x) as usize]
+                })
+                .collect();
+            assert_eq!(crc(&block), wanted, "{name}: block {number}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Real mounts with real clients. Each file is about one noun; each test mounts a source of its own, so that tests can run in
+//! parallel threads of one process.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod attributes;
+mod changes;
+mod daemon;
+mod damage;
+mod descriptions;
+mod hanging_file;
+mod hanging_folder;
+mod headers;
+mod life;
+mod memory;
+mod mount_point;
+mod permuted;
+mod read_ahead;
+mod samples;
+mod status;
+mod tree;
+mod unmounting;
+mod vds;
+mod vds_changes;
+mod views;
+mod wkw;
+
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod support;

@@ -1,0 +1,89 @@
+//! How a mount ends.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+
+use crate::support::{
+    Mount, fixture, one_line_of_failure, process_lives, signal, source_with, test_data, text, volfs, wait_until,
+};
+
+#[test]
+fn a_daemon_unmounts_at_sigterm() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    signal(mount.pid(), Signal::SIGTERM).unwrap();
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    assert!(!mount.is_mounted());
+}
+
+#[test]
+fn umount_returns_when_the_mount_has_gone() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let output = mount.umount(&[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+}
+
+#[test]
+fn umount_of_what_is_not_mounted_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = volfs().arg("umount").arg(folder.path()).output().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert!(line.contains(folder.path().to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn umount_leaves_the_mounts_of_others_alone() {
+    let output = volfs().args(["umount", "/proc"]).output().unwrap();
+    one_line_of_failure(&output, 1);
+    assert!(Path::new("/proc/self/status").exists());
+}
+
+#[test]
+fn a_mount_in_use_is_not_unmounted_and_the_user_is_named() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+    let output = mount.umount(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains(&std::process::id().to_string()), "who holds it is not named: {stderr}");
+    assert!(mount.data("v3_int8.zgy", "lod0.raw").exists(), "the mount still answers");
+    drop(file);
+    assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_lazy_umount_waits_for_nobody() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let mut file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+    let output = mount.umount(&["--lazy"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+    let mut samples = Vec::new();
+    file.read_to_end(&mut samples).unwrap();
+    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap(), "open files stay readable");
+    drop(file);
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+}
+
+#[test]
+fn a_mount_whose_daemon_died_is_cleared_by_umount() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    signal(mount.pid(), Signal::SIGKILL).unwrap();
+    let is_dead = || fs::read_dir(mount.point()).is_err_and(|e| e.raw_os_error() == Some(Errno::ENOTCONN as i32));
+    wait_until("the mount is dead", is_dead);
+    let output = mount.umount(&[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+
+    let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
+    assert!(mount.umount(&[]).status.success());
+}

@@ -1,0 +1,326 @@
+//! VDS datasets: what is shown, and what is damaged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::ops::Range;
+
+use rustix::fs::{XattrFlags, setxattr};
+use serde_json::{Value, json};
+
+use crate::support::vds::{self, Container, find};
+use crate::support::{
+    Mount, Npy, SOON, comes_true, crc, floats, is_eio, json, naive, names, numbers, read_at, skip, source_of, test_data,
+};
+
+fn layers() -> Vec<Value> {
+    vds::expected()["layers"].as_array().unwrap().clone()
+}
+
+fn text<'a>(layer: &'a Value, key: &str) -> &'a str {
+    layer[key].as_str().unwrap()
+}
+
+#[test]
+fn every_layer_is_a_folder_of_files() {
+    let Some(mount) = Mount::of(test_data("vds")) else { return };
+    let mut folders: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for layer in layers() {
+        let names = folders.entry(text(&layer, "dataset").into()).or_default();
+        names.insert(text(&layer, "folder").into());
+        let file = |suffix: &str| {
+            let folder = mount.path(text(&layer, "dataset")).join(text(&layer, "folder"));
+            folder.join(format!("lod{}{suffix}", layer["lod"]))
+        };
+        described(&layer, &json(file(".json")));
+        let axes = json(file(".json"))["axes"].clone();
+        let spatial =
+            axes.as_array().unwrap().iter().all(|axis| axis["name"] != "value" && axis["name"] != "component");
+        if axes.as_array().unwrap().len() == 3 && spatial {
+            headers(&layer, &fs::read_to_string(file(".nhdr")).unwrap(), &fs::read_to_string(file(".mhd")).unwrap());
+        }
+        let values = ["uint8", "uint16"].contains(&text(&layer, "dtype")) && !text(&layer, "folder").contains("1Bit");
+        let bits = ["Mask", "Live", "bits"].iter().any(|name| text(&layer, "folder").starts_with(name));
+        assert_eq!(file(".float32.npy").exists(), values && !bits, "{layer}");
+        // its metadata belongs into attributes of files, which a repository does not have
+        if layer["dataset"] == "tagged" {
+            continue;
+        }
+        let raw = fs::read(file(".raw")).unwrap_or_else(|e| panic!("{layer}: {e}"));
+        assert_eq!(crc(&raw), text(&layer, "crc32"), "{layer}");
+        assert_eq!(fs::metadata(file(".raw")).unwrap().len(), raw.len() as u64);
+        let npy = Npy::parse(&fs::read(file(".npy")).unwrap());
+        assert!(npy.samples == raw && json!(npy.shape) == layer["shape"] && !npy.fortran_order, "{layer}");
+        if let Some(wanted) = layer.get("float32") {
+            let values = Npy::parse(&fs::read(file(".float32.npy")).unwrap());
+            assert_eq!((json!(crc(&values.samples)), values.descr.as_str()), (wanted.clone(), "<f4"), "{layer}");
+        }
+    }
+    let mut shown = names(mount.point());
+    assert!(shown.remove(".volfs"));
+    assert!(shown.iter().eq(folders.keys()), "{shown:?}");
+    for (dataset, mut wanted) in folders {
+        wanted.insert("dataset.json".into());
+        assert_eq!(names(mount.path(&dataset)), wanted, "{dataset}");
+    }
+}
+
+fn described(layer: &Value, described: &Value) {
+    for key in ["dataset", "layer", "lod", "dtype", "shape", "codec"] {
+        assert_eq!(described[key], layer[key], "{key} of {layer}");
+    }
+    assert_eq!(
+        (&described["format"], &described["byte_order"], &described["order"]),
+        (&json!("vds"), &json!("little"), &json!("C"))
+    );
+    for key in ["strides", "size", "axes", "brick_shape", "brick_grid", "bricks", "value_range", "no_value"] {
+        assert!(described.get(key).is_some(), "{key} of {layer}");
+    }
+    for key in ["scale", "offset", "warnings", "vds"] {
+        assert!(described.get(key).is_some(), "{key} of {layer}");
+    }
+    let axes = described["axes"].as_array().unwrap();
+    let of = |key: &str| axes.iter().map(|axis| axis[key].clone()).collect::<Vec<_>>();
+    assert_eq!(json!(of("count")), layer["shape"], "{layer}");
+    for key in ["first", "step"] {
+        let pairs: Vec<_> = floats(&of(key).into()).into_iter().zip(floats(&layer[key])).collect();
+        assert!(pairs.iter().all(|(found, wanted)| (found - wanted).abs() < 1e-6), "{key} of {layer}: {pairs:?}");
+    }
+    let size = numbers(&layer["shape"]).iter().product::<u64>();
+    let sample = text(layer, "dtype").trim_start_matches(char::is_alphabetic).parse::<u64>().unwrap() / 8;
+    assert_eq!(described["size"], size * sample);
+}
+
+/// Checks the headers for other programs: they have the axes in the order of the VDS itself.
+fn headers(layer: &Value, nrrd: &str, meta: &str) {
+    let mut sizes: Vec<_> = numbers(&layer["shape"]).iter().map(u64::to_string).collect();
+    sizes.reverse();
+    let raw = format!("lod{}.raw", layer["lod"]);
+    let line =
+        |text: &str, line: String| assert!(text.lines().any(|found| found == line), "{layer}: no {line:?} in\n{text}");
+    line(nrrd, format!("sizes: {}", sizes.join(" ")));
+    line(nrrd, format!("data file: {raw}"));
+    line(meta, format!("DimSize = {}", sizes.join(" ")));
+    line(meta, format!("ElementDataFile = {raw}"));
+    let (kind, element) = match text(layer, "dtype") {
+        "float32" => ("float", "MET_FLOAT"),
+        "float64" => ("double", "MET_DOUBLE"),
+        "uint8" => ("uint8", "MET_UCHAR"),
+        "uint16" => ("uint16", "MET_USHORT"),
+        "uint32" => ("uint32", "MET_UINT"),
+        _ => ("uint64", "MET_ULONG_LONG"),
+    };
+    line(nrrd, format!("type: {kind}"));
+    line(meta, format!("ElementType = {element}"));
+}
+
+#[test]
+fn names_that_no_file_can_have() {
+    let Some(mount) = Mount::of(vds::data().join("names.vds")) else { return };
+    let shown = names(mount.path("names.vds"));
+    for name in ["channel0", "channel0~2", "a%2Fb", "100%25", "dataset.json", "dataset.json~2", "%2E%2E", "tab%09here"]
+    {
+        assert!(shown.contains(name), "{name} is not in {shown:?}");
+    }
+    assert!(shown.contains("channel0@Dimensions_12") && shown.contains("LOD9Dimensions_01@Dimensions_12"));
+    assert_eq!(json(mount.path("names.vds/%2E%2E/lod0.json"))["layer"], "..");
+    assert_eq!(json(mount.path("names.vds/channel0/lod0.json"))["vds"]["channel"], "");
+}
+
+#[test]
+fn datasets_are_described() {
+    let Some(mount) = Mount::of(test_data("vds")) else { return };
+    let dataset = json(mount.path("metadata.vds/dataset.json"));
+    assert_eq!((&dataset["format"], &dataset["name"]), (&json!("vds"), &json!("metadata.vds")));
+    assert_eq!((&dataset["statistics"], &dataset["histogram"]), (&Value::Null, &Value::Null));
+    assert_eq!(dataset["source"]["path"], "metadata.vds");
+    assert_eq!(dataset["warnings"], json!([]));
+    let layer = &dataset["layers"][0];
+    assert_eq!((&layer["name"], &layer["lods"], &layer["shape"]), (&json!("Amplitude"), &json!(1), &json!([7, 8, 9])));
+    let entries = dataset["metadata"].as_array().unwrap();
+    let entry = |category: &str, name: &str| {
+        let found = entries.iter().find(|entry| entry["category"] == category && entry["name"] == name);
+        found.unwrap_or_else(|| panic!("no {category} {name}"))
+    };
+    for (name, value) in [
+        ("Int", json!(-7)),
+        ("IntVector2", json!([-7, -14])),
+        ("IntVector3", json!([-7, -14, -21])),
+        ("IntVector4", json!([-7, -14, -21, -28])),
+        ("Double", json!(0.1)),
+        ("DoubleVector2", json!([0.1, 0.2])),
+        ("DoubleVector4", json!([0.1, 0.2, 0.1 * 3.0, 0.4])),
+        ("String", json!("Løkka \"east\"\n\t/ second line")),
+    ] {
+        assert_eq!((&entry("Types", name)["type"], &entry("Types", name)["value"]), (&json!(name), &value));
+    }
+    for (name, length) in [("Float", 1), ("FloatVector2", 2), ("FloatVector3", 3), ("FloatVector4", 4)] {
+        let value = &entry("Types", name)["value"];
+        let values = if length == 1 { vec![value.as_f64().unwrap()] } else { floats(value) };
+        let wanted = (1..=length).map(|n| (0.1 * f64::from(n)) as f32);
+        assert!(values.iter().map(|v| *v as f32).eq(wanted), "{value}");
+    }
+    let blob = entry("Types", "BLOB");
+    assert_eq!((&blob["type"], &blob["length"]), (&json!("BLOB"), &json!(256)));
+    assert!(blob["value"].as_str().unwrap().starts_with("AAECAwQFBgcICQoLDA0ODxAR"));
+    assert_eq!(entry("", "no category")["value"], "");
+    let segy = &dataset["vds"]["segy"];
+    assert_eq!((&segy["textHeader"][0], &segy["textHeader"][39]), (&json!("C 1 VOLFS TEST SURVEY"), &json!("C40")));
+    assert_eq!(segy["textHeaderEncoding"], "EBCDIC");
+    assert_eq!(segy["binaryHeader"]["sample_interval"], 4000);
+    assert_eq!(segy["binaryHeader"]["samples_per_trace"], 70);
+    assert_eq!(segy["sampleFormat"]["code"], 5);
+    assert_eq!(json(mount.path("two.vds/dataset.json"))["geometry"], Value::Null);
+}
+
+#[test]
+fn surveys_lie_where_they_lie() {
+    let Some(mount) = Mount::of(vds::data().join("metadata.vds")) else { return };
+    let geometry = json(mount.path("metadata.vds/dataset.json"))["geometry"].clone();
+    let corners = geometry["corners"].as_array().unwrap();
+    for (corner, [i, j]) in corners.iter().zip([[0, 0], [6, 0], [0, 7], [6, 7]]) {
+        let (inline, crossline) = (210.0 + 4.0 * f64::from(i), 110.0 + 3.0 * f64::from(j));
+        assert_eq!(
+            (numbers(&corner["index"]), floats(&corner["annotation"])),
+            (vec![i as u64, j as u64], vec![inline, crossline])
+        );
+        let world = [431_000.5 + 3.0 * inline - 12.25 * crossline, 6_348_000.25 + 12.25 * inline + 3.0 * crossline];
+        let found = floats(&corner["world"]);
+        assert!((0..2).all(|axis| (found[axis] - world[axis]).abs() < 1e-6), "{corner}: {world:?}");
+    }
+    assert_eq!(corners.len(), 4);
+    assert_eq!(geometry["coordinate_system"], "PROJCS[\"ED50 / UTM zone 31N\"]");
+    assert_eq!(geometry["units"]["horizontal"]["name"], "m");
+    assert_eq!(geometry["units"]["vertical"]["name"], "ms");
+}
+
+#[test]
+fn metadata_in_extended_attributes() {
+    let source = source_of("vds", &["tagged"]);
+    let tags = vds::expected()["tags"]["tagged"].clone();
+    for (object, tag) in tags.as_object().unwrap() {
+        let path = source.path().join("tagged").join(object);
+        let name = "user.vdschunkmetadata";
+        match setxattr(&path, name, tag.as_str().unwrap().as_bytes(), XattrFlags::empty()) {
+            Err(rustix::io::Errno::NOTSUP) => {
+                return skip(&format!("no extended attributes in {}", path.display()));
+            }
+            set => set.unwrap(),
+        }
+    }
+    let Some(mount) = Mount::of(source.path()) else { return };
+    for layer in layers().iter().filter(|layer| layer["dataset"] == "tagged") {
+        let raw = fs::read(mount.path(format!("tagged/Amplitude/lod{}.raw", layer["lod"]))).unwrap();
+        assert_eq!(crc(&raw), text(layer, "crc32"), "{layer}");
+    }
+}
+
+/// Returns every row of samples (along the fastest axis, within one chunk) of a layer: its bytes in the array, and whether it
+/// is of chunk `chunk`.
+pub fn rows(name: &str, stored: &str, chunk: u64) -> Vec<(Range<usize>, bool)> {
+    let array = find(&*vds::open(name), stored);
+    let (info, mut rows) = (array.info(), Vec::new());
+    let strides = info.shape().strides(info.dtype.size() as u64);
+    for number in 0..info.grid.total() {
+        let owned = info.grid.region(&info.grid.count().index_of(number));
+        let mut across = owned.shape;
+        across[2] = 1;
+        for row in 0..across.product().unwrap() {
+            let index = across.index_of(row);
+            let offset = (0..3).map(|axis| (owned.start[axis] + index[axis]) * strides[axis]).sum::<u64>() as usize;
+            rows.push((offset..offset + (owned.shape[2] * strides[2]) as usize, number == chunk));
+        }
+    }
+    rows
+}
+
+/// The mount is read past the page cache, where the kernel would merge reads of neighbouring rows.
+#[test]
+fn only_damaged_chunks_cannot_be_read() {
+    let source = source_of("vds", &["pages"]);
+    let layer = "Dimensions_012LOD0";
+    for name in ["margins-4-4.vds", "margins-2-3.vds", "formats-none.vds"] {
+        let mut container = Container::read(name);
+        // the number of dimensions is first in each chunk
+        container.put_i32(container.chunk(layer, 2).start, 9);
+        fs::write(source.path().join(name), container.0).unwrap();
+    }
+    fs::remove_file(source.path().join("pages").join(layer).join("2")).unwrap();
+    let Some(mount) = Mount::with(source.path(), &["--direct-io"]) else { return };
+    for name in ["margins-4-4.vds", "margins-2-3.vds", "formats-none.vds", "pages"] {
+        let folder = if name == "formats-none.vds" { "of R32" } else { "Amplitude" };
+        let whole = naive_read(name, layer);
+        let file = File::open(mount.path(name).join(folder).join("lod0.raw")).unwrap();
+        for _ in 0..2 {
+            for (row, bad) in rows(name, layer, 2) {
+                match read_at(&file, row.start as u64, row.len()) {
+                    Ok(found) => assert!(!bad && found == whole[row], "{name}"),
+                    Err(error) => assert!(bad && is_eio(&error), "{name}: {error} at {}", row.start),
+                }
+            }
+        }
+    }
+    let log = mount.log();
+    for name in ["margins-4-4.vds", "margins-2-3.vds", "formats-none.vds", "pages"] {
+        assert_eq!(log.lines().filter(|line| line.contains(name) && line.contains("rick")).count(), 1, "{name}: {log}");
+    }
+    assert!(mount.counter("errors") > 0);
+}
+
+/// Reads a layer of the test data by the naive model.
+pub fn naive_read(name: &str, stored: &str) -> Vec<u8> {
+    naive::read_all(&*find(&*vds::open(name), stored)).unwrap()
+}
+
+#[test]
+fn datasets_that_do_not_open_say_why() {
+    let source = source_of("vds", &["two.vds", "pages"]);
+    let sound = Container::read("two.vds");
+    let mut layout = sound.clone();
+    layout.edit(|layout| layout["layoutDescriptor"]["brickSize"] = json!("BrickSize_33"));
+    let files = [
+        ("layout.vds", layout.0, "brickSize"),
+        ("empty.vds", Vec::new(), ""),
+        ("short.vds", sound.0[..20].to_vec(), "not a VDS"),
+        ("cut.vds", sound.0[..200].to_vec(), "damaged header"),
+        ("other.vds", b"this is something else entirely".to_vec(), ""),
+    ];
+    for (name, bytes, _) in &files {
+        fs::write(source.path().join(name), bytes).unwrap();
+    }
+    fs::write(source.path().join("pages/LayerStatus"), "[{]").unwrap();
+    let Some(mount) = Mount::of(source.path()) else { return };
+    for (name, _, words) in &files {
+        let error = fs::read_to_string(mount.path(name).join("error.txt")).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert!(error.contains(words), "{name}: {error}");
+    }
+    let error = fs::read_to_string(mount.path("pages/error.txt")).unwrap();
+    assert!(error.contains("LayerStatus"), "{error}");
+    assert!(mount.path("two.vds/Amplitude/lod0.raw").exists());
+    fs::copy(vds::data().join("pages/LayerStatus"), source.path().join("pages/LayerStatus")).unwrap();
+    assert!(comes_true(SOON, || mount.path("pages/Amplitude/lod0.raw").exists()), "it is in order now");
+}
+
+#[test]
+fn the_demonstration_is_a_survey() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    for (name, shape) in [("south.vds", [64, 80, 120]), ("cloud-survey", [20, 40, 120])] {
+        let described = json(mount.path(name).join("Amplitude/lod0.json"));
+        assert_eq!(numbers(&described["shape"]), shape, "{name}");
+        let lods = json(mount.path(name).join("dataset.json"))["layers"].as_array().unwrap().clone();
+        let found: Vec<_> = lods.iter().map(|layer| (text(layer, "name"), layer["lods"].as_u64().unwrap())).collect();
+        assert_eq!(found, [("Amplitude", 3), ("Trace", 3), ("SEGYTraceHeader", 1)], "{name}");
+        let live = fs::read(mount.path(name).join("Trace/lod0.raw")).unwrap();
+        let heads = fs::read(mount.path(name).join("SEGYTraceHeader/lod0.raw")).unwrap();
+        let samples = fs::read(mount.path(name).join("Amplitude/lod0.raw")).unwrap();
+        let crosslines = shape[1] as usize;
+        for (trace, head) in heads.as_chunks::<240>().0.iter().enumerate() {
+            let (inline, crossline) = (trace / crosslines, trace % crosslines);
+            let number = |at: usize| u32::from_be_bytes(*head[at..].first_chunk().unwrap()) as usize;
+            assert_eq!((number(188), number(192)), (inline + 1, crossline + 1), "{name}");
+            let dead = live[trace] == 0;
+            assert_eq!(dead, inline + crossline <= 6 || crossline == 79, "{name}: {inline}, {crossline}");
+            let bytes = &samples[480 * trace..480 * (trace + 1)];
+            assert!(!dead || bytes.iter().all(|byte| *byte == 0), "{name}: {inline}, {crossline}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The files in the folder of a layer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use volfs::view::file_names::{NAME_MAX, file_name};
+
+use crate::support::{Mount, fixtures, names, set, source_with, test_data, views_of};
+
+/// The contract's names, literally: what the registry of views must not lose.
+#[test]
+fn a_dataset_is_a_folder_with_its_views() {
+    let source = source_with(&["v3_int16.zgy", "v3_float32.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    assert_eq!(names(mount.point()), set([".volfs", "v3_float32.zgy", "v3_int16.zgy"]));
+    assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
+    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "dataset.json"]));
+    let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
+        (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
+    };
+    let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy"];
+    assert_eq!(names(mount.path("v3_float32.zgy/data")), views(4, &plain));
+    let scaled = [&plain[..], &["float32.npy"]].concat();
+    assert_eq!(names(mount.path("v3_int16.zgy/data")), views(3, &scaled));
+}
+
+/// Returns the paths of all files below a folder.
+fn files_below(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path()).into_iter().map(|below| format!("{name}/{below}")));
+        } else {
+            found.insert(name);
+        }
+    }
+    found
+}
+
+/// Checks that each layer's folder has exactly the files that the registry of views names.
+fn check_dataset(source: &Path, shown: &Path) {
+    let layers: BTreeMap<_, _> =
+        views_of(source).into_iter().map(|(name, views)| (file_name(&name, NAME_MAX), views)).collect();
+    assert_eq!(
+        names(shown),
+        layers.keys().cloned().chain(["dataset.json".to_owned()]).collect(),
+        "{}",
+        shown.display()
+    );
+    for (layer, views) in layers {
+        assert!(!views.is_empty());
+        assert_eq!(files_below(&shown.join(&layer)), views, "{} {layer}", shown.display());
+    }
+}
+
+#[test]
+fn every_layer_folder_has_the_files_of_the_registry() {
+    let zgy = fixtures().into_iter().map(|fixture| fixture.name).collect();
+    let vds = set(["two.vds", "tiles.vds", "four.vds", "metadata.vds", "no-value.vds", "pages"]);
+    let wkw = set(["annotation", "bare", "damaged", "old", "pyramid", "types"]);
+    for (format, datasets) in [("zgy", zgy), ("vds", vds), ("wkw", wkw)] {
+        let Some(mount) = Mount::of(test_data(format)) else { return };
+        for dataset in datasets {
+            check_dataset(&test_data(format).join(&dataset), &mount.path(&dataset));
+        }
+    }
+}

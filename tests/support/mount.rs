@@ -1,0 +1,161 @@
+//! A source mounted in a temporary folder.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::is_volfs;
+use super::{comes_true, fuse_or_skip, json, process_lives, signal, text, volfs, wait_until};
+
+/// A source mounted in a temporary folder; unmounted when dropped, also by a panic.
+pub struct Mount {
+    point: PathBuf,
+    front: Option<Child>,
+    output: Option<Output>,
+    pid: Option<i32>,
+    folder: TempDir,
+}
+
+impl Mount {
+    /// Mounts `source`; `None` (after reporting why) if this machine cannot mount.
+    pub fn of(source: impl AsRef<Path>) -> Option<Self> {
+        Self::with(source, &[])
+    }
+
+    /// Mounts `source` with further arguments.
+    pub fn with(source: impl AsRef<Path>, arguments: &[&str]) -> Option<Self> {
+        let mut mount = Self::prepare()?;
+        let output = mount.command(source.as_ref(), arguments).output().unwrap();
+        assert!(output.status.success(), "volfs mount failed: {}\n{}", text(&output.stderr), mount.log());
+        mount.output = Some(output);
+        mount.pid = Some(mount.pid_from_status());
+        Some(mount)
+    }
+
+    /// Mounts `source` by a process that stays in the foreground.
+    pub fn in_front(source: impl AsRef<Path>, arguments: &[&str]) -> Option<Self> {
+        let mut mount = Self::prepare()?;
+        let mut command = mount.command(source.as_ref(), arguments);
+        command.arg("--foreground").stdout(Stdio::null()).stderr(Stdio::piped());
+        mount.front = Some(command.spawn().unwrap());
+        wait_until("the mount answers", || mount.path(".volfs/status.json").exists());
+        mount.pid = Some(mount.pid_from_status());
+        Some(mount)
+    }
+
+    fn prepare() -> Option<Self> {
+        if !fuse_or_skip() {
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let point = folder.path().join("mount");
+        fs::create_dir(&point).unwrap();
+        Some(Self { point, front: None, output: None, pid: None, folder })
+    }
+
+    fn command(&self, source: &Path, arguments: &[&str]) -> Command {
+        let mut command = volfs();
+        command.arg("mount").args(arguments).arg("--log-file").arg(self.folder.path().join("log"));
+        command.arg(source).arg(&self.point);
+        command
+    }
+
+    /// Returns the mount point.
+    pub fn point(&self) -> &Path {
+        &self.point
+    }
+
+    /// Returns a path in the mount.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.point.join(path)
+    }
+
+    /// Returns a path in the folder of the layer `data` of a dataset.
+    pub fn data(&self, dataset: &str, file: &str) -> PathBuf {
+        self.point.join(dataset).join("data").join(file)
+    }
+
+    /// Returns what `volfs mount` has printed.
+    pub fn output(&self) -> &Output {
+        self.output.as_ref().unwrap()
+    }
+
+    /// Returns the daemon's process id.
+    pub fn pid(&self) -> i32 {
+        self.pid.unwrap()
+    }
+
+    /// Hands over the process in the foreground.
+    pub fn take_front(&mut self) -> Child {
+        self.front.take().unwrap()
+    }
+
+    /// Returns what the daemon has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Reads status.json of the mount.
+    pub fn status(&self) -> Value {
+        json(self.path(".volfs/status.json"))
+    }
+
+    /// Reads one of the counters of status.json.
+    pub fn counter(&self, name: &str) -> u64 {
+        let status = self.status();
+        status["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name} in {status}"))
+    }
+
+    /// Runs `volfs umount` with further arguments.
+    pub fn umount(&self, arguments: &[&str]) -> Output {
+        volfs().arg("umount").args(arguments).arg(&self.point).output().unwrap()
+    }
+
+    /// Returns whether something is mounted there, even if its daemon does not answer.
+    pub fn is_mounted(&self) -> bool {
+        mounted_name(&self.point).is_some()
+    }
+
+    fn pid_from_status(&self) -> i32 {
+        i32::try_from(self.status()["pid"].as_i64().expect("status.json has the pid")).unwrap()
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(io::stderr(), "log of the daemon:\n{}", self.log());
+        }
+        while self.is_mounted() {
+            let gone = self.umount(&["--lazy"]).status.success();
+            if !gone && nix::mount::umount2(&self.point, nix::mount::MntFlags::MNT_DETACH).is_err() {
+                let _ = Command::new("fusermount3").args(["-u", "-z"]).arg(&self.point).status();
+                break;
+            }
+        }
+        if let Some(mut child) = self.front.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        } else if let Some(pid) = self.pid {
+            comes_true(Duration::from_secs(10), || !process_lives(pid));
+            if process_lives(pid) && is_volfs(pid) {
+                let _ = signal(pid, nix::sys::signal::SIGKILL);
+            }
+        }
+    }
+}
+
+/// Returns the source of the mount at `point`, as /proc/mounts has it.
+pub fn mounted_name(point: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let name = words.next()?;
+        (words.next()? == point.to_str().unwrap()).then(|| name.to_owned())
+    })
+}

@@ -1,0 +1,66 @@
+//! Processes: the program under test, its output, and what Linux knows of a process.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use super::wait_until;
+
+/// Returns a command that runs the program under test.
+pub fn volfs() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_volfs"));
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Returns a program's output as text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Checks that a program has failed with this status and one line on stderr, and returns the line.
+pub fn one_line_of_failure(output: &Output, status: i32) -> String {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "stderr: {stderr}");
+    assert_eq!(stderr.trim_end().lines().count(), 1, "not one line: {stderr}");
+    assert_eq!(text(&output.stdout), "");
+    stderr.trim_end().to_owned()
+}
+
+/// Waits until a process ends, and returns its status.
+pub fn wait_for(child: &mut Child) -> ExitStatus {
+    let mut status = None;
+    wait_until("the process ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    status.unwrap()
+}
+
+/// Returns whether a process exists and is no zombie.
+pub fn process_lives(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().starts_with(" Z"))
+}
+
+/// Returns whether a process runs the program under test.
+pub fn is_volfs(pid: i32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_volfs")))
+}
+
+/// Sends a signal to one process.
+pub fn signal(pid: i32, signal: nix::sys::signal::Signal) -> nix::Result<()> {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal)
+}
+
+/// Returns a figure of /proc/PID/status, in bytes.
+pub fn memory(pid: i32, figure: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Returns the most memory that this process ever had, in bytes: what all tests of the binary took together.
+pub fn peak_memory() -> u64 {
+    memory(i32::try_from(std::process::id()).unwrap(), "VmHWM")
+}

@@ -1,0 +1,35 @@
+//! The files of a layer's folder, as the registry of views names them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use volfs::catalog::{OpenDataset, open_dataset};
+use volfs::view::{LayerRef, registry};
+
+/// Returns what the views name in the folder of one layer, in its own folders as `FOLDER/FILE`.
+fn names_of(open: &OpenDataset, layer: usize) -> BTreeSet<String> {
+    let layer = LayerRef { open, layer };
+    let mut names = BTreeSet::new();
+    for view in registry() {
+        let mut folders = vec![(None, String::new())];
+        while let Some((folder, path)) = folders.pop() {
+            view.list(layer, folder, &mut |entry| {
+                let path = format!("{path}{}", entry.name);
+                if entry.folder {
+                    folders.push((Some(entry.node), format!("{path}/")));
+                } else {
+                    assert!(names.insert(path.clone()), "two views have {path}");
+                }
+            });
+        }
+    }
+    names
+}
+
+/// Returns the files of each layer of a dataset, by the layer's name.
+pub fn views_of(dataset: &Path) -> BTreeMap<String, BTreeSet<String>> {
+    let open = open_dataset(volfs::format::registry(), dataset, None)
+        .unwrap_or_else(|error| panic!("{}: {error}", dataset.display()));
+    let layers = open.dataset.layers().iter().enumerate();
+    layers.map(|(number, layer)| (layer.name.clone(), names_of(&open, number))).collect()
+}

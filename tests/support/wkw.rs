@@ -1,0 +1,10 @@
+//! WKW datasets of the test data.
+
+use serde_json::Value;
+
+use super::{json, test_data};
+
+/// Returns one of the lists that scripts/make_wkw_fixtures.py has written about them.
+pub fn expected(list: &str) -> Vec<Value> {
+    json(test_data("wkw/expected.json"))[list].as_array().unwrap().clone()
+}
