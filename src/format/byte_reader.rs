@@ -172,7 +172,7 @@ mod tests {
     fn padding_may_be_missing_at_the_end() {
         let mut fields = ByteReader::new((), &[1, 2, 3, 4, 5]);
         fields.align(4);
-        assert_eq!((fields.position(), fields.take(5).is_err(), fields.take(5).is_err()), (0, true, true));
+        assert_eq!((fields.position(), fields.take(6).is_err()), (0, true));
         assert_eq!(fields.take(5), Ok(&[1, 2, 3, 4, 5][..]));
         fields.align(4);
         assert_eq!((fields.position(), fields.rest()), (8, &[][..]));
