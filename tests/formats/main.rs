@@ -7,6 +7,7 @@ mod vds_mutations;
 mod vds_oracle;
 mod wkw_mutations;
 mod wkw_oracle;
+mod worked_example;
 mod zgy_mutations;
 mod zgy_oracle;
 

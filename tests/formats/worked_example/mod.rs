@@ -1,0 +1,175 @@
+//! The code of docs/adding-a-format.md and docs/adding-a-view.md: compiled, driven through the file system without a mount, and
+//! compared with what the documents quote.
+
+mod brk;
+mod exercise;
+mod shape;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+
+use serde_json::Value;
+use volfs::format::{Format, Registry};
+use volfs::fs::{Ino, Options, ReadRequest, Registries, Volfs};
+use volfs::source::Wait;
+use volfs::view::{self, View};
+
+use crate::support::{Noise, SOON, copy_all, test_data};
+
+/// Extents that are no multiples of the brick's edge, so that bricks stick out over all three edges.
+const SHAPE: [u16; 3] = [5, 9, 6];
+const EDGE: u16 = 4;
+
+/// The sample at z, y, x: all differ.
+fn sample(at: [u16; 3]) -> u16 {
+    (at[0] * SHAPE[1] + at[1]) * SHAPE[2] + at[2] + 1000
+}
+
+/// All indexes of a box, in C order.
+fn indexes(extent: [u16; 3]) -> impl Iterator<Item = [u16; 3]> {
+    let [z, y, x] = extent;
+    (0..z).flat_map(move |z| (0..y).flat_map(move |y| (0..x).map(move |x| [z, y, x])))
+}
+
+/// A file of the format.
+fn brk_file() -> Vec<u8> {
+    let numbers = [SHAPE[0], SHAPE[1], SHAPE[2], EDGE, 2, 0];
+    let mut file = b"BRK1".to_vec();
+    file.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+    for brick in indexes(SHAPE.map(|n| n.div_ceil(EDGE))) {
+        for within in indexes([EDGE; 3]) {
+            let at = [0, 1, 2].map(|a| brick[a] * EDGE + within[a]);
+            let is_inside = (0..3).all(|a| at[a] < SHAPE[a]);
+            file.extend(if is_inside { sample(at) } else { u16::MAX }.to_le_bytes());
+        }
+    }
+    file
+}
+
+/// The file system over a folder, with the format and the view of the documents beside the built-in ones.
+struct Extended(Arc<Volfs>);
+
+impl Extended {
+    fn over(source: &Path) -> Self {
+        let formats: Vec<&'static dyn Format> =
+            volfs::format::registry().iter().chain([&brk::Brk as &dyn Format]).collect();
+        let views: Vec<&'static dyn View> =
+            view::registry().iter().copied().chain([&shape::Shape as &dyn View]).collect();
+        let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
+        let options = Options {
+            source: source.to_owned(),
+            cache_size: 1 << 20,
+            threads: 2,
+            direct_io: false,
+            follow_links: false,
+            quality: None,
+            allow_other: false,
+            shown: Vec::new(),
+        };
+        Self(Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap()))
+    }
+
+    fn find(&self, path: &str) -> Ino {
+        let down = |parent, name: &str| self.0.lookup(parent, OsStr::new(name), Wait::Yes).unwrap().ino;
+        path.split('/').fold(Ino::ROOT, down)
+    }
+
+    fn names(&self, path: &str) -> Vec<String> {
+        let folder = if path.is_empty() { Ino::ROOT } else { self.find(path) };
+        let handle = self.0.opendir(folder, Wait::Yes).unwrap().handle;
+        let mut names = Vec::new();
+        self.0
+            .readdir(handle, 2, |entry, _| {
+                names.push(entry.name.to_str().unwrap().to_owned());
+                true
+            })
+            .unwrap();
+        names
+    }
+
+    fn read(&self, path: &str) -> Vec<u8> {
+        let handle = self.0.open(self.find(path), Wait::Yes).unwrap().handle;
+        let (done, answer) = mpsc::channel();
+        let request = ReadRequest { handle, offset: 0, size: 1 << 20, cached: false };
+        self.0.read(request, move |bytes| done.send(bytes.unwrap().to_vec()).unwrap());
+        answer.recv_timeout(SOON).unwrap()
+    }
+}
+
+fn bytes_of(samples: impl Iterator<Item = [u16; 3]>) -> Vec<u8> {
+    samples.flat_map(|at| sample(at).to_le_bytes()).collect()
+}
+
+#[test]
+fn a_format_of_the_documents_has_every_view() {
+    let source = tempfile::tempdir().unwrap();
+    fs::write(source.path().join("cube.brk"), brk_file()).unwrap();
+    fs::write(source.path().join("damaged.brk"), &brk_file()[..100]).unwrap();
+    let fs = Extended::over(source.path());
+    assert_eq!(fs.names("cube.brk"), ["dataset.json", "data"]);
+    assert_eq!(fs.read("cube.brk/data/lod0.raw"), bytes_of(indexes(SHAPE)));
+    let by_x = (0..SHAPE[2]).flat_map(|x| indexes([SHAPE[0], SHAPE[1], 1]).map(move |[z, y, _]| [z, y, x]));
+    assert!(fs.read("cube.brk/data/lod0.by-x.npy").ends_with(&bytes_of(by_x)));
+    let about: Value = serde_json::from_slice(&fs.read("cube.brk/data/lod0.json")).unwrap();
+    assert_eq!(
+        (&about["format"], &about["codec"], &about["bricks"]["total"]),
+        (&"brk".into(), &"raw".into(), &12.into())
+    );
+    assert_eq!(about["shape"], serde_json::json!([5, 9, 6]));
+    assert_eq!(fs.read("damaged.brk/error.txt"), b"damaged.brk: the file is shorter than its bricks\n");
+}
+
+#[test]
+fn a_view_of_the_documents_shows_every_format() {
+    let fs = Extended::over(&test_data("demo"));
+    assert_eq!(fs.read("north.zgy/data/lod0.shape"), b"128 96 192\n");
+    for layer in ["north.zgy/data", "cells/color", "south.vds/Amplitude"] {
+        assert!(fs.names(layer).contains(&"lod0.shape".to_owned()), "{layer}");
+    }
+}
+
+/// Bare layers make a folder a dataset only if nothing else in it is one: the recogniser asks all formats, also those that it
+/// has never heard of.
+#[test]
+fn bare_layers_and_a_file_of_a_new_format_are_both_shown() {
+    let source = tempfile::tempdir().unwrap();
+    copy_all(&test_data("demo").join("cells/color"), &source.path().join("mixed/color"));
+    let fs = Extended::over(source.path());
+    assert_eq!(fs.names("mixed"), ["dataset.json", "color"]);
+    std::fs::write(source.path().join("mixed/cube.brk"), brk_file()).unwrap();
+    let fs = Extended::over(source.path());
+    assert_eq!(fs.names("mixed"), ["color", "cube.brk"]);
+    assert_eq!(fs.read("mixed/cube.brk/data/lod0.raw"), bytes_of(indexes(SHAPE)));
+}
+
+#[test]
+fn mutated_files_end_in_bricks_within_the_file_or_in_an_error() {
+    let sound = brk_file();
+    assert!(exercise::exercise(&sound));
+    let mut noise = Noise::seeded(1);
+    let mut opened = 0;
+    for _ in 0..5000 {
+        let mut file = sound.clone();
+        for _ in 0..=noise.below(3) {
+            file[noise.below(16)] = noise.below(256) as u8;
+        }
+        file.truncate(noise.below(2 * file.len()));
+        opened += u32::from(exercise::exercise(&file));
+    }
+    assert!(opened > 100, "some mutations are still files of the format: {opened}");
+}
+
+/// The documents quote the code as it stands here.
+#[test]
+fn the_documents_quote_this_code() {
+    for (document, code) in [
+        ("adding-a-format.md", include_str!("brk.rs")),
+        ("adding-a-format.md", include_str!("exercise.rs")),
+        ("adding-a-view.md", include_str!("shape.rs")),
+    ] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(document)).unwrap();
+        assert!(text.contains(&format!("```rust\n{code}```\n")), "{document} quotes other code than the tests run");
+    }
+}
