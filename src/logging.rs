@@ -44,7 +44,10 @@ pub enum Target {
 #[derive(Debug, Error)]
 pub enum LoggingError {
     /// The log file cannot be written.
-    #[error("cannot write the log file {}: {error}; choose another with --log-file", one_line(&.path.to_string_lossy()))]
+    #[error(
+        "cannot write the log file {}: {error}; choose another with --log-file",
+        one_line(&.path.to_string_lossy())
+    )]
     File {
         /// The file.
         path: PathBuf,
@@ -90,8 +93,8 @@ pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingErro
     Ok(())
 }
 
-/// Escapes line breaks, control characters and marks that change the direction of writing: a name from data must not
-/// move the cursor, colour the terminal or look like another name.
+/// Escapes control characters, line breaks included, and characters that change the direction of writing: a name from
+/// data must not move the cursor, colour the terminal or look like another name.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut() {
+    fn a_long_message_is_truncated() {
         let recent = Arc::new(RecentLines::default());
         let filter = Builder::new().parse_filters("off").build();
         let tee = Tee { filter, recent: Arc::clone(&recent), sink: Sink::Syslog(None) };

@@ -11,7 +11,7 @@ use crate::source::{FileStamp, system_time};
 pub enum NodeKind {
     /// A folder that is shown with the folders and datasets in it.
     Folder,
-    /// A dataset, or a file whose extension promises one.
+    /// A dataset, or a file with the extension of a format.
     Dataset,
 }
 

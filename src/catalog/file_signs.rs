@@ -21,7 +21,7 @@ pub fn format_of_head(formats: Registry, head: &[u8]) -> Option<&'static dyn For
     formats.iter().find(|format| format.is_file(head))
 }
 
-/// Returns the format that the extension of a file's name promises.
+/// Returns the format with the extension of a file's name.
 pub fn format_of_extension(formats: Registry, name: &Path) -> Option<&'static dyn Format> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     formats.iter().find(|format| format.extension() == Some(&*extension))

@@ -17,9 +17,9 @@ use crate::format::{Format, Registry};
 use crate::source::visit_entries;
 
 /// A folder with more subfolders is not a dataset by the weak sign.
-const MOST_LAYERS: usize = 256;
+const MAX_LAYERS: usize = 256;
 /// A folder with more entries is not a dataset by the weak sign, either.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// Returns the format of the dataset that a folder without a description is.
 pub fn format_of(formats: Registry, folder: &Path) -> Option<&'static dyn Format> {
@@ -37,26 +37,27 @@ pub fn format_of(formats: Registry, folder: &Path) -> Option<&'static dyn Format
 
 /// The entries of a folder that may be one dataset.
 struct Contents {
-    /// Paths of the subfolders. What is mounted here is left out: it is not part of the dataset, and may hang.
+    /// Paths of the subfolders. Mount points are left out: they are not part of the dataset, and may hang.
     folders: Vec<PathBuf>,
     /// Names of all other entries.
     files: Vec<OsString>,
 }
 
 impl Contents {
-    /// `None` if there are too many entries, or one that promises a dataset by its extension.
+    /// Reads the entries of a folder; `None` if there are too many entries, or one that has the extension of a
+    /// format.
     fn of(formats: Registry, folder: &Path) -> Option<Self> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
-        let mut promised = false;
-        visit_entries(folder, MOST_ENTRIES, |name, kind| {
-            promised = format_of_extension(formats, Path::new(name)).is_some();
+        let mut has_extension = false;
+        visit_entries(folder, MAX_ENTRIES, |name, kind| {
+            has_extension = format_of_extension(formats, Path::new(name)).is_some();
             match kind.is_dir() {
                 true => folders.push(folder.join(name)),
                 false => files.push(name.to_owned()),
             }
-            !promised && folders.len() <= MOST_LAYERS
+            !has_extension && folders.len() <= MAX_LAYERS
         });
-        if promised || folders.len() > MOST_LAYERS || folders.len() + files.len() >= MOST_ENTRIES {
+        if has_extension || folders.len() > MAX_LAYERS || folders.len() + files.len() >= MAX_ENTRIES {
             return None;
         }
         folders.retain(|path| !is_mount(path));
@@ -75,13 +76,13 @@ fn is_dataset_of_its_own(formats: Registry, format: &dyn Format, folder: &Path) 
 /// Returns whether one of a folder's subfolders, as far as they are looked at, has the data of a layer.
 fn has_layer_folder(formats: Registry, folder: &Path) -> bool {
     let (mut found, mut folders) = (false, 0);
-    visit_entries(folder, MOST_ENTRIES, |name, kind| {
+    visit_entries(folder, MAX_ENTRIES, |name, kind| {
         let path = folder.join(name);
         if kind.is_dir() && !is_mount(&path) {
             folders += 1;
             found = formats.iter().any(|format| format.is_layer_folder(&path));
         }
-        !found && folders <= MOST_LAYERS
+        !found && folders <= MAX_LAYERS
     });
     found
 }

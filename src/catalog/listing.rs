@@ -1,9 +1,9 @@
 //! Lists a folder of the source although a look at one of its entries may hang.
 //!
 //! An entry may be the mount point of a server that is gone, and a look at it may never return. A thread of the pool
-//! looks at the entries in turn while the caller waits. When there is no progress for a moment, a new thread goes on
-//! with the next entries, and the entry that hangs is listed by its name alone. Other listings skip it until the thread
-//! returns.
+//! looks at one entry after the other while the caller waits. When there is no progress for a moment, a new thread
+//! continues with the next entries, and the entry that hangs is listed by its name alone. Other listings skip it until
+//! the first thread returns.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ use super::source_tree::Catalog;
 use crate::pool::{Bulkhead, Pool};
 use crate::sync::{Condvar, Mutex};
 
-/// A look at an entry that takes longer is taken to hang.
+/// A look at an entry that takes longer counts as hanging.
 const TIMEOUT: Duration = Duration::from_millis(30);
 /// Timeouts after which a listing ends; the remaining entries are listed by their names alone.
 const MAX_TIMEOUTS: usize = 2;
@@ -27,7 +27,7 @@ const MAX_TIMEOUTS: usize = 2;
 pub enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
-    /// The look hangs, or there was no time for it: the name of a folder, or of a file that promises a dataset.
+    /// The look hangs, or there was no time for it: the name of a folder, or of a file with the extension of a format.
     Unseen(OsString),
 }
 
@@ -98,7 +98,7 @@ pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Res
     }
     let entries = results.found.iter().zip(&listing.names).filter_map(|(found, (name, is_folder))| match found {
         Some(found) => found.clone().map(Listed::Found),
-        None => (*is_folder || listing.catalog.is_promised(name)).then(|| Listed::Unseen(name.clone())),
+        None => (*is_folder || listing.catalog.has_dataset_extension(name)).then(|| Listed::Unseen(name.clone())),
     });
     Ok(entries.collect())
 }

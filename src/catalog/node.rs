@@ -21,7 +21,7 @@ pub const ROOT: NodeId = 0;
 /// second.
 const CHECK_TTL: Duration = Duration::from_millis(150);
 
-/// Opening is tried again after this time if it failed for a reason that may pass, even if the file is unchanged.
+/// Opening is tried again after this time if it failed with a transient error, even if the file is unchanged.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// An open dataset, or why it does not open.
@@ -121,7 +121,7 @@ impl Node {
     }
 
     /// Asks the dataset, if it is open, whether it has changed. If so, no later look finds this node again.
-    pub(super) fn note_change(&self) {
+    pub(super) fn ask_for_change(&self) {
         let opened = self.lock_opened().as_ref().and_then(|(opened, _)| opened.clone().ok());
         if opened.is_some_and(|open| open.dataset.is_changed()) {
             self.changed.store(true, Ordering::Relaxed);
@@ -133,10 +133,10 @@ impl Node {
         self.last_look.lock().at.elapsed() < CHECK_TTL
     }
 
-    /// Returns the result of opening it, if there is one. A failure that may have passed meanwhile is none.
+    /// Returns the result of opening it, if there is one. A transient failure counts only for [`RETRY`].
     pub(super) fn opened(&self) -> Option<OpenResult> {
         match &*self.lock_opened() {
-            Some((Err(e), at)) if e.may_pass() && at.elapsed() > RETRY => None,
+            Some((Err(e), at)) if e.is_transient() && at.elapsed() > RETRY => None,
             Some((opened, _)) => Some(opened.clone()),
             None => None,
         }

@@ -61,7 +61,7 @@ pub enum OpenError {
 impl OpenError {
     /// Returns whether opening may succeed later although the file does not change.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Io { .. } | Self::Format(FormatError::Source(SourceError::Io { .. } | SourceError::Changed))

@@ -1,9 +1,9 @@
-//! Decides what a path of SOURCE is: a folder, a dataset of some format, or nothing that is shown. No other file does.
+//! Decides what a path of SOURCE is: a folder, a dataset of some format, or nothing that is shown.
 //!
-//! A file is a dataset if a format knows its first bytes, or if its extension promises a format. A folder is a dataset
+//! A file is a dataset if a format knows its first bytes, or if it has the extension of a format. A folder is a dataset
 //! if it has the description of one (the strong sign of a format), or by the folders in it (the weak sign: see
 //! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
-//! and what takes more than a few system calls is remembered for a second.
+//! and a verdict that takes more than a few system calls is cached for a second.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -22,9 +22,9 @@ use crate::format::{Format, Registry};
 use crate::source::{FileStamp, SymlinkPolicy};
 use crate::sync::Mutex;
 
-/// Folders whose verdict by the weak sign is remembered.
+/// Folders whose verdict by the weak sign is cached.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// What lies deeper in a folder may change without changing the folder's own stamp.
+/// How long a cached verdict is used: a change deeper in a folder does not change the folder's own stamp.
 const VERDICT_TTL: Duration = Duration::from_secs(1);
 
 /// The verdict on a folder by the weak sign, and when it was found.
@@ -37,13 +37,13 @@ pub struct Recogniser {
 }
 
 impl Recogniser {
-    /// A recogniser of these formats.
+    /// Creates a recogniser of these formats.
     #[must_use]
     pub fn new(formats: Registry) -> Self {
         Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
     }
 
-    /// The formats that it knows.
+    /// Returns the formats that it knows.
     #[must_use]
     pub fn formats(&self) -> Registry {
         self.formats
@@ -63,10 +63,10 @@ impl Recogniser {
         Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
     }
 
-    /// Returns whether a file's extension promises a dataset. Such a file is shown even if it is none: its error.txt
-    /// says why.
+    /// Returns whether a file has the extension of a format. Such a file is shown even if it is not a dataset: its
+    /// error.txt gives the reason.
     #[must_use]
-    pub fn is_promised(&self, name: &Path) -> bool {
+    pub fn has_dataset_extension(&self, name: &Path) -> bool {
         format_of_extension(self.formats, name).is_some()
     }
 
@@ -102,7 +102,7 @@ impl Recogniser {
             let dataset = self.dataset_folder(path, &metadata);
             return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &metadata))));
         }
-        let is_dataset = metadata.is_file() && (self.is_promised(path) || self.is_known_by_head(path)?);
+        let is_dataset = metadata.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(path)?);
         Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &metadata)))
     }
 
@@ -128,7 +128,7 @@ impl Recogniser {
         format
     }
 
-    /// A file that is gone or may not be read is not known.
+    /// Returns whether a format knows the first bytes of a file; `false` if it is gone or may not be read.
     fn is_known_by_head(&self, path: &Path) -> io::Result<bool> {
         let file = match none_if_absent(File::open(path)) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
@@ -150,7 +150,7 @@ fn follow(path: &Path, policy: &SymlinkPolicy, is_above: impl Fn((u64, u64)) -> 
     Ok(real.map(|_| metadata))
 }
 
-/// Makes `None` of the errors that nothing is there, and that links lead in a circle.
+/// Returns `None` for the errors that mean that nothing is there or that links lead in a circle.
 fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

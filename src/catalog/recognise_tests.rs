@@ -13,7 +13,7 @@ use crate::format::zgy::Zgy;
 use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
 
-/// A format that no other format knows of.
+/// A format for tests that is not in the registry.
 struct Brk;
 
 impl Format for Brk {
@@ -39,7 +39,7 @@ fn with_brk() -> Registry {
     Registry::new(&FORMATS)
 }
 
-/// A mag with a header.
+/// Creates a mag with a header.
 fn mag(root: &Path, path: &str) {
     fs::create_dir_all(root.join(path)).unwrap();
     fs::write(root.join(path).join("header.wkw"), b"WKW\x01\x13\x02\x01\x01\0\0\0\0\0\0\0\0").unwrap();
@@ -56,7 +56,7 @@ fn format_of(formats: Registry, path: &Path) -> Option<&'static str> {
     Recogniser::new(formats).format_of(path).unwrap().map(Format::name)
 }
 
-/// The names and kinds that a catalog shows at its top.
+/// Returns the names and kinds that a catalog shows at its top.
 fn shown(formats: Registry, source: &Path) -> Vec<(String, NodeKind)> {
     let with = OpenWith::new(IndexCache::new(1 << 20));
     let catalog = Catalog::new(formats, source, false, with, Arc::default()).unwrap();
@@ -100,12 +100,12 @@ fn files_of_no_format_beside_layers_are_part_of_the_dataset() {
     symlink("nowhere", root.path().join("dangling")).unwrap();
     let made = std::process::Command::new("mkfifo").arg(root.path().join("pipe")).status();
     assert!(made.is_ok());
-    assert_eq!(format_of(registry(), root.path()), Some("wkw"), "without the format that knows the file");
+    assert_eq!(format_of(registry(), root.path()), Some("wkw"), "without the format of the file");
     assert_eq!(format_of(with_brk(), root.path()), None);
     fs::rename(root.path().join("north.brk"), root.path().join("color/north")).unwrap();
     assert_eq!(format_of(with_brk(), root.path()), Some("wkw"));
     symlink("color/north", root.path().join("link")).unwrap();
-    assert_eq!(format_of(with_brk(), root.path()), None, "a link is looked through");
+    assert_eq!(format_of(with_brk(), root.path()), None, "a link is followed");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn folders_of_mags_and_of_layers_are_datasets() {
     fs::create_dir_all(at("empty/1")).unwrap();
     let is_dataset = |name: &str| format_of(registry(), &at(name)) == Some("wkw");
     assert!(is_dataset("annotation") && is_dataset("bare"));
-    // a layer is a folder of mags, too; a mag and what is above a dataset are none
+    // a layer is a folder of mags, too; a mag, and a folder above a dataset, are not datasets
     assert!(is_dataset("bare/color"));
     for name in ["bare/color/1", "odd", "odd/one", "empty", ""] {
         assert!(!is_dataset(name), "{name}");
@@ -127,7 +127,7 @@ fn folders_of_mags_and_of_layers_are_datasets() {
 }
 
 #[test]
-fn a_folder_with_other_datasets_is_none_itself() {
+fn a_folder_with_other_datasets_is_not_one_itself() {
     let others: [fn(&Path); 7] = [
         |root| describe(&root.join("other")),
         |root| mag(root, "other/color/1"),

@@ -43,7 +43,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog of the datasets of `formats` at `source`, the absolute path of a folder or of one dataset.
+    /// Creates a catalog of the datasets of `formats` at `source`, the absolute path of a folder or of one dataset.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if it is not there.
@@ -87,8 +87,8 @@ impl Catalog {
     }
 
     /// Returns whether a file of this name is shown, whatever its content.
-    pub(super) fn is_promised(&self, name: &OsStr) -> bool {
-        self.recogniser.is_promised(Path::new(name))
+    pub(super) fn has_dataset_extension(&self, name: &OsStr) -> bool {
+        self.recogniser.has_dataset_extension(Path::new(name))
     }
 
     /// Returns what `folder` shows under `name`, `None` if nothing. Looks at the disk.
@@ -104,7 +104,7 @@ impl Catalog {
         let entry = self.recogniser.look(&path, &self.policy, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
-            known.note_change();
+            known.ask_for_change();
         }
         Ok(self.intern(folder, name, entry))
     }

@@ -10,8 +10,8 @@ use libdeflater::Decompressor;
 use thiserror::Error;
 
 thread_local! {
-    static WHOLE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
-    static STREAMING: RefCell<Decompress> = RefCell::new(Decompress::new(true));
+    static LIBDEFLATE: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+    static FLATE2: RefCell<Decompress> = RefCell::new(Decompress::new(true));
 }
 
 /// Why a stream cannot be decoded.
@@ -37,15 +37,15 @@ pub enum ZlibError {
 /// # Errors
 /// [`ZlibError`]; the content of `out` is then unspecified.
 pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
-    match WHOLE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
+    match LIBDEFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
         Ok(length) if length == out.len() => Ok(()),
         _ => decode_streaming(stored, out),
     }
 }
 
-/// Decodes with flate2, which tells in which way a stream is damaged.
+/// Decodes with flate2, which reports how a stream is damaged.
 fn decode_streaming(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
-    STREAMING.with_borrow_mut(|inflate| {
+    FLATE2.with_borrow_mut(|inflate| {
         inflate.reset(true);
         let damaged = |e: flate2::DecompressError| ZlibError::Damaged(e.message().unwrap_or("no deflate data").into());
         let mut status = inflate.decompress(stored, out, FlushDecompress::Finish).map_err(damaged)?;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn less_and_more_than_belongs_here_is_damage() {
+    fn too_few_and_too_many_bytes_are_errors() {
         let stream = packed(&[7; 100], 6);
         assert_eq!(decode(&stream, &mut [0; 99]), Err(ZlibError::TooMany(99)));
         assert_eq!(decode(&stream, &mut [0; 101]), Err(ZlibError::TooFew(100, 101)));
@@ -95,7 +95,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_unpacked(data in prop::collection::vec(0u8..5, 0..3000), level in 0u32..10) {
+        fn decoding_restores_what_was_encoded(data in prop::collection::vec(0u8..5, 0..3000), level in 0u32..10) {
             let mut out = vec![9; data.len()];
             prop_assert_eq!(decode(&packed(&data, level), &mut out), Ok(()));
             prop_assert_eq!(&out, &data);
@@ -104,7 +104,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd(stored in prop::collection::vec(any::<u8>(), 0..100), size in 0usize..100) {
+        fn arbitrary_bytes_never_panic(stored in prop::collection::vec(any::<u8>(), 0..100), size in 0usize..100) {
             let _ = decode(&[&[0x78, 0x9c], &stored[..]].concat(), &mut vec![0; size]);
         }
     }

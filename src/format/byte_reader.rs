@@ -2,8 +2,7 @@
 
 use super::FormatError;
 
-/// A position in a slice of bytes. `part` names the bytes in errors; it may be changed as the reader goes from part to
-/// part.
+/// A position in a slice of bytes. `part` names the bytes in errors; [`ByteReader::enter`] changes it.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a, P> {
     bytes: &'a [u8],
@@ -21,7 +20,7 @@ pub struct PastEnd<P> {
 }
 
 impl<'a, P: Copy> ByteReader<'a, P> {
-    /// A reader at the beginning of `bytes`.
+    /// Creates a reader at the beginning of `bytes`.
     pub fn new(part: P, bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0, part }
     }
@@ -31,22 +30,22 @@ impl<'a, P: Copy> ByteReader<'a, P> {
         self.part = part;
     }
 
-    /// Bytes before the next field.
+    /// Returns the number of bytes before the next field.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// All bytes that were not read; none if an alignment went past the end.
+    /// Returns all bytes that were not read; none if an alignment went past the end.
     pub fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or(&[])
     }
 
-    /// Goes on to the next multiple of `alignment`. The padding may be missing at the end.
+    /// Skips to the next multiple of `alignment`. The padding may be missing at the end.
     pub fn align(&mut self, alignment: usize) {
         self.position = self.position.next_multiple_of(alignment);
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     ///
     /// # Errors
     /// [`PastEnd`] if there are fewer; the position then stays.
@@ -66,58 +65,58 @@ impl<'a, P: Copy> ByteReader<'a, P> {
         self.take(count).map(|_| ())
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd<P>> {
         let past_end = PastEnd { part: self.part, position: self.position };
         self.take(N)?.first_chunk().copied().ok_or(past_end)
     }
 
-    /// A byte.
+    /// Reads a byte.
     pub fn u8(&mut self) -> Result<u8, PastEnd<P>> {
         self.bytes().map(u8::from_le_bytes)
     }
 
-    /// An unsigned 32-bit integer.
+    /// Reads an unsigned 32-bit integer.
     pub fn u32(&mut self) -> Result<u32, PastEnd<P>> {
         self.bytes().map(u32::from_le_bytes)
     }
 
-    /// A signed 32-bit integer.
+    /// Reads a signed 32-bit integer.
     pub fn i32(&mut self) -> Result<i32, PastEnd<P>> {
         self.bytes().map(i32::from_le_bytes)
     }
 
-    /// An unsigned 64-bit integer.
+    /// Reads an unsigned 64-bit integer.
     pub fn u64(&mut self) -> Result<u64, PastEnd<P>> {
         self.bytes().map(u64::from_le_bytes)
     }
 
-    /// A signed 64-bit integer.
+    /// Reads a signed 64-bit integer.
     pub fn i64(&mut self) -> Result<i64, PastEnd<P>> {
         self.bytes().map(i64::from_le_bytes)
     }
 
-    /// A 32-bit float.
+    /// Reads a 32-bit float.
     pub fn f32(&mut self) -> Result<f32, PastEnd<P>> {
         self.bytes().map(f32::from_le_bytes)
     }
 
-    /// A 64-bit float.
+    /// Reads a 64-bit float.
     pub fn f64(&mut self) -> Result<f64, PastEnd<P>> {
         self.bytes().map(f64::from_le_bytes)
     }
 
-    /// `N` signed 32-bit integers.
+    /// Reads `N` signed 32-bit integers.
     pub fn i32s<const N: usize>(&mut self) -> Result<[i32; N], PastEnd<P>> {
         self.array(Self::i32)
     }
 
-    /// `N` 32-bit floats.
+    /// Reads `N` 32-bit floats.
     pub fn f32s<const N: usize>(&mut self) -> Result<[f32; N], PastEnd<P>> {
         self.array(Self::f32)
     }
 
-    /// `N` 64-bit floats.
+    /// Reads `N` 64-bit floats.
     pub fn f64s<const N: usize>(&mut self) -> Result<[f64; N], PastEnd<P>> {
         self.array(Self::f64)
     }
@@ -134,12 +133,12 @@ impl<'a, P: Copy> ByteReader<'a, P> {
     }
 }
 
-/// The 32-bit floats that `bytes` hold; a rest of less than four bytes is ignored.
+/// Returns the 32-bit floats that `bytes` hold; up to three further bytes are ignored.
 pub fn f32_values(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b))
 }
 
-/// The error of a file that ends inside `part`.
+/// Returns the error of a file that ends inside `part`.
 pub fn truncated(part: &str) -> FormatError {
     FormatError::Damaged(format!("truncated in the {part}"))
 }

@@ -8,18 +8,18 @@ use super::{Format, vds, wkw, zgy};
 pub struct Registry(&'static [&'static dyn Format]);
 
 impl Registry {
-    /// A registry of these formats.
+    /// Creates a registry of these formats.
     #[must_use]
     pub const fn new(formats: &'static [&'static dyn Format]) -> Self {
         Self(formats)
     }
 
-    /// The formats in order.
+    /// Returns the formats in order.
     pub fn iter(self) -> impl Iterator<Item = &'static dyn Format> {
         self.0.iter().copied()
     }
 
-    /// The names of all formats in upper case, separated by commas, for messages.
+    /// Returns the names of all formats in upper case, separated by commas, for messages.
     #[must_use]
     pub fn names(self) -> String {
         let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();

@@ -8,7 +8,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SourceError {
     /// Only with [`Wait::No`](super::Wait::No): the call would have to wait.
-    #[error("not at hand")]
+    #[error("not in memory")]
     WouldBlock,
     /// The object ends before the bytes asked for.
     #[error("{length} bytes at {offset} are beyond the end of the file, which has {size}")]

@@ -2,7 +2,7 @@
 //!
 //! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
 //! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
-//! changed makes the whole folder count as changed for ever, so that bytes of two versions are never mixed.
+//! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -131,7 +131,7 @@ impl LocalFolder {
     }
 
     /// Remembers that something has changed: all further reads fail.
-    fn has_changed(&self) -> SourceError {
+    fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
     }
@@ -155,7 +155,7 @@ impl LocalFolder {
         }
         let opened = self.open(name).map_err(|e| self.failed("open", name, &e))?;
         if !files.is_as_before(key, opened.as_ref().map(|(_, m)| FileStamp::of(m)).as_ref()) {
-            return Err(self.has_changed());
+            return Err(self.mark_changed());
         }
         let Some((file, metadata)) = opened else {
             files.insert_missing(key, name);
@@ -204,8 +204,8 @@ impl LocalFolder {
 
     /// Returns whether a link on the way from the folder to `path` leads to nothing.
     fn dangles(&self, path: &Path) -> bool {
-        let mut way = path.ancestors().take_while(|at| *at != self.root);
-        way.any(|at| at.symlink_metadata().is_ok_and(|m| m.is_symlink()) && at.metadata().is_err())
+        let mut parents = path.ancestors().take_while(|at| *at != self.root);
+        parents.any(|at| at.symlink_metadata().is_ok_and(|m| m.is_symlink()) && at.metadata().is_err())
     }
 }
 
@@ -269,16 +269,16 @@ impl Folder for LocalFolder {
     }
 
     fn is_changed(&self) -> bool {
-        let is = |path: &Path, before: Option<FileStamp>| match path.metadata() {
+        let is_same = |path: &Path, before: Option<FileStamp>| match path.metadata() {
             Ok(now) => before == Some(FileStamp::of(&now)),
             Err(e) => before.is_none() && e.kind() == io::ErrorKind::NotFound,
         };
         let recent = || self.shared.files.recent(self.id, CHECKED_FILES);
         let same = self.check_unchanged().is_ok()
-            && is(&self.root, Some(self.stamp))
-            && recent().iter().all(|(name, before)| is(&self.root.join(&**name), *before));
+            && is_same(&self.root, Some(self.stamp))
+            && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before));
         if !same {
-            self.has_changed();
+            self.mark_changed();
         }
         !same
     }

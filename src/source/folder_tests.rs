@@ -24,7 +24,7 @@ fn sample() -> (tempfile::TempDir, Arc<LocalFolder>) {
 }
 
 #[test]
-fn only_what_is_not_there_is_missing() {
+fn only_absent_files_are_missing() {
     let (root, folder) = sample();
     assert_eq!(read(&*folder, "a/x"), Ok(Some(b"0123".to_vec())));
     assert_eq!(read(&*folder, "a/y"), Ok(None));
@@ -37,12 +37,12 @@ fn only_what_is_not_there_is_missing() {
     assert!(matches!(folder.read_at("a/x", u64::MAX, &mut out, Wait::Yes), Err(SourceError::TooShort { .. })));
     let made = std::process::Command::new("mkfifo").arg(root.path().join("a/pipe")).status();
     if made.is_ok_and(|status| status.success()) {
-        assert!(matches!(read(&*folder, "a/pipe"), Err(SourceError::Io { .. })), "a pipe keeps nobody waiting");
+        assert!(matches!(read(&*folder, "a/pipe"), Err(SourceError::Io { .. })), "opening a pipe does not block");
     }
 }
 
 #[test]
-fn nothing_is_opened_where_nothing_may_wait() {
+fn a_read_that_may_not_wait_opens_no_file() {
     let (_root, folder) = sample();
     let mut out = [0; 4];
     assert_eq!(folder.read_at("a/x", 0, &mut out, Wait::No), Err(SourceError::WouldBlock));
@@ -99,12 +99,12 @@ fn a_file_that_changes_makes_the_folder_changed() {
         assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Wait::Yes), Err(SourceError::Changed));
         assert_eq!(folder.check_unchanged(), Err(SourceError::Changed));
         assert_eq!(read(&*folder, "a/other"), Err(SourceError::Changed));
-        assert!(inner.is_changed() && inner.check_unchanged().is_err(), "a look notices it, too");
+        assert!(inner.is_changed() && inner.check_unchanged().is_err(), "a check notices it, too");
     }
 }
 
 #[test]
-fn a_file_that_was_closed_meanwhile_is_known_again() {
+fn a_file_that_was_closed_is_compared_when_it_is_opened_again() {
     let (root, folder) = sample();
     assert!(read(&*folder, "a/x").is_ok());
     for n in 0..200 {
@@ -123,10 +123,10 @@ fn a_file_that_was_closed_meanwhile_is_known_again() {
 #[test]
 fn a_missing_file_is_remembered_for_a_second_only() {
     let (root, folder) = sample();
-    let looking = folder.folder("a").unwrap();
-    assert_eq!((read(&*folder, "a/y"), read(&*looking, "y")), (Ok(None), Ok(None)));
+    let inner = folder.folder("a").unwrap();
+    assert_eq!((read(&*folder, "a/y"), read(&*inner, "y")), (Ok(None), Ok(None)));
     fs::write(root.path().join("a/y"), b"late").unwrap();
-    assert!(looking.is_changed());
+    assert!(inner.is_changed());
     std::thread::sleep(Duration::from_millis(1100));
     assert_eq!(read(&*folder, "a/y"), Err(SourceError::Changed));
     assert!(folder.is_changed());

@@ -1,8 +1,8 @@
-//! Memory maps of files that survive truncation: the only place of the crate where files are mapped.
+//! Memory maps of files that survive truncation: the only file of the crate that maps files.
 //!
 //! Reading a map behind the new end of a truncated file raises SIGBUS, which by default ends the process. The handler
-//! in this file maps a page of zeros where the fault was and marks the map as *broken*. A reader checks the mark after
-//! it has copied.
+//! in this file maps a page of zeros where the fault was and sets a flag: the map is *broken*. A reader checks the
+//! flag after it has copied.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -191,7 +191,7 @@ pub(super) fn page_size() -> usize {
 }
 
 /// Returns whether mincore(2) is reliable for a file. For files that the process neither owns nor may write, the kernel
-/// reports all pages as in memory, even those behind the end of the file: so one of these is asked for.
+/// reports all pages as in memory, even those behind the end of the file: so this function asks for one of these.
 pub(super) fn mincore_is_reliable(file: &File, size: u64) -> bool {
     let page = page_size();
     let behind = size.next_multiple_of(page as u64);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_short_breaks_its_map_and_nothing_else() {
+    fn truncating_a_file_breaks_its_map_and_no_other() {
         let (page, file, other) = (page_size(), file_of(64 * page_size()), file_of(page_size()));
         let map = GuardedMmap::open(&file, 0, 64 * page).unwrap();
         let whole = GuardedMmap::open(&other, 0, page).unwrap();

@@ -1,5 +1,5 @@
-//! Tables of where bricks are stored. They are read page by page when they are needed, into a cache with one bound for
-//! all datasets.
+//! Index tables, which hold where bricks are stored. They are read page by page when they are needed, into a cache with
+//! one bound for all datasets.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -97,7 +97,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// The table at `start .. start + length` of `object`, which must lie within the object.
+    /// Creates the table at `start .. start + length` of `object`, which must lie within the object.
     #[must_use]
     pub fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
         Self { id: IndexCache::id(), source, object: object.into(), start, length, cache }
@@ -237,7 +237,7 @@ mod tests {
             assert_eq!(
                 Arc::strong_count(&part),
                 if number == 0 { 3 } else { 2 },
-                "here, in the store, with the thread"
+                "here, in the cache, with the thread"
             );
         }
         assert_eq!(cache.part::<u64>((id, 2, 0)), None);

@@ -16,7 +16,7 @@ use super::{FileStamp, SourceError, Wait};
 use crate::counters::Counters;
 
 /// Bytes of the longest extended attribute that is read.
-const LONGEST_TAG: usize = 4096;
+const MAX_TAG_BYTES: usize = 4096;
 
 /// An open file, for several reads in a row. They count only if [`OpenFile::check_unchanged`] succeeds afterwards.
 pub struct OpenFile {
@@ -30,8 +30,8 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    /// A file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May wait
-    /// for its disk.
+    /// Wraps a file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May
+    /// wait for its disk.
     pub(super) fn new(
         (name, path): (&str, PathBuf),
         (file, metadata): (File, &Metadata),
@@ -63,7 +63,7 @@ impl OpenFile {
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.has_changed()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.mark_changed()),
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())
@@ -80,7 +80,7 @@ impl OpenFile {
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
     pub fn tag(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        let mut value = [0; LONGEST_TAG];
+        let mut value = [0; MAX_TAG_BYTES];
         match fgetxattr(&self.file, format!("user.{name}"), &mut value) {
             Ok(length) => Ok(value.get(..length).map(<[u8]>::to_vec)),
             Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
@@ -122,13 +122,13 @@ impl OpenFile {
         let now = self.file.metadata().map_err(|e| self.failed("look at", &e))?;
         // a file without a name was replaced or removed
         if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {
-            return Err(self.has_changed());
+            return Err(self.mark_changed());
         }
         Ok(())
     }
 
     /// Remembers that the file has changed.
-    fn has_changed(&self) -> SourceError {
+    fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
     }

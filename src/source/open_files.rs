@@ -25,7 +25,7 @@ const GENERATION: usize = 1 << 16;
 /// A file of a folder: the folder's number, and the hash of the name.
 pub(super) type Key = (u64, u64);
 
-/// See the module.
+/// The caches of all folders.
 pub(super) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
     /// The negative cache.

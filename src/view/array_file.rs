@@ -262,7 +262,10 @@ pub(super) mod tests {
                 true => ArrayFile::float32(header.clone(), array, scaling),
                 false => ArrayFile::stored(header.clone(), array),
             };
-            let body = if float { to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec() } else { stored.clone() };
+            let body = match float {
+                true => to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec(),
+                false => stored.clone(),
+            };
             let whole = [header, body].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);
             let slice = file.slice(offset, length);

@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn lists_of_numbers_stay_on_one_line() {
         let value = json!({"shape": [1, 2], "axes": [{"name": "a\"b", "unit": null}], "own": {}, "none": []});
-        let expected = "{\n  \"shape\": [1, 2],\n  \"axes\": [\n    {\n      \"name\": \"a\\\"b\",\n      \"unit\": null\n    }\n  ],\n  \
+        let expected = "{\n  \"shape\": [1, 2],\n  \"axes\": [\n    {\n      \"name\": \"a\\\"b\",\n      \
+            \"unit\": null\n    }\n  ],\n  \
             \"own\": {},\n  \"none\": []\n}\n";
         assert_eq!(format(&value), expected);
     }

@@ -44,7 +44,7 @@ fn text(info: &ArrayInfo, transform: &SpatialTransform) -> String {
     let directions: Vec<&[f64]> = axes.iter().filter_map(|a| transform.directions[*a].as_deref()).collect();
     let length = |v: &[f64]| v.iter().fold(0.0, |sum: f64, x| sum.hypot(*x));
     let join = |numbers: &mut dyn Iterator<Item = f64>| {
-        // turns -0 into 0
+        // adding 0 makes -0 a plain 0
         numbers.map(|n| number(n + 0.0)).collect::<Vec<_>>().join(" ")
     };
     let matrix = join(&mut directions.iter().flat_map(|v| v.iter().map(|x| *x / length(v))));

@@ -19,13 +19,13 @@ impl LevelFile for Nrrd {
 
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let transform = SpatialTransform::of(layer.info(lod), layer.open.dataset.info().geometry.as_ref());
-        let facts = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
-        Ok(text(layer.info(lod), &transform, &facts).into())
+        let key_values = [("dataset", layer.open.name.as_str()), ("layer", layer.name())];
+        Ok(text(layer.info(lod), &transform, &key_values).into())
     }
 }
 
 /// Returns the header. Axes are fastest first, the reverse of the array's order.
-fn text(info: &ArrayInfo, transform: &SpatialTransform, facts: &[(&str, &str)]) -> String {
+fn text(info: &ArrayInfo, transform: &SpatialTransform, key_values: &[(&str, &str)]) -> String {
     let kind = match info.dtype {
         Dtype::Float32 => "float",
         Dtype::Float64 => "double",
@@ -57,7 +57,7 @@ fn text(info: &ArrayInfo, transform: &SpatialTransform, facts: &[(&str, &str)]) 
     }
     line("encoding", "raw".into());
     line("data file", format!("lod{}.raw", info.lod));
-    for (key, value) in facts {
+    for (key, value) in key_values {
         let _ = writeln!(text, "{key}:={}", plain(value));
     }
     let _ = writeln!(text, "lod:={}\n", info.lod);

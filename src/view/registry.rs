@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// A dataset with one layer of two levels of scaled int16.
+    /// Creates a dataset with one layer of two levels of scaled int16.
     fn scaled() -> OpenDataset {
         let shape = Dims::from([2, 3]);
         let axis = |name: &str| Axis { name: name.into(), unit: None, first: 0.0, step: 1.0, count: 2, spatial: true };

@@ -101,8 +101,8 @@ pub struct ArrayInfo {
     pub value_range: Option<(f64, f64)>,
     /// The value that means "no data".
     pub no_value: Option<f64>,
-    /// Downsampling along x, y, z (the reverse of the array's axes): how many voxels of full resolution one voxel of this
-    /// array stands for. `None` if the format does not have it.
+    /// Downsampling along x, y, z (the reverse of the array's axes): how many voxels of full resolution one voxel of
+    /// this array stands for. `None` if the format does not have it.
     pub mag: Option<[u64; 3]>,
     /// How stored samples become values; `None` if they are values already.
     pub scaling: Option<Scaling>,

@@ -63,7 +63,7 @@ mod tests {
     const CUBE: [u64; 3] = [4, 8, 16];
     const BYTES: usize = 4 * 8 * 16 * 4;
 
-    /// A header and pseudo-random blocks: every such stream decodes to something if it is long enough.
+    /// Builds a header and pseudo-random blocks: every such stream decodes to something if it is long enough.
     fn noise(mode: u16, more: u64, length: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut stream = zfp_header(CUBE, mode, more);
@@ -117,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn rates_below_the_exponents_size_do_not_run_away() {
-        // libzfp's bit budget underflows there, and is no limit any more
+    fn rates_below_the_size_of_the_exponent_stay_inside_the_buffers() {
+        // libzfp's bit budget underflows at these rates, and no longer limits anything
         for mode in 0..16 {
             drop(decoded(&noise(mode, 0, 64)));
             drop(decoded(&noise(mode, 0, 4000)));
@@ -130,7 +130,8 @@ mod tests {
         }
     }
 
-    /// A stream of ones: every group test and every bit-plane scan consumes its bit, so that the stream is the longest.
+    /// Builds a stream of ones: every group test and every bit-plane scan consumes its bit, so that the stream is the
+    /// longest.
     fn ones(mode: u16, more: u64, length: usize) -> Vec<u8> {
         let mut stream = zfp_header(CUBE, mode, more)[..if mode == 4095 { 19 } else { 12 }].to_vec();
         stream.resize(length, 0xff);

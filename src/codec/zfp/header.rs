@@ -212,7 +212,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_longest_block_allows_for_what_libzfp_really_does() {
+    fn the_longest_block_covers_what_libzfp_reads() {
         let longest = |min_bits, max_bits, max_precision, min_exponent| {
             Params { min_bits, max_bits, max_precision, min_exponent }.longest_block()
         };

@@ -52,7 +52,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Bytes in whole words.
+    /// Returns the length in bytes, whole words only.
     fn len(&self) -> usize {
         match self {
             Self::Borrowed(bytes) => bytes.len() / 8 * 8,

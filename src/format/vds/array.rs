@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::checked_bitmap::CheckedBitmap;
 use super::chunk_grid::ChunkGrid;
 use super::data_block::{self, HEADER};
-use super::description::{Channel, Format};
+use super::description::{Channel, SampleFormat};
 use super::store::{ChunkTable, CompressionMethod, Content, Record};
 use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
@@ -16,7 +16,7 @@ use crate::source::{Source, SourceError, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, NativeJson, Plain, StoredLength};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
-const COUNTED: u64 = 8 << 20;
+const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
 /// A stored layer.
 pub(super) struct VdsArray {
@@ -39,12 +39,12 @@ impl VdsArray {
         FormatError::Damaged(format!("chunk {chunk} of {}: {why}", self.name))
     }
 
-    /// The record of a chunk in the tables; errors name the layer.
+    /// Returns the record of a chunk in the tables; errors name the layer.
     fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
-        self.table.record(chunk, wait).map_err(|e| self.named(e))
+        self.table.record(chunk, wait).map_err(|e| self.with_layer_name(e))
     }
 
-    fn named(&self, error: FormatError) -> FormatError {
+    fn with_layer_name(&self, error: FormatError) -> FormatError {
         match error {
             FormatError::Damaged(why) => FormatError::Damaged(format!("{}: {why}", self.name)),
             other => other,
@@ -52,10 +52,10 @@ impl VdsArray {
     }
 
     fn is_bits(&self) -> bool {
-        self.channel.format == Format::Bit
+        self.channel.format == SampleFormat::Bit
     }
 
-    /// The brick of a chunk that has stored bytes.
+    /// Returns the brick of a chunk that has stored bytes.
     fn stored(&self, chunk: u64, at: &Dims, record: Record, wait: Wait) -> Result<Brick, FormatError> {
         if record.length == Some(0) {
             return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
@@ -72,13 +72,13 @@ impl VdsArray {
             let layout = self.grid.layout(at, HEADER as u64);
             return Ok(Brick::Plain(Plain { object: record.object, offset: record.offset, layout }));
         }
-        let (stored, shown) = (self.grid.stored_bytes(at), self.grid.shown_bytes(at));
-        let most = data_block::most_stored_bytes(self.method, stored);
-        let wanted = record.length.map(|length| self.wanted(&record, length));
-        let length = match wanted {
+        let (uncompressed, decoded) = (self.grid.uncompressed_bytes(at), self.grid.decoded_bytes(at));
+        let most = data_block::most_stored_bytes(self.method, uncompressed);
+        let to_read = record.length.map(|length| self.bytes_to_read(&record, length));
+        let length = match to_read {
             Some(length) if length > most => {
                 return Err(
-                    self.damaged(chunk, format!("its {length} bytes are more than {shown} bytes of samples take"))
+                    self.damaged(chunk, format!("its {length} bytes are more than {decoded} bytes of samples take"))
                 );
             }
             Some(length) => StoredLength::Bytes(length),
@@ -89,36 +89,36 @@ impl VdsArray {
             offset: record.offset,
             length,
             padding: 0,
-            decoded: shown,
-            scratch: self.scratch(at, stored),
+            decoded,
+            scratch: self.scratch(at, uncompressed),
             layout: self.grid.layout(at, 0),
             codec: chunk,
         }))
     }
 
-    /// The bytes of a chunk that are read: not all of them at less than the best quality.
-    fn wanted(&self, record: &Record, length: u64) -> u64 {
+    /// Returns how many bytes of a chunk are read: at less than the best quality not all of them.
+    fn bytes_to_read(&self, record: &Record, length: u64) -> u64 {
         match self.method.is_wavelet() {
             true => wavelet::bytes_needed(&record.metadata.levels, length, self.quality),
             false => length,
         }
     }
 
-    /// The scratch memory for decoding a chunk whose uncompressed samples have `stored` bytes.
-    fn scratch(&self, at: &Dims, stored: usize) -> usize {
+    /// Returns the scratch memory for decoding a chunk, in bytes; its uncompressed samples have `uncompressed` bytes.
+    fn scratch(&self, at: &Dims, uncompressed: usize) -> usize {
         match self.expected(at) {
             Some(expected) => wavelet::working_set(expected.size),
-            None if self.is_bits() => stored,
+            None if self.is_bits() => uncompressed,
             None => 0,
         }
     }
 
-    /// What a wavelet chunk must be; `None` for other methods.
+    /// Returns the properties that a wavelet chunk must have; `None` for other methods.
     fn expected(&self, at: &Dims) -> Option<Expected> {
         let sample = match self.channel.format {
             _ if !self.method.is_wavelet() => return None,
-            Format::U8 => Sample::U8,
-            Format::U16 => Sample::U16,
+            SampleFormat::U8 => Sample::U8,
+            SampleFormat::U16 => Sample::U16,
             _ => Sample::F32,
         };
         Some(Expected {
@@ -141,19 +141,19 @@ impl VdsArray {
     /// Checks that the tables agree on a chunk and, if it is `plain` and so will not be decoded, that its header agrees
     /// with them.
     fn check(&self, chunk: u64, at: &Dims, record: &Record, plain: bool) -> Result<(), FormatError> {
-        self.table.check(chunk, record).map_err(|e| self.named(e))?;
+        self.table.check(chunk, record).map_err(|e| self.with_layer_name(e))?;
         if !plain {
             return Ok(());
         }
         let source = self.table.source();
-        let whole = match record.length {
+        let length = match record.length {
             Some(length) => Some(length),
             None => source.len(&record.object)?,
         };
         let absent = || self.damaged(chunk, format!("{} is not there", record.object));
-        let (whole, expected) = (whole.ok_or_else(absent)?, HEADER as u64 + self.grid.stored_bytes(at) as u64);
-        if whole != expected {
-            return Err(self.damaged(chunk, format!("it has {whole} bytes, but {expected} belong here")));
+        let (length, expected) = (length.ok_or_else(absent)?, HEADER as u64 + self.grid.uncompressed_bytes(at) as u64);
+        if length != expected {
+            return Err(self.damaged(chunk, format!("it has {length} bytes, but {expected} belong here")));
         }
         let mut header = [0; HEADER];
         if !source.read_at(&record.object, record.offset, &mut header, Wait::Yes)? {
@@ -163,7 +163,7 @@ impl VdsArray {
     }
 
     fn count(&self) -> Result<Option<Census>, FormatError> {
-        if self.table.cost().is_none_or(|cost| cost > COUNTED) {
+        if self.table.cost().is_none_or(|cost| cost > MAX_COUNTED_BYTES) {
             return Ok(None);
         }
         let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };

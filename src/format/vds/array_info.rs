@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::chunk_grid::ChunkGrid;
-use super::description::{self, Channel, Description, Format};
+use super::description::{AxisDescriptor, Channel, Description, SampleFormat};
 use super::store::StoredLayer;
 use super::value;
 use crate::volume::{Arithmetic, ArrayId, ArrayInfo, Axis, NativeJson, Scaling};
 
-/// The properties of a stored layer; `stored` is `None` for a layer that cannot be read.
+/// Returns the properties of a stored layer; `stored` is `None` for a layer that cannot be read.
 pub(super) fn array_info(
-    whole: &Description,
+    description: &Description,
     channel: &Channel,
     grid: &ChunkGrid,
     lod: u32,
@@ -20,13 +20,13 @@ pub(super) fn array_info(
     let lowered = quality.filter(|_| stored.is_some_and(|stored| stored.method.is_wavelet()));
     let bricks = grid.brick_grid();
     let shape = bricks.shape();
-    let dimensions = whole.axes.len();
+    let dimensions = description.axes.len();
     let mut axes: Vec<Axis> = (0..dimensions)
         .map(|axis| {
             let (d, count) = (dimensions - 1 - axis, shape[axis]);
             match channel.per_trace {
                 Some(_) if d == 0 => numbered("value", grid.spacing(0) as f64, count),
-                _ => described(&whole.axes[d], grid.spacing(d) as f64, count),
+                _ => described(&description.axes[d], grid.spacing(d) as f64, count),
             }
         })
         .collect();
@@ -34,7 +34,7 @@ pub(super) fn array_info(
         axes.push(numbered("component", 1.0, grid.components()));
     }
     let code = value::no_value_code(channel);
-    let scaled = matches!(channel.format, Format::U8 | Format::U16);
+    let scaled = matches!(channel.format, SampleFormat::U8 | SampleFormat::U16);
     let scaling = scaled.then(|| Scaling {
         scale: channel.integer_scale.into(),
         offset: channel.integer_offset.into(),
@@ -55,12 +55,12 @@ pub(super) fn array_info(
         scaling,
         codec: stored.map(|stored| stored.method.codec()),
         warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),
-        native: native(whole, channel, stored),
+        native: native(description, channel, stored),
     }
 }
 
-/// An axis of the dataset, of which the layer has every `spacing`-th sample.
-fn described(axis: &description::Axis, spacing: f64, count: u64) -> Axis {
+/// Returns an axis of which the layer has every `spacing`-th sample.
+fn described(axis: &AxisDescriptor, spacing: f64, count: u64) -> Axis {
     let (min, max) = (f64::from(axis.min), f64::from(axis.max));
     let step = match axis.samples {
         0 | 1 => 1.0,
@@ -70,13 +70,13 @@ fn described(axis: &description::Axis, spacing: f64, count: u64) -> Axis {
     Axis { name: axis.name.clone(), unit, first: min, step: step * spacing, count, spatial: true }
 }
 
-/// An axis of indices, without annotation.
+/// Returns an axis of indices, without annotation.
 fn numbered(name: &str, step: f64, count: u64) -> Axis {
     Axis { name: name.into(), unit: None, first: 0.0, step, count, spatial: false }
 }
 
-fn native(whole: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> NativeJson {
-    let layout = &whole.layout;
+fn native(description: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> NativeJson {
+    let layout = &description.layout;
     let native = [
         ("channel", json!(channel.name)),
         ("unit", json!(channel.unit)),

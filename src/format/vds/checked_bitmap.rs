@@ -23,7 +23,7 @@ impl CheckedBitmap {
         Self { cache, id: IndexCache::id() }
     }
 
-    /// Whether a chunk has been checked.
+    /// Returns whether a chunk has been checked.
     pub(super) fn contains(&self, chunk: u64) -> bool {
         let (word, bit) = bit_of(chunk);
         let block = self.cache.part::<Block>((self.id, chunk / CHUNKS, 0));

@@ -1,14 +1,14 @@
 //! How a layer is divided into chunks. Dimensions are numbered as in OpenVDS, dimension 0 (the fastest) first; arrays
 //! and their brick grid have the axes in reverse order, slowest first.
 //!
-//! The arithmetic is that of OpenVDS's `VolumeDataLayer` and `VolumeDataPartition`.
+//! The arithmetic is that of OpenVDS, so that chunk numbers and sizes agree with those of its writer.
 
 use super::description::{Channel, Description};
 use super::layer_name::Group;
 use crate::volume::{BrickGrid, Dims, Layout, MAX_AXES, Region};
 
-/// The bound of a chunk's samples, in bytes.
-const MOST_BYTES: u64 = 1 << 31;
+/// The samples of a chunk have fewer bytes than this.
+const CHUNK_BYTES_BOUND: u64 = 1 << 31;
 
 /// One dimension of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,17 +29,18 @@ struct GridDimension {
 }
 
 impl GridDimension {
-    /// A dimension with one chunk for each sample.
+    /// Creates a dimension with one chunk for each sample.
     fn unchunked(samples: u64) -> Self {
         Self { samples, step: 1, count: samples, negative: 0, positive: 0, shift: 0, chunked: false }
     }
 
-    /// The number of samples of the layer.
+    /// Returns the number of samples of the layer.
     fn extent(&self) -> u64 {
         self.samples.div_ceil(1 << self.shift)
     }
 
-    /// The samples of the layer that chunk `i` holds, margins included: the index of the first, and their number.
+    /// Returns the samples of the layer that chunk `i` holds, margins included: the index of the first, and their
+    /// number.
     fn held(&self, i: u64) -> (u64, u64) {
         let low = i * self.step;
         let high =
@@ -47,18 +48,18 @@ impl GridDimension {
         (low >> self.shift, (high - low).div_ceil(1 << self.shift))
     }
 
-    /// The largest number of samples that a chunk holds.
+    /// Returns the largest number of samples that a chunk holds.
     fn longest(&self) -> u64 {
         self.held(0).1.max(self.held(self.count - 1).1)
     }
 
-    /// The origin of the brick grid: the first sample that the second chunk owns, less a step. The first chunk also
-    /// owns the samples before it.
+    /// Returns the origin of the brick grid: the first sample that the second chunk owns, less a step. The first chunk
+    /// also owns the samples before it.
     fn origin(&self) -> u64 {
         if self.count > 1 { self.negative.div_ceil(1 << self.shift) } else { 0 }
     }
 
-    /// The distance from one chunk to the next, in samples of the layer.
+    /// Returns the distance from one chunk to the next, in samples of the layer.
     fn own_step(&self) -> u64 {
         if self.count > 1 { self.step >> self.shift } else { self.extent() }
     }
@@ -77,14 +78,14 @@ pub(super) struct ChunkGrid {
 }
 
 impl ChunkGrid {
-    /// The chunk grid of a layer.
+    /// Creates the chunk grid of a layer.
     ///
     /// # Errors
     /// The reason why there can be no such layer.
-    pub(super) fn new(whole: &Description, channel: &Channel, group: Group, lod: u32) -> Result<Self, String> {
-        let layout = &whole.layout;
-        if group.highest() >= whole.axes.len() {
-            return Err(format!("{group} is beyond the {} axes that there are", whole.axes.len()));
+    pub(super) fn new(description: &Description, channel: &Channel, group: Group, lod: u32) -> Result<Self, String> {
+        let layout = &description.layout;
+        if group.highest() >= description.axes.len() {
+            return Err(format!("{group} is beyond the {} axes that there are", description.axes.len()));
         }
         let has_lods = channel.renderable && (group.len() == 3 || layout.lods_2d);
         if lod > 0 && (lod > layout.lods || !has_lods) {
@@ -105,7 +106,7 @@ impl ChunkGrid {
             GridDimension { samples, step, count, negative, positive, shift, chunked: true }
         };
         let mut dimensions: Vec<_> =
-            whole.axes.iter().enumerate().map(|(d, axis)| dimension(d, axis.samples)).collect();
+            description.axes.iter().enumerate().map(|(d, axis)| dimension(d, axis.samples)).collect();
         if let Some(values) = channel.per_trace {
             if values > 1 && group.len() == 3 && !group.has(0) {
                 return Err(format!("{group} has no room for {values} values for each trace"));
@@ -117,14 +118,14 @@ impl ChunkGrid {
                 GridDimension { samples: values, step: values, count: 1, negative: 0, positive: 0, shift, chunked };
         }
         let size = channel.format.dtype().size() as u64;
-        let bits = channel.format == super::description::Format::Bit;
+        let bits = channel.format == super::description::SampleFormat::Bit;
         let grid = Self { dimensions, components: channel.components, size, bits };
         let bytes = grid.dimensions.iter().try_fold(size * channel.components, |n, dim| n.checked_mul(dim.extent()));
         if bytes.is_none_or(|n| n > i64::MAX as u64) || grid.count().is_none() {
             return Err("its samples are beyond counting".into());
         }
         let chunk = grid.dimensions.iter().try_fold(size * channel.components, |n, dim| n.checked_mul(dim.longest()));
-        if chunk.is_none_or(|n| n >= MOST_BYTES) {
+        if chunk.is_none_or(|n| n >= CHUNK_BYTES_BOUND) {
             return Err("a single chunk has 2 GiB or more".into());
         }
         Ok(grid)
@@ -134,17 +135,19 @@ impl ChunkGrid {
         self.dimensions.iter().try_fold(1u64, |n, dim| n.checked_mul(dim.count))
     }
 
-    /// The number of chunks.
+    /// Returns the number of chunks.
     pub(super) fn total(&self) -> u64 {
         self.count().unwrap_or(u64::MAX)
     }
 
-    /// The number of axes of the array: all dimensions in reverse, and the components last if there are several.
+    /// Returns the number of axes of the array: all dimensions in reverse, and the components last if there are
+    /// several.
     fn array_axes(&self) -> usize {
         self.dimensions.len() + usize::from(self.components > 1)
     }
 
-    /// For each axis of the array `of` its dimension and the axis; `last` for the components.
+    /// Calls `of` for each axis of the array, with its dimension and its number. The axis of the components gets
+    /// `last`.
     fn by_axis(&self, last: u64, of: impl Fn(&GridDimension, usize) -> u64) -> Dims {
         let n = self.dimensions.len();
         Dims::from_fn(self.array_axes(), |axis| match n.checked_sub(axis + 1) {
@@ -153,7 +156,7 @@ impl ChunkGrid {
         })
     }
 
-    /// The brick grid of the array.
+    /// Returns the brick grid of the array.
     pub(super) fn brick_grid(&self) -> BrickGrid {
         let shape = self.by_axis(self.components, |dim, _| dim.extent());
         let mut origin = [0; MAX_AXES];
@@ -164,24 +167,25 @@ impl ChunkGrid {
         BrickGrid::with_count(shape, origin, step, self.by_axis(1, |dim, _| dim.count))
     }
 
-    /// The samples that a chunk owns along each axis of the array; the first and the last chunk may own more or fewer.
+    /// Returns the samples that a chunk owns along each axis of the array; the first and the last chunk may own more or
+    /// fewer.
     pub(super) fn brick_shape(&self) -> Dims {
         self.by_axis(self.components, |dim, _| dim.own_step())
     }
 
-    /// The number of the chunk at a position of the brick grid: chunks are numbered with dimension 0 fastest.
+    /// Returns the number of the chunk at a position of the brick grid: chunks are numbered with dimension 0 fastest.
     pub(super) fn number_of(&self, at: &Dims) -> Option<u64> {
         let count = self.by_axis(1, |dim, _| dim.count);
         let within = at.len() == count.len() && at.iter().zip(count.iter()).all(|(at, count)| at < count);
         within.then(|| count.linear_of(at))
     }
 
-    /// The position of a chunk in the brick grid.
+    /// Returns the position of a chunk in the brick grid.
     pub(super) fn position_of(&self, number: u64) -> Dims {
         self.by_axis(1, |dim, _| dim.count).index_of(number)
     }
 
-    /// The box that a chunk holds, and its strides in the decompressed samples, which begin at byte `first`.
+    /// Returns the box that a chunk holds, and its strides in the decompressed samples, which begin at byte `first`.
     pub(super) fn layout(&self, at: &Dims, first: u64) -> Layout {
         let held = Region {
             start: self.by_axis(0, |dim, axis| dim.held(at[axis]).0),
@@ -190,8 +194,8 @@ impl ChunkGrid {
         Layout { held, first, strides: held.shape.strides(self.size) }
     }
 
-    /// Samples along X, Y and Z of a chunk, as its own header has them: the dimensions along which it extends, lowest
-    /// first.
+    /// Returns the samples along X, Y and Z of a chunk, as its own header has them: the dimensions along which it
+    /// extends, lowest first.
     pub(super) fn sizes(&self, at: &Dims) -> [u64; 3] {
         let mut sizes = [1; 3];
         let held = self.layout(at, 0).held.shape;
@@ -203,36 +207,37 @@ impl ChunkGrid {
         sizes
     }
 
-    /// The largest number of samples of a chunk along each dimension in which chunks extend.
+    /// Returns the largest number of samples of a chunk along each dimension in which chunks extend.
     pub(super) fn longest(&self) -> Vec<u64> {
         self.dimensions.iter().filter(|dim| dim.chunked).map(GridDimension::longest).collect()
     }
 
-    /// The number of dimensions in which chunks extend: 1 to 3.
+    /// Returns the number of dimensions in which chunks extend: 1 to 3.
     #[cfg(test)]
     pub(super) fn chunked_dimensions(&self) -> usize {
         self.dimensions.iter().filter(|dim| dim.chunked).count()
     }
 
-    /// The distance between two samples of the layer along dimension `d`, in samples of LOD 0.
+    /// Returns the distance between two samples of the layer along dimension `d`, in samples of LOD 0.
     pub(super) fn spacing(&self, d: usize) -> u64 {
         self.dimensions.get(d).map_or(1, |dim| 1 << dim.shift)
     }
 
-    /// Components of a sample.
+    /// Returns the number of components of a sample.
     pub(super) fn components(&self) -> u64 {
         self.components
     }
 
-    /// Bytes of a chunk's samples in the array; less than 2^31.
-    pub(super) fn shown_bytes(&self, at: &Dims) -> usize {
+    /// Returns the bytes of a chunk's samples in the array, less than 2^31.
+    pub(super) fn decoded_bytes(&self, at: &Dims) -> usize {
         (self.sizes(at).iter().product::<u64>() * self.components * self.size) as usize
     }
 
-    /// Bytes of a chunk's samples as they are stored without compression: each row of single bits fills whole bytes.
-    pub(super) fn stored_bytes(&self, at: &Dims) -> usize {
+    /// Returns the bytes of a chunk's samples as they are stored without compression: each row of single bits fills
+    /// whole bytes.
+    pub(super) fn uncompressed_bytes(&self, at: &Dims) -> usize {
         if !self.bits {
-            return self.shown_bytes(at);
+            return self.decoded_bytes(at);
         }
         let [x, y, z] = self.sizes(at);
         ((x * self.components).div_ceil(8) * y * z) as usize

@@ -1,8 +1,7 @@
-//! Chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes (OpenVDS's
-//! `DataBlockDescriptor`), then the samples.
+//! Chunks that are stored uncompressed or compressed by RLE or Zip: a header of 24 bytes, then the samples.
 
 use super::chunk_grid::ChunkGrid;
-use super::description::Format;
+use super::description::SampleFormat;
 use super::rle;
 use super::store::CompressionMethod;
 use crate::codec::zlib;
@@ -16,7 +15,12 @@ pub(super) const HEADER: usize = 24;
 ///
 /// # Errors
 /// What the header has instead.
-pub(super) fn check_header(header: &[u8; HEADER], grid: &ChunkGrid, format: Format, at: &Dims) -> Result<(), String> {
+pub(super) fn check_header(
+    header: &[u8; HEADER],
+    grid: &ChunkGrid,
+    format: SampleFormat,
+    at: &Dims,
+) -> Result<(), String> {
     let fields = ByteReader::new((), header).i32s::<6>();
     let [dimensions, x, y, z, code, components] = fields.map_err(|_| "it is shorter than its header")?;
     if !(1..=3).contains(&dimensions) {
@@ -37,15 +41,15 @@ pub(super) fn check_header(header: &[u8; HEADER], grid: &ChunkGrid, format: Form
     Ok(())
 }
 
-/// An upper bound of the stored bytes of a chunk whose uncompressed samples have `stored` bytes; longer chunks are
-/// damaged. RLE at worst doubles the bytes, and deflate adds few. Wavelet coefficients are floats even if samples are
-/// single bytes, and a lossless chunk has a residual as well.
-pub(super) fn most_stored_bytes(method: CompressionMethod, stored: usize) -> u64 {
-    let stored = stored as u64;
+/// Returns an upper bound of the stored bytes of a chunk whose uncompressed samples have `uncompressed` bytes; longer
+/// chunks are damaged. RLE at worst doubles the bytes, and deflate adds few. Wavelet coefficients are floats even if
+/// samples are single bytes, and a lossless chunk has a residual as well.
+pub(super) fn most_stored_bytes(method: CompressionMethod, uncompressed: usize) -> u64 {
+    let uncompressed = uncompressed as u64;
     match method {
-        CompressionMethod::None => stored + HEADER as u64,
-        _ if method.is_wavelet() => 16 * stored + (64 << 10),
-        _ => 2 * stored + 4096,
+        CompressionMethod::None => uncompressed + HEADER as u64,
+        _ if method.is_wavelet() => 16 * uncompressed + (64 << 10),
+        _ => 2 * uncompressed + 4096,
     }
 }
 
@@ -54,16 +58,16 @@ pub(super) fn decode(
     method: CompressionMethod,
     stored: &[u8],
     grid: &ChunkGrid,
-    format: Format,
+    format: SampleFormat,
     at: &Dims,
     out: &mut [u8],
 ) -> Result<(), String> {
     let (header, body) = stored.split_first_chunk().ok_or("it is shorter than its header")?;
     check_header(header, grid, format, at)?;
-    if format != Format::Bit {
+    if format != SampleFormat::Bit {
         return decompress(method, body, out);
     }
-    let mut packed = vec![0; grid.stored_bytes(at)];
+    let mut packed = vec![0; grid.uncompressed_bytes(at)];
     decompress(method, body, &mut packed)?;
     expand_bits(&packed, grid.sizes(at)[0] * grid.components(), out);
     Ok(())

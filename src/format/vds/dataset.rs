@@ -34,7 +34,7 @@ impl Format for Vds {
         let both = |extension: &str| {
             [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
         };
-        // a folder with copies of the two JSON texts and no layers is no dataset
+        // a folder with copies of the two JSON files but no layers is not a dataset
         (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
     }
 
@@ -46,27 +46,27 @@ impl Format for Vds {
         let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
         let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
         let text = container.text()?.ok_or_else(absent)?;
-        let whole = text.read()?;
+        let description = text.read()?;
         let version = match text.syntax {
             Syntax::Json => "HueDataStore 1, VolumeDataLayout",
             Syntax::Object => "HueDataStore 1, VDSObject",
         };
-        let layers = layers::layers(&whole, container.layers(), &|name, _| container.layer(name), &source, with)?;
-        Ok(Box::new(Volume::new(&whole, version, layers, text, None)))
+        let layers = layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        Ok(Box::new(Volume::new(&description, version, layers, text, None)))
     }
 
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
         let text = cloud.text()?;
-        let whole = text.read()?;
+        let description = text.read()?;
         let source = Arc::clone(&folder) as Arc<dyn Source>;
         let find = |name: &str, chunks| cloud.layer(name, chunks);
-        let layers = layers::layers(&whole, cloud.layers(), &find, &source, with)?;
-        Ok(Box::new(Volume::new(&whole, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
+        let layers = layers::layers(&description, cloud.layers(), &find, &source, with)?;
+        Ok(Box::new(Volume::new(&description, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
     }
 }
 
-/// Whether a folder contains the folder of a layer.
+/// Returns whether a folder contains the folder of a layer.
 fn has_layers(folder: &Path) -> bool {
     let Ok(entries) = folder.read_dir() else { return false };
     entries.flatten().any(|entry| {
@@ -87,7 +87,7 @@ struct Volume {
 
 impl Volume {
     fn new(
-        whole: &Description,
+        description: &Description,
         version: &str,
         layers: Layers,
         text: DescriptionText,
@@ -95,9 +95,9 @@ impl Volume {
     ) -> Self {
         let info = DatasetInfo {
             version: version.into(),
-            geometry: describe::geometry(whole),
-            warnings: whole.warnings.iter().cloned().chain(layers.warnings).collect(),
-            native: describe::native(whole),
+            geometry: describe::geometry(description),
+            warnings: description.warnings.iter().cloned().chain(layers.warnings).collect(),
+            native: describe::native(description),
             ..DatasetInfo::default()
         };
         Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }

@@ -3,18 +3,18 @@
 
 use std::fmt;
 
-use super::description::MOST_AXES;
+use super::description::MAX_DIMENSIONS;
 
-/// The dimensions along which a channel is divided into chunks: two or three of up to six. (OpenVDS: `DimensionGroup`)
+/// A dimension group: the dimensions along which a channel is divided into chunks, two or three of up to six.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Group(u8);
 
 impl Group {
-    /// The group of ascending digits: `012`.
+    /// Parses a group of ascending digits: `012`.
     pub(super) fn of_digits(digits: &str) -> Option<Self> {
         let mut mask = 0;
         for digit in digits.bytes() {
-            let dimension = digit.checked_sub(b'0').filter(|d| usize::from(*d) < MOST_AXES)?;
+            let dimension = digit.checked_sub(b'0').filter(|d| usize::from(*d) < MAX_DIMENSIONS)?;
             if mask >> dimension != 0 {
                 return None;
             }
@@ -23,17 +23,17 @@ impl Group {
         matches!(digits.len(), 2 | 3).then_some(Self(mask))
     }
 
-    /// Whether dimension `d` is one of them.
+    /// Returns whether dimension `d` is one of them.
     pub(super) fn has(self, d: usize) -> bool {
         self.0 >> d & 1 == 1
     }
 
-    /// The number of dimensions.
+    /// Returns the number of dimensions.
     pub(super) fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// The highest dimension.
+    /// Returns the highest dimension.
     pub(super) fn highest(self) -> usize {
         self.0.checked_ilog2().unwrap_or(0) as usize
     }
@@ -42,7 +42,7 @@ impl Group {
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Dimensions_")?;
-        (0..MOST_AXES).filter(|d| self.has(*d)).try_for_each(|d| write!(f, "{d}"))
+        (0..MAX_DIMENSIONS).filter(|d| self.has(*d)).try_for_each(|d| write!(f, "{d}"))
     }
 }
 
@@ -63,8 +63,8 @@ pub(super) struct LayerName {
 }
 
 impl LayerName {
-    /// Parses `<channel>Dimensions_<digits>LOD<n>`. A channel's name is free text and may contain these words: the last
-    /// ones count.
+    /// Parses `<channel>Dimensions_<digits>LOD<n>`. A channel's name is free text and may contain these words, so that
+    /// the last ones count.
     pub(super) fn parse(name: &str) -> Option<Self> {
         let (rest, lod) = name.rsplit_once("LOD")?;
         let (channel, digits) = rest.rsplit_once("Dimensions_")?;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart_from_the_end() {
+    fn names_are_parsed_from_the_end() {
         let name = LayerName::parse("SEGYTraceHeaderDimensions_012LOD10").unwrap();
         assert_eq!(
             (name.channel.as_str(), name.group.to_string().as_str(), name.lod),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::array::VdsArray;
 use super::checked_bitmap::CheckedBitmap;
 use super::chunk_grid::ChunkGrid;
-use super::description::{Channel, Description, Format, MOST_LAYERS};
+use super::description::{Channel, Description, MAX_LAYERS, SampleFormat};
 use super::layer_name::{Group, LayerName};
 use super::store::StoredLayer;
 use super::unreadable_level::UnreadableLevel;
@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::volume::NativeJson;
 
 /// Opens a stored layer of a container by its name; the number is that of its chunks by the chunk grid.
-pub(super) type Find<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
+pub(super) type OpenLayer<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
 
 /// All layers of a dataset.
 #[derive(Default)]
@@ -43,9 +43,9 @@ struct Partition<'a> {
 /// # Errors
 /// Those of the source, and [`FormatError::Damaged`] if there are too many layers.
 pub(super) fn layers<'a>(
-    whole: &Description,
+    description: &Description,
     names: impl Iterator<Item = &'a str>,
-    find: Find<'_>,
+    open_layer: OpenLayer<'_>,
     source: &Arc<dyn Source>,
     with: &OpenWith,
 ) -> Result<Layers, FormatError> {
@@ -53,12 +53,12 @@ pub(super) fn layers<'a>(
     let mut found: BTreeMap<(usize, Group), BTreeMap<u32, &str>> = BTreeMap::new();
     // the primary channel has no name in layer names
     let mut channels = HashMap::from([("", 0)]);
-    for (number, channel) in whole.channels.iter().enumerate() {
+    for (number, channel) in description.channels.iter().enumerate() {
         channels.entry(channel.name.as_str()).or_insert(number);
     }
     for (number, name) in names.enumerate() {
-        if number == MOST_LAYERS {
-            return Err(FormatError::Damaged(format!("it has more than {MOST_LAYERS} layers")));
+        if number == MAX_LAYERS {
+            return Err(FormatError::Damaged(format!("it has more than {MAX_LAYERS} layers")));
         }
         let known = LayerName::parse(name).and_then(|parsed| Some((*channels.get(parsed.channel.as_str())?, parsed)));
         let Some((channel, parsed)) = known else {
@@ -81,12 +81,12 @@ pub(super) fn layers<'a>(
     partitions.sort_by_key(|((channel, group), _)| (*channel, usize::MAX - group.len(), group.to_string()));
     let mut before = None;
     for ((number, group), stored) in partitions {
-        let channel = &whole.channels[number];
+        let channel = &description.channels[number];
         let own_name = if channel.name.is_empty() { format!("channel{number}") } else { channel.name.clone() };
         let name = if before == Some(number) { format!("{own_name}@{group}") } else { own_name };
         before = Some(number);
         let partition = Partition { channel: Arc::new(channel.clone()), name, group, stored };
-        partition.combine(whole, find, source, with, &mut layers)?;
+        partition.combine(description, open_layer, source, with, &mut layers)?;
     }
     Ok(layers)
 }
@@ -94,8 +94,8 @@ pub(super) fn layers<'a>(
 impl Partition<'_> {
     fn combine(
         &self,
-        whole: &Description,
-        find: Find<'_>,
+        description: &Description,
+        open_layer: OpenLayer<'_>,
         source: &Arc<dyn Source>,
         with: &OpenWith,
         layers: &mut Layers,
@@ -112,17 +112,18 @@ impl Partition<'_> {
                 layers.warnings.push(warning);
                 break;
             }
-            let grid = match ChunkGrid::new(whole, &self.channel, self.group, *lod) {
+            let grid = match ChunkGrid::new(description, &self.channel, self.group, *lod) {
                 Ok(grid) => grid,
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
                     break;
                 }
             };
-            match self.open(name, &grid, find) {
+            match self.open(name, &grid, open_layer) {
                 Ok(stored) => {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
-                    let info = array_info::array_info(whole, &self.channel, &grid, *lod, Some(&stored), with.quality);
+                    let info =
+                        array_info::array_info(description, &self.channel, &grid, *lod, Some(&stored), with.quality);
                     levels.push(Arc::new(VdsArray {
                         info,
                         name: (*name).into(),
@@ -138,7 +139,7 @@ impl Partition<'_> {
                 Err(FormatError::Source(error)) => return Err(error.into()),
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
-                    let mut info = array_info::array_info(whole, &self.channel, &grid, *lod, None, None);
+                    let mut info = array_info::array_info(description, &self.channel, &grid, *lod, None, None);
                     info.warnings.push(format!("it cannot be read: {why}"));
                     let why = FormatError::DamagedObject(format!("{name}: {why}"));
                     levels.push(Arc::new(UnreadableLevel { info, source: Arc::clone(source), why }));
@@ -147,7 +148,7 @@ impl Partition<'_> {
         }
         let native = self.native(methods);
         if levels.is_empty() || reasons.len() >= levels.len() {
-            let finest = ChunkGrid::new(whole, &self.channel, self.group, 0).ok();
+            let finest = ChunkGrid::new(description, &self.channel, self.group, 0).ok();
             let reason = if reasons.is_empty() { "LOD 0 is not stored".into() } else { reasons.join("; ") };
             layers.hidden.push(HiddenLayer {
                 name: self.name.clone(),
@@ -164,8 +165,8 @@ impl Partition<'_> {
     }
 
     /// Opens the stored layer `name` and checks it against its chunk grid.
-    fn open(&self, name: &str, grid: &ChunkGrid, find: Find<'_>) -> Result<StoredLayer, FormatError> {
-        let stored = find(name, grid.total())?;
+    fn open(&self, name: &str, grid: &ChunkGrid, open_layer: OpenLayer<'_>) -> Result<StoredLayer, FormatError> {
+        let stored = open_layer(name, grid.total())?;
         if let Some(chunks) = stored.chunks.filter(|chunks| *chunks != grid.total()) {
             let expected = grid.total();
             return Err(FormatError::Damaged(format!("it has {chunks} chunks, but by the layout {expected}")));
@@ -175,7 +176,7 @@ impl Partition<'_> {
             let why = format!("samples of format {} cannot be coded by {}", format.name(), stored.method.name());
             return Err(FormatError::Damaged(if several { format!("{why} with several components") } else { why }));
         }
-        if stored.method.is_wavelet() && grid.longest().iter().any(|samples| *samples > wavelet::LONGEST as u64) {
+        if stored.method.is_wavelet() && grid.longest().iter().any(|samples| *samples > wavelet::MAX_SIDE as u64) {
             return Err(FormatError::Damaged(format!("its chunks are too long for {}", stored.method.name())));
         }
         Ok(stored)
@@ -192,7 +193,7 @@ impl Partition<'_> {
     }
 }
 
-/// Whether the wavelet methods can store samples of a format.
-fn can_be_wavelet(format: Format) -> bool {
-    matches!(format, Format::R32 | Format::U8 | Format::U16)
+/// Returns whether the wavelet methods can store samples of a format.
+fn can_be_wavelet(format: SampleFormat) -> bool {
+    matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16)
 }

@@ -1,8 +1,8 @@
-//! Descriptions with random changes: they are parsed or refused, and nothing panics.
+//! Descriptions with random changes are parsed or refused without a panic.
 
 use proptest::prelude::*;
 
-use super::description::fixtures::{WHOLE_OBJECT, whole_layout};
+use super::description::fixtures::{FULL_OBJECT, full_layout};
 use super::description::{of_json, of_object};
 use super::fuzz_entry;
 
@@ -15,8 +15,8 @@ enum Change {
     Insert(usize, &'static str),
 }
 
-/// Texts that have a meaning to a parser.
-const TEXTS: [&str; 16] = [
+/// Tokens of the two syntaxes.
+const TOKENS: [&str; 16] = [
     "{",
     "}",
     "[",
@@ -41,7 +41,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
         (index.clone(), any::<u8>()).prop_map(|(at, byte)| Change::Put(at, byte)),
         (index.clone(), 1..60_usize).prop_map(|(at, length)| Change::Remove(at, length)),
         (index.clone(), index.clone(), 1..200_usize).prop_map(|(from, to, length)| Change::Copy(from, to, length)),
-        (index, prop::sample::select(&TEXTS[..])).prop_map(|(at, text)| Change::Insert(at, text)),
+        (index, prop::sample::select(&TOKENS[..])).prop_map(|(at, text)| Change::Insert(at, text)),
     ];
     prop::collection::vec(change, 1..6)
 }
@@ -69,21 +69,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn json_is_read_or_refused(changes in changes()) {
-        let text = changed(whole_layout().to_string().as_bytes(), &changes);
+    fn changed_json_never_panics(changes in changes()) {
+        let text = changed(full_layout().to_string().as_bytes(), &changes);
         prop_assert_eq!(fuzz_entry::json(&text), of_json(&text).is_ok());
     }
 
     #[test]
-    fn objects_are_read_or_refused(changes in changes()) {
-        let text = changed(WHOLE_OBJECT.as_bytes(), &changes);
+    fn changed_objects_never_panic(changes in changes()) {
+        let text = changed(FULL_OBJECT.as_bytes(), &changes);
         prop_assert_eq!(fuzz_entry::object(&text), of_object(&text).is_ok());
     }
 
     #[test]
-    fn every_beginning_of_an_object_is_refused(end in any::<prop::sample::Index>()) {
+    fn every_truncated_object_is_refused(end in any::<prop::sample::Index>()) {
         // the closing brace is the last byte but one
-        let text = &WHOLE_OBJECT.as_bytes()[..end.index(WHOLE_OBJECT.len() - 2)];
+        let text = &FULL_OBJECT.as_bytes()[..end.index(FULL_OBJECT.len() - 2)];
         prop_assert!(of_object(text).is_err());
     }
 }

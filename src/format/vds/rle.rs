@@ -25,7 +25,7 @@ pub(super) fn decode(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
     .ok_or_else(|| "its run lengths do not end where they should".into())
 }
 
-/// `None` if a run goes beyond `out`, or the runs end before it is full.
+/// Expands runs of units of `UNIT` bytes; `None` if a run goes beyond `out`, or the runs end before it is full.
 fn expand_runs<const UNIT: usize>(mut runs: &[u8], mut out: &mut [u8]) -> Option<()> {
     while !out.is_empty() {
         let (&head, rest) = runs.split_first()?;
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_unpacked(log in 0u32..4, data in prop::collection::vec(0u8..3, 0..2000)) {
+        fn decoding_restores_what_was_encoded(log in 0u32..4, data in prop::collection::vec(0u8..3, 0..2000)) {
             let unit = 1 << log;
             let data = &data[..data.len() / unit * unit];
             let mut out = vec![9; data.len()];
@@ -123,7 +123,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd(log in 0i32..4, runs in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_bytes_never_panic(log in 0i32..4, runs in prop::collection::vec(any::<u8>(), 0..100)) {
             let _ = decode(&packed(64, 1 << log, &runs), &mut [0; 64]);
         }
     }

@@ -1,19 +1,21 @@
-//! A pool of the scratch memory of wavelet decoders: memory is used again while chunks are being decoded.
+//! An object pool for the scratch memory of wavelet decoders, so that each chunk does not allocate its own.
 
 use crate::sync::{Mutex, MutexGuard};
 
 use super::wavelet::Scratch;
 
 /// The most bytes that the pool keeps while no decoder is running.
-const KEPT: usize = 16 << 20;
+const MAX_IDLE_BYTES: usize = 16 << 20;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { in_use: 0, spare: Vec::new(), bytes: 0 });
 
-/// The scratch memories that no decoder uses, and the number of running decoders. There are never more scratch memories
-/// than decoders have run at a time.
+/// The pool. It never holds more scratch memories than decoders have run at a time.
 struct Pool {
+    /// Running decoders.
     in_use: usize,
+    /// Unused scratch memories, and the bytes of each.
     spare: Vec<(Scratch, usize)>,
+    /// Bytes of all unused scratch memories.
     bytes: usize,
 }
 
@@ -23,24 +25,24 @@ fn pool() -> MutexGuard<'static, Pool> {
 
 /// Calls `decode` with scratch memory from the pool, which it grows to at most `bytes`.
 pub(super) fn with<T>(bytes: usize, decode: impl FnOnce(&mut Scratch) -> T) -> T {
-    let (scratch, had) = {
+    let (scratch, size) = {
         let mut pool = pool();
         pool.in_use += 1;
-        let (scratch, had) = pool.spare.pop().unwrap_or_default();
-        pool.bytes -= had;
-        (scratch, had)
+        let (scratch, size) = pool.spare.pop().unwrap_or_default();
+        pool.bytes -= size;
+        (scratch, size)
     };
-    let mut lent = Lent { scratch, bytes: bytes.max(had) };
-    decode(&mut lent.scratch)
+    let mut in_use = ScratchInUse { scratch, bytes: bytes.max(size) };
+    decode(&mut in_use.scratch)
 }
 
-/// Scratch memory in use. It returns to the pool also when the decoder panics.
-struct Lent {
+/// Scratch memory in use. It returns to the pool even if the decoder panics.
+struct ScratchInUse {
     scratch: Scratch,
     bytes: usize,
 }
 
-impl Drop for Lent {
+impl Drop for ScratchInUse {
     fn drop(&mut self) {
         let (scratch, mut dropped) = (std::mem::take(&mut self.scratch), Vec::new());
         let mut pool = pool();
@@ -48,14 +50,14 @@ impl Drop for Lent {
         pool.bytes += self.bytes;
         pool.spare.push((scratch, self.bytes));
         if pool.in_use == 0 {
-            while pool.bytes > KEPT
+            while pool.bytes > MAX_IDLE_BYTES
                 && let Some((scratch, bytes)) = pool.spare.pop()
             {
                 pool.bytes -= bytes;
                 dropped.push(scratch);
             }
         }
-        // memory is freed without the lock
+        // memory is freed after the lock is released
         drop(pool);
         drop(dropped);
     }
@@ -67,9 +69,9 @@ mod tests {
 
     #[test]
     fn large_memory_is_freed_when_no_decoder_runs() {
-        with(KEPT, |_| with(KEPT, |_| assert!(pool().in_use >= 2)));
+        with(MAX_IDLE_BYTES, |_| with(MAX_IDLE_BYTES, |_| assert!(pool().in_use >= 2)));
         let pool = pool();
-        assert!(pool.in_use > 0 || pool.bytes <= KEPT);
+        assert!(pool.in_use > 0 || pool.bytes <= MAX_IDLE_BYTES);
         assert_eq!(pool.bytes, pool.spare.iter().map(|(_, bytes)| bytes).sum::<usize>());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cubes::{Block, Cube, Cubes};
+use super::cubes::{BlockLocation, Cube, Cubes};
 use super::mag::Extent;
 use super::morton::morton;
 use crate::codec::lz4;
@@ -26,8 +26,8 @@ pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> 
     let (header, [x, y, z]) = (&cubes.header, extent.size());
     let (block, channels) = (header.block_len(), header.channels());
     let axes = if channels > 1 { 4 } else { 3 };
-    let cut = |all: [u64; 4]| Dims::from_slice(&all[..axes]);
-    let (shape, brick) = (cut([z, y, x, channels])?, cut([block, block, block, channels])?);
+    let first_axes = |all: [u64; 4]| Dims::from_slice(&all[..axes]);
+    let (shape, brick) = (first_axes([z, y, x, channels])?, first_axes([block, block, block, channels])?);
     let bytes = shape.product()?.checked_mul(header.dtype.size() as u64)?;
     if bytes == 0 || bytes > i64::MAX as u64 {
         return None;
@@ -102,11 +102,11 @@ impl Array for WkwArray {
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
         let block = self.block(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
         let (cube, number) = self.cube(block);
-        let (place, object) = self.cubes.block(cube, number, wait)?;
-        Ok(match place {
-            Block::Zero => Brick::Constant(Element::zero(self.info.dtype.size())),
-            Block::Raw(offset) => Brick::Plain(Plain { object, offset, layout: self.layout(block) }),
-            Block::Lz4(offset, length) => Brick::Coded(Coded {
+        let (location, object) = self.cubes.block(cube, number, wait)?;
+        Ok(match location {
+            BlockLocation::Zero => Brick::Constant(Element::zero(self.info.dtype.size())),
+            BlockLocation::Raw(offset) => Brick::Plain(Plain { object, offset, layout: self.layout(block) }),
+            BlockLocation::Lz4(offset, length) => Brick::Coded(Coded {
                 object,
                 offset,
                 length: StoredLength::Bytes(length),

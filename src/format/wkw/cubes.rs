@@ -41,7 +41,7 @@ impl Cube {
 
 /// Where the voxels of a block are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum BlockLocation {
     /// Nowhere: all of them are zero.
     Zero,
     /// Uncompressed, from this byte of the cube on.
@@ -81,9 +81,9 @@ impl LastRaw {
     }
 
     /// Returns where block `number` of `bytes` bytes is; `None` if it lies beyond the end of the cube.
-    fn block(&self, number: u64, bytes: u64) -> Option<(Block, ObjectName)> {
+    fn block(&self, number: u64, bytes: u64) -> Option<(BlockLocation, ObjectName)> {
         let begin = number.checked_mul(bytes)?.checked_add(self.data_offset)?;
-        (begin.checked_add(bytes)? <= self.size).then(|| (Block::Raw(begin), self.name.clone()))
+        (begin.checked_add(bytes)? <= self.size).then(|| (BlockLocation::Raw(begin), self.name.clone()))
     }
 }
 
@@ -108,7 +108,12 @@ impl Cubes {
     }
 
     /// Returns where block `number` of a cube is, and the cube's name.
-    pub(super) fn block(&self, cube: Cube, number: u64, wait: Wait) -> Result<(Block, ObjectName), FormatError> {
+    pub(super) fn block(
+        &self,
+        cube: Cube,
+        number: u64,
+        wait: Wait,
+    ) -> Result<(BlockLocation, ObjectName), FormatError> {
         let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
         let beyond = || damaged("it lies beyond the end of the file");
         let is_last = |last: &&LastRaw| (last.table_id, last.number) == (cube.table_id, cube.number);
@@ -117,7 +122,7 @@ impl Cubes {
             return block.ok_or_else(beyond);
         }
         let (at, within) = (number / (PAGE / 8), number % (PAGE / 8));
-        let Some(page) = self.page(cube, at, wait)? else { return Ok((Block::Zero, ObjectName::default())) };
+        let Some(page) = self.page(cube, at, wait)? else { return Ok((BlockLocation::Zero, ObjectName::default())) };
         if page.blocks == BlockType::Raw {
             let last = LastRaw::of(cube, &page);
             let block = last.block(number, bytes);
@@ -139,9 +144,9 @@ impl Cubes {
             return Err(damaged(&format!("{bytes} bytes cannot be compressed to {length}")));
         }
         if self.is_zero(cube, &page, within, (begin, length), wait)? {
-            return Ok((Block::Zero, ObjectName::default()));
+            return Ok((BlockLocation::Zero, ObjectName::default()));
         }
-        Ok((Block::Lz4(begin, length), page.name.clone()))
+        Ok((BlockLocation::Lz4(begin, length), page.name.clone()))
     }
 
     /// Returns whether a block is the compressed block of zeros that LZ4 writes. Most blocks of a sparse cube are.
@@ -162,7 +167,7 @@ impl Cubes {
             return Err(SourceError::Changed.into());
         }
         let verdict = stored == *zeros;
-        page.decide(within, verdict);
+        page.set_verdict(within, verdict);
         Ok(verdict)
     }
 
@@ -230,18 +235,18 @@ impl Page {
     }
 
     /// Returns the word of a verdict, and the shift of its two bits.
-    fn word(&self, n: u64) -> Option<(&AtomicU64, u64)> {
+    fn verdict_bits(&self, n: u64) -> Option<(&AtomicU64, u64)> {
         Some((self.verdicts.get(usize::try_from(n / 32).ok()?)?, n % 32 * 2))
     }
 
     fn verdict(&self, n: u64) -> Option<bool> {
-        let (word, shift) = self.word(n)?;
+        let (word, shift) = self.verdict_bits(n)?;
         let bits = word.load(Ordering::Relaxed) >> shift;
         (bits & 1 == 1).then_some(bits & 2 == 2)
     }
 
-    fn decide(&self, n: u64, zero: bool) {
-        if let Some((word, shift)) = self.word(n) {
+    fn set_verdict(&self, n: u64, zero: bool) {
+        if let Some((word, shift)) = self.verdict_bits(n) {
             word.fetch_or((1 | u64::from(zero) << 1) << shift, Ordering::Relaxed);
         }
     }

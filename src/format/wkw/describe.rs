@@ -1,4 +1,4 @@
-//! Describes a mag: the facts that all formats share, and the keys of this one.
+//! Describes a mag: the fields that all formats share, and the keys of this one.
 
 use serde_json::{Value, json};
 

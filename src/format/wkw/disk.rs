@@ -10,7 +10,7 @@ use crate::volume::Dtype;
 /// The file that each mag's folder has.
 pub(super) const HEADER: &str = "header.wkw";
 /// The most mags of one layer, and folders of a dataset, that are looked at.
-const MOST: usize = 1024;
+const MAX_ENTRIES: usize = 1024;
 /// Bound of the coordinates of a cube. The reference implementation has 32 bits for each.
 const MAX_COORDINATE: u64 = 1 << 40;
 
@@ -26,7 +26,7 @@ pub(super) fn layers(dataset: &dyn Folder) -> Result<Vec<DescribedLayer>, Source
         if kind != EntryKind::File {
             names.push(name.to_owned());
         }
-        names.len() < MOST
+        names.len() < MAX_ENTRIES
     })?;
     names.sort_unstable();
     let mut layers = Vec::new();
@@ -71,13 +71,13 @@ pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<DescribedMag
         if let (Some(mag), true) = (Mag::of_name(name), kind != EntryKind::File) {
             names.push((mag, name.to_owned()));
         }
-        names.len() < MOST
+        names.len() < MAX_ENTRIES
     })?;
     names.sort_unstable_by_key(|(_, name)| (name.len(), name.clone()));
     let mut mags = Vec::new();
     for (mag, name) in names {
         let path = join(layer, &name);
-        // a header that cannot be read counts: opening the mag tells why
+        // a header that cannot be read counts: opening the mag gives the reason
         if !matches!(dataset.len(&join(&path, HEADER)), Ok(None)) {
             mags.push(DescribedMag { mag, path: Some(path) });
         }

@@ -12,7 +12,7 @@ enum NumberKind {
 }
 
 /// Returns whether an element class, which has the bits of a whole voxel, is that of the voxels of this header.
-pub(super) fn is_of(class: &str, header: &Header) -> bool {
+pub(super) fn matches_header(class: &str, header: &Header) -> bool {
     let kind = match header.dtype {
         Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => NumberKind::Unsigned,
         Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => NumberKind::Signed,
@@ -23,8 +23,8 @@ pub(super) fn is_of(class: &str, header: &Header) -> bool {
 
 fn parse(class: &str) -> Option<(NumberKind, u32)> {
     let digits = class.find(|c: char| c.is_ascii_digit()).unwrap_or(class.len());
-    let (word, bits) = class.split_at(digits);
-    let (kind, usual) = match word {
+    let (name, bits) = class.split_at(digits);
+    let (kind, usual) = match name {
         "uint" => (NumberKind::Unsigned, None),
         "int" => (NumberKind::Signed, None),
         "float" => (NumberKind::Float, Some(32)),
@@ -44,12 +44,19 @@ mod tests {
     fn a_class_names_the_bits_of_all_channels() {
         let header =
             |dtype, voxel| Header { block_log: 5, file_log: 5, blocks: BlockType::Raw, dtype, voxel, data_offset: 0 };
-        assert!(is_of("uint24", &header(Dtype::UInt8, 3)));
-        assert!(is_of("uint32", &header(Dtype::UInt16, 4)) && is_of("uint32", &header(Dtype::UInt32, 4)));
-        assert!(is_of("float", &header(Dtype::Float32, 4)) && is_of("float96", &header(Dtype::Float32, 12)));
-        assert!(is_of("double", &header(Dtype::Float64, 8)) && is_of("int64", &header(Dtype::Int64, 8)));
+        assert!(matches_header("uint24", &header(Dtype::UInt8, 3)));
+        assert!(
+            matches_header("uint32", &header(Dtype::UInt16, 4)) && matches_header("uint32", &header(Dtype::UInt32, 4))
+        );
+        assert!(
+            matches_header("float", &header(Dtype::Float32, 4))
+                && matches_header("float96", &header(Dtype::Float32, 12))
+        );
+        assert!(
+            matches_header("double", &header(Dtype::Float64, 8)) && matches_header("int64", &header(Dtype::Int64, 8))
+        );
         for wrong in ["uint16", "int8", "float", "", "uint", "uint8x", "uint99999999999"] {
-            assert!(!is_of(wrong, &header(Dtype::UInt8, 1)), "{wrong}");
+            assert!(!matches_header(wrong, &header(Dtype::UInt8, 1)), "{wrong}");
         }
     }
 }

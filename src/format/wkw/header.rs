@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | `WKW` |
 //! | 3 | version, 1 |
-//! | 4 | low 4 bits: log2 of the voxels along a side of a block; high 4 bits: log2 of the blocks along a side of a file |
+//! | 4 | low 4 bits: log2 of the side of a block in voxels; high 4 bits: log2 of the side of a file in blocks |
 //! | 5 | block type: 1 raw, 2 LZ4, 3 LZ4HC |
 //! | 6 | voxel type |
 //! | 7 | bytes of a voxel, all channels together |

@@ -118,10 +118,10 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
     }
 }
 
-/// Reads the text of the description. One that is too long is cut, so that it does not parse.
+/// Reads the text of the description. One that is too long is truncated, so that it does not parse.
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
-    let mut text = vec![0; length.min(properties::LONGEST) as usize];
+    let mut text = vec![0; length.min(properties::MAX_BYTES) as usize];
     Ok(folder.read_at(properties::FILE, 0, &mut text, Wait::Yes)?.then_some(text))
 }
 
@@ -139,7 +139,7 @@ impl Dataset for Volume {
     }
 
     fn is_changed(&self) -> bool {
-        // without a short cut, so that each folder notices its own change
+        // not `any`: every folder is asked, so that each notices its own change
         self.folders.iter().filter(|folder| folder.is_changed()).count() > 0
     }
 }

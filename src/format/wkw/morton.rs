@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_of_the_three_coordinates_take_turns() {
+    fn bits_of_the_three_coordinates_are_interleaved() {
         let known = [([0; 3], 0), ([1, 0, 0], 1), ([0, 1, 0], 2), ([0, 0, 1], 4), ([1, 1, 1], 7), ([2, 0, 0], 8)];
         for (at, number) in known.into_iter().chain([([29, 20, 3], 13_029), ([255; 3], 0xff_ffff)]) {
             assert_eq!(morton(at), number);

@@ -1,4 +1,4 @@
-//! Opens the mags of each layer as arrays, or tells why a layer has none.
+//! Opens the mags of each layer as arrays, or reports why a layer has none.
 
 use std::sync::Arc;
 
@@ -54,9 +54,9 @@ pub(super) enum OpenedLayer {
     Hidden(HiddenLayer),
 }
 
-/// What is also reported of a layer, whether it can be shown or not.
+/// Facts that are reported of a layer whether it can be shown or not.
 #[derive(Default)]
-struct Findings {
+struct LayerReport {
     dtype: Option<Dtype>,
     missing: Vec<MissingMag>,
 }
@@ -64,35 +64,35 @@ struct Findings {
 impl Opening {
     /// Opens a layer.
     pub(super) fn layer(&mut self, described: &DescribedLayer) -> OpenedLayer {
-        let mut findings = Findings::default();
-        let levels = self.levels(described, &mut findings);
+        let mut report = LayerReport::default();
+        let levels = self.levels(described, &mut report);
         let (name, mut native) = (described.name.clone(), native(described));
-        if !findings.missing.is_empty() {
-            let entries = findings.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.reason}));
+        if !report.missing.is_empty() {
+            let entries = report.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.reason}));
             native.insert("missing".into(), entries.collect());
         }
         match levels {
             Ok(levels) => OpenedLayer::Shown(Layer { name, levels, native }),
-            Err(reason) => {
-                OpenedLayer::Hidden(HiddenLayer { name, dtype: findings.dtype, shape: None, reason, native })
-            }
+            Err(reason) => OpenedLayer::Hidden(HiddenLayer { name, dtype: report.dtype, shape: None, reason, native }),
         }
     }
 
     /// Opens the arrays of a layer, the finest first; the error is the reason why there are none.
-    fn levels(&mut self, described: &DescribedLayer, findings: &mut Findings) -> Result<Vec<Arc<dyn Array>>, String> {
+    fn levels(&mut self, described: &DescribedLayer, report: &mut LayerReport) -> Result<Vec<Arc<dyn Array>>, String> {
         check_can_be_shown(described)?;
-        let found = self.open_mags(described, &mut findings.missing);
+        let found = self.open_mags(described, &mut report.missing);
         let Some(finest) = found.first() else {
-            return Err(findings.missing.first().map_or("it lists no mags".into(), |first| {
+            return Err(report.missing.first().map_or("it lists no mags".into(), |first| {
                 format!("none of its mags can be read; {}: {}", name(&first.mag), first.reason)
             }));
         };
         let header = finest.cubes.header;
-        findings.dtype = Some(header.dtype);
+        report.dtype = Some(header.dtype);
         let mut warnings = described.warnings.clone();
         let extent = self.extent(described, &found, &mut warnings)?;
-        if let Some(class) = described.element_class.as_ref().filter(|class| !element_class::is_of(class, &header)) {
+        if let Some(class) =
+            described.element_class.as_ref().filter(|class| !element_class::matches_header(class, &header))
+        {
             let (channels, dtype) = (header.channels(), header.dtype);
             warnings.push(format!("its elementClass is {class}, but voxels are {channels} x {dtype}"));
         }
@@ -100,9 +100,7 @@ impl Opening {
         for at in found {
             match self.level(described, &at, extent, levels.len(), &header, &warnings) {
                 Some(level) => levels.push(level),
-                None => {
-                    findings.missing.push(MissingMag { mag: json!(at.mag.0), reason: "its box is too large".into() })
-                }
+                None => report.missing.push(MissingMag { mag: json!(at.mag.0), reason: "its box is too large".into() }),
             }
         }
         if levels.is_empty() { Err("its box is too large".into()) } else { Ok(levels) }

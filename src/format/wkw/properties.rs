@@ -9,7 +9,7 @@ use crate::volume::NativeJson;
 /// The name of the file.
 pub(super) const FILE: &str = "datasource-properties.json";
 /// Bytes of the longest file that is read. One of a dataset with hundreds of layers has some hundred KiB.
-pub(super) const LONGEST: u64 = 8 << 20;
+pub(super) const MAX_BYTES: u64 = 8 << 20;
 
 /// The size of a voxel of mag 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn versions_other_than_1_are_noted() {
+    fn versions_other_than_1_give_a_warning() {
         let warnings =
             |version: Value| parse(&json!({"version": version, "scale": [1, 1, 1], "dataLayers": [{}]})).warnings.len();
         assert_eq!([json!(1), json!(null), json!(9), json!("1")].map(warnings), [0, 0, 1, 1]);
     }
 
     #[test]
-    fn what_is_no_description_is_refused() {
+    fn invalid_descriptions_are_refused() {
         for text in ["", "{", "[]", "{}", "{\"dataLayers\": {}}", "\u{feff}"] {
             assert!(Properties::parse(text.as_bytes()).is_err(), "{text}");
         }

@@ -10,20 +10,20 @@ use lru::LruCache;
 
 use super::disk::HEADER;
 use super::mag::Mag;
-use super::properties::{FILE, LONGEST, Properties};
+use super::properties::{FILE, MAX_BYTES, Properties};
 use crate::source::{FileStamp, visit_entries};
 use crate::sync::Mutex;
 
 /// Descriptions whose verdict is remembered.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// Entries of a folder among which mags are looked for.
-const MOST_ENTRIES: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// Whether descriptions have a layer of this format, by the versions of the files.
 static VERDICTS: LazyLock<Mutex<LruCache<FileStamp, bool>>> = LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
 
 /// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
-/// cannot be read counts: opening the dataset then tells why.
+/// cannot be read counts: opening the dataset then gives the reason.
 pub(super) fn has_described_layer(folder: &Path) -> Option<bool> {
     let path = folder.join(FILE);
     let metadata = path.metadata().ok().filter(Metadata::is_file)?;
@@ -32,7 +32,7 @@ pub(super) fn has_described_layer(folder: &Path) -> Option<bool> {
         return Some(*verdict);
     }
     let mut text = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
+    let read = File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
     let verdict = match read.map(|_| Properties::parse(&text)) {
         Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
         _ => true,
@@ -44,7 +44,7 @@ pub(super) fn has_described_layer(folder: &Path) -> Option<bool> {
 /// Returns whether a folder has a mag with a header.
 pub(super) fn has_mag(folder: &Path) -> bool {
     let mut found = false;
-    visit_entries(folder, MOST_ENTRIES, |name, kind| {
+    visit_entries(folder, MAX_ENTRIES, |name, kind| {
         let is_mag = |name: &str| Mag::of_name(name).is_some() && folder.join(name).join(HEADER).is_file();
         found = !kind.is_file() && name.to_str().is_some_and(is_mag);
         !found

@@ -10,13 +10,13 @@ use crate::volume::{Brick, Element};
 
 const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// A mag with blocks of 8 x 8 x 8 bytes, 2 x 2 x 2 of them in a cube.
+/// Creates a mag with blocks of 8 x 8 x 8 bytes, 2 x 2 x 2 of them in a cube.
 fn mag(root: &Path, path: &str) {
     fs::create_dir_all(root.join(path)).unwrap();
     fs::write(root.join(path).join("header.wkw"), HEADER).unwrap();
 }
 
-/// A cube of a mag with these blocks, all LZ4.
+/// Creates a cube of a mag with these blocks, all LZ4.
 fn cube(root: &Path, mag: &str, at: [u64; 3], blocks: &[Vec<u8>; 8]) {
     let mut head = HEADER.to_vec();
     let mut end = 16 + 8 * 8u64;
@@ -30,7 +30,7 @@ fn cube(root: &Path, mag: &str, at: [u64; 3], blocks: &[Vec<u8>; 8]) {
     fs::write(folder.join(format!("x{}.wkw", at[0])), [head, blocks.concat()].concat()).unwrap();
 }
 
-/// A block of one value.
+/// Returns a block of one value.
 fn block(value: u8) -> Vec<u8> {
     let mut block = crate::codec::lz4::zeros(512).unwrap();
     block[1] = value;
@@ -148,7 +148,7 @@ fn layers_may_share_their_files() {
 }
 
 #[test]
-fn places_outside_of_the_source_are_not_shown() {
+fn paths_outside_of_the_source_are_not_shown() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "other/color/1");
     let absolute = root.path().join("other/color/1");
@@ -163,7 +163,7 @@ fn places_outside_of_the_source_are_not_shown() {
 }
 
 #[test]
-fn equal_names_are_kept_and_noted() {
+fn equal_names_are_kept_with_a_warning() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "a/1");
     mag(root.path(), "a/8");
@@ -176,7 +176,7 @@ fn equal_names_are_kept_and_noted() {
 }
 
 #[test]
-fn a_box_is_that_of_the_cubes_if_nothing_says() {
+fn without_a_bounding_box_the_cubes_give_the_extent() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "ds/a/1");
     mag(root.path(), "ds/a/2");
@@ -198,7 +198,7 @@ fn a_box_is_that_of_the_cubes_if_nothing_says() {
 }
 
 #[test]
-fn numbers_that_lie_are_refused_before_anything_is_allocated() {
+fn implausible_numbers_are_refused_before_anything_is_allocated() {
     let root = tempfile::tempdir().unwrap();
     mag(root.path(), "a/1");
     let mut huge = layer("a", json!([{"mag": 1}]));
@@ -217,7 +217,7 @@ fn numbers_that_lie_are_refused_before_anything_is_allocated() {
 }
 
 #[test]
-fn a_change_is_noticed_wherever_it_is() {
+fn a_change_of_any_file_is_noticed() {
     let changes: [fn(&Path); 4] = [
         |root| cube(root, "a/1", [0, 0, 0], &blocks(9)),
         |root| cube(root, "a/1", [1, 0, 0], &blocks(9)),

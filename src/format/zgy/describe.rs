@@ -10,7 +10,7 @@ use super::units::some_text;
 use crate::volume::{ArrayId, ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Geometry, NativeJson};
 
 /// A header, and what is derived from it and from the brick table.
-pub(super) struct Facts<'a> {
+pub(super) struct FileMetadata<'a> {
     pub header: &'a Header,
     /// The coding range; `None` for float32.
     pub range: Option<CodingRange>,
@@ -20,7 +20,7 @@ pub(super) struct Facts<'a> {
     pub usable: usize,
 }
 
-impl Facts<'_> {
+impl FileMetadata<'_> {
     /// Returns the metadata of the dataset.
     pub(super) fn dataset(&self) -> DatasetInfo {
         let header = self.header;
@@ -97,7 +97,8 @@ impl Facts<'_> {
         let CodingRange { file: [low, high], used, .. } = self.range.filter(|range| range.replaced())?;
         let [least, greatest] = used;
         Some(format!(
-            "the coding range {low} to {high} makes no sense: {least} to {greatest} is used, so that values are the stored numbers"
+            "the coding range {low} to {high} makes no sense: {least} to {greatest} is used, \
+             so that values are the stored numbers"
         ))
     }
 
@@ -106,7 +107,8 @@ impl Facts<'_> {
         let in_header = self.header.levels.all.len();
         if self.usable < in_header {
             warnings.push(format!(
-                "the file has room for {in_header} levels, but those of low resolution were never written: only LOD 0 is shown"
+                "the file has room for {in_header} levels, but those of low resolution were never written: \
+                 only LOD 0 is shown"
             ));
         }
         let units = &self.header.info.units;

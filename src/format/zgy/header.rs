@@ -31,7 +31,7 @@ pub(super) struct Header {
     /// Offset of the brick table, which lies within the file.
     pub table: u64,
     /// Bytes of the file.
-    pub file: u64,
+    pub file_bytes: u64,
 }
 
 /// The strings of the string list, except for the names of units.
@@ -108,7 +108,7 @@ impl File<'_> {
         let levels = self.levels(&info)?;
         self.check_table("alpha table", alpha, levels.alpha_entries)?;
         self.check_table("brick table", table, levels.entries)?;
-        Ok(Header { version: 1, info, text: Text::default(), histogram, levels, table, file: self.length })
+        Ok(Header { version: 1, info, text: Text::default(), histogram, levels, table, file_bytes: self.length })
     }
 
     /// Reads the header of versions 2 to 4, whose parts follow each other.
@@ -129,7 +129,7 @@ impl File<'_> {
         info.units.vertical.name = vertical;
         let histogram = histogram_v2(&self.read("histogram", histogram_at, HISTOGRAM_V2)?)?;
         let text = Text { source_name, source_description, coordinate_system };
-        Ok(Header { version, info, text, histogram, levels, table, file: self.length })
+        Ok(Header { version, info, text, histogram, levels, table, file_bytes: self.length })
     }
 
     fn levels(&self, info: &Info) -> Result<Levels, FormatError> {

@@ -76,8 +76,8 @@ mod tests {
     fn levels_and_entries_of_a_small_survey() {
         let levels = Levels::new([112, 64, 176], [64; 3]).unwrap();
         assert_eq!((levels.entries, levels.alpha_entries), (9, 4));
-        let facts: Vec<_> = levels.all.iter().map(|l| (l.shape, l.bricks, l.start)).collect();
-        assert_eq!(facts, [([112, 64, 176], [2, 1, 3], 3), ([56, 32, 88], [1, 1, 2], 1), ([28, 16, 44], [1, 1, 1], 0)]);
+        let found: Vec<_> = levels.all.iter().map(|l| (l.shape, l.bricks, l.start)).collect();
+        assert_eq!(found, [([112, 64, 176], [2, 1, 3], 3), ([56, 32, 88], [1, 1, 2], 1), ([28, 16, 44], [1, 1, 1], 0)]);
         assert_eq!(levels.all[0].entry([1, 0, 0]), Some(4));
         assert_eq!(levels.all[0].entry([1, 0, 2]), Some(8));
         assert_eq!(levels.all[0].entry([0, 1, 0]), None);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::array::{Bricks, ZgyArray};
-use super::describe::Facts;
+use super::describe::FileMetadata;
 use super::header::{self, Header};
 use super::sample_type::CodingRange;
 use super::table::Table;
@@ -44,12 +44,12 @@ impl Survey {
         let header = Header::read(&*source)?;
         let info = &header.info;
         let position = (header.table, header.levels.entries);
-        let table = Table::new(Arc::clone(&source), cache, position, header.version, header.file);
+        let table = Table::new(Arc::clone(&source), cache, position, header.version, header.file_bytes);
         let usable = table.usable(&header.levels.all)?;
 
         let range = CodingRange::new(info.dtype, info.coding_range);
         let default = range.map_or(0, |range| range.default(info.dtype));
-        let facts = Facts { header: &header, range, default, usable };
+        let metadata = FileMetadata { header: &header, range, default, usable };
         let bytes = info.brick.iter().product::<u64>() as usize * info.dtype.size(); // 2 GiB at most
         let bricks = Arc::new(Bricks {
             source,
@@ -61,11 +61,11 @@ impl Survey {
             subtiled: header.version == 1,
         });
         let levels = header.levels.all.iter().enumerate().take(usable).map(|(lod, level)| {
-            let array = ZgyArray::new(facts.array(lod, level), *level, Arc::clone(&bricks));
+            let array = ZgyArray::new(metadata.array(lod, level), *level, Arc::clone(&bricks));
             Arc::new(array) as Arc<dyn Array>
         });
         let layers = vec![Layer { name: "data".into(), levels: levels.collect(), native: NativeJson::new() }];
-        Ok(Self { info: facts.dataset(), layers })
+        Ok(Self { info: metadata.dataset(), layers })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The 64-bit numbers of ZGY version 1: two little-endian halves of 32 bits, of which the more significant one comes first.
+//! The 64-bit numbers of ZGY version 1: two little-endian halves of 32 bits, the more significant one first.
 
 use crate::format::byte_reader::{ByteReader, PastEnd};
 
@@ -7,7 +7,7 @@ pub(super) fn swapped_u64(fields: &mut ByteReader<'_, &'static str>) -> Result<u
     fields.u64().map(swap_halves)
 }
 
-/// A half-swapped number with its halves in order; the exchange is its own inverse.
+/// Puts the halves of a half-swapped number in order; the exchange is its own inverse.
 pub(super) fn swap_halves(number: u64) -> u64 {
     number.rotate_left(32)
 }

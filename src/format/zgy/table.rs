@@ -54,7 +54,7 @@ pub(super) struct Table {
     index: Index,
     swapped: bool,
     /// Bytes of the file.
-    pub file: u64,
+    pub file_bytes: u64,
 }
 
 impl Table {
@@ -65,9 +65,13 @@ impl Table {
         cache: Arc<IndexCache>,
         (start, entries): (u64, u64),
         version: u32,
-        file: u64,
+        file_bytes: u64,
     ) -> Self {
-        Self { index: Index::new(source, WHOLE, start, entries.saturating_mul(8), cache), swapped: version == 1, file }
+        Self {
+            index: Index::new(source, WHOLE, start, entries.saturating_mul(8), cache),
+            swapped: version == 1,
+            file_bytes,
+        }
     }
 
     /// Reads entry `number` and undoes the swap.
@@ -102,7 +106,7 @@ impl Table {
     /// Returns an upper bound of the end of the compressed brick at `offset`, since its length is not stored: the next
     /// brick in the file, the end of the file, or `plain` bytes (those of its samples), whichever comes first.
     pub(super) fn limit(&self, offset: u64, plain: u64, wait: Wait) -> Result<u64, SourceError> {
-        let most = offset.saturating_add(plain).min(self.file);
+        let most = offset.saturating_add(plain).min(self.file_bytes);
         if self.index.length() > MAX_SORTED_BYTES {
             return Ok(most);
         }

@@ -61,7 +61,7 @@ fn coded(brick: Brick) -> Coded {
 const CONSTANT: u64 = 0x80 << 56;
 const COMPRESSED: u64 = 0xc0 << 56;
 
-/// Three bricks of int16 along the inlines, then two levels more: stored, constant, missing.
+/// Builds three bricks of int16 along the inlines, then two levels more: stored, constant, missing.
 fn three_levels() -> Handmade {
     let mut file = Handmade::new(3, 2, [20, 8, 7], [8, 8, 8], &[1, 1, 1, 0, CONSTANT | 0xab_0000_fffe, 0]);
     file.entries[3] = file.body_at();
@@ -172,7 +172,7 @@ fn version_1_has_swapped_numbers_and_tiles() {
     assert_eq!(info.native["codingrange_file"], serde_json::json!([-28.0, 227.0]));
 }
 
-/// Two compressed bricks of float32, the second before the first, with `gap` bytes between them.
+/// Builds two compressed bricks of float32, the second before the first, with `gap` bytes between them.
 fn compressed(gap: usize) -> Handmade {
     const SHAPE: [i32; 3] = [4, 8, 16];
     let mut file = Handmade::new(4, 6, [8, 8, 16], SHAPE, &[1, 0, 0]);
@@ -221,7 +221,7 @@ fn compressed_bricks_without_room_are_damaged() {
 }
 
 #[test]
-fn what_is_wrong_with_a_header_is_said() {
+fn errors_name_the_damaged_part_of_a_header() {
     let good = three_levels().build();
     let with = |at: usize, bytes: &[u8]| {
         let mut bad = good.clone();
@@ -237,11 +237,11 @@ fn what_is_wrong_with_a_header_is_said() {
     assert_eq!(with(9 + 333, &[255; 4]), "truncated in the string list");
     assert_eq!(with(9 + 94, &[255, 255, 255, 127]), "truncated in the alpha table");
     assert_eq!(with(9 + 102, &[0, 255, 255, 1]), "truncated in the brick table");
-    let cut = |length: usize| refusal(good[..length].to_vec());
-    assert_eq!(cut(7), "not a ZGY file (too short)");
-    assert_eq!(cut(300), "truncated in the info header");
-    assert_eq!(cut(350), "truncated in the string list");
-    assert_eq!(cut(500), "truncated in the histogram");
+    let truncated = |length: usize| refusal(good[..length].to_vec());
+    assert_eq!(truncated(7), "not a ZGY file (too short)");
+    assert_eq!(truncated(300), "truncated in the info header");
+    assert_eq!(truncated(350), "truncated in the string list");
+    assert_eq!(truncated(500), "truncated in the histogram");
     assert!(Zgy.is_file(b"VBS\0\x03\0\0\0") && Zgy.is_file(b"VCS\0") && !Zgy.is_file(b"VBS"));
 }
 

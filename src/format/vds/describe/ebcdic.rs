@@ -26,8 +26,8 @@ pub fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LATIN_1[usize::from(*byte)])).collect()
 }
 
-/// Whether bytes look like text in EBCDIC rather than in ASCII. EBCDIC has letters and digits above 0x80, and blanks at
-/// 0x40.
+/// Returns whether bytes look like text in EBCDIC rather than in ASCII. EBCDIC has letters and digits above 0x80, and
+/// blanks at 0x40.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let ebcdic = bytes.iter().filter(|byte| **byte == 0x40 || **byte >= 0x80).count();
     let ascii = bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte == b' ').count();
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_digits_and_marks() {
+    fn letters_digits_and_punctuation() {
         assert_eq!(text(&[0xc3, 0xf0, 0xf1, 0x40, 0x81, 0xa9, 0x4f, 0x5a, 0x4a, 0x6d, 0x7c]), "C01 az!][_@");
         assert_eq!(text(b"\x40\x79\x15\x25"), " `\u{85}\n");
         let mut sorted = LATIN_1;

@@ -1,14 +1,13 @@
-//! The position of the survey in world coordinates, from the `SurveyCoordinateSystem` metadata (OpenVDS:
-//! `KnownMetadata`).
+//! The position of the survey in world coordinates, from the metadata of category `SurveyCoordinateSystem`.
 
-use super::super::description::{Axis, Datum, Description};
+use super::super::description::{AxisDescriptor, Description, MetadataValue};
 use crate::volume::{Corner, Geometry};
 
 const CATEGORY: &str = "SurveyCoordinateSystem";
 /// The smallest determinant of three grid points that still define a map.
 const FLAT: f64 = 1e-6;
 
-/// The survey's corners and units; `None` if no two axes are those of a survey.
+/// Returns the survey's corners and units; `None` if no two axes are those of a survey.
 pub fn geometry(description: &Description) -> Option<Geometry> {
     let named = |name: &str| description.axes.iter().find(|axis| axis.name == name);
     let two = |first: &str, second: &str| Some((named(first)?, named(second)?));
@@ -45,8 +44,8 @@ pub fn geometry(description: &Description) -> Option<Geometry> {
     })
 }
 
-/// Index and annotation of the first or last sample of an axis.
-fn end(axis: &Axis, last: bool) -> (u64, f64) {
+/// Returns index and annotation of the first or last sample of an axis.
+fn end(axis: &AxisDescriptor, last: bool) -> (u64, f64) {
     let index = if last { axis.samples.saturating_sub(1) } else { 0 };
     (index, f64::from(if index == 0 { axis.min } else { axis.max }))
 }
@@ -85,15 +84,15 @@ impl Map {
     }
 }
 
-/// The map of a survey with inlines and crosslines.
+/// Returns the map of a survey with inlines and crosslines.
 fn by_lines(description: &Description) -> Option<Map> {
     let [origin, inline, crossline] =
         ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
     Some(Map { origin: origin?, steps: [inline?, crossline?] })
 }
 
-/// The map of a survey with axes I, J and K, at the first K.
-fn by_steps(description: &Description, vertical: Option<&Axis>) -> Option<Map> {
+/// Returns the map of a survey with axes I, J and K, at the first K.
+fn by_steps(description: &Description, vertical: Option<&AxisDescriptor>) -> Option<Map> {
     let vector = |name: &str| vector::<3>(description, name).map(|[x, y, _]| [x, y]);
     let k = vertical.map_or(0.0, |axis| f64::from(axis.min));
     let down = vector("KStepVector").filter(|_| vertical.is_some()).unwrap_or_default();
@@ -104,7 +103,7 @@ fn by_steps(description: &Description, vertical: Option<&Axis>) -> Option<Map> {
     })
 }
 
-/// The map through three of the four grid points, any of which may be missing.
+/// Returns the map through three of the four grid points, any of which may be missing.
 fn by_grid_points(description: &Description) -> Option<Map> {
     let points: Vec<_> = (0..4).filter_map(|number| grid_point(description, number)).collect();
     (0..points.len()).find_map(|left_out| {
@@ -118,7 +117,7 @@ fn by_grid_points(description: &Description) -> Option<Map> {
     })
 }
 
-/// Annotation and world position of a grid point.
+/// Returns annotation and world position of a grid point.
 fn grid_point(description: &Description, number: usize) -> Option<[[f64; 2]; 2]> {
     let name = format!("GridPoint{number}");
     let annotation = ["Inline", "Crossline"].map(|axis| Some(vector::<1>(description, &format!("{name}{axis}"))?[0]));
@@ -139,28 +138,28 @@ fn through([p0, q0]: [[f64; 2]; 2], [p1, q1]: [[f64; 2]; 2], [p2, q2]: [[f64; 2]
     Some(Map { origin, steps: [first, second] })
 }
 
-/// A number, or a vector, of the survey's metadata.
+/// Returns a number, or a vector, of the survey's metadata.
 fn vector<const N: usize>(description: &Description, name: &str) -> Option<[f64; N]> {
     let values: Vec<f64> = match description.entry(CATEGORY, name)? {
-        Datum::Int(values) => values.iter().map(|value| f64::from(*value)).collect(),
-        Datum::Float(values) => values.iter().map(|value| f64::from(*value)).collect(),
-        Datum::Double(values) => values.clone(),
+        MetadataValue::Int(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        MetadataValue::Float(values) => values.iter().map(|value| f64::from(*value)).collect(),
+        MetadataValue::Double(values) => values.clone(),
         _ => return None,
     };
     values.try_into().ok()
 }
 
-/// A text of the survey's metadata, unless it is empty.
+/// Returns a text of the survey's metadata, unless it is empty.
 fn text(description: &Description, name: &str) -> Option<String> {
     match description.entry(CATEGORY, name)? {
-        Datum::Text(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        MetadataValue::Text(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::description::Entry;
+    use super::super::super::description::MetadataEntry;
     use super::super::super::description::sound;
     use super::*;
 
@@ -169,15 +168,15 @@ mod tests {
 
     const LINES: [Line; 3] = [("Sample", 10, 0.0, 36.0), ("Crossline", 7, 2184.0, 2196.0), ("Inline", 5, 100.0, 92.0)];
 
-    fn of(axes: &[Line], metadata: &[(&str, Datum)]) -> Option<Geometry> {
-        let axis = |(name, samples, min, max): &Line| Axis {
+    fn of(axes: &[Line], metadata: &[(&str, MetadataValue)]) -> Option<Geometry> {
+        let axis = |(name, samples, min, max): &Line| AxisDescriptor {
             name: (*name).into(),
             unit: String::new(),
             samples: *samples,
             min: *min,
             max: *max,
         };
-        let entry = |(name, value): &(&str, Datum)| Entry {
+        let entry = |(name, value): &(&str, MetadataValue)| MetadataEntry {
             category: CATEGORY.into(),
             name: (*name).into(),
             value: value.clone(),
@@ -190,15 +189,15 @@ mod tests {
         geometry(&description)
     }
 
-    fn worlds(axes: &[Line], metadata: &[(&str, Datum)]) -> [Option<[f64; 2]>; 4] {
+    fn worlds(axes: &[Line], metadata: &[(&str, MetadataValue)]) -> [Option<[f64; 2]>; 4] {
         of(axes, metadata).unwrap().corners.map(|corner| corner.world)
     }
 
-    fn vectors<const N: usize>(name: &'static str, values: [f64; N]) -> (&'static str, Datum) {
-        (name, Datum::Double(values.to_vec()))
+    fn vectors<const N: usize>(name: &'static str, values: [f64; N]) -> (&'static str, MetadataValue) {
+        (name, MetadataValue::Double(values.to_vec()))
     }
 
-    fn lines() -> [(&'static str, Datum); 3] {
+    fn lines() -> [(&'static str, MetadataValue); 3] {
         [
             vectors("Origin", [431_964.75, 6_348_565.25]),
             vectors("InlineSpacing", [3.5, 12.125]),
@@ -206,7 +205,7 @@ mod tests {
         ]
     }
 
-    /// Reference corners of another reader.
+    /// The corners as an independent reader computes them.
     const CORNERS: [[f64; 2]; 4] = [
         [405_560.75, 6_356_329.75],
         [405_532.75, 6_356_232.75],
@@ -221,8 +220,8 @@ mod tests {
         let annotation = [[100.0, 2184.0], [92.0, 2184.0], [100.0, 2196.0], [92.0, 2196.0]];
         assert_eq!(found.corners.map(|corner| corner.annotation), annotation);
         assert_eq!(found.corners.map(|corner| corner.world), CORNERS.map(Some));
-        let turned = [LINES[2], LINES[0], ("Trace (offset)", 3, 1.0, 3.0), LINES[1]];
-        assert_eq!(worlds(&turned, &lines()), CORNERS.map(Some));
+        let permuted = [LINES[2], LINES[0], ("Trace (offset)", 3, 1.0, 3.0), LINES[1]];
+        assert_eq!(worlds(&permuted, &lines()), CORNERS.map(Some));
     }
 
     #[test]
@@ -249,11 +248,11 @@ mod tests {
         let names: Vec<_> =
             points.map(|(n, ..)| ["", "Inline", "Crossline"].map(|what| format!("GridPoint{n}{what}"))).to_vec();
         for ((_, inline, crossline), (names, world)) in points.iter().zip(names.iter().zip(CORNERS)) {
-            metadata.push((names[0].as_str(), Datum::Double(world.to_vec())));
-            metadata.push((names[1].as_str(), Datum::Float(vec![*inline])));
-            metadata.push((names[2].as_str(), Datum::Int(vec![*crossline as i32])));
+            metadata.push((names[0].as_str(), MetadataValue::Double(world.to_vec())));
+            metadata.push((names[1].as_str(), MetadataValue::Float(vec![*inline])));
+            metadata.push((names[2].as_str(), MetadataValue::Int(vec![*crossline as i32])));
         }
-        let close = |metadata: &[(&str, Datum)]| {
+        let close = |metadata: &[(&str, MetadataValue)]| {
             worlds(&LINES, metadata).iter().zip(CORNERS).all(|(found, expected)| {
                 found.is_some_and(|found| (0..2).all(|axis| (found[axis] - expected[axis]).abs() < 1e-6))
             })
@@ -276,7 +275,7 @@ mod tests {
         );
         assert!(close(&twice));
         assert_eq!(worlds(&LINES, &metadata[..6]), [None; 4]);
-        // the older system goes first
+        // the older coordinate system takes precedence
         let both: Vec<_> = lines().into_iter().chain(metadata.iter().take(9).cloned()).collect();
         assert_eq!(worlds(&LINES, &both), CORNERS.map(Some));
     }
@@ -288,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_up() {
+    fn incomplete_metadata_gives_no_coordinates() {
         assert_eq!(of(&[LINES[0], LINES[1]], &lines()), None);
         assert_eq!(of(&[LINES[0], ("inline", 5, 0.0, 4.0), LINES[1]], &lines()), None);
         assert_eq!(worlds(&LINES, &[]), [None; 4]);
         let mut odd = lines();
-        odd[1].1 = Datum::Double(vec![f64::NAN, 1.0]);
+        odd[1].1 = MetadataValue::Double(vec![f64::NAN, 1.0]);
         assert_eq!(worlds(&LINES, &odd), [None; 4]);
-        odd[1].1 = Datum::Text("3".into());
+        odd[1].1 = MetadataValue::Text("3".into());
         assert_eq!(worlds(&LINES, &odd), [None; 4]);
     }
 
@@ -313,8 +312,8 @@ mod tests {
             let mut description = sound();
             description.axes[0].name = vertical.into();
             description.axes[0].unit = unit.into();
-            let value = Datum::Text(horizontal.into());
-            description.metadata = vec![Entry { category: CATEGORY.into(), name: "Unit".into(), value }];
+            let value = MetadataValue::Text(horizontal.into());
+            description.metadata = vec![MetadataEntry { category: CATEGORY.into(), name: "Unit".into(), value }];
             geometry(&description).unwrap()
         };
         let vertical = |name, unit| {

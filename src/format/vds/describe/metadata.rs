@@ -4,30 +4,30 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::super::description::{Datum, Description, Entry};
+use super::super::description::{Description, MetadataEntry, MetadataValue};
 
-/// The list of all entries: category, name, type and value; BLOBs as base64 and with their length.
+/// Returns the list of all entries: category, name, type and value; BLOBs as base64 and with their length.
 pub fn metadata(description: &Description) -> Value {
     description.metadata.iter().map(entry).collect()
 }
 
-fn entry(entry: &Entry) -> Value {
+fn entry(entry: &MetadataEntry) -> Value {
     let (kind, value) = match &entry.value {
-        Datum::Int(values) => (typed("Int", values.len()), one_or_all(values)),
-        Datum::Float(values) => (typed("Float", values.len()), one_or_all(values)),
-        Datum::Double(values) => (typed("Double", values.len()), one_or_all(values)),
-        Datum::Text(text) => ("String".into(), text.as_str().into()),
-        Datum::Blob(blob) => ("BLOB".into(), STANDARD.encode(blob).into()),
-        Datum::Other(kind, value) => (kind.clone(), value.clone()),
+        MetadataValue::Int(values) => (typed("Int", values.len()), one_or_all(values)),
+        MetadataValue::Float(values) => (typed("Float", values.len()), one_or_all(values)),
+        MetadataValue::Double(values) => (typed("Double", values.len()), one_or_all(values)),
+        MetadataValue::Text(text) => ("String".into(), text.as_str().into()),
+        MetadataValue::Blob(blob) => ("BLOB".into(), STANDARD.encode(blob).into()),
+        MetadataValue::Other(kind, value) => (kind.clone(), value.clone()),
     };
     let mut entry_json = json!({"category": entry.category, "name": entry.name, "type": kind, "value": value});
-    if let Datum::Blob(blob) = &entry.value {
+    if let MetadataValue::Blob(blob) = &entry.value {
         entry_json["length"] = blob.len().into();
     }
     entry_json
 }
 
-/// The name of a type of this many elements.
+/// Returns the name of a type of this many elements.
 fn typed(scalar: &str, length: usize) -> String {
     if length == 1 { scalar.to_owned() } else { format!("{scalar}Vector{length}") }
 }
@@ -45,16 +45,16 @@ mod tests {
 
     #[test]
     fn entries_of_every_type() {
-        let entry = |value| Entry { category: "c".into(), name: "n".into(), value };
+        let entry = |value| MetadataEntry { category: "c".into(), name: "n".into(), value };
         let description = Description {
             metadata: vec![
-                entry(Datum::Int(vec![-3])),
-                entry(Datum::Int(vec![1, 2])),
-                entry(Datum::Float(vec![0.5, f32::NAN, f32::INFINITY])),
-                entry(Datum::Double(vec![0.1])),
-                entry(Datum::Text("t".into())),
-                entry(Datum::Blob(vec![0, 1, 2, 255])),
-                entry(Datum::Other("Matrix".into(), json!([[1]]))),
+                entry(MetadataValue::Int(vec![-3])),
+                entry(MetadataValue::Int(vec![1, 2])),
+                entry(MetadataValue::Float(vec![0.5, f32::NAN, f32::INFINITY])),
+                entry(MetadataValue::Double(vec![0.1])),
+                entry(MetadataValue::Text("t".into())),
+                entry(MetadataValue::Blob(vec![0, 1, 2, 255])),
+                entry(MetadataValue::Other("Matrix".into(), json!([[1]]))),
             ],
             ..Description::default()
         };

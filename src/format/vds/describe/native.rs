@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::description::{Axis, Channel, Description, Layout};
+use super::super::description::{AxisDescriptor, Channel, Description, LayoutDescriptor};
 use super::segy;
 use crate::volume::NativeJson;
 
-/// The layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
+/// Returns the layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
 pub fn native(description: &Description) -> NativeJson {
     let mut native = NativeJson::new();
     native.insert("layout".into(), layout(&description.layout));
@@ -18,7 +18,7 @@ pub fn native(description: &Description) -> NativeJson {
     native
 }
 
-fn layout(layout: &Layout) -> Value {
+fn layout(layout: &LayoutDescriptor) -> Value {
     json!({
         "brickSize": layout.brick,
         "negativeMargin": layout.negative_margin,
@@ -30,7 +30,7 @@ fn layout(layout: &Layout) -> Value {
     })
 }
 
-fn axis(axis: &Axis) -> Value {
+fn axis(axis: &AxisDescriptor) -> Value {
     json!({
         "name": axis.name,
         "unit": axis.unit,

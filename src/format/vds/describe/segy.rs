@@ -1,9 +1,8 @@
-//! The headers of the SEG-Y file that the data were imported from, if the import (OpenVDS's `SEGYImport`) kept them as
-//! metadata.
+//! The headers of the SEG-Y file that the data were imported from, if the import kept them as metadata.
 
 use serde_json::{Value, json};
 
-use super::super::description::{Datum, Description};
+use super::super::description::{Description, MetadataValue};
 use super::ebcdic;
 use crate::volume::NativeJson;
 
@@ -56,13 +55,13 @@ const REVISION_2: i64 = 0x200;
 
 /// The headers that an import kept.
 struct Kept<'a> {
-    text: Option<&'a Datum>,
-    binary: Option<&'a Datum>,
+    text: Option<&'a MetadataValue>,
+    binary: Option<&'a MetadataValue>,
     /// The byte order of the binary header if the metadata do not have it.
     little: bool,
 }
 
-/// The headers as JSON; `None` if the import kept none.
+/// Returns the headers as JSON; `None` if the import kept none.
 pub fn headers(description: &Description) -> Option<NativeJson> {
     let entry = |name: &str| description.entry("SEGY", name);
     let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
@@ -76,7 +75,7 @@ pub fn headers(description: &Description) -> Option<NativeJson> {
         return None;
     }
     let int = |name: &str| match entry(name) {
-        Some(Datum::Int(values)) => values.first().copied(),
+        Some(MetadataValue::Int(values)) => values.first().copied(),
         _ => None,
     };
     let order = |little: bool| if little { "little" } else { "big" };
@@ -106,7 +105,7 @@ pub fn headers(description: &Description) -> Option<NativeJson> {
         put("dataEndianness", order(little).into());
     }
     put("sampleFormat", code.map(|code| json!({"code": code, "name": format_name(code)})).unwrap_or_default());
-    if let Some(Datum::Text(axis)) = entry("PrimaryKey") {
+    if let Some(MetadataValue::Text(axis)) = entry("PrimaryKey") {
         put("primaryKey", axis.as_str().into());
     }
     if !warnings.is_empty() {
@@ -115,18 +114,23 @@ pub fn headers(description: &Description) -> Option<NativeJson> {
     Some(native)
 }
 
-/// The first `needed` bytes of a header; a shorter one adds a warning.
-fn blob<'a>(datum: Option<&'a Datum>, what: &str, needed: usize, warnings: &mut Vec<String>) -> Option<&'a [u8]> {
-    let fault = match datum? {
-        Datum::Blob(bytes) if bytes.len() >= needed => return bytes.get(..needed),
-        Datum::Blob(bytes) => format!("{what} has {} bytes, not {needed}: it is left out", bytes.len()),
+/// Returns the first `needed` bytes of a header; adds a warning if it is shorter.
+fn blob<'a>(
+    value: Option<&'a MetadataValue>,
+    what: &str,
+    needed: usize,
+    warnings: &mut Vec<String>,
+) -> Option<&'a [u8]> {
+    let fault = match value? {
+        MetadataValue::Blob(bytes) if bytes.len() >= needed => return bytes.get(..needed),
+        MetadataValue::Blob(bytes) => format!("{what} has {} bytes, not {needed}: it is left out", bytes.len()),
         _ => format!("{what} is no BLOB: it is left out"),
     };
     warnings.push(fault);
     None
 }
 
-/// The lines of a text header, without trailing blanks.
+/// Returns the lines of a text header, without trailing blanks.
 fn lines(text: &[u8], is_ebcdic: bool) -> Vec<String> {
     let line = |bytes: &[u8]| {
         let line = if is_ebcdic { ebcdic::text(bytes) } else { bytes.iter().copied().map(char::from).collect() };
@@ -155,7 +159,7 @@ fn number(field: &[u8], little: bool, signed: bool) -> i64 {
     if signed { number << bits >> bits } else { number }
 }
 
-/// The name of a sample format code of the standard.
+/// Returns the name of a sample format code of the standard.
 fn format_name(code: i64) -> Option<&'static str> {
     let name = match code {
         1 => "4-byte IBM floating point",
@@ -179,12 +183,15 @@ fn format_name(code: i64) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::description::Entry;
+    use super::super::super::description::MetadataEntry;
     use super::*;
 
-    fn with(entries: Vec<(&str, &str, Datum)>) -> Option<NativeJson> {
-        let entry =
-            |(category, name, value): (&str, &str, _)| Entry { category: category.into(), name: name.into(), value };
+    fn with(entries: Vec<(&str, &str, MetadataValue)>) -> Option<NativeJson> {
+        let entry = |(category, name, value): (&str, &str, _)| MetadataEntry {
+            category: category.into(),
+            name: name.into(),
+            value,
+        };
         headers(&Description { metadata: entries.into_iter().map(entry).collect(), ..Description::default() })
     }
 
@@ -205,16 +212,16 @@ mod tests {
     }
 
     #[test]
-    fn an_import_of_today() {
+    fn headers_of_a_present_import() {
         // "C01" and blanks in EBCDIC
         let text = [0xc3, 0xf0, 0xf1].into_iter().chain([0x40; 77]).cycle().take(TEXT_BYTES).collect();
         let found = with(vec![
-            ("SEGY", "TextHeader", Datum::Blob(text)),
-            ("SEGY", "BinaryHeader", Datum::Blob(binary(false))),
-            ("SEGY", "Endianness", Datum::Int(vec![0])),
-            ("SEGY", "DataEndianness", Datum::Int(vec![1])),
-            ("SEGY", "DataSampleFormatCode", Datum::Int(vec![1])),
-            ("SEGY", "PrimaryKey", Datum::Text("Inline".into())),
+            ("SEGY", "TextHeader", MetadataValue::Blob(text)),
+            ("SEGY", "BinaryHeader", MetadataValue::Blob(binary(false))),
+            ("SEGY", "Endianness", MetadataValue::Int(vec![0])),
+            ("SEGY", "DataEndianness", MetadataValue::Int(vec![1])),
+            ("SEGY", "DataSampleFormatCode", MetadataValue::Int(vec![1])),
+            ("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into())),
         ]);
         let found = found.unwrap();
         assert_eq!(found["textHeader"], Value::from(vec!["C01"; 40]));
@@ -234,10 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn an_import_of_long_ago() {
+    fn headers_of_an_old_import() {
         let text = b"C 1 CLIENT".iter().copied().chain([b' '; 70]).cycle().take(TEXT_BYTES).collect();
-        let found =
-            with(vec![("", "SEGYTextHeader", Datum::Blob(text)), ("", "SEGYBinaryHeader", Datum::Blob(binary(true)))]);
+        let found = with(vec![
+            ("", "SEGYTextHeader", MetadataValue::Blob(text)),
+            ("", "SEGYBinaryHeader", MetadataValue::Blob(binary(true))),
+        ]);
         let found = found.unwrap();
         assert_eq!(found["textHeader"], Value::from(vec!["C 1 CLIENT"; 40]));
         assert_eq!(found["textHeaderEncoding"], "ASCII");
@@ -245,7 +254,7 @@ mod tests {
         assert_eq!(found["endianness"], "little");
         assert_eq!(found["sampleFormat"]["code"], 5);
         assert!(!found.contains_key("dataEndianness"));
-        let text = with(vec![("", "SEGYTextHeader", Datum::Blob(vec![b' '; TEXT_BYTES]))]).unwrap();
+        let text = with(vec![("", "SEGYTextHeader", MetadataValue::Blob(vec![b' '; TEXT_BYTES]))]).unwrap();
         assert_eq!(text.keys().collect::<Vec<_>>(), ["textHeader", "textHeaderEncoding", "sampleFormat"]);
     }
 
@@ -254,7 +263,7 @@ mod tests {
         let mut header = binary(false);
         header[300] = 2;
         header[68..72].copy_from_slice(&100_000_u32.to_be_bytes());
-        let found = with(vec![("SEGY", "BinaryHeader", Datum::Blob(header))]).unwrap();
+        let found = with(vec![("SEGY", "BinaryHeader", MetadataValue::Blob(header))]).unwrap();
         assert_eq!(found["binaryHeader"]["extended_samples_per_trace"], 100_000);
         assert!(!found.contains_key("textHeader"));
     }
@@ -262,14 +271,14 @@ mod tests {
     #[test]
     fn short_headers_are_left_out() {
         let found = with(vec![
-            ("SEGY", "TextHeader", Datum::Blob(vec![0x40; TEXT_BYTES - 1])),
-            ("SEGY", "BinaryHeader", Datum::Text("?".into())),
+            ("SEGY", "TextHeader", MetadataValue::Blob(vec![0x40; TEXT_BYTES - 1])),
+            ("SEGY", "BinaryHeader", MetadataValue::Text("?".into())),
         ]);
         let found = found.unwrap();
         assert_eq!(found["warnings"].as_array().unwrap().len(), 2);
         assert!(!found.contains_key("textHeader") && !found.contains_key("binaryHeader"));
         assert_eq!(found["sampleFormat"], Value::Null);
-        assert_eq!(with(vec![("SEGY", "PrimaryKey", Datum::Text("Inline".into()))]), None);
+        assert_eq!(with(vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]), None);
     }
 
     #[test]

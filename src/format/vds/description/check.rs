@@ -2,21 +2,21 @@
 
 use std::ops::RangeInclusive;
 
-use super::model::{Channel, Description, Format, Layout, MOST_AXES, MOST_LAYERS};
+use super::model::{Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MAX_LAYERS, SampleFormat};
 
 /// The longest side of a chunk, two-dimensional ones included.
-const LONGEST_BRICK: u64 = 4096;
+const MAX_CHUNK_SIDE: u64 = 4096;
 /// The coarsest LOD.
-const MOST_LODS: u32 = 12;
+const MAX_LODS: u32 = 12;
 /// The bounds of samples along an axis, and of values for a trace.
 const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 
 /// The most warnings: a text of some MiB may have a million oddities.
-const MOST_WARNINGS: usize = 32;
+const MAX_WARNINGS: usize = 32;
 
 /// The most values of a description. Each takes far more memory than its text; a metadata entry takes a KiB while it is
 /// parsed.
-const MOST_VALUES: usize = 1 << 17;
+const MAX_VALUES: usize = 1 << 17;
 
 /// The syntax whose keys are named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Keys {
 }
 
 impl Keys {
-    /// The key of a property of the layout; `key` is the one in JSON.
+    /// Returns the key of a property of the layout; `key` is the one in JSON.
     fn layout(self, key: &str) -> String {
         match (self, key) {
             (Self::Json, _) => format!("layoutDescriptor.{key}"),
@@ -38,7 +38,7 @@ impl Keys {
         }
     }
 
-    /// The key of the number of samples of an axis.
+    /// Returns the key of the number of samples of an axis.
     fn samples(self, axis: usize) -> String {
         match self {
             Self::Json => format!("axisDescriptors[{axis}].numSamples"),
@@ -60,7 +60,7 @@ impl Keys {
         }
     }
 
-    /// The key of a property of a channel; `key` is the one in JSON.
+    /// Returns the key of a property of a channel; `key` is the one in JSON.
     fn channel(self, number: usize, key: &str) -> String {
         match (self, number, key) {
             (Self::Json, _, _) => format!("channelDescriptors[{number}].{key}"),
@@ -71,21 +71,21 @@ impl Keys {
     }
 }
 
-/// A key as `VDSObject` spells it.
+/// Returns a key as `VDSObject` spells it.
 fn capitalised(key: &str) -> String {
     let mut letters = key.chars();
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 impl Description {
-    /// The description, if all of it is within bounds.
+    /// Returns the description, if all of it is within bounds.
     ///
     /// # Errors
     /// Which value is not.
     pub fn checked(self, keys: Keys) -> Result<Self, String> {
         let axes = self.axes.len();
-        if !(2..=MOST_AXES).contains(&axes) {
-            return Err(format!("{} are {axes} in number: there must be 2 to {MOST_AXES}", keys.axes()));
+        if !(2..=MAX_DIMENSIONS).contains(&axes) {
+            return Err(format!("{} are {axes} in number: there must be 2 to {MAX_DIMENSIONS}", keys.axes()));
         }
         check_layout(&self.layout, axes, keys)?;
         for (number, axis) in self.axes.iter().enumerate() {
@@ -94,9 +94,9 @@ impl Description {
         if self.channels.is_empty() {
             return Err(format!("{} is empty: there must be at least 1", keys.channels()));
         }
-        if self.channels.len() > MOST_LAYERS {
+        if self.channels.len() > MAX_LAYERS {
             let n = self.channels.len();
-            return Err(format!("{} are {n} in number: there must be at most {MOST_LAYERS}", keys.channels()));
+            return Err(format!("{} are {n} in number: there must be at most {MAX_LAYERS}", keys.channels()));
         }
         for (number, channel) in self.channels.iter().enumerate() {
             self.check_channel(channel, |key| keys.channel(number, key))?;
@@ -111,7 +111,7 @@ impl Description {
         if let Some(values) = channel.per_trace {
             within(values, SAMPLES, || key("mappedValues"))?;
         }
-        if channel.format == Format::Bit && channel.no_value.is_some() {
+        if channel.format == SampleFormat::Bit && channel.no_value.is_some() {
             return Err(format!("{} is true, but a channel of single bits has no room for one", key("useNoValue")));
         }
         let first = channel.per_trace.or(self.axes.first().map(|axis| axis.samples));
@@ -125,9 +125,9 @@ impl Description {
     }
 }
 
-fn check_layout(layout: &Layout, axes: usize, keys: Keys) -> Result<(), String> {
+fn check_layout(layout: &LayoutDescriptor, axes: usize, keys: Keys) -> Result<(), String> {
     let brick = layout.brick;
-    within(brick, 32..=LONGEST_BRICK, || keys.layout("brickSize"))?;
+    within(brick, 32..=MAX_CHUNK_SIDE, || keys.layout("brickSize"))?;
     if !brick.is_power_of_two() {
         return Err(format!("{} is {brick}: it must be a power of two", keys.layout("brickSize")));
     }
@@ -138,8 +138,8 @@ fn check_layout(layout: &Layout, axes: usize, keys: Keys) -> Result<(), String> 
         }
     }
     let multiplier = || keys.layout("brickSize2DMultiplier");
-    within(layout.multiplier_2d, 1..=LONGEST_BRICK / brick, multiplier)?;
-    within(layout.lods.into(), 0..=MOST_LODS.into(), || keys.layout("lodLevels"))?;
+    within(layout.multiplier_2d, 1..=MAX_CHUNK_SIDE / brick, multiplier)?;
+    within(layout.lods.into(), 0..=MAX_LODS.into(), || keys.layout("lodLevels"))?;
     if let Some(dimension) = layout.full_resolution
         && dimension >= axes
     {
@@ -165,29 +165,34 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
 /// `delimiters`.
 pub fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
     let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
-    if values <= MOST_VALUES { Ok(()) } else { Err(format!("it has more than {MOST_VALUES} values")) }
+    if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }
 }
 
 /// Adds a warning, unless there are too many already.
 pub fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
     match warnings.len() {
-        0..MOST_WARNINGS => warnings.push(warning()),
-        MOST_WARNINGS => warnings.push("there are more oddities of this kind".into()),
+        0..MAX_WARNINGS => warnings.push(warning()),
+        MAX_WARNINGS => warnings.push("there are more oddities of this kind".into()),
         _ => (),
     }
 }
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::model::Axis;
+    use super::super::model::AxisDescriptor;
     use super::*;
 
-    /// A valid description: 3 axes of 100, 50 and 20 samples, one channel.
+    /// Returns a valid description: 3 axes of 100, 50 and 20 samples, one channel.
     pub fn sound() -> Description {
-        let axis = |name: &str, samples| Axis { name: name.into(), samples, max: samples as f32, ..Axis::default() };
+        let axis = |name: &str, samples| AxisDescriptor {
+            name: name.into(),
+            samples,
+            max: samples as f32,
+            ..AxisDescriptor::default()
+        };
         let channel = Channel { name: "Amplitude".into(), components: 1, integer_scale: 1.0, ..Channel::default() };
         Description {
-            layout: Layout { brick: 64, multiplier_2d: 4, ..Layout::default() },
+            layout: LayoutDescriptor { brick: 64, multiplier_2d: 4, ..LayoutDescriptor::default() },
             axes: vec![axis("Sample", 100), axis("Crossline", 50), axis("Inline", 20)],
             channels: vec![channel],
             ..Description::default()
@@ -203,7 +208,7 @@ pub mod tests {
     }
 
     #[test]
-    fn bounds_are_where_they_should_be() {
+    fn values_at_the_bounds_are_accepted_and_those_beyond_refused() {
         type Spoil = fn(&mut Description);
         let sides: [(Spoil, bool); 24] = [
             (|_| {}, true),
@@ -226,8 +231,8 @@ pub mod tests {
             (|d| d.axes[1].samples = 0x7fff_ffff, true),
             (|d| d.axes[1].samples = 0x8000_0000, false),
             (|d| d.channels.clear(), false),
-            (|d| d.channels.resize(MOST_LAYERS, d.channels[0].clone()), true),
-            (|d| d.channels.resize(MOST_LAYERS + 1, d.channels[0].clone()), false),
+            (|d| d.channels.resize(MAX_LAYERS, d.channels[0].clone()), true),
+            (|d| d.channels.resize(MAX_LAYERS + 1, d.channels[0].clone()), false),
             (|d| d.channels[0].per_trace = Some(240), true),
             (|d| d.channels[0].per_trace = Some(0), false),
         ];
@@ -237,7 +242,7 @@ pub mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_the_words_of_the_file() {
+    fn errors_name_the_key_in_each_syntax() {
         let found = fault(|d| d.axes[1].samples = 0);
         let rest = "is 0: there must be at least 1";
         assert_eq!(found, [format!("axisDescriptors[1].numSamples {rest}"), format!("Dimension1Size {rest}")]);
@@ -252,8 +257,8 @@ pub mod tests {
     }
 
     #[test]
-    fn bits_have_no_value_for_nothing() {
-        let [json, _] = fault(|d| (d.channels[0].format, d.channels[0].no_value) = (Format::Bit, Some(1.0)));
+    fn single_bits_cannot_have_a_no_value() {
+        let [json, _] = fault(|d| (d.channels[0].format, d.channels[0].no_value) = (SampleFormat::Bit, Some(1.0)));
         assert!(json.starts_with("channelDescriptors[0].useNoValue"), "{json}");
     }
 
@@ -267,10 +272,10 @@ pub mod tests {
             })[0]
                 .clone()
         };
-        assert_eq!(of(Format::U8, [1 << 30, 1 << 30, 2, 1]), "none");
-        assert!(of(Format::U8, [1 << 30, 1 << 30, 8, 1]).contains("too many samples"));
-        assert!(of(Format::U16, [1 << 30, 1 << 30, 4, 1]).contains("too many samples"));
-        assert!(of(Format::R64, [0x7fff_ffff; 4]).contains("too many samples"));
+        assert_eq!(of(SampleFormat::U8, [1 << 30, 1 << 30, 2, 1]), "none");
+        assert!(of(SampleFormat::U8, [1 << 30, 1 << 30, 8, 1]).contains("too many samples"));
+        assert!(of(SampleFormat::U16, [1 << 30, 1 << 30, 4, 1]).contains("too many samples"));
+        assert!(of(SampleFormat::R64, [0x7fff_ffff; 4]).contains("too many samples"));
         let few = fault(|d| {
             d.axes[0].samples = 0x7fff_ffff;
             d.channels[0].per_trace = Some(1);
@@ -279,17 +284,17 @@ pub mod tests {
     }
 
     #[test]
-    fn warnings_come_to_an_end() {
+    fn the_number_of_warnings_is_bounded() {
         let mut warnings = Vec::new();
         (0..100).for_each(|number| warn(&mut warnings, || number.to_string()));
-        assert_eq!(warnings.len(), MOST_WARNINGS + 1);
+        assert_eq!(warnings.len(), MAX_WARNINGS + 1);
         assert_eq!(warnings[..2], ["0", "1"]);
     }
 
     #[test]
-    fn values_are_counted_before_they_are_made() {
-        assert_eq!(check_values(&[b','; MOST_VALUES], b",{"), Ok(()));
-        assert!(check_values(&[b"{".repeat(MOST_VALUES), vec![b',']].concat(), b",{").is_err());
-        assert_eq!(check_values(&vec![b'A'; MOST_VALUES + 1], b",{"), Ok(()));
+    fn values_are_counted_before_they_are_parsed() {
+        assert_eq!(check_values(&[b','; MAX_VALUES], b",{"), Ok(()));
+        assert!(check_values(&[b"{".repeat(MAX_VALUES), vec![b',']].concat(), b",{").is_err());
+        assert_eq!(check_values(&vec![b'A'; MAX_VALUES + 1], b",{"), Ok(()));
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// A `VolumeDataLayout` with every property.
-pub fn whole_layout() -> Value {
+/// Returns a `VolumeDataLayout` with every property.
+pub fn full_layout() -> Value {
     json!({
         "axisDescriptors": [
             {"name": "Sample", "unit": "ms", "numSamples": 100, "coordinateMin": 4.0, "coordinateMax": 400.0},
@@ -34,7 +34,7 @@ pub fn whole_layout() -> Value {
 }
 
 /// A `VDSObject` with every property.
-pub const WHOLE_OBJECT: &str = r#"CreateObj("Volume", "", 77)
+pub const FULL_OBJECT: &str = r#"CreateObj("Volume", "", 77)
 {
 Name="\"Sub\\set\"";
 InputChannelDescriptor0:{1,{Format=-1;}}

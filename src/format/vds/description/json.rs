@@ -5,9 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
-use super::fields::{Fields, float, whole};
+use super::json_fields::{JsonFields, float, whole};
 use super::metadata_type::element_type;
-use super::model::{Axis, Channel, Datum, Description, Entry, Format, Layout};
+use super::model::{
+    AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
+};
 
 /// Parses the text.
 ///
@@ -23,7 +25,7 @@ pub fn parse(text: &[u8]) -> Result<Description, String> {
     }
     let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
     let Value::Object(json) = json else { return Err("it is no JSON object".into()) };
-    let document = Fields::of(&json);
+    let document = JsonFields::of(&json);
     let layout = layout(&document.object("layoutDescriptor")?)?;
     let axes = document.objects("axisDescriptors")?.iter().map(axis).collect::<Result<_, _>>()?;
     let mut channels = Vec::new();
@@ -34,18 +36,18 @@ pub fn parse(text: &[u8]) -> Result<Description, String> {
     Description { layout, axes, channels, metadata, warnings }.checked(Keys::Json)
 }
 
-fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
-    let lods = match fields.word("lodLevels", "LODLevels_")? {
+fn layout(fields: &JsonFields<'_>) -> Result<LayoutDescriptor, String> {
+    let lods = match fields.enum_name("lodLevels", "LODLevels_")? {
         "None" => 0,
-        _ => fields.word_number("lodLevels", "LODLevels_")?,
+        _ => fields.enum_number("lodLevels", "LODLevels_")?,
     };
     let dimension = || {
         let dimension = fields.count("fullResolutionDimension")?;
         Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
     };
     let forced = fields.flag("forceFullResolutionDimension")?;
-    Ok(Layout {
-        brick: fields.word_number("brickSize", "BrickSize_")?,
+    Ok(LayoutDescriptor {
+        brick: fields.enum_number("brickSize", "BrickSize_")?,
         negative_margin: fields.count("negativeMargin")?,
         positive_margin: fields.count("positiveMargin")?,
         multiplier_2d: fields.count("brickSize2DMultiplier")?,
@@ -55,8 +57,8 @@ fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
     })
 }
 
-fn axis(fields: &Fields<'_>) -> Result<Axis, String> {
-    Ok(Axis {
+fn axis(fields: &JsonFields<'_>) -> Result<AxisDescriptor, String> {
+    Ok(AxisDescriptor {
         name: fields.text("name")?,
         unit: fields.text("unit")?,
         samples: fields.count("numSamples")?,
@@ -65,8 +67,8 @@ fn axis(fields: &Fields<'_>) -> Result<Axis, String> {
     })
 }
 
-fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, String> {
-    let format = Format::of_name(fields.word("format", "Format_")?);
+fn channel(fields: &JsonFields<'_>, warnings: &mut Vec<String>) -> Result<Channel, String> {
+    let format = SampleFormat::of_name(fields.enum_name("format", "Format_")?);
     let per_trace = match fields.get("channelMapping").map(Value::as_str) {
         None | Some(Some("Direct")) => None,
         Some(Some("PerTrace")) => Some(fields.count("mappedValues")?),
@@ -80,7 +82,7 @@ fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, S
         name: fields.text("name")?,
         unit: fields.text("unit")?,
         format: format.ok_or_else(|| fields.fault("format", "a known one"))?,
-        components: fields.word_number("components", "Components_")?,
+        components: fields.enum_number("components", "Components_")?,
         value_range: range(fields)?,
         per_trace,
         discrete: fields.flag("discrete")?,
@@ -92,7 +94,7 @@ fn channel(fields: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Channel, S
     })
 }
 
-fn range(fields: &Fields<'_>) -> Result<[f32; 2], String> {
+fn range(fields: &JsonFields<'_>) -> Result<[f32; 2], String> {
     let Some(value) = fields.get("valueRange") else { return Ok([f32::NAN; 2]) };
     let ends = value.as_array().and_then(|list| match list.as_slice() {
         [least, most] => Some([float(least)? as f32, float(most)? as f32]),
@@ -101,8 +103,8 @@ fn range(fields: &Fields<'_>) -> Result<[f32; 2], String> {
     ends.ok_or_else(|| fields.fault("valueRange", "a list of two numbers"))
 }
 
-/// The metadata. Invalid entries become warnings, since the data can be read without them.
-fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Entry>, String> {
+/// Parses the metadata. Invalid entries become warnings, since the data can be read without them.
+fn metadata(document: &JsonFields<'_>, warnings: &mut Vec<String>) -> Result<Vec<MetadataEntry>, String> {
     let Some(list) = document.get("metadata") else { return Ok(Vec::new()) };
     let list = list.as_array().ok_or_else(|| document.fault("metadata", "a list"))?;
     let mut entries = Vec::with_capacity(list.len());
@@ -113,30 +115,30 @@ fn metadata(document: &Fields<'_>, warnings: &mut Vec<String>) -> Result<Vec<Ent
             continue;
         };
         let kind = text("type");
-        let datum = datum(kind, value).unwrap_or_else(|fault| {
+        let metadata_value = metadata_value(kind, value).unwrap_or_else(|fault| {
             warn(warnings, || format!("metadata[{number}] \"{category}\" \"{name}\" is no {kind}: {fault}"));
-            Datum::Other(kind.to_owned(), value.clone())
+            MetadataValue::Other(kind.to_owned(), value.clone())
         });
-        entries.push(Entry { category: category.to_owned(), name: name.to_owned(), value: datum });
+        entries.push(MetadataEntry { category: category.to_owned(), name: name.to_owned(), value: metadata_value });
     }
     Ok(entries)
 }
 
-/// The value of a metadata entry; one of an unknown type is kept as JSON.
-fn datum(kind: &str, value: &Value) -> Result<Datum, String> {
+/// Parses the value of a metadata entry; one of an unknown type is kept as JSON.
+fn metadata_value(kind: &str, value: &Value) -> Result<MetadataValue, String> {
     let int = |value: &Value| whole(value).and_then(|number| i32::try_from(number).ok());
     let odd = || "its value is of another type".to_owned();
     let (scalar, length) = element_type(kind);
     match scalar {
-        "String" if length == 1 => Ok(Datum::Text(value.as_str().ok_or_else(odd)?.to_owned())),
+        "String" if length == 1 => Ok(MetadataValue::Text(value.as_str().ok_or_else(odd)?.to_owned())),
         "BLOB" if length == 1 => {
             let blob = STANDARD.decode(value.as_str().ok_or_else(odd)?);
-            Ok(Datum::Blob(blob.map_err(|e| format!("its base64 is damaged: {e}"))?))
+            Ok(MetadataValue::Blob(blob.map_err(|e| format!("its base64 is damaged: {e}"))?))
         }
-        "Int" => Ok(Datum::Int(vector(length, value, int).ok_or_else(odd)?)),
-        "Float" => Ok(Datum::Float(vector(length, value, |v| float(v).map(|v| v as f32)).ok_or_else(odd)?)),
-        "Double" => Ok(Datum::Double(vector(length, value, float).ok_or_else(odd)?)),
-        _ => Ok(Datum::Other(kind.to_owned(), value.clone())),
+        "Int" => Ok(MetadataValue::Int(vector(length, value, int).ok_or_else(odd)?)),
+        "Float" => Ok(MetadataValue::Float(vector(length, value, |v| float(v).map(|v| v as f32)).ok_or_else(odd)?)),
+        "Double" => Ok(MetadataValue::Double(vector(length, value, float).ok_or_else(odd)?)),
+        _ => Ok(MetadataValue::Other(kind.to_owned(), value.clone())),
     }
 }
 
@@ -152,7 +154,7 @@ fn vector<T>(length: usize, value: &Value, element: impl Fn(&Value) -> Option<T>
 mod tests {
     use serde_json::json;
 
-    use super::super::fixtures::whole_layout;
+    use super::super::fixtures::full_layout;
     use super::*;
 
     fn of(json: &Value) -> Result<Description, String> {
@@ -161,7 +163,7 @@ mod tests {
 
     /// Parses the layout with a change at a JSON pointer.
     fn changed(pointer: &str, value: Value) -> Result<Description, String> {
-        let mut json = whole_layout();
+        let mut json = full_layout();
         let (parent, key) = pointer.rsplit_once('/').unwrap();
         match json.pointer_mut(parent).unwrap() {
             Value::Object(map) => {
@@ -173,15 +175,15 @@ mod tests {
     }
 
     fn removed(parent: &str, key: &str) -> Result<Description, String> {
-        let mut json = whole_layout();
+        let mut json = full_layout();
         json.pointer_mut(parent).and_then(Value::as_object_mut).and_then(|map| map.remove(key)).unwrap();
         of(&json)
     }
 
     #[test]
-    fn all_that_there_can_be() {
-        let found = of(&whole_layout()).unwrap();
-        let layout = Layout {
+    fn every_property_is_parsed() {
+        let found = of(&full_layout()).unwrap();
+        let layout = LayoutDescriptor {
             brick: 64,
             negative_margin: 4,
             positive_margin: 3,
@@ -191,12 +193,13 @@ mod tests {
             full_resolution: None,
         };
         assert_eq!(found.layout, layout);
-        let inline = Axis { name: "Inline".into(), unit: "unitless".into(), samples: 20, min: 30.5, max: 11.5 };
+        let inline =
+            AxisDescriptor { name: "Inline".into(), unit: "unitless".into(), samples: 20, min: 30.5, max: 11.5 };
         assert_eq!(found.axes[2], inline);
         let amplitude = Channel {
             name: "Amplitude".into(),
             unit: "mV".into(),
-            format: Format::U16,
+            format: SampleFormat::U16,
             components: 1,
             value_range: [-0.079_382_98, 0.079_382_98],
             per_trace: None,
@@ -212,13 +215,13 @@ mod tests {
         assert_eq!((second.name.as_str(), second.components, second.per_trace), ("Amplitude", 2, Some(240)));
         assert_eq!((second.no_value, second.integer_scale, second.integer_offset), (None, 1.0, 0.0));
         assert!(second.discrete && !second.renderable && !second.lossy_allowed);
-        assert_eq!(found.entry("", "i"), Some(&Datum::Int(vec![-7])));
-        assert_eq!(found.entry("c", "iv"), Some(&Datum::Int(vec![1, 2, 3])));
-        assert_eq!(found.entry("c", "f"), Some(&Datum::Float(vec![0.1])));
-        let Some(Datum::Double(pair)) = found.entry("c", "dv") else { panic!("no doubles") };
+        assert_eq!(found.entry("", "i"), Some(&MetadataValue::Int(vec![-7])));
+        assert_eq!(found.entry("c", "iv"), Some(&MetadataValue::Int(vec![1, 2, 3])));
+        assert_eq!(found.entry("c", "f"), Some(&MetadataValue::Float(vec![0.1])));
+        let Some(MetadataValue::Double(pair)) = found.entry("c", "dv") else { panic!("no doubles") };
         assert!(pair[0] == 431_964.738_704_873_7 && pair[1].is_nan() && pair.len() == 2);
-        assert_eq!(found.entry("c", "s"), Some(&Datum::Text("täxt".into())));
-        assert_eq!(found.entry("SEGY", "b"), Some(&Datum::Blob(vec![0, 1, 2, 255])));
+        assert_eq!(found.entry("c", "s"), Some(&MetadataValue::Text("täxt".into())));
+        assert_eq!(found.entry("SEGY", "b"), Some(&MetadataValue::Blob(vec![0, 1, 2, 255])));
         assert_eq!(found.warnings, [""; 0]);
     }
 
@@ -316,7 +319,7 @@ mod tests {
     #[test]
     fn the_full_resolution_dimension_counts_only_if_forced() {
         let forced = |dimension: i64| {
-            let mut json = whole_layout();
+            let mut json = full_layout();
             json["layoutDescriptor"]["forceFullResolutionDimension"] = json!(true);
             json["layoutDescriptor"]["fullResolutionDimension"] = json!(dimension);
             of(&json).map(|found| found.layout.full_resolution)
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_done_without() {
+    fn optional_keys_may_be_missing() {
         for (parent, key) in [
             ("", "metadata"),
             ("/layoutDescriptor", "create2DLODs"),
@@ -342,14 +345,14 @@ mod tests {
         assert_eq!(changed("/layoutDescriptor/lodLevels", json!("LODLevels_None")).unwrap().layout.lods, 0);
         assert_eq!(changed("/axisDescriptors/0/numSamples", json!(12.0)).unwrap().axes[0].samples, 12);
         assert!(changed("/axisDescriptors/0/coordinateMax", json!(null)).unwrap().axes[0].max.is_nan());
-        assert!(parse(format!("\u{feff}{}", whole_layout()).as_bytes()).is_ok());
+        assert!(parse(format!("\u{feff}{}", full_layout()).as_bytes()).is_ok());
         let found = removed("/channelDescriptors/0", "noValue").unwrap();
         assert!(found.channels[0].no_value.is_some_and(f32::is_nan));
         assert_eq!(found.warnings, ["channelDescriptors[0].noValue is not there: NaN is taken for it"]);
     }
 
     #[test]
-    fn odd_metadata_is_kept_and_told() {
+    fn invalid_metadata_is_kept_with_a_warning() {
         let of = |kind: &str, value: Value| {
             let found = changed("/metadata/1", json!({"category": "c", "name": "n", "type": kind, "value": value}));
             let mut found = found.unwrap();
@@ -367,15 +370,15 @@ mod tests {
             ("Matrix", json!([[1.5]]), 0),
             ("", json!(null), 0),
         ] {
-            assert_eq!(of(kind, value.clone()), (Datum::Other(kind.into(), value), warnings), "{kind}");
+            assert_eq!(of(kind, value.clone()), (MetadataValue::Other(kind.into(), value), warnings), "{kind}");
         }
         let found = changed("/metadata/1", json!("?")).unwrap();
         assert_eq!((found.metadata.len(), found.warnings.len()), (5, 1));
     }
 
     #[test]
-    fn bytes_that_are_no_utf8_are_told() {
-        let text = whole_layout().to_string().replace("mV", "%");
+    fn bytes_that_are_not_utf8_give_a_warning() {
+        let text = full_layout().to_string().replace("mV", "%");
         let text: Vec<u8> = text.bytes().map(|byte| if byte == b'%' { 0xb5 } else { byte }).collect();
         let found = parse(&text).unwrap();
         assert_eq!((found.channels[0].unit.as_str(), found.warnings.len()), ("\u{fffd}", 1));

@@ -1,10 +1,10 @@
 //! The description of a VDS, and its two syntaxes: the JSON of `VolumeDataLayout`, and the older `VDSObject`.
 
 mod check;
-mod fields;
 #[cfg(test)]
 pub mod fixtures;
 mod json;
+mod json_fields;
 mod metadata_type;
 mod model;
 mod object;
@@ -16,5 +16,8 @@ pub use check::tests::sound;
 
 pub use check::check_values;
 pub use json::parse as of_json;
-pub use model::{Axis, Channel, Datum, Description, Entry, Format, LONGEST, Layout, MOST_AXES, MOST_LAYERS};
+pub use model::{
+    AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DESCRIPTION_BYTES, MAX_DIMENSIONS, MAX_LAYERS,
+    MetadataEntry, MetadataValue, SampleFormat,
+};
 pub use object::parse as of_object;

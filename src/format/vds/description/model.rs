@@ -4,32 +4,32 @@ use serde_json::Value;
 
 use crate::volume::Dtype;
 
-/// The longest description that is read, in bytes. The largest values are BLOBs of some numbers for each trace of a
-/// line.
-pub const LONGEST: u64 = 32 << 20;
+/// The longest description that is read, in bytes. The largest values are BLOBs with a few numbers for each trace of
+/// a line.
+pub const MAX_DESCRIPTION_BYTES: u64 = 32 << 20;
 /// The most stored layers and channels of a dataset. Real ones have tens; each takes some 8 KiB of memory once it is
 /// open.
-pub const MOST_LAYERS: usize = 1 << 13;
+pub const MAX_LAYERS: usize = 1 << 13;
 /// The most axes of a VDS.
-pub const MOST_AXES: usize = 6;
+pub const MAX_DIMENSIONS: usize = 6;
 
 /// The description of a dataset. All values are within the bounds that are given here, and that
 /// [`Description::checked`] has checked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
-    pub layout: Layout,
+    pub layout: LayoutDescriptor,
     /// 2 to 6 axes, dimension 0 (the fastest) first.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisDescriptor>,
     /// At least one channel, the primary one first.
     pub channels: Vec<Channel>,
-    pub metadata: Vec<Entry>,
-    /// Oddities that users of the data should know.
+    pub metadata: Vec<MetadataEntry>,
+    /// Problems that users of the data should know of.
     pub warnings: Vec<String>,
 }
 
-/// How channels are divided into chunks. (OpenVDS: `VolumeDataLayoutDescriptor`)
+/// How channels are divided into chunks (`layoutDescriptor` in JSON).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layout {
+pub struct LayoutDescriptor {
     /// Samples of a chunk along each of its dimensions, both margins included: 32 to 4096, a power of two.
     pub brick: u64,
     /// Samples that a chunk repeats of the chunk before it; less than half a brick.
@@ -48,7 +48,7 @@ pub struct Layout {
 
 /// One dimension.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Axis {
+pub struct AxisDescriptor {
     pub name: String,
     pub unit: String,
     /// Samples at LOD 0: 1 to 2^31 - 1.
@@ -61,7 +61,7 @@ pub struct Axis {
 
 /// The type of the samples of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Format {
+pub enum SampleFormat {
     /// Single bits, packed along the lowest dimension of a chunk.
     Bit,
     U8,
@@ -73,8 +73,8 @@ pub enum Format {
     U64,
 }
 
-impl Format {
-    /// The code of the format in the header of a chunk. (OpenVDS: `VolumeDataFormat`)
+impl SampleFormat {
+    /// Returns the code of the format in the header of a chunk.
     pub fn code(self) -> i32 {
         match self {
             Self::Bit => 0,
@@ -87,7 +87,7 @@ impl Format {
         }
     }
 
-    /// The name in JSON, without `Format_`.
+    /// Returns the name in JSON, without `Format_`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bit => "1Bit",
@@ -100,14 +100,14 @@ impl Format {
         }
     }
 
-    /// The format of a name.
+    /// Returns the format with a name.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Bit, Self::U8, Self::U16, Self::R32, Self::U32, Self::R64, Self::U64]
             .into_iter()
             .find(|f| f.name() == name)
     }
 
-    /// The type of the samples in the array: single bits become a byte each.
+    /// Returns the type of the samples in the array: single bits become a byte each.
     pub fn dtype(self) -> Dtype {
         match self {
             Self::Bit | Self::U8 => Dtype::UInt8,
@@ -125,7 +125,7 @@ impl Format {
 pub struct Channel {
     pub name: String,
     pub unit: String,
-    pub format: Format,
+    pub format: SampleFormat,
     /// Components of a sample: 1, 2 or 4.
     pub components: u64,
     /// Least and greatest value.
@@ -146,15 +146,15 @@ pub struct Channel {
 
 /// One metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct MetadataEntry {
     pub category: String,
     pub name: String,
-    pub value: Datum,
+    pub value: MetadataValue,
 }
 
 /// The value of a metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Datum {
+pub enum MetadataValue {
     /// `Int`, or a vector of 2 to 4.
     Int(Vec<i32>),
     /// `Float`, or a vector of 2 to 4.
@@ -168,8 +168,8 @@ pub enum Datum {
 }
 
 impl Description {
-    /// The value of the metadata entry of a category and name, of any type.
-    pub fn entry(&self, category: &str, name: &str) -> Option<&Datum> {
+    /// Returns the value of the metadata entry with this category and name.
+    pub fn entry(&self, category: &str, name: &str) -> Option<&MetadataValue> {
         self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
     }
 }

@@ -4,8 +4,10 @@ use serde_json::Value;
 
 use super::check::{Keys, check_values, warn};
 use super::metadata_type::element_type;
-use super::model::{Axis, Channel, Datum, Description, Entry, Format, Layout, MOST_AXES};
-use super::object_fields::{Fields, double, plain, single};
+use super::model::{
+    AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MetadataEntry, MetadataValue, SampleFormat,
+};
+use super::object_fields::{ObjectFields, double, plain, single};
 use super::object_text::{self, Item, Items, Object};
 
 /// Chunks of two dimensions are longer by this factor, which the object does not contain.
@@ -20,15 +22,15 @@ const PER_TRACE: &str = "1976800267773298824";
 pub fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = object_text::parse(text)?;
-    let fields = Fields { path: String::new(), items: &object.items };
-    let count = fields.word_number("Dimensions", "HUEDIMENSION_")?;
-    let count = usize::try_from(count).ok().filter(|count| *count <= MOST_AXES);
+    let fields = ObjectFields { path: String::new(), items: &object.items };
+    let count = fields.enum_number("Dimensions", "HUEDIMENSION_")?;
+    let count = usize::try_from(count).ok().filter(|count| *count <= MAX_DIMENSIONS);
     let count = count.ok_or_else(|| fields.fault("Dimensions", "at most 6"))?;
     let axes = (0..count).map(|dimension| axis(&fields, dimension)).collect::<Result<_, _>>()?;
     let mut channels = vec![primary(&fields)?];
     if let Some(Item::Many(list)) = object.items.get("VolumeDataChannelDescriptor") {
         for (number, items) in list.iter().enumerate() {
-            channels.push(channel(&Fields { path: format!("VolumeDataChannelDescriptor[{number}]."), items })?);
+            channels.push(channel(&ObjectFields { path: format!("VolumeDataChannelDescriptor[{number}]."), items })?);
         }
     }
     let mut warnings = Vec::new();
@@ -38,14 +40,14 @@ pub fn parse(text: &[u8]) -> Result<Description, String> {
     Description { layout: layout(&fields)?, axes, channels, metadata, warnings }.checked(Keys::Object)
 }
 
-fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
+fn layout(fields: &ObjectFields<'_>) -> Result<LayoutDescriptor, String> {
     let forced = fields.flag("ForceFullResolutionDimension");
     let dimension = || {
         let dimension = fields.count("FullResolutionDimension")?;
         Ok::<_, String>(usize::try_from(dimension).unwrap_or(usize::MAX))
     };
-    Ok(Layout {
-        brick: fields.word_number("FullVCSize", "HUEVCSIZE_")?,
+    Ok(LayoutDescriptor {
+        brick: fields.enum_number("FullVCSize", "HUEVCSIZE_")?,
         negative_margin: fields.count("NegativeMargin")?,
         positive_margin: fields.count("PositiveMargin")?,
         multiplier_2d: MULTIPLIER_2D,
@@ -55,8 +57,8 @@ fn layout(fields: &Fields<'_>) -> Result<Layout, String> {
     })
 }
 
-/// The coarsest LOD, `LODLevel2`; without a number only LOD 0 exists.
-fn lods(fields: &Fields<'_>) -> Result<u32, String> {
+/// Reads the coarsest LOD, `LODLevel2`; without a number only LOD 0 exists.
+fn lods(fields: &ObjectFields<'_>) -> Result<u32, String> {
     let number = match fields.items.get("LODLevels") {
         None => return Ok(0),
         Some(Item::Number(number)) => Some(*number),
@@ -68,10 +70,10 @@ fn lods(fields: &Fields<'_>) -> Result<u32, String> {
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn axis(fields: &Fields<'_>, dimension: usize) -> Result<Axis, String> {
+fn axis(fields: &ObjectFields<'_>, dimension: usize) -> Result<AxisDescriptor, String> {
     let key = |what: &str| format!("Dimension{dimension}{what}");
     let [min, max] = fields.pair(&key("Coordinate"))?;
-    Ok(Axis {
+    Ok(AxisDescriptor {
         name: fields.text(&key("Name"))?,
         unit: fields.text(&key("Unit"))?,
         samples: fields.count(&key("Size"))?,
@@ -80,8 +82,8 @@ fn axis(fields: &Fields<'_>, dimension: usize) -> Result<Axis, String> {
     })
 }
 
-/// The primary channel, whose properties are those of the object.
-fn primary(fields: &Fields<'_>) -> Result<Channel, String> {
+/// Reads the primary channel, whose properties are those of the object.
+fn primary(fields: &ObjectFields<'_>) -> Result<Channel, String> {
     let discrete = fields.flag("DiscreteData");
     let channel = Channel {
         name: fields.text("ValueName")?,
@@ -96,8 +98,8 @@ fn primary(fields: &Fields<'_>) -> Result<Channel, String> {
     with_values(channel, fields)
 }
 
-/// One of the other channels.
-fn channel(fields: &Fields<'_>) -> Result<Channel, String> {
+/// Reads one of the other channels.
+fn channel(fields: &ObjectFields<'_>) -> Result<Channel, String> {
     let mapping = fields.items.get("ChannelMapping");
     let per_trace = matches!(mapping, Some(Item::Number(PER_TRACE)));
     let values = || if fields.items.contains_key("MappedValues") { fields.count("MappedValues") } else { Ok(1) };
@@ -115,18 +117,18 @@ fn channel(fields: &Fields<'_>) -> Result<Channel, String> {
     with_values(channel, fields)
 }
 
-fn format(fields: &Fields<'_>, key: &str) -> Result<Format, String> {
-    let format = fields.word(key, "HUEVOXELFORMAT_")?;
+fn format(fields: &ObjectFields<'_>, key: &str) -> Result<SampleFormat, String> {
+    let format = fields.enum_name(key, "HUEVOXELFORMAT_")?;
     let name = if format == "1BIT" { "1Bit" } else { format };
-    Format::of_name(name).ok_or_else(|| fields.fault(key, "a known one"))
+    SampleFormat::of_name(name).ok_or_else(|| fields.fault(key, "a known one"))
 }
 
-fn components(fields: &Fields<'_>, key: &str) -> Result<u64, String> {
-    if fields.items.contains_key(key) { fields.word_number(key, "HUEVOXELCOMPONENTS_") } else { Ok(1) }
+fn components(fields: &ObjectFields<'_>, key: &str) -> Result<u64, String> {
+    if fields.items.contains_key(key) { fields.enum_number(key, "HUEVOXELCOMPONENTS_") } else { Ok(1) }
 }
 
 /// Adds the properties of values, which all channels have under the same keys.
-fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String> {
+fn with_values(channel: Channel, fields: &ObjectFields<'_>) -> Result<Channel, String> {
     let value_range = fields.pair("ValueRange")?;
     let no_value = fields.flag("UseNoValue").then(|| fields.float("NoValue").map(|value| value.unwrap_or(f32::NAN)));
     let no_value = no_value.transpose()?;
@@ -135,8 +137,8 @@ fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String>
     // the greatest code stands for NoValue
     let steps = |steps: u16| f32::from(if no_value.is_some() { steps - 1 } else { steps });
     let (usual_scale, usual_offset) = match channel.format {
-        Format::U8 => ((most - least) / steps(0xff), least),
-        Format::U16 => ((most - least) / steps(0xffff), least),
+        SampleFormat::U8 => ((most - least) / steps(0xff), least),
+        SampleFormat::U16 => ((most - least) / steps(0xffff), least),
         _ => (1.0, 0.0),
     };
     Ok(Channel {
@@ -148,13 +150,13 @@ fn with_values(channel: Channel, fields: &Fields<'_>) -> Result<Channel, String>
     })
 }
 
-/// A metadata entry. An invalid one becomes a warning, since the data can be read without it.
-fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entry {
-    let fields = Fields { path: String::new(), items: &object.items };
+/// Reads a metadata entry. An invalid one becomes a warning, since the data can be read without it.
+fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> MetadataEntry {
+    let fields = ObjectFields { path: String::new(), items: &object.items };
     let text = |key: &str| fields.text(key).unwrap_or_default();
     let (category, name, kind) = (text("Category"), text("Name"), text("Type"));
     let value = object.items.get("Value");
-    let value = datum(&kind, value).unwrap_or_else(|| {
+    let value = metadata_value(&kind, value).unwrap_or_else(|| {
         if matches!(element_type(&kind).0, "Int" | "Float" | "Double" | "String" | "BLOB") {
             warn(warnings, || {
                 format!(
@@ -162,20 +164,20 @@ fn entry(number: usize, object: &Object<'_>, warnings: &mut Vec<String>) -> Entr
                 )
             });
         }
-        Datum::Other(kind, value.map(as_json).unwrap_or_default())
+        MetadataValue::Other(kind, value.map(as_json).unwrap_or_default())
     });
-    Entry { category, name, value }
+    MetadataEntry { category, name, value }
 }
 
-/// The value of a metadata entry; `None` if its type is unknown or does not fit.
-fn datum(kind: &str, value: Option<&Item<'_>>) -> Option<Datum> {
+/// Reads the value of a metadata entry; `None` if its type is unknown or does not fit.
+fn metadata_value(kind: &str, value: Option<&Item<'_>>) -> Option<MetadataValue> {
     let (scalar, length) = element_type(kind);
     match (scalar, length, value?) {
-        ("String", 1, Item::Text(text)) => Some(Datum::Text(text.clone())),
-        ("BLOB", 1, Item::Blob(blob)) => Some(Datum::Blob(blob.clone())),
-        ("Int", _, value) => Some(Datum::Int(vector(length, value, |number| number.parse().ok())?)),
-        ("Float", _, value) => Some(Datum::Float(vector(length, value, single)?)),
-        ("Double", _, value) => Some(Datum::Double(vector(length, value, double)?)),
+        ("String", 1, Item::Text(text)) => Some(MetadataValue::Text(text.clone())),
+        ("BLOB", 1, Item::Blob(blob)) => Some(MetadataValue::Blob(blob.clone())),
+        ("Int", _, value) => Some(MetadataValue::Int(vector(length, value, |number| number.parse().ok())?)),
+        ("Float", _, value) => Some(MetadataValue::Float(vector(length, value, single)?)),
+        ("Double", _, value) => Some(MetadataValue::Double(vector(length, value, double)?)),
         _ => None,
     }
 }
@@ -194,7 +196,7 @@ fn vector<T>(length: usize, value: &Item<'_>, element: impl Fn(&str) -> Option<T
     }
 }
 
-/// A value of an unknown type, as JSON.
+/// Returns a value of an unknown type, as JSON.
 fn as_json(item: &Item<'_>) -> Value {
     match item {
         Item::Number(number) => Value::from(*number),
@@ -213,18 +215,18 @@ fn as_object(items: &Items<'_>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::WHOLE_OBJECT;
+    use super::super::fixtures::FULL_OBJECT;
     use super::*;
 
     fn changed(from: &str, to: &str) -> Result<Description, String> {
-        assert!(WHOLE_OBJECT.contains(from), "{from}");
-        parse(WHOLE_OBJECT.replacen(from, to, 1).as_bytes())
+        assert!(FULL_OBJECT.contains(from), "{from}");
+        parse(FULL_OBJECT.replacen(from, to, 1).as_bytes())
     }
 
     #[test]
-    fn all_that_there_can_be() {
-        let found = parse(WHOLE_OBJECT.as_bytes()).unwrap();
-        let layout = Layout {
+    fn every_property_is_parsed() {
+        let found = parse(FULL_OBJECT.as_bytes()).unwrap();
+        let layout = LayoutDescriptor {
             brick: 128,
             negative_margin: 4,
             positive_margin: 3,
@@ -234,7 +236,7 @@ mod tests {
             full_resolution: None,
         };
         assert_eq!(found.layout, layout);
-        let axis = |name: &str, unit: &str, samples, min, max| Axis {
+        let axis = |name: &str, unit: &str, samples, min, max| AxisDescriptor {
             name: name.into(),
             unit: unit.into(),
             samples,
@@ -250,7 +252,7 @@ mod tests {
         let amplitude = Channel {
             name: "Amplitude".into(),
             unit: "mV".into(),
-            format: Format::U8,
+            format: SampleFormat::U8,
             components: 1,
             value_range: [-1.5, 100.5],
             per_trace: None,
@@ -264,7 +266,7 @@ mod tests {
         let trace = Channel {
             name: "Trace".into(),
             unit: String::new(),
-            format: Format::Bit,
+            format: SampleFormat::Bit,
             value_range: [0.0, 1.0],
             per_trace: Some(1),
             lossy_allowed: false,
@@ -273,7 +275,7 @@ mod tests {
             ..amplitude.clone()
         };
         let other = Channel {
-            format: Format::U16,
+            format: SampleFormat::U16,
             components: 2,
             value_range: [1.0, 65_535.0],
             per_trace: None,
@@ -284,13 +286,15 @@ mod tests {
             ..trace.clone()
         };
         assert_eq!(found.channels, [amplitude, trace, other]);
-        let Some(Datum::Double(origin)) = found.entry("SurveyCoordinateSystem", "Origin") else { panic!("no origin") };
+        let Some(MetadataValue::Double(origin)) = found.entry("SurveyCoordinateSystem", "Origin") else {
+            panic!("no origin")
+        };
         assert!(origin.len() == 2 && origin[0] == 431_964.738_704_873_7 && origin[1].is_nan());
-        assert_eq!(found.entry("", "SEGYTextHeader"), Some(&Datum::Blob(vec![0, 1, 255])));
-        assert_eq!(found.entry("c", "s"), Some(&Datum::Text("täxt".into())));
-        assert_eq!(found.entry("c", "i"), Some(&Datum::Int(vec![-7])));
+        assert_eq!(found.entry("", "SEGYTextHeader"), Some(&MetadataValue::Blob(vec![0, 1, 255])));
+        assert_eq!(found.entry("c", "s"), Some(&MetadataValue::Text("täxt".into())));
+        assert_eq!(found.entry("c", "i"), Some(&MetadataValue::Int(vec![-7])));
         let other = serde_json::json!({"a": "t", "b": "1", "c": [{}]});
-        assert_eq!(found.entry("c", "o"), Some(&Datum::Other("Matrix".into(), other)));
+        assert_eq!(found.entry("c", "o"), Some(&MetadataValue::Other("Matrix".into(), other)));
         assert_eq!((found.metadata.len(), found.warnings.len()), (5, 0));
     }
 
@@ -329,17 +333,17 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_done_without() {
+    fn optional_keys_may_be_missing() {
         for key in ["LODLevels=\"LODLevel2\";", "Create2DLODs=\"TRUE\";", "VoxelComponents=\"HUEVOXELCOMPONENTS_1\";"] {
             assert!(changed(key, "").is_ok(), "{key}");
         }
-        for (word, lods) in [
+        for (text, lods) in [
             ("LODLevels=\"LODLevel0\"", 0),
             ("LODLevels=\"LODLevel\"", 0),
             ("LODLevels=0", 0),
             ("LODLevels=\"LODLevel12\"", 12),
         ] {
-            assert_eq!(changed("LODLevels=\"LODLevel2\"", word).unwrap().layout.lods, lods);
+            assert_eq!(changed("LODLevels=\"LODLevel2\"", text).unwrap().layout.lods, lods);
         }
         assert_eq!(changed("HUEDIMENSION_3", "HUEDIMENSION_2").unwrap().axes.len(), 2);
         let full = changed(
@@ -350,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_that_are_not_said() {
+    fn missing_scales_follow_from_the_value_range() {
         let of = |from: &str, to: &str| {
             let channel = changed(from, to).unwrap().channels.remove(0);
             (channel.integer_scale, channel.integer_offset)
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_metadata_is_kept_and_told() {
+    fn invalid_metadata_is_kept_with_a_warning() {
         for (from, to) in [
             ("Value=-7;", ""),
             ("Value=-7;", "Value=3000000000;"),
@@ -372,7 +376,7 @@ mod tests {
             ("Value=N:3:00 01fF;", "Value=\"0001\";"),
         ] {
             let found = changed(from, to).unwrap();
-            let odd = found.metadata.iter().filter(|entry| matches!(entry.value, Datum::Other(..))).count();
+            let odd = found.metadata.iter().filter(|entry| matches!(entry.value, MetadataValue::Other(..))).count();
             assert_eq!((odd, found.warnings.len()), (2, 1), "{to}");
         }
     }

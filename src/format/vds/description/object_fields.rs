@@ -3,14 +3,14 @@
 use super::object_text::{Item, Items};
 
 /// The items of an object.
-pub struct Fields<'a> {
+pub struct ObjectFields<'a> {
     /// The path of the object in errors, with a dot.
     pub path: String,
     pub items: &'a Items<'a>,
 }
 
-impl Fields<'_> {
-    /// An error that says what the value of a key must be.
+impl ObjectFields<'_> {
+    /// Returns an error that says what the value of a key must be.
     pub fn fault(&self, key: &str, must: &str) -> String {
         let is = match self.items.get(key) {
             None => return format!("{}{key} is missing", self.path),
@@ -21,7 +21,7 @@ impl Fields<'_> {
         format!("{}{key} is {is}: it must be {must}", self.path)
     }
 
-    /// A string; empty if the key is missing.
+    /// Reads a string; empty if the key is missing.
     pub fn text(&self, key: &str) -> Result<String, String> {
         match self.items.get(key) {
             None => Ok(String::new()),
@@ -30,7 +30,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A boolean: false if the key is missing, and true for all but FALSE.
+    /// Reads a boolean: false if the key is missing, and true for all but FALSE.
     pub fn flag(&self, key: &str) -> bool {
         match self.items.get(key) {
             None => false,
@@ -39,7 +39,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn count(&self, key: &str) -> Result<u64, String> {
         let number = match self.items.get(key) {
             Some(Item::Number(number)) => plain(number),
@@ -48,7 +48,7 @@ impl Fields<'_> {
         number.ok_or_else(|| self.fault(key, "a whole number of at least 0"))
     }
 
-    /// A number; `None` if the key is missing.
+    /// Reads a number; `None` if the key is missing.
     pub fn float(&self, key: &str) -> Result<Option<f32>, String> {
         match self.items.get(key) {
             None => Ok(None),
@@ -57,35 +57,35 @@ impl Fields<'_> {
         }
     }
 
-    /// The pair `{Min; Max}`; missing ones are NaN.
+    /// Reads the pair `{Min; Max}`; missing ones are NaN.
     pub fn pair(&self, key: &str) -> Result<[f32; 2], String> {
         match self.items.get(key) {
             None => Ok([f32::NAN; 2]),
             Some(Item::One(items)) => {
-                let ends = Fields { path: format!("{}{key}.", self.path), items };
+                let ends = ObjectFields { path: format!("{}{key}.", self.path), items };
                 Ok([ends.float("Min")?.unwrap_or(f32::NAN), ends.float("Max")?.unwrap_or(f32::NAN)])
             }
             Some(_) => Err(self.fault(key, "a Min and a Max")),
         }
     }
 
-    /// The value of an enumeration without the prefix that all its values have.
-    pub fn word(&self, key: &str, prefix: &str) -> Result<&str, String> {
-        let word = match self.items.get(key) {
+    /// Reads the value of an enumeration without the prefix that all its values have.
+    pub fn enum_name(&self, key: &str, prefix: &str) -> Result<&str, String> {
+        let name = match self.items.get(key) {
             Some(Item::Text(text)) => text.strip_prefix(prefix),
             _ => None,
         };
-        word.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
+        name.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
-    /// The number at the end of a value of an enumeration.
-    pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
-        let digits = Some(self.word(key, prefix)?).filter(|digits| !digits.is_empty());
+    /// Reads the number at the end of a value of an enumeration.
+    pub fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+        let digits = Some(self.enum_name(key, prefix)?).filter(|digits| !digits.is_empty());
         digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
-/// A number; those that are not finite are spelled as C libraries write them.
+/// Parses a number; those that are not finite are spelled as C libraries write them.
 pub fn double(number: &str) -> Option<f64> {
     number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
         infinite if infinite.starts_with("1.#INF") => {
@@ -100,7 +100,7 @@ pub fn single(number: &str) -> Option<f32> {
     number.parse().ok().or_else(|| double(number).map(|number| number as f32))
 }
 
-/// A number of digits only.
+/// Parses a number of digits only.
 pub fn plain(number: &str) -> Option<u64> {
     number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }

@@ -43,22 +43,22 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next byte that is not white space, without reading it.
+    /// Returns the next byte that is not white space, without reading it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.at..)?;
         self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         self.text.get(self.at).copied()
     }
 
-    /// Reads the next byte if it is `byte`; whether it was.
-    fn eats(&mut self, byte: u8) -> bool {
+    /// Reads the next byte if it is `byte`, and returns whether it was.
+    fn accept(&mut self, byte: u8) -> bool {
         let there = self.peek() == Some(byte);
         self.at += usize::from(there);
         there
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), String> {
-        if self.eats(byte) { Ok(()) } else { Err(format!("a `{}` is missing", char::from(byte))) }
+        if self.accept(byte) { Ok(()) } else { Err(format!("a `{}` is missing", char::from(byte))) }
     }
 
     /// Reads the longest run of bytes for which `belongs` is true.
@@ -113,7 +113,7 @@ impl<'a> Reader<'a> {
         self.expect(b')')?;
         self.expect(b'{')?;
         let mut object = Object { list, ..Object::default() };
-        while !self.eats(b'}') {
+        while !self.accept(b'}') {
             let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
             match self.peek() {
                 Some(b'(') if key == "CreateObj" => object.children.push(self.object(depth + 1)?),
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the value after a key.
     fn item(&mut self, depth: usize) -> Result<Item<'a>, String> {
-        if self.eats(b':') {
+        if self.accept(b':') {
             self.expect(b'{')?;
             return self.compound(depth + 1);
         }
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         let item = match self.peek() {
             Some(b'"') => Item::Text(self.string()?),
             _ => match self.number()? {
-                "N" if self.eats(b':') => Item::Blob(self.blob()?),
+                "N" if self.accept(b':') => Item::Blob(self.blob()?),
                 number => Item::Number(number),
             },
         };
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         }
         let count = self.number()?;
         let mut list = Vec::new();
-        while self.eats(b',') {
+        while self.accept(b',') {
             self.expect(b'{')?;
             list.push(self.fields(depth + 1)?);
         }
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
             return Err("values are nested too deeply".into());
         }
         let mut items = Items::new();
-        while !self.eats(b'}') {
+        while !self.accept(b'}') {
             let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
             items.insert(key, self.item(depth)?);
         }

@@ -1,4 +1,4 @@
-//! The interface of the two containers: stored layers, their compression method, and the table of their chunks.
+//! The interface that both containers implement: stored layers, their compression methods, and their chunk tables.
 
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
@@ -27,23 +27,23 @@ impl CompressionMethod {
         Self::WaveletNormalizeBlockLossless,
     ];
 
-    /// The method of a code in the metadata of a stored layer.
+    /// Returns the method with a code in the metadata of a stored layer.
     pub fn of_code(code: i32) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// The method of a name in `LayerStatus`, in all spellings.
+    /// Returns the method with a name in `LayerStatus`, in all spellings.
     pub fn of_name(name: &str) -> Option<Self> {
         let plain = name.replacen("Experimental", "", 1);
         Self::ALL.into_iter().find(|method| method.name() == plain || *method == Self::None && name == "NONE")
     }
 
-    /// Whether chunks are compressed by the wavelet codec.
+    /// Returns whether chunks are compressed by the wavelet codec.
     pub fn is_wavelet(self) -> bool {
         !matches!(self, Self::None | Self::Rle | Self::Zip)
     }
 
-    /// The format's own name.
+    /// Returns the format's own name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -56,7 +56,7 @@ impl CompressionMethod {
         }
     }
 
-    /// The name of the codec in lodN.json.
+    /// Returns the name of the codec in lodN.json.
     pub fn codec(self) -> &'static str {
         match self {
             Self::None => "raw",
@@ -103,7 +103,7 @@ impl ChunkMetadata {
         Self { hash: u64::from_le_bytes(hash), levels }
     }
 
-    /// The content. The order of the tests is that of OpenVDS.
+    /// Classifies the content. The order of the tests is that of OpenVDS.
     pub fn content(&self) -> Content {
         match self.hash {
             0 => Content::Unwritten,
@@ -128,10 +128,10 @@ pub struct Record {
 
 /// The table of the chunks of one layer.
 pub trait ChunkTable: Send + Sync {
-    /// The source of the chunks' bytes.
+    /// Returns the source of the chunks' bytes.
     fn source(&self) -> &dyn Source;
 
-    /// The record of a chunk, whose number must be below the layer's number of chunks.
+    /// Returns the record of a chunk, whose number must be below the layer's number of chunks.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its entry is invalid, and those of the source.
@@ -140,17 +140,17 @@ pub trait ChunkTable: Send + Sync {
     /// Checks that all records of a stored chunk agree. May wait.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if it does not, and those of the source.
+    /// [`FormatError::Damaged`] if they do not, and those of the source.
     fn check(&self, _chunk: u64, _record: &Record) -> Result<(), FormatError> {
         Ok(())
     }
 
-    /// Whether [`ChunkTable::check`] does anything.
+    /// Returns whether [`ChunkTable::check`] does anything.
     fn has_checks(&self) -> bool {
         false
     }
 
-    /// The bytes of the records of all chunks; `None` if each takes a request of its own.
+    /// Returns the bytes of the records of all chunks; `None` if each takes a request of its own.
     fn cost(&self) -> Option<u64>;
 }
 

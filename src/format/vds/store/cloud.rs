@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::super::description::LONGEST;
+use super::super::description::MAX_DESCRIPTION_BYTES;
 use super::super::description::check_values;
 use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Content, Record, StoredLayer};
 use super::description_text::{DescriptionText, Syntax};
@@ -23,7 +23,7 @@ pub const STATUS: &str = "LayerStatus";
 /// Copies of a dataset may have this extension on both names.
 pub const EXTENSION: &str = ".json";
 /// Bytes of a cached chunk.
-const RECORD: usize = size_of::<Known>();
+const CHUNK_OBJECT_BYTES: usize = size_of::<ChunkObject>();
 
 /// An open folder.
 pub struct Cloud {
@@ -42,7 +42,7 @@ impl Cloud {
     /// [`FormatError::Damaged`] if it is no list of objects, and those of the source.
     pub fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
-        let text = list(&*folder)?;
+        let text = read_layer_status(&*folder)?;
         check_values(&text, b",[{").map_err(damaged)?;
         let json = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
         let Value::Array(records) = json else { return Err(damaged("it is no list".into())) };
@@ -59,18 +59,19 @@ impl Cloud {
         Ok(Self { folder, cache, tags, status, by_name })
     }
 
-    /// The text of the description.
+    /// Returns the text of the description.
     ///
     /// # Errors
     /// [`FormatError::NotThisFormat`] if there is none, and those of the source.
     pub fn text(&self) -> Result<DescriptionText, FormatError> {
-        let (name, length) = object(&*self.folder, LAYOUT)?;
+        let (name, length) = find_object(&*self.folder, LAYOUT)?;
         let source = Arc::clone(&self.folder) as Arc<dyn Source>;
         let text = DescriptionText::new(source, name.as_str().into(), (0, length), Syntax::Json);
         text.map_err(|e| FormatError::Damaged(format!("{name}: {e}")))
     }
 
-    /// The names of all stored layers; OpenVDS computes the others, whose `produceStatus` is not Normal, from these.
+    /// Returns the names of all stored layers; OpenVDS computes the others, whose `produceStatus` is not Normal, from
+    /// these.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
             Some(Value::String(status)) => status == "Normal",
@@ -79,7 +80,7 @@ impl Cloud {
         self.status.iter().filter(stored).map(name_of)
     }
 
-    /// A stored layer, which has `chunks` chunks by its chunk grid.
+    /// Opens a stored layer, which has `chunks` chunks by its chunk grid.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if its record is invalid.
@@ -123,13 +124,13 @@ impl Cloud {
     }
 }
 
-/// The layer's name in a record.
+/// Returns the layer's name in a record.
 fn name_of(record: &Map<String, Value>) -> &str {
     record.get("layerName").and_then(Value::as_str).unwrap_or("")
 }
 
-/// The name of an object, with or without the extension, and its length.
-fn object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError> {
+/// Finds the name of an object, with or without the extension, and its length.
+fn find_object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError> {
     for name in [name.to_owned(), format!("{name}{EXTENSION}")] {
         if let Some(length) = folder.len(&name)? {
             return Ok((name, length));
@@ -139,9 +140,9 @@ fn object(folder: &dyn Folder, name: &str) -> Result<(String, u64), FormatError>
 }
 
 /// Reads the list of layers.
-fn list(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
-    let (name, length) = object(folder, STATUS)?;
-    if length > LONGEST {
+fn read_layer_status(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
+    let (name, length) = find_object(folder, STATUS)?;
+    if length > MAX_DESCRIPTION_BYTES {
         return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
     }
     let mut text = vec![0; length as usize];
@@ -163,7 +164,7 @@ struct CloudTable {
 }
 
 /// The metadata and length of a chunk whose metadata is in no page.
-struct Known {
+struct ChunkObject {
     metadata: ChunkMetadata,
     length: u64,
 }
@@ -174,23 +175,23 @@ impl CloudTable {
     }
 
     /// Looks up a chunk whose metadata is in no page: it is with the chunk's object.
-    fn look_up(&self, chunk: u64) -> Result<Known, FormatError> {
+    fn look_up(&self, chunk: u64) -> Result<ChunkObject, FormatError> {
         let object = self.object(chunk);
         let (length, tag) = (self.folder.len(&object)?, self.tags.get(&object)?);
         let damaged = |why: &str| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         match (length, tag) {
-            (None, None) => Ok(Known { metadata: ChunkMetadata::default(), length: 0 }),
+            (None, None) => Ok(ChunkObject { metadata: ChunkMetadata::default(), length: 0 }),
             (None, Some(tag)) => match ChunkMetadata::of(&tag).content() {
                 Content::Stored => Err(damaged(&format!("{object} is not there, although there is metadata of it"))),
-                _ => Ok(Known { metadata: ChunkMetadata::of(&tag), length: 0 }),
+                _ => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length: 0 }),
             },
-            (Some(length), Some(tag)) => Ok(Known { metadata: ChunkMetadata::of(&tag), length }),
+            (Some(length), Some(tag)) => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length }),
             // without metadata an object with bytes is data, since constant chunks have no bytes; any hash of data will
             // do
             (Some(0), None) => Err(damaged(&format!(
                 "{object} has no bytes, and its value was in metadata that this copy of the dataset has lost"
             ))),
-            (Some(length), None) => Ok(Known { metadata: ChunkMetadata { hash: 1, levels: [0; 16] }, length }),
+            (Some(length), None) => Ok(ChunkObject { metadata: ChunkMetadata { hash: 1, levels: [0; 16] }, length }),
         }
     }
 }
@@ -207,12 +208,12 @@ impl ChunkTable for CloudTable {
             return Ok(Record { metadata, object, offset: 0, length });
         }
         let key = (self.id, chunk, 0);
-        let known = match self.cache.part::<Known>(key) {
+        let known = match self.cache.part::<ChunkObject>(key) {
             Some(known) => known,
             None if wait == Wait::No => return Err(SourceError::WouldBlock.into()),
             None => {
                 let known = Arc::new(self.look_up(chunk)?);
-                self.cache.keep(key, &known, RECORD);
+                self.cache.keep(key, &known, CHUNK_OBJECT_BYTES);
                 known
             }
         };

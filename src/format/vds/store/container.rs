@@ -17,9 +17,9 @@ const HEADER: usize = 32;
 /// Bytes of an entry of the file table before its name.
 const ENTRY: usize = 32;
 /// The longest file table that is read; one of all layers that a VDS can have takes a few hundred KiB.
-const LONGEST_TABLE: u64 = 16 << 20;
+const MAX_TABLE_BYTES: u64 = 16 << 20;
 /// The most bytes of metadata of a file or a chunk.
-const MOST_METADATA: i32 = 1000;
+const MAX_METADATA_BYTES: i32 = 1000;
 /// The file with the older description.
 const OBJECT: &str = "VDSObject";
 /// The kind of files that are stored layers.
@@ -81,7 +81,7 @@ impl Container {
                 "{count} entries of the file table at byte {table} are beyond the end of the file"
             )));
         }
-        if bytes > LONGEST_TABLE {
+        if bytes > MAX_TABLE_BYTES {
             return Err(damaged(&format!("its file table has {bytes} bytes")));
         }
         let mut entries = vec![0; bytes as usize];
@@ -95,7 +95,7 @@ impl Container {
         Ok(Self { source, index, length, files, by_name })
     }
 
-    /// The text of the description, preferably the JSON; `None` if the container has none.
+    /// Finds the text of the description, preferably the JSON; `None` if the container has none.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
@@ -109,7 +109,7 @@ impl Container {
         Ok(None)
     }
 
-    /// The offset and length of the only chunk of a file; `None` if there is no such file.
+    /// Finds the offset and length of the only chunk of a file; `None` if there is no such file.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
@@ -130,12 +130,12 @@ impl Container {
         Ok(Some((offset, length)))
     }
 
-    /// The names of all stored layers.
+    /// Returns the names of all stored layers.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
     }
 
-    /// A stored layer.
+    /// Opens a stored layer.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
@@ -157,7 +157,7 @@ impl Container {
         Ok(StoredLayer { method, tolerance, chunks: Some(chunks), table: Box::new(table) })
     }
 
-    /// The table of a file's chunks, and the file's metadata.
+    /// Opens the table of a file's chunks, and the file's metadata.
     fn table(&self, file: &StoredFile) -> Result<(FileTable, Vec<u8>), FormatError> {
         let damaged = |why: &str| FormatError::Damaged(why.into());
         let (Ok(chunks), Ok(directory)) = (u64::try_from(file.chunks), u64::try_from(file.directory)) else {
@@ -165,7 +165,7 @@ impl Container {
         };
         let per_page = u64::try_from(file.per_page).ok().filter(|n| *n > 0);
         let per_page = per_page.ok_or_else(|| damaged("its index pages have no entries"))?;
-        let metadata = |n: i32| u64::try_from(n).ok().filter(|_| n <= MOST_METADATA);
+        let metadata = |n: i32| u64::try_from(n).ok().filter(|_| n <= MAX_METADATA_BYTES);
         let (Some(chunk_metadata), Some(file_metadata)) = (metadata(file.chunk_metadata), metadata(file.file_metadata))
         else {
             return Err(damaged("the length of its metadata makes no sense"));
@@ -213,7 +213,7 @@ struct FileTable {
 }
 
 impl FileTable {
-    /// Offset, length and metadata of a chunk; all zero if the page of its entry was never written.
+    /// Reads offset, length and metadata of a chunk; all zero if the page of its entry was never written.
     fn entry(&self, chunk: u64, wait: Wait) -> Result<(u64, u64, ChunkMetadata), FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("chunk {chunk}: {why}"));
         let page = self.index.u64_at(self.pages + 8 * (chunk / self.per_page), wait)?;
@@ -223,7 +223,7 @@ impl FileTable {
         let size = DIRECTORY + self.chunk_metadata;
         let at = page.checked_add(chunk % self.per_page * size).filter(|at| *at < self.length);
         let at = at.ok_or_else(|| damaged(format!("its index page at byte {page} is not within the file")))?;
-        let mut entry = [0; DIRECTORY as usize + MOST_METADATA as usize];
+        let mut entry = [0; DIRECTORY as usize + MAX_METADATA_BYTES as usize];
         let entry = &mut entry[..size as usize];
         self.index.read(at, entry, wait).map_err(|e| match e {
             SourceError::TooShort { .. } => damaged(format!("its index page at byte {page} is cut off")),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::description::{self, Description, LONGEST};
+use super::super::description::{self, Description, MAX_DESCRIPTION_BYTES};
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
 use crate::volume::ObjectName;
@@ -27,7 +27,7 @@ pub struct DescriptionText {
 }
 
 impl DescriptionText {
-    /// The text in `length` bytes of an object, from `offset` on.
+    /// Describes the text in `length` bytes of an object, from `offset` on.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is too long for a description.
@@ -37,7 +37,7 @@ impl DescriptionText {
         (offset, length): (u64, u64),
         syntax: Syntax,
     ) -> Result<Self, FormatError> {
-        if length > LONGEST {
+        if length > MAX_DESCRIPTION_BYTES {
             return Err(FormatError::Damaged(format!("its description claims {length} bytes")));
         }
         Ok(Self { source, object, offset, length, syntax })

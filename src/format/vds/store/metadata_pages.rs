@@ -16,7 +16,7 @@ const SIZED: u64 = 28;
 /// Bytes of a record without the size.
 const PLAIN: u64 = 8;
 /// The chunks of a layer with more pages are not counted, since each page takes a request.
-const COUNTED: u64 = 64;
+const MAX_COUNTED_PAGES: u64 = 64;
 
 /// The pages of one layer.
 pub struct MetadataPages {
@@ -36,7 +36,7 @@ pub struct MetadataPages {
 }
 
 impl MetadataPages {
-    /// The pages of a layer of `chunks` chunks.
+    /// Creates the pages of a layer of `chunks` chunks.
     ///
     /// # Errors
     /// Which property is invalid.
@@ -57,7 +57,7 @@ impl MetadataPages {
         Ok(Self { folder, cache, id: IndexCache::id(), layer: layer.into(), chunks, size, bytes, directory })
     }
 
-    /// The metadata of a chunk, and the size of its object if the record has it.
+    /// Reads the metadata of a chunk, and the size of its object if the record has it.
     pub fn record(&self, chunk: u64, wait: Wait) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
         let page = chunk / self.size;
         let name = match &self.directory {
@@ -75,12 +75,12 @@ impl MetadataPages {
         while !left.is_empty() {
             let block = self.block(page, &name, at / BLOCK, wait)?;
             let within = (at % BLOCK) as usize;
-            let had = block.get(within..).filter(|had| !had.is_empty()).ok_or_else(|| {
+            let found = block.get(within..).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
                 FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
             })?;
-            let n = had.len().min(left.len());
+            let n = found.len().min(left.len());
             let (head, rest) = left.split_at_mut(n);
-            head.copy_from_slice(&had[..n]);
+            head.copy_from_slice(&found[..n]);
             left = rest;
             at += n as u64;
         }
@@ -93,7 +93,7 @@ impl MetadataPages {
         format!("{}/ChunkMetadata/{name}", self.layer)
     }
 
-    /// A block of a page, from the cache or the source.
+    /// Returns a block of a page, from the cache or the source.
     fn block(&self, page: u64, name: &str, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, FormatError> {
         let key = (self.id, page, number);
         if let Some(block) = self.cache.part(key) {
@@ -116,9 +116,9 @@ impl MetadataPages {
         Ok(block)
     }
 
-    /// The bytes of all records; `None` if they are in many objects.
+    /// Returns the bytes of all records; `None` if they are in many objects.
     pub fn cost(&self) -> Option<u64> {
-        (self.chunks.div_ceil(self.size) <= COUNTED).then(|| self.chunks.saturating_mul(self.bytes))
+        (self.chunks.div_ceil(self.size) <= MAX_COUNTED_PAGES).then(|| self.chunks.saturating_mul(self.bytes))
     }
 }
 

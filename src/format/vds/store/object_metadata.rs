@@ -1,4 +1,4 @@
-//! The metadata that object stores keep with each object, as copies of a dataset have it: extended attributes, or one
+//! The metadata that object stores keep with each object. A copy of a dataset has it in extended attributes, or in one
 //! JSON file.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const OLD_NAME: &str = "vds-chunk-metadata";
 /// The file in the root of a copy that has the metadata of all objects.
 const FILE: &str = "ObjectMetadata.json";
 /// The longest such file that is read.
-const LONGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 /// Bytes of a cached entry of the file, without its name.
 const ENTRY: usize = 96;
 
@@ -37,7 +37,7 @@ impl ObjectMetadata {
         Self { folder, cache, id: IndexCache::id() }
     }
 
-    /// The metadata of an object: 8 or 24 bytes. May wait.
+    /// Reads the metadata of an object: 8 or 24 bytes. May wait.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] for any other length, and those of the source.
@@ -51,14 +51,14 @@ impl ObjectMetadata {
         Ok(self.listed()?.get(object).cloned())
     }
 
-    /// The metadata in the JSON file; empty if there is none.
+    /// Returns the metadata in the JSON file; empty if there is none.
     fn listed(&self) -> Result<Arc<Listed>, FormatError> {
         let key = (self.id, 0, 0);
         if let Some(listed) = self.cache.part(key) {
             return Ok(listed);
         }
         let listed = Arc::new(match self.folder.len(FILE)? {
-            Some(length) if length <= LONGEST => self.read(length)?,
+            Some(length) if length <= MAX_FILE_BYTES => self.read(length)?,
             _ => Listed::new(),
         });
         let weight = listed.keys().map(|name| name.len() + ENTRY).sum();
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_taken_in_base64_and_as_it_is() {
+    fn metadata_is_decoded_from_base64_or_used_as_it_is() {
         assert_eq!(decode(b"AAAZQwEBAQE="), Some(vec![0, 0, 0x19, 0x43, 1, 1, 1, 1]));
         assert_eq!(decode(&[7; 24]), Some(vec![7; 24]));
         assert_eq!(decode(b"AAAZQwEBAQE"), None);

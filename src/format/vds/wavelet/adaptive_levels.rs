@@ -3,9 +3,9 @@
 /// Levels in the table of a chunk's metadata.
 pub const ADAPTIVE_LEVELS: u8 = 16;
 
-/// How many of the `whole` bytes of a chunk are needed to decode it at a level: all without a level, else what the
-/// chunk's adaptive table says. Level 0 leaves out only the lossless residual; each further level leaves out one more
-/// bit plane.
+/// Returns how many of the `whole` bytes of a chunk are needed to decode it at a level: all without a level, else what
+/// the chunk's adaptive table says. Level 0 leaves out only the lossless residual; each further level leaves out one
+/// more bit plane.
 ///
 /// An entry of the table is the fraction, in 255ths, of the bytes of the level before it; zero ends the table.
 #[must_use]

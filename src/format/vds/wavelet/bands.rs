@@ -1,22 +1,22 @@
 //! The wavelet decomposition of a chunk: how its box is halved, step by step, and where the subbands lie.
 
 /// Shorter sides are not halved.
-const SHORTEST: usize = 8;
+const MIN_HALVED_SIDE: usize = 8;
 /// The longest side of a chunk.
-pub const LONGEST: usize = 512;
+pub const MAX_SIDE: usize = 512;
 /// Steps of the longest side: it is halved at 512, 256, ... 8.
-pub(super) const MOST_STEPS: usize = 7;
+pub(super) const MAX_STEPS: usize = 7;
 
 /// A set of dimensions: x = 1, y = 2, z = 4. A *sector* is a subband of a step, named by the set of dimensions in which
 /// it is the high half.
 pub(super) type DimSet = usize;
 
-/// Whether dimension `d` is in `set`.
+/// Returns whether dimension `d` is in `set`.
 pub(super) fn has(set: DimSet, d: usize) -> bool {
     set >> d & 1 != 0
 }
 
-/// The subsets of `set` but the empty one, lowest first.
+/// Returns the subsets of `set` except for the empty one, lowest first.
 pub(super) fn subsets(set: DimSet) -> impl Iterator<Item = DimSet> {
     (1..8).filter(move |s| s & !set == 0)
 }
@@ -28,19 +28,19 @@ pub(super) struct Bands {
     /// The number of steps.
     pub steps: usize,
     /// The size of each box, X first.
-    pub size: [[usize; 3]; MOST_STEPS + 1],
+    pub size: [[usize; 3]; MAX_STEPS + 1],
     /// The dimensions that each step halves.
-    pub mask: [DimSet; MOST_STEPS + 1],
+    pub mask: [DimSet; MAX_STEPS + 1],
 }
 
 impl Bands {
-    /// The boxes of a chunk, whose sides are at most [`LONGEST`].
+    /// Computes the boxes of a chunk, whose sides are at most [`MAX_SIDE`].
     pub fn new(mut size: [usize; 3]) -> Self {
         let mut bands = Self::default();
-        while bands.steps < MOST_STEPS && size.iter().any(|s| *s >= SHORTEST) {
+        while bands.steps < MAX_STEPS && size.iter().any(|s| *s >= MIN_HALVED_SIDE) {
             bands.size[bands.steps] = size;
             for (d, side) in size.iter_mut().enumerate() {
-                if *side >= SHORTEST {
+                if *side >= MIN_HALVED_SIDE {
                     bands.mask[bands.steps] |= 1 << d;
                     *side = side.div_ceil(2);
                 }
@@ -51,18 +51,18 @@ impl Bands {
         bands
     }
 
-    /// Whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z and one
-    /// other dimension.
+    /// Returns whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z
+    /// and one other dimension.
     pub fn may_be_faulty(&self) -> bool {
         self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
     }
 
-    /// Samples in the box of a step.
+    /// Returns the number of samples in the box of a step.
     pub fn volume(&self, step: usize) -> usize {
         self.size[step].iter().product()
     }
 
-    /// The first position of sector `set` of a step, and the position after its last.
+    /// Returns the first position of sector `set` of a step, and the position after its last.
     pub fn sector(&self, step: usize, set: DimSet) -> ([usize; 3], [usize; 3]) {
         let (whole, low) = (self.size[step], self.size[step + 1]);
         let pick = |d: usize| if has(set, d) { (low[d], whole[d]) } else { (0, low[d]) };
@@ -70,8 +70,8 @@ impl Bands {
         ([x.0, y.0, z.0], [x.1, y.1, z.1])
     }
 
-    /// The coarsest step: its coefficients are no children of any node, and stand at the front of the stream as plain
-    /// floats.
+    /// Returns the coarsest step: its coefficients are no children of any node, and stand at the front of the stream as
+    /// plain floats.
     pub fn coarse(&self) -> usize {
         self.steps.saturating_sub(1)
     }

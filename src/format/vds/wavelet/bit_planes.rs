@@ -9,7 +9,7 @@ use super::tree_links::TreeLinks;
 const TILE: usize = 256;
 
 /// The most levels of a stream.
-const MOST_LEVELS: usize = 256;
+const MAX_LEVELS: usize = 256;
 
 /// The value of bits.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +101,7 @@ impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entrie
         for _ in 0..scale.lowest {
             finest *= 2.0;
         }
-        let mut planes = [Plane::default(); MOST_LEVELS];
+        let mut planes = [Plane::default(); MAX_LEVELS];
         let mut before = 0;
         for (level, field) in self.fields.clone().enumerate().rev() {
             let mut first = before;
@@ -164,8 +164,8 @@ impl<F: ExactSizeIterator<Item = BitField> + DoubleEndedIterator + Clone> Entrie
     }
 }
 
-/// The bits of a tile: from bit `first` on, of a field that begins at byte `field` of the stream. Bits beyond the end
-/// of the field are arbitrary.
+/// Returns the bits of a tile: from bit `first` on, of a field that begins at byte `field` of the stream. Bits beyond
+/// the end of the field are arbitrary.
 #[inline]
 fn bits(stream: &[u8], field: usize, first: usize) -> [u8; TILE / 8] {
     const BYTES: usize = TILE / 8;

@@ -1,7 +1,7 @@
 //! Decoding of a whole chunk, from its bytes to samples of the stored type.
 
 use super::adaptive_levels::ADAPTIVE_LEVELS;
-use super::bands::{Bands, LONGEST, subsets};
+use super::bands::{Bands, MAX_SIDE, subsets};
 use super::bit_planes::{self, CoefficientArray, Duplicates, Scale};
 use super::error::{ChunkPart, WaveletError};
 use super::expected::Expected;
@@ -33,7 +33,8 @@ pub fn decode(
     out: &mut [u8],
 ) -> Result<(), WaveletError> {
     let bytes = expected.sample.bytes();
-    let samples = expected.size.iter().try_fold(1usize, |n, s| n.checked_mul(*s).filter(|_| (1..=LONGEST).contains(s)));
+    let samples =
+        expected.size.iter().try_fold(1usize, |n, s| n.checked_mul(*s).filter(|_| (1..=MAX_SIDE).contains(s)));
     if samples.and_then(|s| s.checked_mul(bytes)) != Some(out.len()) {
         return Err(WaveletError::Request(expected.size, out.len()));
     }
@@ -60,7 +61,7 @@ pub(super) fn reconstruct(
     let samples = width * height * depth;
     let Scratch { coefficients, links, lists, buffers, zero_runs, column, normals, planes } = scratch;
     if parts.zero {
-        let row = [0.0; LONGEST];
+        let row = [0.0; MAX_SIDE];
         (0..height * depth).for_each(|_| sink(&row[..width]));
         return Ok(());
     }
@@ -106,7 +107,7 @@ pub(super) fn reconstruct(
     })
 }
 
-/// The level of the coarsest threshold, level 0 being that of the finest; `None` if there is no level.
+/// Returns the level of the coarsest threshold, level 0 being that of the finest; `None` if there is no level.
 fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletError> {
     let wrong = || WaveletError::Thresholds(finest.to_string(), coarsest.to_string());
     if !finest.is_finite() || !coarsest.is_finite() || finest <= 0.0 {

@@ -4,8 +4,8 @@
 use super::grow::grow_to;
 use super::node::{Node, PackedPosition};
 
-/// A faulty stream of an old version lists some nodes and entries twice: lists may be longer by this factor.
-pub(super) const MOST_REPEATS: usize = 2;
+/// A faulty stream of an old version lists some nodes and entries twice. Lists may be longer by this factor.
+pub(super) const MAX_REPEATS: usize = 2;
 
 /// The bit fields of one level and one list of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl<T: Copy + Default> List<T> {
         grow_to(&mut self.items, most);
     }
 
-    /// The items in the list.
+    /// Returns the items in the list.
     pub fn items(&self) -> &[T] {
         &self.items[..self.length]
     }
@@ -52,7 +52,7 @@ impl<T: Copy + Default> List<T> {
         Some(())
     }
 
-    /// Appends `each` of every item of `of`; `None` if they do not fit.
+    /// Appends `each(item)` for every item of `of`; `None` if they do not fit.
     #[inline]
     pub fn extend<U: Copy>(&mut self, of: &[U], each: impl Fn(U) -> T) -> Option<()> {
         let room = self.items.get_mut(self.length..)?.get_mut(..of.len())?;
@@ -80,7 +80,7 @@ pub(super) struct EntryLists {
 }
 
 impl EntryLists {
-    /// Bytes of memory that the lists hold.
+    /// Returns the bytes of memory that the lists hold.
     pub fn bytes(&self) -> usize {
         let nodes = [&self.insignificant, &self.significant].map(|list| list.items.capacity()).iter().sum::<usize>();
         let positions = [&self.blocks, &self.singles].map(|list| list.items.capacity()).iter().sum::<usize>();

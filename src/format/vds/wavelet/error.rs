@@ -70,18 +70,18 @@ pub enum WaveletError {
     #[error("wavelet version {0} is not known (671 to 673 are)")]
     Version(i32),
     /// The length in the header is not that of the chunk.
-    #[error("the header says {said} bytes, there are {found}")]
+    #[error("the header says {announced} bytes, there are {found}")]
     Total {
         /// The length in the header.
-        said: i32,
+        announced: i32,
         /// Bytes of the chunk.
         found: usize,
     },
     /// The chunk does not have the expected number of samples.
-    #[error("the header says {said:?} samples, not {wanted:?}")]
+    #[error("the header says {announced:?} samples, not {wanted:?}")]
     Size {
         /// Samples along X, Y and Z by the header.
-        said: [i32; 3],
+        announced: [i32; 3],
         /// Samples that are expected.
         wanted: [usize; 3],
     },
@@ -92,7 +92,7 @@ pub enum WaveletError {
     #[error("thresholds {0} and {1} make no sense")]
     Thresholds(String, String),
     /// The tree has another number of entries than the counts say.
-    #[error("the tree of level {level} has {found} {what}, the counts say {said}")]
+    #[error("the tree of level {level} has {found} {what}, the counts say {announced}")]
     Counts {
         /// The level after which the entries were counted.
         level: u8,
@@ -101,7 +101,7 @@ pub enum WaveletError {
         /// Entries found.
         found: usize,
         /// Entries announced.
-        said: i64,
+        announced: i64,
     },
     /// The tree has more entries than the counts say.
     #[error("the tree of level {0} has more entries than the counts say")]

@@ -1,4 +1,4 @@
-//! What the layer says that a chunk must be, before any of its bytes are read.
+//! The properties that a chunk must have, known from its layer before any of its bytes are read.
 
 /// The types of samples that wavelet chunks can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// Bytes of one sample.
+    /// Returns the bytes of one sample.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -23,7 +23,7 @@ impl Sample {
     }
 }
 
-/// What a chunk must be.
+/// The properties that a chunk must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
     /// Samples along X, Y and Z, of which X is the fastest.

@@ -4,9 +4,9 @@ use super::error::{ChunkPart, WaveletError};
 use super::grow::grow_to;
 
 /// The most states a table may have.
-const MOST_LOG: u32 = 12;
+const MAX_LOG: u32 = 12;
 /// The fewest.
-const LEAST_LOG: u32 = 5;
+const MIN_LOG: u32 = 5;
 
 /// The decoding table of one block: for each state its symbol, the number of bits to read, and the base that they are
 /// added to.
@@ -18,7 +18,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Bytes of allocated memory.
+    /// Returns the bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         4 * self.states.capacity()
     }
@@ -33,10 +33,10 @@ impl Table {
 
     fn build(&mut self, log: u32, counts: &[i16; 256]) -> Result<(), &'static str> {
         let size = 1usize << log;
-        grow_to(&mut self.states, 1 << MOST_LOG);
+        grow_to(&mut self.states, 1 << MAX_LOG);
         self.log = log;
         let states = &mut self.states[..size];
-        let mut symbols = [0u8; 1 << MOST_LOG];
+        let mut symbols = [0u8; 1 << MAX_LOG];
         let mut next = [0u16; 256];
         // rare symbols have one state each, at the end of the table
         let mut end = size;
@@ -82,9 +82,9 @@ fn read_counts(block: &[u8], counts: &mut [i16; 256]) -> Result<(u32, usize), &'
         let byte = |k: usize| u32::from(block.get(at / 8 + k).copied().unwrap_or(0));
         (byte(0) | byte(1) << 8 | byte(2) << 16) >> (at % 8) & ((1 << bits) - 1)
     };
-    let log = LEAST_LOG + peek(at, 4);
+    let log = MIN_LOG + peek(at, 4);
     at += 4;
-    if log > MOST_LOG {
+    if log > MAX_LOG {
         return Err("its table is too large");
     }
     let mut rest = (1i32 << log) + 1;
@@ -145,7 +145,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The state before the first symbol.
+    /// Creates the state before the first symbol of a block.
     pub fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, WaveletError> {
         let last = bits.last().copied().unwrap_or(0);
         if last == 0 {
@@ -171,7 +171,7 @@ impl State {
         (here & ((1 << (count as usize - missing)) - 1)) << missing
     }
 
-    /// Whether four symbols can be decoded without a check of the bits that are left.
+    /// Returns whether four symbols can be decoded without a check of the bits that are left.
     fn has_four(&self) -> bool {
         self.ended == 0 && self.left >= 64
     }
@@ -217,8 +217,8 @@ pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]
     let room = streams.iter().map(|s| s.out.len()).min().unwrap_or(0);
     let mut states: [[u32; 2]; N] = std::array::from_fn(|n| streams[n].state.states);
     let mut left: [usize; N] = std::array::from_fn(|n| streams[n].state.left);
-    let tables: [&[u32; 1 << MOST_LOG]; N] =
-        std::array::from_fn(|n| streams[n].table.states.first_chunk().unwrap_or(&[0; 1 << MOST_LOG]));
+    let tables: [&[u32; 1 << MAX_LOG]; N] =
+        std::array::from_fn(|n| streams[n].table.states.first_chunk().unwrap_or(&[0; 1 << MAX_LOG]));
     if streams.iter().any(|s| !s.state.has_four()) {
         return 0;
     }
@@ -234,7 +234,7 @@ pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]
         let mut counts = [0; N];
         for k in 0..4 {
             for n in 0..N {
-                let entry = tables[n][states[n][k % 2] as usize % (1 << MOST_LOG)];
+                let entry = tables[n][states[n][k % 2] as usize % (1 << MAX_LOG)];
                 let count = entry & 63;
                 symbols[n][k] = (entry >> 8) as u8;
                 states[n][k % 2] = (entry >> 16) + (windows[n] >> 1 >> (63 - count)) as u32;
@@ -260,7 +260,7 @@ pub(super) fn decode_interleaved<const N: usize>(mut streams: [FseStream<'_>; N]
 mod tests {
     use super::*;
 
-    /// One column of zero runs, written by OpenVDS.
+    /// One column of zero runs, written by the reference library.
     const RUNS: [u8; 17] =
         [0xa1, 0xe7, 0xff, 0x6f, 0x81, 0x86, 0x58, 0xff, 0x0f, 0xf0, 0x7c, 0xfc, 0x9a, 0xaa, 0xd4, 0xef, 0x03];
 

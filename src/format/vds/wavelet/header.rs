@@ -59,7 +59,7 @@ impl<'a> ChunkParts<'a> {
     /// wanted.
     pub fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, WaveletError> {
         let mut reader = ByteReader::new(ChunkPart::Header, chunk);
-        let (version, total, said, flags) = (reader.i32()?, reader.i32()?, reader.i32s()?, reader.u32()?);
+        let (version, total, announced, flags) = (reader.i32()?, reader.i32()?, reader.i32s()?, reader.u32()?);
         if !VERSIONS.contains(&version) {
             return Err(WaveletError::Version(version));
         }
@@ -67,7 +67,7 @@ impl<'a> ChunkParts<'a> {
         if usize::try_from(total)
             .map_or(true, |total| total < HEADER || if prefix { total < found } else { total != found })
         {
-            return Err(WaveletError::Total { said: total, found });
+            return Err(WaveletError::Total { announced: total, found });
         }
         let dims = (flags & 0xff) as usize;
         let flags = flags >> 8;
@@ -81,9 +81,9 @@ impl<'a> ChunkParts<'a> {
             return Err(WaveletError::Flags(flags << 8 | dims as u32));
         }
         // sizes beyond the number of dimensions are not specified
-        let is_size = |d: usize| usize::try_from(said[d]).is_ok_and(|said| said == expected.size[d]);
+        let is_size = |d: usize| usize::try_from(announced[d]).is_ok_and(|announced| announced == expected.size[d]);
         if !(0..3).all(|d| if d < dims { is_size(d) } else { expected.size[d] == 1 }) {
-            return Err(WaveletError::Size { said, wanted: expected.size });
+            return Err(WaveletError::Size { announced, wanted: expected.size });
         }
         let coding =
             Coding { size: expected.size, dims, old: version <= LAST_OLD, integer, gain: flags & NO_GAIN == 0 };

@@ -12,7 +12,7 @@ pub(super) struct Lifting {
 }
 
 impl Lifting {
-    /// The variant for integers or floats, with or without a gain.
+    /// Creates the variant for integers or floats, with or without a gain.
     pub fn new(integer: bool, gain: bool) -> Self {
         Self { integer, gain: if gain { std::f32::consts::FRAC_1_SQRT_2 } else { 1.0 } }
     }
@@ -85,13 +85,13 @@ fn away(v: f32) -> f32 {
     (if rounded < size { rounded + 1.0 } else { rounded }).copysign(v)
 }
 
-/// The rows at four indices from `first` on.
+/// Returns the rows at four indices from `first` on.
 #[inline(always)]
 pub(super) fn four<T>(first: isize, at: impl Fn(isize) -> T) -> [T; 4] {
     [at(first), at(first + 1), at(first + 2), at(first + 3)]
 }
 
-/// The row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows
+/// Returns the row of the high half that stands in for index `j`, which may be up to two before or behind its `k` rows
 /// (mirrored).
 #[inline]
 pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
@@ -105,8 +105,8 @@ pub(super) fn high_row(j: isize, k: usize, even: bool) -> usize {
     j.max(0) as usize
 }
 
-/// The row of the low half that stands in for index `j`, which may be one before or up to two behind its `m` rows
-/// (mirrored).
+/// Returns the row of the low half that stands in for index `j`, which may be one before or up to two behind its `m`
+/// rows (mirrored).
 #[inline]
 pub(super) fn low_row(j: isize, m: usize, even: bool) -> usize {
     let m = m as isize;

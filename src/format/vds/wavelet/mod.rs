@@ -1,5 +1,5 @@
 //! Chunks compressed by OpenVDS's wavelet methods: bit planes of wavelet coefficients, and for the lossless methods a
-//! residual that turns the reconstructed samples into the exact ones.
+//! residual that makes the reconstructed samples exact.
 //!
 //! The chunk is decomposed into subbands by halving its box, step by step. Coefficients are coded in the manner of a
 //! zerotree (as in SPIHT): a tree says, one threshold (*level*) after the other, which coefficients are significant;
@@ -15,7 +15,7 @@
 //! no_value normals zero_runs residual (fse: its entropy coder)
 //!               corrections of each row (row_output)
 //! row_output    conversion to the stored type
-//! decode        all of it
+//! decode        runs all of these on one chunk
 //! ```
 //!
 //! All arithmetic is f32 and each operation is rounded on its own, for integers too: the residual fits only the bits
@@ -49,7 +49,7 @@ mod reference_tests;
 mod tests;
 
 pub use adaptive_levels::{ADAPTIVE_LEVELS, bytes_needed};
-pub use bands::LONGEST;
+pub use bands::MAX_SIDE;
 pub use decode::decode;
 pub use error::{ChunkPart, WaveletError};
 pub use expected::{Expected, Sample};

@@ -18,7 +18,7 @@ pub(super) struct NoValueRuns<'a> {
 }
 
 impl<'a> NoValueRuns<'a> {
-    /// A decoder of the coded mask; samples whose bit is set become `value`.
+    /// Creates a decoder of the coded mask; samples whose bit is set become `value`.
     pub fn new(codes: &'a [u8], value: f32) -> Self {
         Self { codes, left: 0, set: false, value }
     }

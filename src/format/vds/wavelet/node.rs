@@ -13,32 +13,32 @@ impl Node {
     /// The number 1 in the bits of the step.
     const STEP: u32 = 1 << 29;
 
-    /// The node at a position.
+    /// Packs a node.
     #[inline]
     pub fn new([x, y, z]: [usize; 3], sector: DimSet, step: usize) -> Self {
         let position = (x & 0xff) | (y & 0xff) << 8 | (z & 0x3ff) << 16;
         Self(position as u32 | (sector as u32 & 7) << 26 | (step as u32 & 7) << 29)
     }
 
-    /// Its coordinates, x first.
+    /// Returns its coordinates, x first.
     #[inline]
     pub fn position(self) -> [usize; 3] {
         [(self.0 & 0xff) as usize, (self.0 >> 8 & 0xff) as usize, (self.0 >> 16 & 0x3ff) as usize]
     }
 
-    /// Its sector.
+    /// Returns its sector.
     #[inline]
     pub fn sector(self) -> DimSet {
         (self.0 >> 26 & 7) as usize
     }
 
-    /// Its step.
+    /// Returns its step.
     #[inline]
     pub fn step(self) -> usize {
         (self.0 >> 29) as usize
     }
 
-    /// The first child, one step finer, where coordinates double in the dimensions of `mask`.
+    /// Returns the first child, one step finer, where coordinates double in the dimensions of `mask`.
     #[inline]
     pub fn doubled(self, mask: DimSet) -> Self {
         let [x, y, z] = self.position();
@@ -47,7 +47,7 @@ impl Node {
         Self(Self::new([x, y, z], 0, 0).0 | (self.0 & !Self::POSITION).wrapping_sub(Self::STEP))
     }
 
-    /// The neighbour one further in each dimension of `set`, for a node whose coordinates are even.
+    /// Returns the neighbour one further in each dimension of `set`, for a node whose coordinates are even.
     #[inline]
     pub fn neighbour(self, set: DimSet) -> Self {
         let set = set as u32;
@@ -66,13 +66,13 @@ impl PackedPosition {
         Self(((x & 0x3ff) | (y & 0x3ff) << 10 | (z & 0x3ff) << 20) as u32)
     }
 
-    /// The coordinates, x first.
+    /// Returns the coordinates, x first.
     #[inline]
     pub fn position(self) -> [usize; 3] {
         [(self.0 & 0x3ff) as usize, (self.0 >> 10 & 0x3ff) as usize, (self.0 >> 20 & 0x3ff) as usize]
     }
 
-    /// The index in an array with these strides, in samples; that of x is 1.
+    /// Returns the index in an array with these strides, in samples; that of x is 1.
     #[inline]
     pub fn index(self, [_, along_y, along_z]: [usize; 3]) -> usize {
         let [x, y, z] = self.position();

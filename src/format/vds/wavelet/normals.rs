@@ -31,7 +31,7 @@ impl<'a> Normals<'a> {
         let rows = &mut rows[..count * size[0]];
         let special = f32_values(coded).any(|factor| !factor.is_finite() || factor.abs() > LARGE);
         let mix = if special { mix_special } else { mix };
-        let mut line = [0.0; super::bands::LONGEST / 8];
+        let mut line = [0.0; super::bands::MAX_SIDE / 8];
         let line = &mut line[..blocks[0]];
         for (row, coded) in rows.chunks_exact_mut(size[0]).zip(coded.chunks_exact(4 * blocks[0])) {
             for (factor, coded) in line.iter_mut().zip(f32_values(coded)) {
@@ -57,7 +57,7 @@ impl<'a> Normals<'a> {
         if self.special {
             for k in 0..row.len() {
                 let factor = mix_special(mix_special(a[k], b[k], fy), mix_special(c[k], d[k], fy), fz);
-                row[k] = first(at_least(factor), row[k], |factor, sample| factor * sample);
+                row[k] = keep_first_nan(at_least(factor), row[k], |factor, sample| factor * sample);
             }
         } else {
             for k in 0..row.len() {
@@ -72,27 +72,27 @@ fn mix(low: f32, high: f32, f: f32) -> f32 {
     (high - low) * f + low
 }
 
-/// [`mix`], with the NaNs of the writer.
+/// Like [`mix`], with the NaNs of the writer.
 fn mix_special(low: f32, high: f32, f: f32) -> f32 {
-    let span = first(high, low, |high, low| high - low);
-    first(first(span, f, |span, f| span * f), low, |part, low| part + low)
+    let span = keep_first_nan(high, low, |high, low| high - low);
+    keep_first_nan(keep_first_nan(span, f, |span, f| span * f), low, |part, low| part + low)
 }
 
 /// Applies an operation as x86 does: the result is the first operand that is NaN (made quiet); a NaN that the operation
 /// itself produces is the default NaN.
-fn first(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
+fn keep_first_nan(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     const QUIET: u32 = 1 << 22;
-    const MADE: u32 = 0xffc0_0000;
+    const DEFAULT_NAN: u32 = 0xffc0_0000;
     match (a.is_nan(), b.is_nan(), of(a, b)) {
         (true, ..) => f32::from_bits(a.to_bits() | QUIET),
         (_, true, _) => f32::from_bits(b.to_bits() | QUIET),
-        (.., made) if made.is_nan() => f32::from_bits(MADE),
+        (.., made) if made.is_nan() => f32::from_bits(DEFAULT_NAN),
         (.., made) => made,
     }
 }
 
-/// The two of `n` blocks between whose centres index `j` lies, and its distance from the first as a fraction. The
-/// number of blocks along X matters on all axes, as in OpenVDS.
+/// Returns the two of `n` blocks between whose centres index `j` lies, and its distance from the first as a fraction.
+/// The number of blocks along X matters on all axes, as in OpenVDS.
 fn between(j: usize, n_x: usize, n: usize) -> (usize, usize, f32) {
     let r = j as f32 / 8.0 - 3.5 / 8.0;
     let mut a = r.floor() as isize;
@@ -126,10 +126,10 @@ mod tests {
     fn the_first_nan_is_kept() {
         let [one, two] = [0x7f80_0001, 0xffc0_0002].map(f32::from_bits);
         let kept = |v: f32| v.to_bits();
-        assert_eq!(kept(first(one, two, |a, b| a + b)), 0x7fc0_0001);
-        assert_eq!(kept(first(two, one, |a, b| a + b)), 0xffc0_0002);
-        assert_eq!(kept(first(1.0, one, |a, b| a * b)), 0x7fc0_0001);
-        assert_eq!(kept(first(f32::INFINITY, f32::INFINITY, |a, b| a - b)), 0xffc0_0000);
+        assert_eq!(kept(keep_first_nan(one, two, |a, b| a + b)), 0x7fc0_0001);
+        assert_eq!(kept(keep_first_nan(two, one, |a, b| a + b)), 0xffc0_0002);
+        assert_eq!(kept(keep_first_nan(1.0, one, |a, b| a * b)), 0x7fc0_0001);
+        assert_eq!(kept(keep_first_nan(f32::INFINITY, f32::INFINITY, |a, b| a - b)), 0xffc0_0000);
         assert_eq!(kept(mix_special(one, two, 0.5)), 0xffc0_0002);
         assert_eq!(mix_special(2.0, 4.0, 0.25), 2.5);
     }

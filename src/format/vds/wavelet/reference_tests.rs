@@ -29,7 +29,7 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// CRCs of the reconstructed floats, and of the samples.
+/// Returns the CRCs of the reconstructed floats, and of the samples.
 fn crcs(chunk: &[u8], expected: &Expected, level: Option<u8>) -> [u32; 2] {
     let mut scratch = Scratch::default();
     let parts = ChunkParts::read(chunk, expected, level.is_some()).unwrap();
@@ -43,7 +43,7 @@ fn crcs(chunk: &[u8], expected: &Expected, level: Option<u8>) -> [u32; 2] {
 
 #[test]
 #[ignore = "needs the reference library's test chunks"]
-fn best_quality_is_the_plain_twin() {
+fn the_best_quality_equals_the_uncompressed_chunk() {
     let f32_ = expected(Sample::F32, true);
     let no_value = Expected { size: [28, 32, 32], no_value: Some(44.5), ..f32_ };
     let cases = [
@@ -80,7 +80,7 @@ fn best_quality_is_the_plain_twin() {
 
 #[test]
 #[ignore = "needs the reference library's test chunks"]
-fn lower_levels_have_the_known_crcs() {
+fn lower_levels_have_known_crcs() {
     let chunk = |name: &str| std::fs::read(folder().join(format!("chunk.{name}"))).unwrap();
     let f32_ = expected(Sample::F32, true);
     for suffix in ["", "_1_6"] {
@@ -124,5 +124,5 @@ fn a_prefix_is_enough_below_the_best_quality() {
     let error = |level| decode(&chunk[..end - 1], &f32_, level, &mut Scratch::default(), &mut vec![0; 4_000_000]);
     assert_eq!(error(Some(0)), Err(WaveletError::PastEnd(ChunkPart::Values(0))));
     assert_eq!(error(Some(1)), Ok(()));
-    assert_eq!(error(None), Err(WaveletError::Total { said: chunk.len() as i32, found: end - 1 }));
+    assert_eq!(error(None), Err(WaveletError::Total { announced: chunk.len() as i32, found: end - 1 }));
 }

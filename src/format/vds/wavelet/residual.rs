@@ -29,13 +29,13 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    /// Bytes of allocated memory.
+    /// Returns the bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Vec::capacity).sum();
         blocks + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
 
-    /// A table, for entropy coded data that are decoded before the residual.
+    /// Returns a table, for entropy coded data that are decoded before the residual.
     pub fn table(&mut self) -> &mut Table {
         let [table, ..] = &mut self.tables;
         table
@@ -113,7 +113,7 @@ impl<'a> Residual<'a> {
         self.samples -= count;
         (self.used, self.filled) = (0, count);
         // the entropy coded planes are decoded interleaved as far as that goes, then each to the end of its block
-        let done = decode_together(&mut self.codings, self.planes, count);
+        let done = decode_planes_interleaved(&mut self.codings, self.planes, count);
         for (k, coding) in self.codings.iter_mut().enumerate() {
             let (block, part) = (&mut self.planes.blocks[k][..count], ChunkPart::Plane(k as u8));
             match coding {
@@ -136,7 +136,7 @@ impl<'a> Residual<'a> {
 }
 
 /// Decodes the entropy coded planes interleaved, if there are two or more; returns how many bytes of each.
-fn decode_together(codings: &mut [PlaneCoding<'_>; 4], planes: &mut Planes, count: usize) -> usize {
+fn decode_planes_interleaved(codings: &mut [PlaneCoding<'_>; 4], planes: &mut Planes, count: usize) -> usize {
     let mut streams: [Option<FseStream<'_>>; 4] = [const { None }; 4];
     let mut number = 0;
     let parts = codings.iter_mut().zip(&planes.tables).zip(&mut planes.blocks);

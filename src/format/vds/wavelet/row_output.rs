@@ -68,9 +68,9 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    fn new(expected: &Expected, integer: bool, whole: u16) -> Self {
+    fn new(expected: &Expected, integer: bool, max_code: u16) -> Self {
         let no_value = expected.no_value;
-        let most = f32::from(if no_value.is_some() { whole - 1 } else { whole });
+        let most = f32::from(if no_value.is_some() { max_code - 1 } else { max_code });
         if integer {
             return Self { offset: 0.0, scale: 1.0, most, no_value };
         }
@@ -92,8 +92,8 @@ impl Codes {
 }
 
 impl SampleEncoder {
-    /// The conversion to the expected type. The reconstructed floats are codes already if the chunk is `integer`, else
-    /// real values.
+    /// Creates the conversion to the expected type. The reconstructed floats are codes already if the chunk is
+    /// `integer`, else real values.
     pub fn new(expected: &Expected, integer: bool) -> Self {
         match expected.sample {
             Sample::F32 => Self::F32,

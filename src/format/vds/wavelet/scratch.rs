@@ -1,7 +1,7 @@
-//! The memory that decoding takes beside the chunk and its samples.
+//! The scratch memory of decoding: all memory that it takes beside the chunk and its samples.
 
 use super::bands::{Bands, has};
-use super::entry_lists::{EntryLists, MOST_REPEATS};
+use super::entry_lists::{EntryLists, MAX_REPEATS};
 use super::residual::Planes;
 use super::transform::TransformBuffers;
 use super::tree_links::TreeLinks;
@@ -9,7 +9,7 @@ use super::tree_links::TreeLinks;
 /// Memory that is used again from chunk to chunk: a chunk that is no larger than an earlier one allocates nothing.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The wavelet coefficients, which the transform turns into samples.
+    /// The wavelet coefficients, which the transform converts to samples.
     pub(super) coefficients: Vec<f32>,
     /// The tree's structure, which depends on the shape of the chunk.
     pub(super) links: TreeLinks,
@@ -28,7 +28,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Bytes that are allocated.
+    /// Returns the bytes that are allocated.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let floats = self.coefficients.capacity() + self.normals.capacity() + self.buffers.floats();
@@ -41,14 +41,14 @@ impl Scratch {
     }
 }
 
-/// The most bytes that a [`Scratch`] allocates for chunks of `size` samples (X first), whatever their content.
+/// Returns the most bytes that a [`Scratch`] allocates for chunks of `size` samples (X first), whatever their content.
 #[must_use]
 pub fn working_set(size: [usize; 3]) -> usize {
     let bands = Bands::new(size);
     let samples = bands.volume(0);
     let half = if bands.steps > 0 { bands.volume(1) } else { 0 };
     let plane = if has(bands.mask[0], 2) { size[0] * size[1] } else { 0 };
-    let repeats = if bands.may_be_faulty() { MOST_REPEATS } else { 1 };
+    let repeats = if bands.may_be_faulty() { MAX_REPEATS } else { 1 };
     // four bytes each: the coefficients, their entries, nodes in two lists, and the box of the second step
     let lists = 4 * (samples + repeats * samples + 2 * repeats * half + half);
     let planes = 4 * 5 * plane;
@@ -57,5 +57,5 @@ pub fn working_set(size: [usize; 3]) -> usize {
     lists + planes + rows + FIXED
 }
 
-/// What does not depend on the size: decoding tables, blocks of the residual, a few rows, tree links.
+/// Bytes that do not depend on the size: decoding tables, blocks of the residual, a few rows, tree links.
 const FIXED: usize = 256 << 10;

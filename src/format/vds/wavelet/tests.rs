@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::header::ChunkParts;
 use super::*;
 
-/// A chunk, and the CRCs of its samples as OpenVDS reads them.
+/// A chunk, and the CRCs of its samples as the reference library decodes them.
 struct Case {
     name: String,
     chunk: Vec<u8>,
@@ -73,7 +73,7 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 #[test]
-fn chunks_decode_to_what_the_reference_library_reads() {
+fn chunks_decode_as_by_the_reference_library() {
     let mut scratch = Scratch::default();
     for case in cases() {
         let out = decoded(&case.chunk, &case.expected, None, &mut scratch).unwrap();
@@ -86,7 +86,7 @@ fn chunks_decode_to_what_the_reference_library_reads() {
 }
 
 #[test]
-fn a_prefix_is_as_good_as_the_whole() {
+fn a_prefix_decodes_like_the_whole_chunk() {
     let mut scratch = Scratch::default();
     for case in cases() {
         let whole = case.chunk.len() as u64;
@@ -101,11 +101,11 @@ fn a_prefix_is_as_good_as_the_whole() {
 }
 
 #[test]
-fn a_chunk_that_is_cut_short_is_an_error() {
+fn a_truncated_chunk_is_an_error() {
     let mut scratch = Scratch::default();
     for case in cases() {
         for part in 0..case.chunk.len() {
-            // the length in the header reveals the cut, so it is adjusted in some of the cases
+            // the length in the header reveals the truncation, so it is adjusted in some of the cases
             let mut chunk = case.chunk[..part].to_vec();
             assert!(decoded(&chunk, &case.expected, None, &mut scratch).is_err(), "{} at {part}", case.name);
             if part > 24 && part % 7 == 0 && part + 4 < case.chunk.len() {
@@ -117,7 +117,7 @@ fn a_chunk_that_is_cut_short_is_an_error() {
 }
 
 #[test]
-fn the_working_set_is_what_is_used_at_most() {
+fn scratch_memory_stays_within_the_working_set() {
     for case in cases() {
         let mut scratch = Scratch::default();
         decoded(&case.chunk, &case.expected, None, &mut scratch).unwrap();
@@ -142,7 +142,7 @@ fn headers_that_do_not_fit_are_refused() {
     assert_eq!(error(0, 0xa2), WaveletError::Version(674));
     assert_eq!(error(0, 0x9e), WaveletError::Version(670));
     assert!(matches!(error(4, case.chunk[4] ^ 1), WaveletError::Total { .. }));
-    assert_eq!(error(8, 21), WaveletError::Size { said: [21, 18, 17], wanted: [20, 18, 17] });
+    assert_eq!(error(8, 21), WaveletError::Size { announced: [21, 18, 17], wanted: [20, 18, 17] });
     assert!(matches!(error(20, 2), WaveletError::Size { .. }));
     assert!([0, 4].iter().all(|dims| matches!(error(20, *dims), WaveletError::Flags(_))));
     assert!([11, 19].iter().all(|flags| matches!(error(21, *flags), WaveletError::Flags(_))));
@@ -166,7 +166,7 @@ fn a_chunk_of_its_header_alone_is_zero() {
 }
 
 #[test]
-fn the_error_says_which_part() {
+fn errors_name_the_damaged_part() {
     let case = cases().into_iter().find(|case| case.name == "plain").unwrap();
     let stream = ChunkParts::read(&case.chunk, &case.expected, false).unwrap().stream.as_ptr().addr()
         - case.chunk.as_ptr().addr();
@@ -192,7 +192,11 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn damage_never_panics(which in 0usize..29, places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), level in 0u8..20) {
+    fn damage_never_panics(
+        which in 0usize..29,
+        places in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        level in 0u8..20,
+    ) {
         let cases = cases();
         let case = &cases[which % cases.len()];
         let mut chunk = case.chunk.clone();

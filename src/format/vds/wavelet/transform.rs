@@ -24,7 +24,7 @@ pub(super) struct TransformBuffers {
 }
 
 impl TransformBuffers {
-    /// Floats of allocated memory.
+    /// Returns the number of floats in allocated memory.
     pub fn floats(&self) -> usize {
         [&self.box_, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
     }
@@ -48,7 +48,7 @@ impl<'a> Plane<'a> {
 
 /// Undoes all steps. `sink` is given the rows of the result in order, and may change them.
 pub(super) fn inverse(
-    picture: &mut [f32],
+    coefficients: &mut [f32],
     bands: &Bands,
     lifting: Lifting,
     buffers: &mut TransformBuffers,
@@ -68,23 +68,23 @@ pub(super) fn inverse(
     for step in (1..bands.steps).rev() {
         let [width, height, depth] = bands.size[step];
         let mut made = box_[..width * height * depth].chunks_exact_mut(width);
-        undo(picture, bands, step, lifting, planes, rows, line, &mut |row| {
+        undo(coefficients, bands, step, lifting, planes, rows, line, &mut |row| {
             if let Some(made) = made.next() {
                 made.copy_from_slice(row);
             }
             Ok(())
         })?;
         for (k, row) in box_[..width * height * depth].chunks_exact(width).enumerate() {
-            picture[k / height * size[0] * size[1] + k % height * size[0]..][..width].copy_from_slice(row);
+            coefficients[k / height * size[0] * size[1] + k % height * size[0]..][..width].copy_from_slice(row);
         }
     }
-    undo(picture, bands, 0, lifting, planes, rows, line, &mut sink)
+    undo(coefficients, bands, 0, lifting, planes, rows, line, &mut sink)
 }
 
 /// Undoes one step.
 #[allow(clippy::too_many_arguments)]
 fn undo(
-    picture: &[f32],
+    coefficients: &[f32],
     bands: &Bands,
     step: usize,
     lifting: Lifting,
@@ -96,7 +96,7 @@ fn undo(
     let [width, height, depth] = bands.size[step];
     let mask = bands.mask[step];
     let [stride, whole, _] = bands.size[0];
-    let plane = |z: usize| Plane { samples: &picture[z * stride * whole..], stride, width, height };
+    let plane = |z: usize| Plane { samples: &coefficients[z * stride * whole..], stride, width, height };
     let mut rest = |plane: Plane<'_>| along_y(plane, mask, lifting, rows, line, sink);
     if !has(mask, 2) {
         return (0..depth).try_for_each(|z| rest(plane(z)));
@@ -106,7 +106,7 @@ fn undo(
     let (smooth, made) = planes.split_at_mut(4 * area);
     // planes without gaps are treated as one long row
     let (width_, height_) = if width == stride { (area, 1) } else { (width, height) };
-    let row = |z: usize, y: usize| &picture[(z * whole + y) * stride..][..width_];
+    let row = |z: usize, y: usize| &coefficients[(z * whole + y) * stride..][..width_];
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {

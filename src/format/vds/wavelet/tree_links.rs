@@ -1,6 +1,6 @@
 //! The structure of the tree: which coefficients of the next finer step are the children of a node.
 
-use super::bands::{Bands, DimSet, MOST_STEPS, has, subsets};
+use super::bands::{Bands, DimSet, MAX_STEPS, has, subsets};
 use super::header::Coding;
 
 /// A box of children for the nodes of one sector.
@@ -50,14 +50,14 @@ pub(super) struct Sector {
 /// The tree of chunks of one shape.
 #[derive(Debug, Default)]
 pub(super) struct TreeLinks {
-    /// The size, dimensions and rule that it was made for.
-    made_for: Option<([usize; 3], usize, bool)>,
+    /// The size, dimensions and rule that it was built for.
+    built_for: Option<([usize; 3], usize, bool)>,
     /// The decomposition.
     pub bands: Bands,
     /// The links of all sectors.
     pub links: Vec<Link>,
     /// The sectors, by step and sector.
-    pub sectors: [[Sector; 8]; MOST_STEPS],
+    pub sectors: [[Sector; 8]; MAX_STEPS],
     /// Every step is plain: there are no singles, and the stream has no counts of them.
     pub all_plain: bool,
     /// The dimensions in which a block extends.
@@ -67,26 +67,26 @@ pub(super) struct TreeLinks {
 }
 
 impl TreeLinks {
-    /// Rebuilds the tree, unless it was made for chunks of the same shape.
+    /// Rebuilds the tree, unless it was built for chunks of the same shape.
     pub fn fit(&mut self, coding: &Coding) {
         let wanted = (coding.size, coding.dims, coding.old);
-        if self.made_for != Some(wanted) {
-            self.made_for = Some(wanted);
-            self.make(coding);
+        if self.built_for != Some(wanted) {
+            self.built_for = Some(wanted);
+            self.build(coding);
         }
     }
 
-    /// Bytes of allocated memory.
+    /// Returns the bytes of allocated memory.
     pub fn bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
     }
 
-    /// The number of coefficients in a block.
+    /// Returns the number of coefficients in a block.
     pub fn block_len(&self) -> usize {
         1 << self.block.count_ones()
     }
 
-    fn make(&mut self, coding: &Coding) {
+    fn build(&mut self, coding: &Coding) {
         let bands = Bands::new(coding.size);
         self.bands = bands;
         self.links.clear();
@@ -124,12 +124,12 @@ impl TreeLinks {
     }
 }
 
-/// The factor from a parent's coordinate to its children's.
+/// Returns the factor from a parent's coordinate to its children's.
 pub(super) fn factor(mask: DimSet, d: usize) -> usize {
     if has(mask, d) { 2 } else { 1 }
 }
 
-/// The links of a sector, in the order of the stream.
+/// Returns the links of a sector, in the order of the stream.
 fn links(bands: &Bands, step: usize, sector: DimSet) -> impl Iterator<Item = Link> {
     let bands = *bands;
     let (mask, finer) = (bands.mask[step], bands.mask[step - 1]);
@@ -160,7 +160,7 @@ fn links(bands: &Bands, step: usize, sector: DimSet) -> impl Iterator<Item = Lin
     own.chain(orphans)
 }
 
-/// Whether the children of all nodes of a sector stand at twice the position.
+/// Returns whether the children of all nodes of a sector stand at twice the position.
 fn is_plain(bands: &Bands, step: usize, sector: DimSet) -> bool {
     let (mask, finer) = (bands.mask[step], bands.mask[step - 1]);
     let (origin, end) = bands.sector(step, sector);
@@ -174,7 +174,7 @@ fn is_plain(bands: &Bands, step: usize, sector: DimSet) -> bool {
         })
 }
 
-/// Whether a sector is plain in a step that is not, by the rule of the version.
+/// Returns whether a sector is plain in a step that is not, by the rule of the version.
 fn ends_even(bands: &Bands, step: usize, link: &Link, old: bool) -> bool {
     let mask = bands.mask[step];
     let even = |d: usize| link.limit[d].is_multiple_of(2);
@@ -185,7 +185,7 @@ fn ends_even(bands: &Bands, step: usize, link: &Link, old: bool) -> bool {
     }
 }
 
-/// Whether the old rule goes wrong: the last children along Z then lie beyond their sector.
+/// Returns whether the old rule goes wrong: the last children along Z then lie beyond their sector.
 fn is_faulty(bands: &Bands, step: usize, link: &Link) -> bool {
     let mask = bands.mask[step];
     let even = |d: usize| link.limit[d].is_multiple_of(2);

@@ -1,23 +1,23 @@
 //! The walk through the tree bits: which coefficients are coded, and from which level on.
 
 use super::bands::{DimSet, subsets};
-use super::entry_lists::{BitField, EntryLists, LevelFields, List, MOST_REPEATS};
+use super::entry_lists::{BitField, EntryLists, LevelFields, List, MAX_REPEATS};
 use super::error::{ChunkPart, WaveletError};
 use super::node::{Node, PackedPosition};
 use super::tree_links::{ChildKind, Link, TreeLinks, factor};
 use crate::format::byte_reader::ByteReader;
 
 /// The number of levels, from the finest on, whose entries the stream counts.
-const COUNTED: usize = 16;
+const COUNTED_LEVELS: usize = 16;
 /// The most nodes that are partitioned at a time.
 const GROUP: usize = 64;
 
 /// The counts before the tree: entries that are known after each level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
-    blocks: [i32; COUNTED],
+    blocks: [i32; COUNTED_LEVELS],
     /// `None` if all steps of the tree are plain.
-    singles: Option<[i32; COUNTED]>,
+    singles: Option<[i32; COUNTED_LEVELS]>,
 }
 
 impl Counts {
@@ -27,9 +27,9 @@ impl Counts {
         Ok(Self { blocks: stream.i32s()?, singles: if all_plain { None } else { Some(stream.i32s()?) } })
     }
 
-    /// The numbers of blocks and of singles after a level; together they may have `most` coefficients.
+    /// Returns the numbers of blocks and of singles after a level; together they may have `most` coefficients.
     fn entries(&self, level: usize, block_len: usize, most: usize) -> Result<[usize; 2], WaveletError> {
-        let count = |row: &[i32; COUNTED]| row.get(level).copied().unwrap_or(0);
+        let count = |row: &[i32; COUNTED_LEVELS]| row.get(level).copied().unwrap_or(0);
         let (blocks, singles) = (count(&self.blocks), self.singles.as_ref().map_or(0, count));
         let sum = i64::from(blocks) * block_len as i64 + i64::from(singles);
         if blocks < 0 || singles < 0 || sum > most as i64 {
@@ -49,7 +49,7 @@ pub(super) fn walk(
     lists: &mut EntryLists,
 ) -> Result<(), WaveletError> {
     let bands = &links.bands;
-    let repeats = if links.may_repeat { MOST_REPEATS } else { 1 };
+    let repeats = if links.may_repeat { MAX_REPEATS } else { 1 };
     let nodes = if bands.steps > 1 { bands.volume(1) * repeats } else { 0 };
     let [blocks, singles] = counts.entries(usize::from(lowest), links.block_len(), bands.volume(0) * repeats)?;
     lists.insignificant.reset(nodes);
@@ -90,7 +90,7 @@ pub(super) fn walk(
     Ok(())
 }
 
-/// The positions of a box, X fastest.
+/// Returns the positions of a box, X fastest.
 fn positions(from: [usize; 3], to: [usize; 3]) -> impl Iterator<Item = (usize, usize, usize)> {
     (from[2]..to[2]).flat_map(move |z| (from[1]..to[1]).flat_map(move |y| (from[0]..to[0]).map(move |x| (z, y, x))))
 }
@@ -98,8 +98,8 @@ fn positions(from: [usize; 3], to: [usize; 3]) -> impl Iterator<Item = (usize, u
 /// Compares the lengths of the lists with the counts.
 fn check(counts: &Counts, level: u8, lists: &EntryLists) -> Result<(), WaveletError> {
     let compare = |what, row: &[i32], found: usize| match row.get(usize::from(level)) {
-        Some(said) if usize::try_from(*said) != Ok(found) => {
-            Err(WaveletError::Counts { level, what, found, said: i64::from(*said) })
+        Some(announced) if usize::try_from(*announced) != Ok(found) => {
+            Err(WaveletError::Counts { level, what, found, announced: i64::from(*announced) })
         }
         _ => Ok(()),
     };
@@ -193,7 +193,7 @@ fn partition(
     Some(())
 }
 
-/// The position of a node's first child where coordinates double in the dimensions of `mask`.
+/// Returns the position of a node's first child where coordinates double in the dimensions of `mask`.
 #[inline]
 fn doubled(node: Node, mask: DimSet) -> PackedPosition {
     let [x, y, z] = node.position();
@@ -270,8 +270,8 @@ fn push_children(links: &TreeLinks, node: Node, list: &mut List<Node>) -> Option
     Some(())
 }
 
-/// The box of a node's children in a link: its first position and the position after its last, which may be beyond the
-/// limit.
+/// Returns the box of a node's children in a link: its first position and the position after its last, which may be
+/// beyond the limit.
 #[inline]
 fn child_box(links: &TreeLinks, node: Node, link: &Link) -> ([usize; 3], [usize; 3]) {
     let mask = links.bands.mask[node.step()];

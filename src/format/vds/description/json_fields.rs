@@ -3,36 +3,36 @@
 use serde_json::{Map, Value};
 
 /// An object in a JSON document.
-pub struct Fields<'a> {
+pub struct JsonFields<'a> {
     /// The path of the object, with a dot: `axisDescriptors[1].`
     path: String,
     map: &'a Map<String, Value>,
 }
 
-impl<'a> Fields<'a> {
-    /// The root of a document.
+impl<'a> JsonFields<'a> {
+    /// Creates the fields of the root object.
     pub fn of(map: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), map }
     }
 
-    /// The object at a key.
-    pub fn object(&self, key: &str) -> Result<Fields<'a>, String> {
+    /// Reads the object at a key.
+    pub fn object(&self, key: &str) -> Result<JsonFields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
-        Ok(Fields { path: format!("{}{key}.", self.path), map })
+        Ok(JsonFields { path: format!("{}{key}.", self.path), map })
     }
 
-    /// The objects of the list at a key.
-    pub fn objects(&self, key: &str) -> Result<Vec<Fields<'a>>, String> {
+    /// Reads the objects of the list at a key.
+    pub fn objects(&self, key: &str) -> Result<Vec<JsonFields<'a>>, String> {
         let list = self.needed(key)?.as_array().ok_or_else(|| self.fault(key, "a list"))?;
         let objects = list.iter().enumerate().map(|(n, value)| {
             let path = format!("{}{key}[{n}]", self.path);
             let map = value.as_object().ok_or_else(|| format!("{path} is {}: it must be an object", kind(value)))?;
-            Ok(Fields { path: path + ".", map })
+            Ok(JsonFields { path: path + ".", map })
         });
         objects.collect()
     }
 
-    /// The value of a key; `None` also for null.
+    /// Reads the value of a key; `None` also for null.
     pub fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
@@ -41,67 +41,67 @@ impl<'a> Fields<'a> {
         self.get(key).ok_or_else(|| format!("{} is missing", self.key(key)))
     }
 
-    /// The whole path of a key.
+    /// Returns the whole path of a key.
     pub fn key(&self, key: &str) -> String {
         format!("{}{key}", self.path)
     }
 
-    /// An error that says what the value of a key must be.
+    /// Returns an error that says what the value of a key must be.
     pub fn fault(&self, key: &str, must: &str) -> String {
         format!("{} is {}: it must be {must}", self.key(key), self.get(key).map_or("missing".into(), kind))
     }
 
-    /// A whole number that is not negative.
+    /// Reads a whole number that is not negative.
     pub fn count(&self, key: &str) -> Result<u64, String> {
         let number = whole(self.needed(key)?).ok_or_else(|| self.fault(key, "a whole number"))?;
         u64::try_from(number).map_err(|_| self.fault(key, "at least 0"))
     }
 
-    /// A string; empty if the key is missing.
+    /// Reads a string; empty if the key is missing.
     pub fn text(&self, key: &str) -> Result<String, String> {
         let Some(value) = self.get(key) else { return Ok(String::new()) };
         value.as_str().map(str::to_owned).ok_or_else(|| self.fault(key, "a text"))
     }
 
-    /// A boolean; false if the key is missing.
+    /// Reads a boolean; false if the key is missing.
     pub fn flag(&self, key: &str) -> Result<bool, String> {
         let Some(value) = self.get(key) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.fault(key, "true or false"))
     }
 
-    /// A number; NaN for null.
+    /// Reads a number; NaN for null.
     pub fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
         let Some(value) = self.map.get(key) else { return Ok(missing) };
         float(value).map(|number| number as f32).ok_or_else(|| self.fault(key, "a number"))
     }
 
-    /// The value of an enumeration without the prefix that all its values have.
-    pub fn word(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
+    /// Reads the value of an enumeration without the prefix that all its values have.
+    pub fn enum_name(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
         let text = self.needed(key)?.as_str();
         text.and_then(|text| text.strip_prefix(prefix)).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
-    /// The number at the end of a value of an enumeration.
-    pub fn word_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
-        let digits = self.word(key, prefix)?;
+    /// Reads the number at the end of a value of an enumeration.
+    pub fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+        let digits = self.enum_name(key, prefix)?;
         let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         let number = if plain { digits.parse().ok() } else { None };
         number.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
-/// A number; null is NaN.
+/// Converts a number; null is NaN.
 pub fn float(value: &Value) -> Option<f64> {
     if value.is_null() { Some(f64::NAN) } else { value.as_f64() }
 }
 
-/// A whole number, which may be written with a decimal point.
+/// Converts a whole number, which may be written with a decimal point.
 pub fn whole(value: &Value) -> Option<i64> {
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }
 
-/// A value in an error message: short ones are shown in full.
+/// Describes a value in an error message: short ones in full.
 fn kind(value: &Value) -> String {
     match value {
         Value::Object(_) => "an object".into(),
@@ -124,9 +124,9 @@ mod tests {
         }) else {
             return;
         };
-        let a = Fields::of(&map).object("a").unwrap();
+        let a = JsonFields::of(&map).object("a").unwrap();
         let faults =
-            [Fields::of(&map).object("z").err(), a.objects("b").err(), a.object("c").err(), a.objects("d").err()];
+            [JsonFields::of(&map).object("z").err(), a.objects("b").err(), a.object("c").err(), a.objects("d").err()];
         let expected = [
             "z is missing",
             "a.b[1] is 7: it must be an object",
@@ -135,13 +135,13 @@ mod tests {
         ];
         assert_eq!(faults, expected.map(|text| Some(text.into())));
         let Some(Value::Object(first)) = map["a"]["b"].get(0) else { return };
-        let first = Fields { path: "a.b[0].".into(), map: first };
+        let first = JsonFields { path: "a.b[0].".into(), map: first };
         assert_eq!(first.count("n").unwrap_err(), "a.b[0].n is -1: it must be at least 0");
         assert_eq!(first.count("x").unwrap_err(), "a.b[0].x is 1.5: it must be a whole number");
         assert_eq!(first.text("t").unwrap_err(), "a.b[0].t is 5: it must be a text");
         assert_eq!(first.flag("f").unwrap_err(), "a.b[0].f is \"yes\": it must be true or false");
-        assert_eq!(first.word_number("w", "Size_").unwrap_err(), "a.b[0].w is \"Size_x\": it must be one of Size_...");
-        assert_eq!(first.word("w", "Other_").unwrap_err(), "a.b[0].w is \"Size_x\": it must be one of Other_...");
+        assert_eq!(first.enum_number("w", "Size_").unwrap_err(), "a.b[0].w is \"Size_x\": it must be one of Size_...");
+        assert_eq!(first.enum_name("w", "Other_").unwrap_err(), "a.b[0].w is \"Size_x\": it must be one of Other_...");
     }
 
     #[test]
