@@ -84,7 +84,7 @@ impl Recogniser {
     /// whose device and inode number `is_above` knows: the path came through it.
     ///
     /// # Errors
-    /// Those of the system. That nothing is there is no error.
+    /// Those of the system. An absent path is not an error.
     pub(super) fn look(
         &self,
         path: &Path,

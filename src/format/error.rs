@@ -13,7 +13,7 @@ pub enum FormatError {
     /// The dataset is valid but uses a feature that is not implemented.
     #[error("{0}")]
     Unsupported(String),
-    /// The dataset is damaged; the text names the place.
+    /// A part of the dataset is damaged; the text names it.
     #[error("{0}")]
     Damaged(String),
     /// An object that holds many bricks is damaged, and all of them with it; the text names the object.

@@ -1,6 +1,6 @@
 //! The formats: one folder for each, and the traits that they implement.
 //!
-//! A format tells which arrays a dataset has and where each of their bricks is stored. It does not cache samples, and
+//! A format knows which arrays a dataset has and where each of their bricks is stored. It does not cache samples, and
 //! does not depend on how they are read. A new format is a folder here and an entry of [`registry`].
 
 mod byte_reader;

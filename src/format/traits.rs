@@ -9,8 +9,8 @@ use super::FormatError;
 use crate::source::{Folder, IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
-/// One format. A format judges only its own files and folders: the catalog's recogniser combines what all formats
-/// answer.
+/// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
+/// all formats.
 pub trait Format: Send + Sync {
     /// Returns the format's name as JSON has it: `zgy`.
     fn name(&self) -> &'static str;
@@ -26,14 +26,13 @@ pub trait Format: Send + Sync {
         false
     }
 
-    /// The strong sign: returns whether the files in a folder that describe a dataset of this format make the folder
-    /// one, whatever else it holds. `None` if the folder has no such files, `Some(false)` if it has and they describe
-    /// something else.
+    /// Returns whether a folder has a description that makes it a dataset of this format, whatever else it holds: the
+    /// strong sign. `None` if the folder has no description, `Some(false)` if it has one of other data.
     fn described_folder(&self, _folder: &Path) -> Option<bool> {
         None
     }
 
-    /// The weak sign: returns whether a folder holds the data of one layer. Without a description such a folder is a
+    /// Returns whether a folder holds the data of one layer: the weak sign. Without a description such a folder is a
     /// dataset of its own, or a layer of the dataset that its parent is.
     fn is_layer_folder(&self, _folder: &Path) -> bool {
         false

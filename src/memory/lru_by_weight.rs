@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use lru::LruCache;
 
-/// Bytes that an entry takes beside its value: in the map, the list and the allocator.
+/// Bytes that an entry takes besides its value: in the map, the list and the allocator.
 const OVERHEAD: usize = 128;
 /// The overhead counts one byte less for each this many bytes of the value. So it is nothing for large values, and a
 /// cache of n bytes holds n bytes of them.

@@ -13,7 +13,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// Bytes of a page of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
 
-/// The key of a part of a table: a number from [`IndexCache::id`], and two more that the table chooses.
+/// The key of a part of a table: a number from [`IndexCache::new_id`], and two more that the table chooses.
 pub type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
@@ -47,17 +47,17 @@ impl IndexCache {
         })
     }
 
-    /// Returns a number that no table has yet.
+    /// Returns a number that no table has had before, for the keys of a table's parts.
     #[must_use]
-    pub fn id() -> u64 {
+    pub fn new_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a part of a table if it is cached.
     #[must_use]
-    pub fn part<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
-        // what a thread keeps is never stale: a key belongs to one table of the process, and a part never changes
+    pub fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
+        // the parts of a thread are never stale: a key belongs to one table of the process, and a part never changes
         let part = LAST_USED.with_borrow_mut(|last_used| {
             let slot = &mut last_used[(key.1 ^ key.2) as usize % THREAD_PARTS];
             if let Some((known, part)) = slot
@@ -76,7 +76,7 @@ impl IndexCache {
     }
 
     /// Caches a part of a table, which weighs `bytes`.
-    pub fn keep<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
+    pub fn insert<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
         let dropped = self.parts().insert(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
     }
@@ -100,7 +100,7 @@ impl Index {
     /// Creates the table at `start .. start + length` of `object`, which must lie within the object.
     #[must_use]
     pub fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
-        Self { id: IndexCache::id(), source, object: object.into(), start, length, cache }
+        Self { id: IndexCache::new_id(), source, object: object.into(), start, length, cache }
     }
 
     /// Returns the bytes of the table.
@@ -143,11 +143,11 @@ impl Index {
 
     fn page(&self, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, SourceError> {
         let key = (self.id, number, 0);
-        if let Some(page) = self.cache.part(key) {
+        if let Some(page) = self.cache.get(key) {
             return Ok(page);
         }
         let page = Arc::new(self.fetch(number * PAGE, PAGE, wait)?);
-        self.cache.keep(key, &page, page.capacity());
+        self.cache.insert(key, &page, page.capacity());
         Ok(page)
     }
 
@@ -229,19 +229,19 @@ mod tests {
 
     #[test]
     fn a_thread_keeps_the_small_parts_that_it_has_just_used_and_no_large_ones() {
-        let (cache, id) = (IndexCache::new(1 << 20), IndexCache::id());
+        let (cache, id) = (IndexCache::new(1 << 20), IndexCache::new_id());
         for (number, bytes) in [(0, 100), (1, THREAD_PART_BYTES + 1)] {
             let (key, part) = ((id, number, 0), Arc::new(number));
-            cache.keep(key, &part, bytes);
-            assert_eq!(cache.part::<u64>(key).as_deref(), Some(&number));
+            cache.insert(key, &part, bytes);
+            assert_eq!(cache.get::<u64>(key).as_deref(), Some(&number));
             assert_eq!(
                 Arc::strong_count(&part),
                 if number == 0 { 3 } else { 2 },
                 "here, in the cache, with the thread"
             );
         }
-        assert_eq!(cache.part::<u64>((id, 2, 0)), None);
-        assert_eq!(cache.part::<u64>((IndexCache::id(), 0, 0)), None, "of another table");
+        assert_eq!(cache.get::<u64>((id, 2, 0)), None);
+        assert_eq!(cache.get::<u64>((IndexCache::new_id(), 0, 0)), None, "of another table");
     }
 
     #[test]

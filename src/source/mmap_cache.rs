@@ -28,7 +28,7 @@ const BLOCK: usize = 256 << 10;
 const RESIDENCY_TTL: u32 = 100;
 
 /// Local file systems whose files are mapped: they read through the kernel's page cache. If a page is evicted right
-/// after mincore saw it, a copy waits for one read of a disk; on a network file system it might wait for ever:
+/// after mincore saw it, a copy waits for one read of a disk; on a network file system it might wait forever:
 /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs.
 const MAPPED: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 

@@ -1,6 +1,6 @@
 //! Reads stored bytes.
 //!
-//! A [`Source`] is a set of named objects of which ranges can be read: one file, a folder of files, later an object
+//! A [`Source`] is a set of named objects whose ranges can be read: one file, a folder of files, later an object
 //! store. A missing object is an answer, not an error. A change while a source is read is an error: bytes of two
 //! versions are never mixed.
 

@@ -7,7 +7,7 @@ use super::{OpenFile, SourceError, Wait};
 /// The name of the only object of a source that is a single file.
 pub const WHOLE: &str = "";
 
-/// Named objects of which ranges can be read by many threads at once.
+/// Named objects whose ranges can be read by many threads at a time.
 pub trait Source: Send + Sync {
     /// Returns the bytes that an object has; `None` if it does not exist.
     ///

@@ -72,7 +72,7 @@ pub struct Coded {
     pub padding: usize,
     /// Bytes after decoding.
     pub decoded: usize,
-    /// Scratch memory for decoding, in bytes, beside the stored and the decoded bytes.
+    /// Scratch memory for decoding, in bytes, besides the stored and the decoded bytes.
     pub scratch: usize,
     /// The positions of the samples in the decoded bytes.
     pub layout: Layout,

@@ -20,13 +20,13 @@ pub(super) struct CheckedBitmap {
 
 impl CheckedBitmap {
     pub(super) fn new(cache: Arc<IndexCache>) -> Self {
-        Self { cache, id: IndexCache::id() }
+        Self { cache, id: IndexCache::new_id() }
     }
 
     /// Returns whether a chunk has been checked.
     pub(super) fn contains(&self, chunk: u64) -> bool {
         let (word, bit) = bit_of(chunk);
-        let block = self.cache.part::<Block>((self.id, chunk / CHUNKS, 0));
+        let block = self.cache.get::<Block>((self.id, chunk / CHUNKS, 0));
         block.is_some_and(|block| block.0[word].load(Ordering::Relaxed) & bit != 0)
     }
 
@@ -34,9 +34,9 @@ impl CheckedBitmap {
     pub(super) fn insert(&self, chunk: u64) {
         let (word, bit) = bit_of(chunk);
         let key = (self.id, chunk / CHUNKS, 0);
-        let block = self.cache.part::<Block>(key).unwrap_or_else(|| {
+        let block = self.cache.get::<Block>(key).unwrap_or_else(|| {
             let block = Arc::new(Block(std::array::from_fn(|_| AtomicU64::new(0))));
-            self.cache.keep(key, &block, size_of::<Block>());
+            self.cache.insert(key, &block, size_of::<Block>());
             block
         });
         block.0[word].fetch_or(bit, Ordering::Relaxed);

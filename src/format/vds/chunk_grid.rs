@@ -60,7 +60,7 @@ impl GridDimension {
     }
 
     /// Returns the distance from one chunk to the next, in samples of the layer.
-    fn own_step(&self) -> u64 {
+    fn layer_step(&self) -> u64 {
         if self.count > 1 { self.step >> self.shift } else { self.extent() }
     }
 }
@@ -163,14 +163,14 @@ impl ChunkGrid {
         for (axis, dim) in self.dimensions.iter().rev().enumerate() {
             origin[axis] = dim.origin() as i64; // half a brick at most
         }
-        let step = self.by_axis(self.components, |dim, _| dim.own_step());
+        let step = self.by_axis(self.components, |dim, _| dim.layer_step());
         BrickGrid::with_count(shape, origin, step, self.by_axis(1, |dim, _| dim.count))
     }
 
     /// Returns the samples that a chunk owns along each axis of the array; the first and the last chunk may own more or
     /// fewer.
     pub(super) fn brick_shape(&self) -> Dims {
-        self.by_axis(self.components, |dim, _| dim.own_step())
+        self.by_axis(self.components, |dim, _| dim.layer_step())
     }
 
     /// Returns the number of the chunk at a position of the brick grid: chunks are numbered with dimension 0 fastest.

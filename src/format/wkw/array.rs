@@ -42,7 +42,7 @@ pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> 
 
 impl WkwArray {
     pub(super) fn new(info: ArrayInfo, cubes: Arc<Cubes>, extent: Extent) -> Self {
-        Self { info, cubes, extent, table_id: IndexCache::id() }
+        Self { info, cubes, extent, table_id: IndexCache::new_id() }
     }
 
     /// Returns the block of a brick: its x, y, z among all blocks of the mag.

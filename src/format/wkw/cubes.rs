@@ -25,7 +25,7 @@ const MAX_ZEROS: u64 = 4 << 10;
 pub(super) struct Cube {
     /// x, y, z of the cube.
     pub at: [u64; 3],
-    /// The number of the array, from [`IndexCache::id`].
+    /// The number of the array, from [`IndexCache::new_id`].
     pub table_id: u64,
     /// The number of the cube in the array.
     pub number: u64,
@@ -174,19 +174,19 @@ impl Cubes {
     /// Returns a page of a cube's jump table; `None` if there is no such cube.
     fn page(&self, cube: Cube, number: u64, wait: Wait) -> Result<Option<Arc<Page>>, FormatError> {
         // the first page of a cube has all that is needed if its blocks are raw
-        let first = self.cache.part::<Page>((cube.table_id, cube.number, 0));
+        let first = self.cache.get::<Page>((cube.table_id, cube.number, 0));
         if let Some(first) = first.filter(|first| number == 0 || first.blocks == BlockType::Raw) {
             return Ok(Some(first));
         }
         if number > 0
-            && let Some(page) = self.cache.part((cube.table_id, cube.number, number))
+            && let Some(page) = self.cache.get((cube.table_id, cube.number, number))
         {
             return Ok(Some(page));
         }
         let Some(page) = self.read(cube, number, wait)? else { return Ok(None) };
         let raw = page.blocks == BlockType::Raw;
         let (key, page) = ((cube.table_id, cube.number, if raw { 0 } else { number }), Arc::new(page));
-        self.cache.keep(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
+        self.cache.insert(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
         Ok(Some(page))
     }
 

@@ -54,7 +54,7 @@ pub(super) enum OpenedLayer {
     Hidden(HiddenLayer),
 }
 
-/// Facts that are reported of a layer whether it can be shown or not.
+/// The fields of a layer that are reported whether it can be shown or not.
 #[derive(Default)]
 struct LayerReport {
     dtype: Option<Dtype>,

@@ -39,7 +39,7 @@ impl Cloud {
     /// Reads the list of layers.
     ///
     /// # Errors
-    /// [`FormatError::Damaged`] if it is no list of objects, and those of the source.
+    /// [`FormatError::Damaged`] if it is not a list of objects, and those of the source.
     pub fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let text = read_layer_status(&*folder)?;
@@ -116,7 +116,7 @@ impl Cloud {
             folder: Arc::clone(&self.folder),
             cache: Arc::clone(&self.cache),
             tags: Arc::clone(&self.tags),
-            id: IndexCache::id(),
+            id: IndexCache::new_id(),
             layer: name.into(),
             pages,
         };
@@ -186,8 +186,8 @@ impl CloudTable {
                 _ => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length: 0 }),
             },
             (Some(length), Some(tag)) => Ok(ChunkObject { metadata: ChunkMetadata::of(&tag), length }),
-            // without metadata an object with bytes is data, since constant chunks have no bytes; any hash of data will
-            // do
+            // without metadata an object with bytes is data, since constant chunks have no bytes; any hash that stands
+            // for data is right
             (Some(0), None) => Err(damaged(&format!(
                 "{object} has no bytes, and its value was in metadata that this copy of the dataset has lost"
             ))),
@@ -208,12 +208,12 @@ impl ChunkTable for CloudTable {
             return Ok(Record { metadata, object, offset: 0, length });
         }
         let key = (self.id, chunk, 0);
-        let known = match self.cache.part::<ChunkObject>(key) {
+        let known = match self.cache.get::<ChunkObject>(key) {
             Some(known) => known,
             None if wait == Wait::No => return Err(SourceError::WouldBlock.into()),
             None => {
                 let known = Arc::new(self.look_up(chunk)?);
-                self.cache.keep(key, &known, CHUNK_OBJECT_BYTES);
+                self.cache.insert(key, &known, CHUNK_OBJECT_BYTES);
                 known
             }
         };

@@ -54,7 +54,7 @@ impl MetadataPages {
         let bytes = bytes.filter(|n| [PLAIN, SIZED].contains(n));
         let bytes = bytes.ok_or("chunkMetadataByteSize is neither 8 nor 28")?;
         let directory = directory.map(|value| names(value, chunks.div_ceil(size))).transpose()?;
-        Ok(Self { folder, cache, id: IndexCache::id(), layer: layer.into(), chunks, size, bytes, directory })
+        Ok(Self { folder, cache, id: IndexCache::new_id(), layer: layer.into(), chunks, size, bytes, directory })
     }
 
     /// Reads the metadata of a chunk, and the size of its object if the record has it.
@@ -96,7 +96,7 @@ impl MetadataPages {
     /// Returns a block of a page, from the cache or the source.
     fn block(&self, page: u64, name: &str, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, FormatError> {
         let key = (self.id, page, number);
-        if let Some(block) = self.cache.part(key) {
+        if let Some(block) = self.cache.get(key) {
             return Ok(block);
         }
         if wait == Wait::No {
@@ -112,7 +112,7 @@ impl MetadataPages {
             return Err(missing());
         }
         let block = Arc::new(bytes);
-        self.cache.keep(key, &block, block.capacity());
+        self.cache.insert(key, &block, block.capacity());
         Ok(block)
     }
 

@@ -34,7 +34,7 @@ pub struct ObjectMetadata {
 
 impl ObjectMetadata {
     pub fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
-        Self { folder, cache, id: IndexCache::id() }
+        Self { folder, cache, id: IndexCache::new_id() }
     }
 
     /// Reads the metadata of an object: 8 or 24 bytes. May wait.
@@ -54,7 +54,7 @@ impl ObjectMetadata {
     /// Returns the metadata in the JSON file; empty if there is none.
     fn listed(&self) -> Result<Arc<Listed>, FormatError> {
         let key = (self.id, 0, 0);
-        if let Some(listed) = self.cache.part(key) {
+        if let Some(listed) = self.cache.get(key) {
             return Ok(listed);
         }
         let listed = Arc::new(match self.folder.len(FILE)? {
@@ -62,7 +62,7 @@ impl ObjectMetadata {
             _ => Listed::new(),
         });
         let weight = listed.keys().map(|name| name.len() + ENTRY).sum();
-        self.cache.keep(key, &listed, weight);
+        self.cache.insert(key, &listed, weight);
         Ok(listed)
     }
 

@@ -1,11 +1,11 @@
-//! Coefficients, made of their bits in the planes of all levels.
+//! Puts coefficients together from their bits in the planes of all levels.
 
 use super::bands::has;
 use super::entry_lists::{BitField, EntryLists, LevelFields};
 use super::node::PackedPosition;
 use super::tree_links::TreeLinks;
 
-/// Coefficients that are made at a time.
+/// Coefficients that are put together at a time.
 const TILE: usize = 256;
 
 /// The most levels of a stream.
@@ -203,7 +203,7 @@ struct Plane {
     threshold: f32,
 }
 
-/// For each index four lanes, all ones where the index has a one bit.
+/// For each index of 4 bits a SIMD mask of four lanes: all ones in the lanes whose bit is set.
 const LANES: [[u32; 4]; 16] = {
     let mut lanes = [[0; 4]; 16];
     let mut k = 0;

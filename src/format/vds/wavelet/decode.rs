@@ -122,7 +122,7 @@ fn highest_level([finest, coarsest]: [f32; 2]) -> Result<Option<u8>, WaveletErro
     levels.checked_sub(1).map(|highest| u8::try_from(highest).map_err(|_| wrong())).transpose()
 }
 
-/// Reads the coefficients of the coarsest subbands, which are no children of any node: the stream has them as plain
+/// Reads the coefficients of the coarsest subbands, which are not children of any node: the stream has them as plain
 /// floats.
 fn read_coarse(
     stream: &mut ByteReader<'_, ChunkPart>,

@@ -3,9 +3,9 @@
 use super::error::{ChunkPart, WaveletError};
 use super::grow::grow_to;
 
-/// The most states a table may have.
+/// log2 of the largest number of states of a table.
 const MAX_LOG: u32 = 12;
-/// The fewest.
+/// log2 of the smallest number of states.
 const MIN_LOG: u32 = 5;
 
 /// The decoding table of one block: for each state its symbol, the number of bits to read, and the base that they are
@@ -53,7 +53,7 @@ impl Table {
             for _ in 0..(*count).max(0) {
                 symbols[at] = symbol as u8;
                 at = (at + step) % size;
-                // the counts add up to the size, so that there is a place left unless this was the last symbol
+                // the counts add up to the size, so that a state is free unless this was the last symbol
                 while at >= end && at != 0 {
                     at = (at + step) % size;
                 }

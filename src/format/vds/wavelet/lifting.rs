@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_without_a_call() {
+    fn rounding_equals_that_of_the_standard_library() {
         for v in [0.0f32, 0.5, 1.5, 2.5, 0.499_999_97, 3.2, 8_388_607.5, 8_388_609.0, 1e30, f32::INFINITY] {
             for v in [v, -v] {
                 assert_eq!(rint(v).to_bits(), v.round_ties_even().to_bits(), "{v}");

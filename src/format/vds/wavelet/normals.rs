@@ -78,16 +78,16 @@ fn mix_special(low: f32, high: f32, f: f32) -> f32 {
     keep_first_nan(keep_first_nan(span, f, |span, f| span * f), low, |part, low| part + low)
 }
 
-/// Applies an operation as x86 does: the result is the first operand that is NaN (made quiet); a NaN that the operation
-/// itself produces is the default NaN.
+/// Applies an operation as x86 processors do: the result is the first operand that is NaN (made quiet); a NaN that the
+/// operation itself produces is the default NaN.
 fn keep_first_nan(a: f32, b: f32, of: impl Fn(f32, f32) -> f32) -> f32 {
     const QUIET: u32 = 1 << 22;
     const DEFAULT_NAN: u32 = 0xffc0_0000;
     match (a.is_nan(), b.is_nan(), of(a, b)) {
         (true, ..) => f32::from_bits(a.to_bits() | QUIET),
         (_, true, _) => f32::from_bits(b.to_bits() | QUIET),
-        (.., made) if made.is_nan() => f32::from_bits(DEFAULT_NAN),
-        (.., made) => made,
+        (.., result) if result.is_nan() => f32::from_bits(DEFAULT_NAN),
+        (.., result) => result,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The scratch memory of decoding: all memory that it takes beside the chunk and its samples.
+//! The scratch memory of decoding: all memory that it takes besides the chunk and its samples.
 
 use super::bands::{Bands, has};
 use super::entry_lists::{EntryLists, MAX_REPEATS};

@@ -2,8 +2,8 @@
 //! in each row along X.
 //!
 //! Lifting along Z operates on whole planes and keeps only the four planes of the low half that the next two output
-//! planes need. Each output plane at once goes through the same along Y, with rows for planes, and each of its rows
-//! through X. So the array of coefficients is read once, and all other data stay in the processor's caches.
+//! planes need. Each output plane at once goes through the same along Y, with rows in place of planes, and each of its
+//! rows through X. So the array of coefficients is read once, and all other data stay in the processor's caches.
 
 use super::bands::{Bands, has};
 use super::error::WaveletError;
@@ -14,7 +14,7 @@ use super::lifting::{Lifting, four, high_row, low_row};
 #[derive(Debug, Default)]
 pub(super) struct TransformBuffers {
     /// The output of a step, before it replaces the step's input.
-    box_: Vec<f32>,
+    step_output: Vec<f32>,
     /// Four planes of the low half along Z, and one output plane.
     planes: Vec<f32>,
     /// Four rows of the low half along Y, and one output row.
@@ -26,7 +26,7 @@ pub(super) struct TransformBuffers {
 impl TransformBuffers {
     /// Returns the number of floats in allocated memory.
     pub fn floats(&self) -> usize {
-        [&self.box_, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
+        [&self.step_output, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
     }
 }
 
@@ -55,7 +55,7 @@ pub(super) fn inverse(
     mut sink: impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
 ) -> Result<(), WaveletError> {
     let size = bands.size[0];
-    let TransformBuffers { box_, planes, rows, line } = buffers;
+    let TransformBuffers { step_output, planes, rows, line } = buffers;
     if has(bands.mask[0], 2) {
         grow_to(planes, 5 * size[0] * size[1]);
     }
@@ -63,18 +63,18 @@ pub(super) fn inverse(
     // the low half has borders of up to two samples at each end
     grow_to(line, 2 * size[0] + 8);
     if bands.steps > 1 {
-        grow_to(box_, bands.volume(1));
+        grow_to(step_output, bands.volume(1));
     }
     for step in (1..bands.steps).rev() {
         let [width, height, depth] = bands.size[step];
-        let mut made = box_[..width * height * depth].chunks_exact_mut(width);
+        let mut output = step_output[..width * height * depth].chunks_exact_mut(width);
         undo(coefficients, bands, step, lifting, planes, rows, line, &mut |row| {
-            if let Some(made) = made.next() {
-                made.copy_from_slice(row);
+            if let Some(output) = output.next() {
+                output.copy_from_slice(row);
             }
             Ok(())
         })?;
-        for (k, row) in box_[..width * height * depth].chunks_exact(width).enumerate() {
+        for (k, row) in step_output[..width * height * depth].chunks_exact(width).enumerate() {
             coefficients[k / height * size[0] * size[1] + k % height * size[0]..][..width].copy_from_slice(row);
         }
     }
@@ -103,29 +103,33 @@ fn undo(
     }
     let (low, high, even) = (depth.div_ceil(2), depth / 2, depth.is_multiple_of(2));
     let area = width * height;
-    let (smooth, made) = planes.split_at_mut(4 * area);
-    // planes without gaps are treated as one long row
-    let (width_, height_) = if width == stride { (area, 1) } else { (width, height) };
-    let row = |z: usize, y: usize| &coefficients[(z * whole + y) * stride..][..width_];
+    let (low_half, output) = planes.split_at_mut(4 * area);
+    // a plane without gaps is treated as one long row
+    let (row_length, row_count) = if width == stride { (area, 1) } else { (width, height) };
+    let row = |z: usize, y: usize| &coefficients[(z * whole + y) * stride..][..row_length];
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
             let around = four(next as isize - 2, |j| low + high_row(j, high, even));
-            for y in 0..height_ {
-                let out = &mut smooth[next % 4 * area + y * width_..][..width_];
+            for y in 0..row_count {
+                let out = &mut low_half[next % 4 * area + y * row_length..][..row_length];
                 lifting.low(out, row(next, y), four(0, |k| row(around[k as usize], y)));
             }
             next += 1;
         }
         let dense = |samples| Plane { samples, stride: width, width, height };
-        rest(dense(&smooth[j % 4 * area..][..area]))?;
+        rest(dense(&low_half[j % 4 * area..][..area]))?;
         if j < high {
             let around = four(j as isize - 1, |j| low_row(j, low, even) % 4 * area);
-            for y in 0..height_ {
-                let out = &mut made[y * width_..][..width_];
-                lifting.high(out, row(low + j, y), four(0, |k| &smooth[around[k as usize] + y * width_..][..width_]));
+            for y in 0..row_count {
+                let out = &mut output[y * row_length..][..row_length];
+                lifting.high(
+                    out,
+                    row(low + j, y),
+                    four(0, |k| &low_half[around[k as usize] + y * row_length..][..row_length]),
+                );
             }
-            rest(dense(&made[..area]))?;
+            rest(dense(&output[..area]))?;
         }
     }
     Ok(())
@@ -146,19 +150,19 @@ fn along_y(
         return (0..height).try_for_each(|y| rest(plane.row(y)));
     }
     let (low, high, even) = (height.div_ceil(2), height / 2, height.is_multiple_of(2));
-    let (smooth, made) = rows.split_at_mut(4 * width);
+    let (low_half, output) = rows.split_at_mut(4 * width);
     let mut next = 0;
     for j in 0..low {
         while next < low.min(j + 3) {
             let around = four(next as isize - 2, |j| plane.row(low + high_row(j, high, even)));
-            lifting.low(&mut smooth[next % 4 * width..][..width], plane.row(next), around);
+            lifting.low(&mut low_half[next % 4 * width..][..width], plane.row(next), around);
             next += 1;
         }
-        rest(&smooth[j % 4 * width..][..width])?;
+        rest(&low_half[j % 4 * width..][..width])?;
         if j < high {
-            let around = four(j as isize - 1, |j| &smooth[low_row(j, low, even) % 4 * width..][..width]);
-            lifting.high(&mut made[..width], plane.row(low + j), around);
-            rest(&made[..width])?;
+            let around = four(j as isize - 1, |j| &low_half[low_row(j, low, even) % 4 * width..][..width]);
+            lifting.high(&mut output[..width], plane.row(low + j), around);
+            rest(&output[..width])?;
         }
     }
     Ok(())
@@ -173,7 +177,7 @@ fn along_x(
     sink: &mut impl FnMut(&mut [f32]) -> Result<(), WaveletError>,
 ) -> Result<(), WaveletError> {
     let width = row.len();
-    let (line, smooth) = line.split_at_mut(width);
+    let (line, low_half) = line.split_at_mut(width);
     if !has(mask, 0) {
         line.copy_from_slice(row);
         return sink(line);
@@ -181,28 +185,28 @@ fn along_x(
     let (low, high, even) = (width.div_ceil(2), width / 2, width.is_multiple_of(2));
     let (l, h) = row.split_at(low);
     // sample j of the low half is at j + 1, between its borders
-    let smooth = &mut smooth[..low + 3];
+    let low_half = &mut low_half[..low + 3];
     let inner = 2..high - 1;
     let count = inner.len();
-    lifting.low(&mut smooth[3..][..count], &l[2..][..count], four(0, |d| &h[d as usize..][..count]));
+    lifting.low(&mut low_half[3..][..count], &l[2..][..count], four(0, |d| &h[d as usize..][..count]));
     for j in (0..inner.start).chain(inner.end..low) {
-        smooth[j + 1] = lifting.low_of(l[j], four(j as isize - 2, |j| h[high_row(j, high, even)]));
+        low_half[j + 1] = lifting.low_of(l[j], four(j as isize - 2, |j| h[high_row(j, high, even)]));
     }
     for j in [-1, low as isize, low as isize + 1] {
-        smooth[(j + 1) as usize] = smooth[low_row(j, low, even) + 1];
+        low_half[(j + 1) as usize] = low_half[low_row(j, low, even) + 1];
     }
-    let mut made = [0.0; 64];
-    for (part, h) in h.chunks(made.len()).enumerate() {
-        let from = part * made.len();
-        let made = &mut made[..h.len()];
-        lifting.high(made, h, four(0, |d| &smooth[from + d as usize..][..h.len()]));
+    let mut output = [0.0; 64];
+    for (part, h) in h.chunks(output.len()).enumerate() {
+        let from = part * output.len();
+        let output = &mut output[..h.len()];
+        lifting.high(output, h, four(0, |d| &low_half[from + d as usize..][..h.len()]));
         let out = line[2 * from..].as_chunks_mut::<2>().0;
-        for ((pair, l), h) in out.iter_mut().zip(&smooth[from + 1..][..h.len()]).zip(made) {
+        for ((pair, l), h) in out.iter_mut().zip(&low_half[from + 1..][..h.len()]).zip(output) {
             *pair = [*l, *h];
         }
     }
     if !even {
-        line[width - 1] = smooth[low];
+        line[width - 1] = low_half[low];
     }
     sink(line)
 }

@@ -9,7 +9,7 @@ use crate::format::byte_reader::ByteReader;
 
 /// The number of levels, from the finest on, whose entries the stream counts.
 const COUNTED_LEVELS: usize = 16;
-/// The most nodes that are partitioned at a time.
+/// Nodes that are partitioned at a time.
 const GROUP: usize = 64;
 
 /// The counts before the tree: entries that are known after each level.
