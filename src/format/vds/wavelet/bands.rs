@@ -70,8 +70,8 @@ impl Bands {
         ([x.0, y.0, z.0], [x.1, y.1, z.1])
     }
 
-    /// Returns the coarsest step: its coefficients are not children of any node, and stand at the front of the stream as
-    /// plain floats.
+    /// Returns the coarsest step: its coefficients are not children of any node, and stand at the front of the stream
+    /// as plain floats.
     pub fn coarse(&self) -> usize {
         self.steps.saturating_sub(1)
     }
