@@ -1,4 +1,5 @@
-"""Reads a range of a file into an array that is already allocated and touched, 1 MiB per call, and prints the time as JSON.
+"""Reads a range of a file into an array that is already allocated and touched, 1 MiB per call, and prints the time as
+JSON.
 
     client.py FILE OFFSET SIZE [--direct] [--crc]
 
