@@ -65,7 +65,7 @@ fn a_device_that_does_not_open_is_a_problem() {
 }
 
 #[test]
-fn neither_the_process_nor_the_helper_may_mount_is_a_problem() {
+fn missing_rights_to_mount_are_found() {
     only(Level::Problem, &["fusermount3 was not found", "apt install fuse3"], |f| f.helper = None);
     let plain = |f: &mut Probes| f.helper.as_mut().unwrap().setuid = false;
     only(Level::Problem, &["/usr/bin/fusermount3 is not setuid root", "sudo chmod u+s /usr/bin/fusermount3"], plain);
@@ -88,7 +88,7 @@ fn allow_other_that_is_not_permitted_is_noted() {
 }
 
 #[test]
-fn an_old_kernel_is_noted_or_a_problem() {
+fn drawbacks_of_old_kernels_are_found() {
     let levels =
         |release: &str| after(|f| f.release = release.into()).into_iter().map(|(level, _)| level).collect::<Vec<_>>();
     assert_eq!(levels("6.6.0-rc1"), []);
