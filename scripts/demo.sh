@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds volfs, mounts the bundled volumes and reads them with ordinary tools. Installs missing packages (Debian 12 and 13).
+# Builds volfs, mounts the bundled volumes and reads them with ordinary tools. Installs missing packages (Debian 12 and
+# 13).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

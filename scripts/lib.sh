@@ -1,4 +1,5 @@
-# Shared by the scripts of this folder: finds the packages they need and installs missing ones. Source it, do not run it.
+# Shared by the scripts of this folder: finds the packages they need and installs missing ones. Source it, do not run
+# it.
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -44,8 +45,8 @@ apt_install() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
 }
 
-# Succeeds if libclang is where bindgen looks for it, with clang's own headers. The C++ library libclang-cpp does not count: a
-# machine may have it without libclang.
+# Succeeds if libclang is where bindgen looks for it, with clang's own headers. The C++ library libclang-cpp does not
+# count: a machine may have it without libclang.
 has_libclang() {
     [ -n "${LIBCLANG_PATH:-}" ] && return
     local library headers
@@ -87,7 +88,8 @@ install_rustup() {
     PATH=$HOME/.cargo/bin:$PATH
 }
 
-# Installs Rust if it is missing or older than Cargo.toml requires; with the arguments "clippy" and "rustfmt" also those.
+# Installs Rust if it is missing or older than Cargo.toml requires; with the arguments "clippy" and "rustfmt" also
+# those.
 need_rust() {
     local tool
     rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/Cargo.toml")
@@ -142,7 +144,8 @@ numpy_python() {
     done
 }
 
-# json_value FILE KEY: prints a value from a JSON file of the mount: a number, a text, or the items of a list of numbers.
+# json_value FILE KEY: prints a value from a JSON file of the mount: a number, a text, or the items of a list of
+# numbers.
 json_value() {
     if command -v python3 >/dev/null; then
         python3 -c '

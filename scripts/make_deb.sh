@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a Debian package of volfs for this machine's architecture: the program, manual pages, completions, documentation and
-# the example units. It only needs dpkg-deb, which every Debian has; nothing is downloaded.
+# Builds a Debian package of volfs for this machine's architecture: the program, manual pages, completions,
+# documentation and the example units. It only needs dpkg-deb, which every Debian has; nothing is downloaded.
 #
 #     ./scripts/make_deb.sh [FOLDER]      FOLDER/volfs_VERSION-REVISION_ARCHITECTURE.deb; default FOLDER: target/debian
 #

@@ -6,11 +6,11 @@
 Writes OUT/zgy/X.zgy with OUT/zgy/X.json, and OUT/demo/north.zgy. Needs `pip install numpy zfpy pyzgy`; pyzgy brings the
 reference library, OpenZGY in Python. The output is reproducible to the byte.
 
-The reference library writes the files; those that it cannot write come from zgy_by_hand.py. The JSON has the results of the
-reference library; for files that it reads wrongly or not at all, the input samples are the expectation, as "oracle"
+The reference library writes the files; those that it cannot write come from zgy_by_hand.py. The JSON has the results of
+the reference library; for files that it reads wrongly or not at all, the input samples are the expectation, as "oracle"
 states. A few files have X.lodN.npy ("npy"), all have a CRC-32 of the samples. A file that a reader must refuse has
-"invalid": true, with "stage": "open" (and "message", a part of the reader's message) or "read" (and "damaged_bricks", the
-only ones that must be unreadable). Numbers that are not finite are strings.
+"invalid": true, with "stage": "open" (and "message", a part of the reader's message) or "read" (and "damaged_bricks",
+the only ones that must be unreadable). Numbers that are not finite are strings.
 """
 
 import json

@@ -3,14 +3,16 @@
 
     make_vds_fixtures.py OUT
 
-Writes OUT/vds/..., OUT/vds/expected.json, OUT/demo/south.vds and OUT/demo/cloud-survey. Needs `pip install numpy openvds`;
-openvds is the reference library: it writes all chunks and reads back the expected samples. Folders in the cloud layout come
-from an object store in this script. The arrays are reproducible, the bytes are not: openvds draws random hashes.
+Writes OUT/vds/..., OUT/vds/expected.json, OUT/demo/south.vds and OUT/demo/cloud-survey. Needs `pip install numpy
+openvds`; openvds is the reference library: it writes all chunks and reads back the expected samples. Folders in the
+cloud layout come from an object store in this script. The arrays are reproducible, the bytes are not: openvds draws
+random hashes.
 
-expected.json has "layers" (one for each stored layer: the layer's name and folder as a mount must show them, the LOD, the
-layer's name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, with one byte for
-each 1-bit sample; codecs that begin with "wavelet" are those of the wavelet codec; "float32" is the CRC-32 of the values as
-float32, NaN for NoValue, if openvds converts them) and "tags" (metadata of objects that a plain copy of a store loses).
+expected.json has "layers" (one for each stored layer: the layer's name and folder as a mount must show them, the LOD,
+the layer's name in the file, dtype, shape, codec, first and step of each axis, CRC-32 of the samples in C order, with
+one byte for each 1-bit sample; codecs that begin with "wavelet" are those of the wavelet codec; "float32" is the CRC-32
+of the values as float32, NaN for NoValue, if openvds converts them) and "tags" (metadata of objects that a plain copy
+of a store loses).
 """
 
 import base64
@@ -41,7 +43,8 @@ SKIP = "skip"
 
 @dataclass
 class Chan:
-    """A channel. `chunks` lists special chunks of LOD 0: SKIP for one that is not written, else the constant of all its samples."""
+    """A channel. `chunks` lists special chunks of LOD 0: SKIP for one that is not written, else the constant of all its
+    samples."""
     format: str = "R32"
     name: str = "Amplitude"
     unit: str = ""
@@ -239,11 +242,11 @@ def float_values(manager, volume, number, group, lod, stored):
     values = stored.astype("<f4") * np.float32(channel.scale) + np.float32(channel.offset)
     # a request leaves never written chunks as uninitialised memory; their pages are correct
     filled = channel.nothing() if channel.no_value else max(round(-channel.offset / channel.scale), 0)
-    told = stored != filled
-    assert (values[told].view("<u4") == read[told].view("<u4")).all(), f"{volume.name}: other arithmetic"
+    known = stored != filled
+    assert (values[known].view("<u4") == read[known].view("<u4")).all(), f"{volume.name}: other arithmetic"
     if channel.no_value:
-        assert set(np.unique(values[told])).isdisjoint([np.float32(NO_VALUE)])
-        values[~told] = np.uint32(0x7FC00000).view("<f4")
+        assert set(np.unique(values[known])).isdisjoint([np.float32(NO_VALUE)])
+        values[~known] = np.uint32(0x7FC00000).view("<f4")
     return values
 
 

@@ -3,13 +3,14 @@
 
     make_vds_wavelet_fixtures.py OUT [CORPUS]
 
-Needs `pip install numpy openvds`; openvds is the reference library, which writes each chunk (in a VDS of its own) and reads back
-the expected samples. The output is reproducible to the byte.
+Needs `pip install numpy openvds`; openvds is the reference library, which writes each chunk (in a VDS of its own) and
+reads back the expected samples. The output is reproducible to the byte.
 
 expected.json has one record for each chunk: its parameters; its adaptive table; the CRC-32 of its samples (X fastest,
 little-endian) at the best quality under "best", and at the adaptive levels under "levels". Chunks named "old" are new
-chunks with the version word of an old version: where the versions agree, they decode to the same samples, and where they
-differ, to those of the reference library. CORPUS gets the small chunks in the form that the fuzz target vds_wavelet takes.
+chunks with the version word of an old version: where the versions agree, they decode to the same samples, and where
+they differ, to those of the reference library. CORPUS gets the small chunks in the form that the fuzz target
+vds_wavelet takes.
 """
 
 import json
@@ -33,7 +34,8 @@ NO_VALUE = -999.25
 # ------------------------------------------------------------------ samples
 
 def smooth(size):
-    """Returns real values within -1..1 with structure and a little noise, (z, y, x); exact operations make them reproducible."""
+    """Returns real values within -1..1 with structure and a little noise, (z, y, x); exact operations make them
+    reproducible."""
     x, y, z = size
     k, j, i = (a.astype(np.int64) for a in np.ogrid[:z, :y, :x])
     wave = lambda p, n: np.abs((p % (2 * n)) - n) * 2 - n  # a triangle of height n
@@ -84,7 +86,7 @@ def not_numbers(size):
 
 
 def spiked(size):
-    """Adds a spike: many powers of two and so many levels, most of them empty."""
+    """Adds a spike: samples over many powers of two need many levels, most of which are empty."""
     v = smooth(size)
     v.reshape(-1)[100] = 1e18
     return v

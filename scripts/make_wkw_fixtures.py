@@ -3,12 +3,13 @@
 
     make_wkw_fixtures.py OUT
 
-Writes OUT/wkw/DATASET/..., OUT/wkw/expected.json and OUT/demo/cells. Needs `pip install numpy wkw`; wkw is the reference
-library: it writes all cubes and reads back the expected samples. The output is reproducible to the byte.
+Writes OUT/wkw/DATASET/..., OUT/wkw/expected.json and OUT/demo/cells. Needs `pip install numpy wkw`; wkw is the
+reference library: it writes all cubes and reads back the expected samples. The output is reproducible to the byte.
 
-expected.json has "arrays" (one for each layer and level that a mount must show, with the CRC-32 of its samples in the order
-z, y, x, channel), "hidden" (layers that cannot be shown, with a part of the reason), "missing" (mags that cannot be shown) and
-"damaged" (for each layer of the dataset `damaged` the CRC-32 of its eight blocks, null for those that must be unreadable).
+expected.json has "arrays" (one for each layer and level that a mount must show, with the CRC-32 of its samples in the
+order z, y, x, channel), "hidden" (layers that cannot be shown, with a part of the reason), "missing" (mags that cannot
+be shown) and "damaged" (for each layer of the dataset `damaged` the CRC-32 of its eight blocks, null for those that
+must be unreadable).
 """
 
 import json
@@ -30,7 +31,8 @@ SCALE, UNIT = [11.24, 11.24, 28.0], "nanometer"
 # ------------------------------------------------------------------ voxels
 
 def scrambled(shape, dtype, channels=1):
-    """Returns (channel, x, y, z): a hash of each position, so that misplaced voxels are detected, with runs of zeros."""
+    """Returns (channel, x, y, z): a hash of each position, so that misplaced voxels are detected, with runs of
+    zeros."""
     c, x, y, z = (a.astype(np.uint64) for a in np.ogrid[:channels, :shape[0], :shape[1], :shape[2]])
     h = (x * np.uint64(73856093) + y * np.uint64(19349663) + z * np.uint64(83492791) + c * np.uint64(2654435761))
     h = (h ^ (h >> np.uint64(15))) * np.uint64(0x2C1B3C6D2C1B3C6D)
@@ -182,7 +184,8 @@ def old(w):
 
 
 def without_json(w):
-    """Writes datasets without a JSON: the box is that of all cubes; it begins in the middle of the mag and ends with whole cubes."""
+    """Writes datasets without a JSON: the box is that of all cubes; it begins in the middle of the mag and ends with
+    whole cubes."""
     none = (None, None)
     for name, dtype, corner in (("color", "uint8", (8, 0, 16)), ("segmentation", "uint32", (0, 8, 0))):
         w.layer("bare", name, dtype, (24, 16, 8), corner=corner, mags=((1, 1, 1), (2, 2, 1)), scale=none)

@@ -1,7 +1,8 @@
 """A small ZGY writer based only on the format's specification.
 
-It writes files that the reference library cannot write: versions 1 and 2, unusual sample types and coding ranges, bricks at
-unaligned offsets, unusual table entries, headers at unusual positions. `Raw.truth` keeps the input as the expectation.
+It writes files that the reference library cannot write: versions 1 and 2, unusual sample types and coding ranges,
+bricks at unaligned offsets, unusual table entries, headers at unusual positions. `Raw.truth` keeps the input as the
+expectation.
 """
 
 import math
@@ -44,7 +45,8 @@ def lut_starts(lods, alpha=False):
 
 
 def usable_lods(entries, lods):
-    """Returns the number of usable levels: one if the brick of the last level was never written but some brick of level 0 was."""
+    """Returns the number of usable levels: one if the brick of the last level was never written but some brick of level
+    0 was."""
     starts, _ = lut_starts(lods)
     return len(lods) if entries[0] != MISSING or not any(entries[starts[0]:]) else 1
 

@@ -269,3 +269,27 @@ fn a_circle_would_be_found() {
     }
     assert_eq!(circles(&house.arrows()).iter().map(BTreeSet::len).collect::<Vec<_>>(), [3]);
 }
+
+#[test]
+fn every_file_that_the_documents_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let modules: BTreeSet<String> = house().files.into_keys().map(|module| module.join("/")).collect();
+    let is_there = |name: &str| {
+        let module = name.trim_end_matches(".rs");
+        root.join("src").join(name).exists()
+            || root.join(name).exists()
+            || modules.iter().any(|path| path.ends_with(&format!("/{module}")))
+    };
+    let mut named = 0;
+    for document in ["architecture.md", "adding-a-format.md", "adding-a-view.md"] {
+        let text = fs::read_to_string(root.join("docs").join(document)).unwrap();
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+            // the examples' own files, and placeholders
+            if !["brk", "NAME", "shape.rs"].iter().any(|part| name.contains(part)) {
+                assert!(is_there(name), "{document} names {name}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 40, "the names are found: {named}");
+}

@@ -1,4 +1,5 @@
-//! Parses any text as the description of a VDS: as a `VDSObject` if it begins like one, else as a `VolumeDataLayout` in JSON.
+//! Parses any text as the description of a VDS: as a `VDSObject` if it begins like one, else as a `VolumeDataLayout` in
+//! JSON.
 //!
 //! `cargo fuzz run vds_description -- -max_len=16384`
 #![no_main]

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use libfuzzer_sys::fuzz_target;
 use memory_folder::MemoryFolder;
 use volfs::format::vds::Vds;
-use volfs::format::{Array, Format, FormatError};
+use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims, StoredLength};
 
@@ -32,8 +32,8 @@ fuzz_target!(|input: &[u8]| {
     let single = input.starts_with(b"HueDataStore");
     let files = if single { BTreeMap::from([(String::new(), input.to_vec())]) } else { objects(input) };
     let folder = Arc::new(MemoryFolder { files: Arc::new(files), below: String::new() });
-    let cache = IndexCache::new(1 << 20);
-    let opened = if single { Vds.open(folder.clone(), cache) } else { Vds.open_folder(folder.clone(), cache) };
+    let with = OpenWith::new(IndexCache::new(1 << 20));
+    let opened = if single { Vds.open(folder.clone(), &with) } else { Vds.open_folder(folder.clone(), &with) };
     let dataset = match opened {
         Ok(dataset) => dataset,
         Err(FormatError::Source(error)) => panic!("{error}"),

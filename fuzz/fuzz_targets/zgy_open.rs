@@ -3,12 +3,16 @@
 //! `cargo fuzz run zgy_open -- -max_len=65536`; tests/data/zgy is a good initial corpus.
 #![no_main]
 
+#[path = "../../tests/support/memory_folder.rs"]
+mod memory_folder;
+
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use memory_folder::MemoryFolder;
 use volfs::format::zgy::Zgy;
 use volfs::format::{Array, Format, FormatError, OpenWith};
-use volfs::source::{IndexCache, Source, SourceError, Wait};
+use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
 /// Larger bricks are not decoded: they may be valid, and are slow.
@@ -16,27 +20,8 @@ const DECODED: usize = 1 << 20;
 /// At most this many bricks of an array are read.
 const BRICKS: u64 = 32;
 
-struct Memory(Vec<u8>);
-
-impl Source for Memory {
-    fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
-        Ok(Some(self.0.len() as u64))
-    }
-
-    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
-        let (length, size) = (out.len() as u64, self.0.len() as u64);
-        let bytes = usize::try_from(offset).ok().and_then(|from| self.0.get(from..)?.get(..out.len()));
-        out.copy_from_slice(bytes.ok_or(SourceError::TooShort { offset, length, size })?);
-        Ok(true)
-    }
-
-    fn unchanged(&self) -> Result<(), SourceError> {
-        Ok(())
-    }
-}
-
 fuzz_target!(|file: &[u8]| {
-    let source = Arc::new(Memory(file.to_vec()));
+    let source = Arc::new(MemoryFolder::of_one_file(file.to_vec()));
     let Ok(dataset) = Zgy.open(source, &OpenWith::new(IndexCache::new(1 << 20))) else { return };
     for array in &dataset.layers()[0].levels {
         assert!(array.census().is_ok());

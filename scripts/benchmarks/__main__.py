@@ -1,7 +1,7 @@
 """Benchmarks volfs against the reference libraries and against nullfs, and prints a Markdown table.
 
-Called by scripts/bench, which builds the programs and finds a Python with the libraries. Exit status: 0 done, 1 a row failed,
-2 no such row.
+Called by scripts/bench, which builds the programs and finds a Python with the libraries. Exit status: 0 done, 1 a row
+failed, 2 no such row.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Reads a range of a file into an array that is already allocated and touched, 1 MiB per call, and prints the time as JSON.
+"""Reads a range of a file into an array allocated and touched beforehand, 1 MiB per call; prints the time as JSON.
 
     client.py FILE OFFSET SIZE [--direct] [--crc]
 

@@ -1,4 +1,5 @@
-"""The samples of the test volumes: pure functions of the position, so that all runs and writers produce the same samples."""
+"""The samples of the test volumes: pure functions of the position, so that all runs and writers produce the same
+samples."""
 
 import numpy as np
 
@@ -15,7 +16,8 @@ def noise(*positions):
 
 
 def seismic(low, high):
-    """Returns the float32 amplitudes of a box (inline, crossline, sample): dipping reflectors, one fault, 2 % of noise."""
+    """Returns the float32 amplitudes of a box (inline, crossline, sample): dipping reflectors, one fault, 2 % of
+    noise."""
     i, j, k = np.ogrid[tuple(slice(a, b) for a, b in zip(low, high))]
     x, y, z = (a.astype(np.float32) for a in (i, j, k))
     depth = z + 11 * np.sin(x / 83) + 7 * np.cos(y / 61) + np.where(x + y > 500, np.float32(13), np.float32(0))
@@ -24,7 +26,8 @@ def seismic(low, high):
 
 
 def cells(low, high, dtype):
-    """Returns the grey values of a box (x, y, z): soft, grainy cells, and zeros around them in two fifths of the volume."""
+    """Returns the grey values of a box (x, y, z): soft, grainy cells, and zeros around them in two fifths of the
+    volume."""
     i, j, k = np.ogrid[tuple(slice(a, b) for a, b in zip(low, high))]
     x, y, z = (a.astype(np.float32) for a in (i, j, k))
     soft = np.sin(x / 21) * np.cos(y / 17) + np.sin(z / 25 + x / 60) * np.cos(y / 33)

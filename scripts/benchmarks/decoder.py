@@ -1,7 +1,7 @@
 """Benchmarks the wavelet decoder alone against openvds: samples per second of processor time, on the same chunks.
 
-Called as `scripts/bench decoder [--edge N] [--rounds N]`. openvds reads the whole volume through its own API, and all of its
-processor time counts, including reading and copying; the decoder of volfs has the chunks in memory.
+Called as `scripts/bench decoder [--edge N] [--rounds N]`. openvds reads the whole volume through its own API, and all
+of its processor time counts, including reading and copying; the decoder of volfs has the chunks in memory.
 """
 
 import argparse
@@ -31,7 +31,8 @@ def theirs(path, size):
 
 
 def overhead(path, size):
-    """Returns the processor time of a process that does everything but read: start, imports, opening, touching an array."""
+    """Returns the processor time of a process that does everything but read: start, imports, opening, touching an
+    array."""
     program = f"import numpy, openvds; openvds.open({str(path)!r}, ''); numpy.empty({size}, numpy.uint8).fill(0)"
     return processor_time(sys.executable, "-c", program)
 

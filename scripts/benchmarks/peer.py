@@ -1,7 +1,8 @@
 """Shared by the drivers of the reference libraries.
 
-Each is called as `peer_X.py FILE all|0|1|2 [--crc]`. It reads the whole volume, or the middle slice across an axis (slowest
-axis first), once, through a new handle, into an array that is already allocated and touched, and prints the time as JSON.
+Each is called as `peer_X.py FILE all|0|1|2 [--crc]`. It reads the whole volume, or the middle slice across an axis
+(slowest axis first), once, through a new handle, into an array that is already allocated and touched, and prints the
+time as JSON.
 """
 
 import argparse
@@ -30,7 +31,8 @@ def box_of(shape, what):
 
 
 def run(opened, about):
-    """Runs a driver: `opened(path)` returns (shape, dtype, read); `read(start, array)` fills the array in C order, from `start` on."""
+    """Runs a driver: `opened(path)` returns (shape, dtype, read); `read(start, array)` fills the array in C order, from
+    `start` on."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("path")
     parser.add_argument("what", choices=("all", "0", "1", "2"))

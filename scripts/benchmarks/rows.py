@@ -172,7 +172,8 @@ def pair(volume, tools):
 
 
 def pread(volume, tools):
-    """Reads 4 KiB at a time, within the first plane and all over the volume; all bricks are decoded, none of the file is in the page cache."""
+    """Reads 4 KiB at a time, within the first plane and all over the volume; all bricks are decoded, none of the file
+    is in the page cache."""
     source = volume.path(tools.data)
     kinds = (("in a plane, O_DIRECT", "direct", True), ("in a plane, pages dropped", "dropped", True),
              ("all over, O_DIRECT", "direct", False), ("all over, pages dropped", "dropped", False))

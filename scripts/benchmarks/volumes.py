@@ -110,15 +110,15 @@ def load_pages(path):
 
 
 def touch_memory(size):
-    """Allocates memory and frees it. The host of a virtual machine may have reclaimed memory that was free for some seconds; the next user of
-    such a page pays some µs for it, more than reading it costs."""
+    """Allocates memory and frees it. The host of a virtual machine may have reclaimed memory that was free for some
+    seconds; the next user of such a page pays some µs for it, more than reading it costs."""
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE):
         pass
 
 
 def prepare(source, size=0):
-    """Prepares a run of volfs, nullfs or the peer: loads the source into the page cache, and touches free memory for the array of the reader, the
-    pages of the kernel, and decoded bricks."""
+    """Prepares a run of volfs, nullfs or the peer: loads the source into the page cache, and touches free memory for
+    the array of the reader, the pages of the kernel, and decoded bricks."""
     load_pages(source)
     touch_memory(3 * size + (64 << 20))
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
-use super::partitions::{Partition, Partitions, ScanQuota};
+use super::eviction::{Partition, Partitions, ScanQuota};
 use super::single_flight::{InFlight, InFlightGuard};
 use crate::counters::Counters;
 use crate::sync::{Mutex, MutexGuard};

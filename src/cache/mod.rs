@@ -5,9 +5,9 @@
 
 mod brick_cache;
 mod decoded_brick;
-mod partitions;
+mod eviction;
 mod single_flight;
 
 pub use brick_cache::{BrickCache, Lookup};
 pub use decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
-pub use partitions::{Partition, ScanQuota};
+pub use eviction::{Partition, ScanQuota};

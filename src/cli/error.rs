@@ -96,13 +96,13 @@ pub enum CliError {
     /// Nothing is mounted at this place; with the volfs mount around it, if any.
     #[error("nothing is mounted at {place}; {hint}", place = path(.0), hint = mounted_hint(.1.as_deref()))]
     NotMounted(PathBuf, Option<PathBuf>),
-    /// The mount to take away belongs to another program; with its name.
+    /// The mount to unmount belongs to another program; with its name.
     #[error("{place} is a mount of {name}, not of volfs; to unmount it type: umount {place}", place = path(.0), name = text(.1))]
     NotOurs(PathBuf, String),
-    /// The mount is in use; with the mounts and processes that hold it.
+    /// The mount is in use; with the mounts and processes that use it.
     #[error("{mountpoint} is in use{by}; end that, or type: volfs umount --lazy {mountpoint}", mountpoint = path(.0), by = by(.1))]
     Busy(PathBuf, Vec<String>),
-    /// The mount to take away does not answer.
+    /// The mount to unmount does not answer.
     #[error("the mount at {place} does not answer; to take it away all the same type: volfs umount --lazy {place}", place = path(.0))]
     Unresponsive(PathBuf),
     /// The system refuses to unmount.
@@ -113,7 +113,7 @@ pub enum CliError {
         /// The reason.
         error: UnmountError,
     },
-    /// The mount is gone, but its daemon still runs: its process id, and how long it was waited for.
+    /// The mount is gone, but its daemon still runs; with its process id, and how long volfs has waited for it.
     #[error("{place} is unmounted, but its daemon (process {1}) has not ended within {s} s; it may wait for its source", place = path(.0), s = .2.as_secs())]
     DaemonStays(PathBuf, u32, Duration),
     /// The mount is still listed after this time.

@@ -5,6 +5,8 @@
 //! * [`machine`]: the machine's limits, and the permission to mount.
 //! * [`mounts`]: mount points, and the state and users of existing mounts.
 //! * [`text`]: layout, alignment and escaping of what is printed.
+//! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
+//! * [`timeout`]: timeouts for calls that may hang.
 
 pub mod args;
 mod commands;

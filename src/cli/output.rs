@@ -46,7 +46,7 @@ pub fn note(text: &str) {
     drop(writeln!(io::stderr(), "volfs: {text}"));
 }
 
-/// Whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set.
+/// Returns whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set.
 #[must_use]
 pub fn coloured() -> bool {
     let unwanted = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());

@@ -10,7 +10,7 @@ pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T
     spawn(work).wait_until(Instant::now() + limit)
 }
 
-/// Starts `work` in a thread of its own.
+/// Runs `work` in a thread of its own.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
     let (sender, receiver) = mpsc::channel();
     // the receiver is gone after a timeout
@@ -28,8 +28,8 @@ impl<T> Pending<T> {
     }
 }
 
-/// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` is over. Returns what it
-/// returned last.
+/// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` has passed. Returns its
+/// last result.
 pub fn poll_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(1);

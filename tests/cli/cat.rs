@@ -23,7 +23,7 @@ fn slice(samples: &[u8], shape: &[u64], size: u64, ranges: &[(u64, u64)]) -> Vec
 }
 
 #[test]
-fn every_level_is_printed_as_it_is() {
+fn every_level_is_printed_exactly() {
     for fixture in fixtures() {
         for lod in 0..fixture.levels().len() {
             let Some(samples) = fixture.samples(lod) else { continue };
@@ -76,9 +76,9 @@ fn slices_may_be_short_open_single_and_negative() {
     assert_eq!(npy.shape, [1, 1, 1]);
 }
 
-/// The demo has 9 MiB: it is printed in several parts, and its bricks reach beyond its edges along each axis.
+/// The demo has 9 MiB: it is printed in several chunks, and its last bricks along the crosslines extend beyond its edge.
 #[test]
-fn a_dataset_of_several_parts_is_printed_whole() {
+fn a_dataset_of_several_chunks_is_printed_whole() {
     let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
     let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
     assert!(output("cat", &["--layer", "data"], &demo()) == samples);
@@ -105,7 +105,7 @@ fn lines_are_found_by_their_numbers() {
 }
 
 #[test]
-fn what_is_not_there_is_wrong_usage_and_says_what_is() {
+fn arguments_that_do_not_fit_are_wrong_usage_and_the_error_names_what_fits() {
     for (arguments, part) in [
         (&["--layer", "x"][..], "there is no layer x; there is data"),
         (&["--lod", "3"], "there is no LOD 3; layer data has LOD 0 to 2"),
@@ -134,7 +134,7 @@ fn what_is_not_there_is_wrong_usage_and_says_what_is() {
 }
 
 #[test]
-fn what_does_not_open_says_why() {
+fn a_dataset_that_does_not_open_is_an_error_with_the_reason() {
     let line = one_line_of_failure(&run("cat", &[], &zgy("bad_magic.zgy")), 1);
     assert!(line.contains("bad_magic.zgy: not a ZGY file"), "{line}");
     let line = one_line_of_failure(&run("cat", &[], &test_data("zgy")), 1);
@@ -144,7 +144,7 @@ fn what_does_not_open_says_why() {
 }
 
 #[test]
-fn a_damaged_brick_is_named_and_can_be_left_out() {
+fn a_damaged_brick_is_named_and_the_rest_can_be_read() {
     for fixture in damaged("read") {
         let brick = numbers(&fixture.expected["damaged_bricks"][0]["brick"]);
         let line = one_line_of_failure(&run("cat", &[], &zgy(&fixture.name)), 1);
@@ -161,16 +161,16 @@ fn a_damaged_brick_is_named_and_can_be_left_out() {
 }
 
 #[test]
-fn nobody_reading_on_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let mut child = volfs().arg("cat").arg(demo()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut first = [0; 16];
     let mut samples = child.stdout.take().unwrap();
     samples.read_exact(&mut first).unwrap();
     drop(samples);
     assert_eq!(wait_for(&mut child).code(), Some(0));
-    let mut words = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    assert_eq!(words, "");
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(errors, "");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{fuse_or_skip, text, volfs};
 
 #[test]
-fn the_doctor_agrees_with_mount() {
+fn doctor_agrees_with_mount() {
     let output = volfs().args(["doctor", "--json"]).output().unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let can_mount = found["can_mount"].as_bool().unwrap();
@@ -17,12 +17,14 @@ fn the_doctor_agrees_with_mount() {
     if fuse_or_skip() {
         assert!(can_mount, "{found}");
     }
-    let page = volfs().arg("doctor").output().unwrap();
-    assert_eq!(page.status.code(), output.status.code());
+    let printed = volfs().arg("doctor").output().unwrap();
+    assert_eq!(printed.status.code(), output.status.code());
     assert!(
-        text(&page.stdout).lines().all(|l| ["ok  ", "note", "prob", "    "].iter().any(|start| l.starts_with(start)))
+        text(&printed.stdout)
+            .lines()
+            .all(|l| ["ok  ", "note", "prob", "    "].iter().any(|start| l.starts_with(start)))
     );
     if !can_mount {
-        assert!(text(&page.stderr).contains("cannot mount yet"), "{}", text(&page.stderr));
+        assert!(text(&printed.stderr).contains("cannot mount yet"), "{}", text(&printed.stderr));
     }
 }

@@ -1,4 +1,4 @@
-//! Mounting by mount(8), as /etc/fstab and systemd do it, with a table of the test's own.
+//! Mounting by mount(8), as /etc/fstab and systemd do it. Each test has its own table in place of /etc/fstab.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::{fuse_or_skip, json, mounted_name, process_lives, skip, source_with, text, volfs, wait_until};
 
-/// A source, a mount point and a table with a line for them; unmounted when dropped.
+/// A source, a mount point, and a table in the format of /etc/fstab with a line for them; unmounted when dropped.
 struct Table {
     source: TempDir,
     folder: TempDir,
@@ -150,7 +150,7 @@ fn options_that_every_mount_has_are_accepted() {
 }
 
 #[test]
-fn an_option_that_is_not_known_is_refused_by_name() {
+fn an_unknown_option_is_refused_by_name() {
     let Some(table) = Table::new() else { return };
     for (options, named) in
         [("ro,unheard_of", "unheard_of"), ("ro,uid=1", "uid=1"), ("ro,noatime", "noatime"), ("cache_size=much", "much")]
@@ -164,7 +164,7 @@ fn an_option_that_is_not_known_is_refused_by_name() {
 }
 
 #[test]
-fn a_source_that_is_missing_fails_the_mount() {
+fn a_missing_source_fails_the_mount() {
     let Some(table) = Table::new() else { return };
     let missing = table.source.path().join("missing");
     let output = mount().args(["-t", &kind()]).arg(&missing).arg(table.point()).output().unwrap();
@@ -174,7 +174,7 @@ fn a_source_that_is_missing_fails_the_mount() {
 }
 
 #[test]
-fn the_type_can_stand_before_the_source() {
+fn the_program_may_be_named_in_the_type_or_before_the_source() {
     let Some(table) = Table::new() else { return };
     let (source, point) = (table.source.path().to_str().unwrap(), table.point());
     let before_source = format!("{}#{source}", env!("CARGO_BIN_EXE_volfs"));

@@ -35,7 +35,7 @@ fn every_dataset_is_listed_with_its_shape() {
 }
 
 #[test]
-fn a_line_says_it_for_people() {
+fn people_get_one_line_for_each_layer() {
     let source = source_with(&["v3_int8.zgy", "bad_empty.zgy"]);
     fs::create_dir(source.path().join("deep")).unwrap();
     fs::copy(zgy("v4_mixed.zgy"), source.path().join("deep/a\x1b[31mb.zgy")).unwrap();
@@ -80,13 +80,13 @@ fn many_datasets_are_listed_in_order() {
     assert_eq!(found, sorted);
     let list = listed(folder.path());
     assert!(list.iter().map(|object| object["path"].as_str().unwrap()).eq(sorted.iter()));
-    // the reader goes away at once
+    // the reader closes the pipe at once
     let mut child = volfs().arg("ls").arg(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(wait_for(&mut child).code(), Some(0));
-    let mut words = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut words).unwrap();
-    assert_eq!(words, "");
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert_eq!(errors, "");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn links_are_followed_as_in_a_mount() {
 }
 
 #[test]
-fn a_source_that_is_none_is_refused() {
+fn an_invalid_source_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     let line = one_line_of_failure(&run("ls", &[], &missing), 1);
@@ -111,7 +111,7 @@ fn a_source_that_is_none_is_refused() {
 }
 
 #[test]
-fn what_ls_and_info_say_agrees() {
+fn ls_and_info_agree() {
     let info: Value = serde_json::from_slice(&output("info", &["--json"], &demo())).unwrap();
     let level = &info["levels"]["data"][0];
     let listed = &listed(&demo())[0];

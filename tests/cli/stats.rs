@@ -13,19 +13,19 @@ use crate::support::{Mount, one_line_of_failure, signal, source_with, test_data,
 fn the_counters_of_a_mount_are_shown() {
     let Some(mount) = Mount::with(test_data("demo"), &["--threads", "2", "--cache-size", "64MiB"]) else { return };
     let samples = fs::read(mount.data("north.zgy", "lod1.raw")).unwrap();
-    let page = text(&output("stats", &[], mount.point()));
+    let printed = text(&output("stats", &[], mount.point()));
     let row = |label: &str| {
-        page.lines().find_map(|line| line.trim().strip_prefix(label)).unwrap_or_else(|| panic!("{page}")).trim()
+        printed.lines().find_map(|line| line.trim().strip_prefix(label)).unwrap_or_else(|| panic!("{printed}")).trim()
     };
-    assert!(page.starts_with(mount.point().to_str().unwrap()), "{page}");
+    assert!(printed.starts_with(mount.point().to_str().unwrap()), "{printed}");
     assert_eq!(row("source"), test_data("demo").to_str().unwrap());
-    assert!(row("daemon").ends_with(&format!("process {}", mount.pid())), "{page}");
+    assert!(row("daemon").ends_with(&format!("process {}", mount.pid())), "{printed}");
     assert_eq!(
         row("options"),
         "threads 2, log file ".to_owned() + mount.status()["options"]["log_file"].as_str().unwrap()
     );
-    assert!(row("held").contains("of 64.00 MiB"), "{page}");
-    assert!(row("decoded").starts_with("2,"), "{page}");
+    assert!(row("held").contains("of 64.00 MiB"), "{printed}");
+    assert!(row("decoded").starts_with("2,"), "{printed}");
     assert_eq!(row("errors"), "none");
     let found: Value = serde_json::from_slice(&output("stats", &["--json"], mount.point())).unwrap();
     assert_eq!((&found["pid"], &found["options"]), (&mount.pid().into(), &mount.status()["options"]));
@@ -35,7 +35,7 @@ fn the_counters_of_a_mount_are_shown() {
 }
 
 #[test]
-fn where_no_mount_of_ours_is_there_are_no_counters() {
+fn stats_of_anything_but_a_mount_of_volfs_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let line = one_line_of_failure(&run("stats", &[], folder.path()), 1);
     assert!(line.contains("nothing is mounted at"), "{line}");
@@ -46,27 +46,27 @@ fn where_no_mount_of_ours_is_there_are_no_counters() {
 }
 
 #[test]
-fn a_mount_that_is_dead_or_asleep_is_told_apart() {
+fn dead_and_stopped_mounts_are_distinguished() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     signal(mount.pid(), Signal::SIGSTOP).unwrap();
-    // a thread that is not yet stopped could take a request and stop then, and the client could not even be killed
-    wait_until("all of the daemon sleeps", || {
+    // a thread that is not stopped yet could accept a request and then stop; the client could not even be killed
+    wait_until("all threads of the daemon are stopped", || {
         let threads = fs::read_dir(format!("/proc/{}/task", mount.pid())).unwrap();
         let state = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap_or_default();
         threads.flatten().all(|thread| state(thread).contains("T (stopped)"))
     });
     // takes the five seconds that the command itself waits for an answer
-    let asleep = run("stats", &[], mount.point());
+    let stopped = run("stats", &[], mount.point());
     signal(mount.pid(), Signal::SIGCONT).unwrap();
-    let line = one_line_of_failure(&asleep, 1);
+    let line = one_line_of_failure(&stopped, 1);
     assert!(line.contains("did not answer within"), "{line}");
     signal(mount.pid(), Signal::SIGKILL).unwrap();
     wait_until("the mount is dead", || fs::read_dir(mount.point()).is_err());
     let line = one_line_of_failure(&run("stats", &[], mount.point()), 1);
     assert!(line.contains(&format!("died; to clear it type: volfs umount {}", mount.point().display())), "{line}");
     let findings = text(&volfs().arg("doctor").output().unwrap().stdout);
-    let place = mount.point().display();
-    assert!(findings.contains(&format!("note     the daemon of the mount at {place} died\n")), "{findings}");
-    assert!(findings.contains(&format!("volfs umount {place}\n")), "{findings}");
+    let point = mount.point().display();
+    assert!(findings.contains(&format!("note     the daemon of the mount at {point} died\n")), "{findings}");
+    assert!(findings.contains(&format!("volfs umount {point}\n")), "{findings}");
 }

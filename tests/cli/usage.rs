@@ -3,7 +3,7 @@
 use crate::support::{text, volfs};
 
 #[test]
-fn every_help_teaches_with_an_example() {
+fn every_help_ends_with_a_narrow_example() {
     for command in ["ls", "cat", "stats", "doctor", "info", "mount", "umount"] {
         let output = volfs().args([command, "--help"]).output().unwrap();
         let help = text(&output.stdout);

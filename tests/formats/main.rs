@@ -1,5 +1,5 @@
-//! The formats, read through the library: against what the reference readers say, with single faults, and with thousands of
-//! random mutations. All tests together may take no more memory than the limit that the mutations check.
+//! The formats, read through the library: compared with the reference readers, with single faults, and with thousands
+//! of random mutations. All tests together must stay below the limit of memory that the mutations check.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod vds_damage;
@@ -11,7 +11,7 @@ mod worked_example;
 mod zgy_mutations;
 mod zgy_oracle;
 
-/// Files put together by hand, which the unit tests of the format share.
+/// A builder of ZGY files by hand, shared with the unit tests of the format.
 #[path = "../../src/format/zgy/handmade.rs"]
 mod handmade;
 
@@ -19,10 +19,10 @@ mod handmade;
 #[allow(dead_code, unused_imports)]
 mod support;
 
-/// The most memory that this process may ever have had, in bytes, after each series of mutations.
-const MOST_MEMORY: u64 = 1 << 30;
+/// The limit of this process's peak memory, in bytes, checked after each series of mutations.
+const MAX_MEMORY: u64 = 1 << 30;
 
-/// Returns how many mutations to try of each dataset: `default`, or what VOLFS_MUTATIONS says.
+/// Returns the number of mutations of each dataset: VOLFS_MUTATIONS if that is set, else `default`.
 fn mutations(default: u64) -> u64 {
     std::env::var("VOLFS_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(default)
 }

@@ -1,5 +1,5 @@
-//! Random mutations of VDS datasets, by the thousand: whatever tables, descriptions and chunks say, opening and reading end in
-//! samples or in an error, and take no more memory than files of their length are worth.
+//! Thousands of random mutations of VDS datasets: opening and reading end in samples or in an error, and take bounded
+//! memory, whatever tables, descriptions and chunks contain.
 //!
 //! The mutations are the same in each run; VOLFS_MUTATIONS sets their number for each dataset.
 
@@ -7,16 +7,17 @@ use volfs::format::{Array, Dataset, FormatError};
 use volfs::source::Wait;
 use volfs::volume::{Brick, Dims, StoredLength};
 
-use super::{MOST_MEMORY, mutations};
+use super::{MAX_MEMORY, mutations};
 use crate::support::vds::{Cloud, Container};
 use crate::support::{Noise, peak_memory};
 
-/// Larger bricks are not decoded: they may be sound, and are slow.
-const DECODED: usize = 4 << 20;
-/// The most bricks of an array that are read.
-const BRICKS: u64 = 48;
+/// The largest brick that is decoded, in bytes. Larger ones may be valid, but are slow.
+const MAX_DECODED: usize = 4 << 20;
 
-/// Uses all that a dataset offers, and returns how many bricks were read; `None` if it does not open.
+/// The most bricks of an array that are read.
+const MAX_BRICKS: u64 = 48;
+
+/// Calls every method of a dataset, and returns how many bricks were read; `None` if it does not open.
 fn read(opened: Result<Box<dyn Dataset>, FormatError>) -> Option<u64> {
     let dataset = match opened {
         Ok(dataset) => dataset,
@@ -32,8 +33,8 @@ fn read(opened: Result<Box<dyn Dataset>, FormatError>) -> Option<u64> {
         serde_json::to_string(&array.info().native).unwrap();
         array.census().unwrap_or_else(|e| panic!("the chunks cannot be counted: {e}"));
         let grid = &array.info().grid;
-        let step = (grid.total() / BRICKS).max(1);
-        for number in (0..BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {
+        let step = (grid.total() / MAX_BRICKS).max(1);
+        for number in (0..MAX_BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {
             match read_brick(&**array, &grid.count().index_of(number)) {
                 Ok(()) => bricks += 1,
                 Err(FormatError::Source(error)) => panic!("brick {number}: the system is blamed: {error}"),
@@ -67,7 +68,7 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
                 StoredLength::Bytes(length) => length.min(whole),
                 StoredLength::Rest { most } => whole.min(most),
             };
-            if coded.decoded <= DECODED {
+            if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; length as usize];
                 array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes).unwrap();
                 stored.resize(length as usize + coded.padding, 0);
@@ -78,7 +79,7 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Returns a number that is at some limit for something of `length` bytes.
+/// Returns an edge case among numbers, also relative to `length`, the number of bytes.
 fn number(noise: &mut Noise, length: usize) -> u64 {
     let length = length as u64;
     let numbers = [
@@ -117,7 +118,7 @@ fn spoil(noise: &mut Noise, bytes: &mut [u8], at: usize) {
     }
 }
 
-/// Changes a word or the punctuation of a JSON text.
+/// Changes a value or the punctuation of a JSON text.
 fn spoil_text(noise: &mut Noise, text: &mut Vec<u8>) {
     const TEXTS: [&[u8]; 18] = [
         b"9",
@@ -154,7 +155,7 @@ fn spoil_text(noise: &mut Noise, text: &mut Vec<u8>) {
     }
 }
 
-/// Changes a container: its header, tables, chunk headers, the description, or anything.
+/// Changes a container: its header, tables, chunk headers, description, or any byte.
 fn mutate_container(noise: &mut Noise, sound: &Container, names: &[String]) -> Container {
     let mut bad = sound.clone();
     for _ in 0..=noise.below(3) {
@@ -229,7 +230,11 @@ fn mutate_cloud(noise: &mut Noise, sound: &Cloud) -> Cloud {
 }
 
 /// Mutates a dataset many times.
-fn attack(name: &str, whole: u64, mut mutant: impl FnMut(&mut Noise) -> Result<Box<dyn Dataset>, FormatError>) {
+fn check_mutations(
+    name: &str,
+    whole: u64,
+    mut mutant: impl FnMut(&mut Noise) -> Result<Box<dyn Dataset>, FormatError>,
+) {
     let times = mutations(1000);
     let seed = name.bytes().fold(0x9e37_79b9_7f4a_7c15, |seed: u64, byte| seed.rotate_left(7) ^ u64::from(byte));
     let mut noise = Noise(seed);
@@ -242,26 +247,26 @@ fn attack(name: &str, whole: u64, mut mutant: impl FnMut(&mut Noise) -> Result<B
     }
     println!("{name}: {opened} of {times} mutations were opened, {bricks} bricks read, of {whole} each");
     assert!(opened > times / 4, "{name}: {opened}");
-    assert!(peak_memory() < MOST_MEMORY, "{name}: {} bytes of memory", peak_memory());
+    assert!(peak_memory() < MAX_MEMORY, "{name}: {} bytes of memory", peak_memory());
 }
 
-fn attack_container(name: &str) {
+fn check_container(name: &str) {
     let sound = Container::read(name);
     let whole = read(sound.open()).expect("it opens as it is");
     let names = sound.files();
-    attack(name, whole, |noise| mutate_container(noise, &sound, &names).open());
+    check_mutations(name, whole, |noise| mutate_container(noise, &sound, &names).open());
 }
 
-fn attack_cloud(name: &str) {
+fn check_cloud(name: &str) {
     let sound = Cloud::read(name);
     let whole = read(sound.open()).expect("it opens as it is");
-    attack(name, whole, |noise| mutate_cloud(noise, &sound).open());
+    check_mutations(name, whole, |noise| mutate_cloud(noise, &sound).open());
 }
 
 #[test]
 fn containers_of_every_format_and_method() {
     for name in ["formats-none.vds", "formats-rle.vds", "formats-zip.vds", "components.vds", "components-packed.vds"] {
-        attack_container(name);
+        check_container(name);
     }
 }
 
@@ -269,34 +274,34 @@ fn containers_of_every_format_and_method() {
 fn containers_of_every_layout() {
     for name in ["margins-2-3.vds", "two.vds", "tiles.vds", "four.vds", "six.vds", "full-resolution.vds", "traces.vds"]
     {
-        attack_container(name);
+        check_container(name);
     }
 }
 
 #[test]
-fn containers_with_nothing_in_them() {
+fn containers_of_constants_names_and_metadata() {
     for name in ["no-value.vds", "constants.vds", "scaled.vds", "names.vds", "metadata.vds"] {
-        attack_container(name);
+        check_container(name);
     }
 }
 
 #[test]
 fn containers_of_wavelets() {
     for name in ["wavelet.vds", "wavelet-lossless.vds", "wavelet-normalized-lossless.vds"] {
-        attack_container(name);
+        check_container(name);
     }
 }
 
 #[test]
 fn folders_with_pages() {
     for name in ["pages", "absent-pages", "no-directory", "json-names", "lossless"] {
-        attack_cloud(name);
+        check_cloud(name);
     }
 }
 
 #[test]
 fn folders_without_pages() {
     for name in ["no-pages", "tagged", "wavelet-no-pages"] {
-        attack_cloud(name);
+        check_cloud(name);
     }
 }

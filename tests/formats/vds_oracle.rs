@@ -1,5 +1,5 @@
-//! Every VDS dataset of tests/data against what the reference library reads of it (scripts/make_vds_fixtures.py), through the
-//! public traits and the naive model of the data path.
+//! Compares every VDS dataset of tests/data with what the reference library reads from it
+//! (scripts/make_vds_fixtures.py), through the public traits and the naive model of the data path.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
 }
 
 #[test]
-fn every_dataset_is_told_by_its_content() {
+fn every_dataset_is_recognised_by_its_content() {
     let names: BTreeSet<_> = fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in names.iter().filter(|path| !path.ends_with("expected.json")) {
         assert!(
@@ -42,7 +42,7 @@ fn every_layer_reads_as_the_reference_library_says() {
         assert!(dataset.hidden().is_empty(), "{}: {}", layers[0]["dataset"], dataset.hidden()[0].reason);
         for expected in layers {
             let array = find(&*dataset, expected["stored"].as_str().unwrap());
-            facts(&*array, &expected);
+            check_info(&*array, &expected);
             let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             if let Some(wanted) = expected.get("float32") {
@@ -53,7 +53,7 @@ fn every_layer_reads_as_the_reference_library_says() {
     }
 }
 
-fn facts(array: &dyn Array, expected: &Value) {
+fn check_info(array: &dyn Array, expected: &Value) {
     let info = array.info();
     assert_eq!(json!(info.lod), expected["lod"], "{expected}");
     assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
@@ -67,10 +67,10 @@ fn facts(array: &dyn Array, expected: &Value) {
             assert!((found - wanted).abs() <= 1e-9 * wanted.abs(), "{key} of axis {n}: {found}, {expected}");
         }
     }
-    // without pages, counting would have to ask for each chunk
-    let by_hand = ["no-pages", "tagged", "wavelet-no-pages"].contains(&expected["dataset"].as_str().unwrap());
+    // without pages, counting would have to look up each chunk
+    let without_pages = ["no-pages", "tagged", "wavelet-no-pages"].contains(&expected["dataset"].as_str().unwrap());
     let census = array.census().unwrap();
-    assert_eq!(census.is_none(), by_hand, "{expected}");
+    assert_eq!(census.is_none(), without_pages, "{expected}");
     if let Some(bricks) = census.map(|census| census.counts) {
         assert_eq!(bricks.total, info.grid.total());
         assert_eq!(bricks.total, bricks.stored + bricks.constant + bricks.missing, "{expected}");
@@ -94,7 +94,7 @@ fn float32(array: &dyn Array, samples: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn each_kind_of_chunk_gives_its_kind_of_brick() {
+fn each_kind_of_chunk_is_its_kind_of_brick() {
     let dataset = open("no-value.vds");
     let kinds = |stored: &str| {
         let array = find(&*dataset, stored);
@@ -121,7 +121,7 @@ fn each_kind_of_chunk_gives_its_kind_of_brick() {
 }
 
 #[test]
-fn no_value_is_told_as_it_is_stored() {
+fn no_value_is_reported_as_stored() {
     let dataset = open("no-value.vds");
     let no_value = |stored: &str| find(&*dataset, stored).info().no_value;
     assert_eq!(no_value("Dimensions_012LOD0"), Some(255.0));
@@ -149,7 +149,7 @@ fn layers_are_those_of_channels_and_partitionings() {
 
 /// Without the metadata that an object store keeps for each object, stored chunks can be read, but constants are lost.
 #[test]
-fn metadata_that_a_copy_has_lost_is_missed_where_it_is_needed() {
+fn lost_object_metadata_fails_only_the_chunks_that_need_it() {
     let array = find(&*open("tagged"), "Dimensions_012LOD0");
     let (samples, damaged) = naive::read_what_can_be(&*array);
     assert_eq!(damaged.len(), 1, "{damaged:?}");
@@ -165,7 +165,7 @@ fn metadata_that_a_copy_has_lost_is_missed_where_it_is_needed() {
     }
 }
 
-/// Whether a region has a sample.
+/// Tests whether a region contains a sample.
 trait ContainsIndex {
     fn contains_index(&self, index: &[u64]) -> bool;
 }
@@ -177,7 +177,7 @@ impl ContainsIndex for volfs::volume::Region {
 }
 
 #[test]
-fn what_cannot_be_read_is_the_systems_fault() {
+fn a_chunk_that_is_a_folder_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     copy_all(&data().join("pages"), folder.path());
     let chunk = folder.path().join("Dimensions_012LOD0/0");

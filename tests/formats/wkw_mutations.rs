@@ -1,5 +1,5 @@
-//! Random mutations of WKW datasets, by the thousand: whatever a description, a header or a cube says, opening and reading end in
-//! samples or in an error, and take no more memory than files of their length are worth.
+//! Thousands of random mutations of WKW datasets: opening and reading end in samples or in an error, and take bounded
+//! memory, whatever a description, a header or a cube contains.
 //!
 //! The mutations are the same in each run; VOLFS_MUTATIONS sets their number for each dataset.
 
@@ -11,18 +11,19 @@ use volfs::format::{Array, Format, FormatError, OpenWith};
 use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
-use super::{MOST_MEMORY, mutations};
+use super::{MAX_MEMORY, mutations};
 use crate::support::memory_folder::{MemoryFolder, files_below};
 use crate::support::{Noise, peak_memory, test_data};
 
-/// Larger bricks are not decoded: they may be sound, and are slow.
-const DECODED: usize = 4 << 20;
+/// The largest brick that is decoded, in bytes. Larger ones may be valid, but are slow.
+const MAX_DECODED: usize = 4 << 20;
+
 /// The most bricks of an array that are read.
-const BRICKS: u64 = 64;
+const MAX_BRICKS: u64 = 64;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// Uses all that a dataset offers, and returns how many bricks were read; `None` if it does not open.
+/// Calls every method of a dataset, and returns how many bricks were read; `None` if it does not open.
 fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
     let folder = Arc::new(MemoryFolder::new(files));
     let dataset = match Wkw.open_folder(folder, &OpenWith::new(Arc::clone(cache))) {
@@ -37,8 +38,8 @@ fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
         assert!(array.info().bytes() > 0 && array.info().bytes() < u64::MAX / 2);
         serde_json::to_string(&array.info().native).unwrap();
         let grid = &array.info().grid;
-        let step = (grid.total() / BRICKS).max(1);
-        for number in (0..BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {
+        let step = (grid.total() / MAX_BRICKS).max(1);
+        for number in (0..MAX_BRICKS).map(|n| n * step).take_while(|number| *number < grid.total()) {
             bricks += u64::from(read_brick(&**array, &grid.count().index_of(number)).is_ok());
         }
     }
@@ -47,7 +48,7 @@ fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
 
 fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
     let size = array.info().dtype.size();
-    let object = |name: &str| array.source().len(name).unwrap().expect("bricks are in files that there are");
+    let object = |name: &str| array.source().len(name).unwrap().expect("bricks are in files that exist");
     match array.brick(at, Wait::Yes)? {
         Brick::Constant(value) => assert_eq!(value.bytes(), vec![0; size]),
         Brick::Plain(plain) => {
@@ -57,10 +58,10 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
         }
         Brick::Coded(coded) => {
             assert!(coded.offset + coded.length.most() <= object(&coded.object), "a coded brick beyond the end");
-            assert!(coded.decoded as u64 <= 255 * coded.length.most(), "much room for few bytes");
+            assert!(coded.decoded as u64 <= 255 * coded.length.most(), "the decoded size is out of proportion");
             assert!(coded.layout.end(size).unwrap() <= coded.decoded as u64, "a layout beyond the block");
             assert!(coded.layout.held.contains(&array.info().grid.region(at)));
-            if coded.decoded <= DECODED {
+            if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; coded.length.most() as usize];
                 array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)?;
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
@@ -74,7 +75,7 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
 fn mutate(noise: &mut Noise, files: &mut Files) {
     for _ in 0..=noise.below(3) {
         let all: Vec<&String> = files.keys().collect();
-        // every second time the description, and headers more often than their share of the files
+        // half of the time the description, and headers more often than their share of the files
         let of: Vec<&String> = match noise.below(4) {
             0 | 1 => all.iter().copied().filter(|name| name.ends_with(".json")).collect(),
             2 => all.iter().copied().filter(|name| name.ends_with("header.wkw")).collect(),
@@ -112,7 +113,7 @@ fn mutate(noise: &mut Noise, files: &mut Files) {
 }
 
 /// Mutates a dataset many times.
-fn attack(name: &str) {
+fn check_mutations(name: &str) {
     let times = mutations(400);
     let files = files_below(&test_data("wkw").join(name));
     let cache = IndexCache::new(1 << 20);
@@ -129,24 +130,24 @@ fn attack(name: &str) {
     }
     println!("{name}: {opened} of {times} mutations were opened, {bricks} bricks read, of {whole} each");
     assert!(opened > times / 4);
-    assert!(peak_memory() < MOST_MEMORY, "{name}: {} bytes of memory", peak_memory());
+    assert!(peak_memory() < MAX_MEMORY, "{name}: {} bytes of memory", peak_memory());
 }
 
 #[test]
 fn described_datasets() {
     for name in ["types", "pyramid", "old"] {
-        attack(name);
+        check_mutations(name);
     }
 }
 
 #[test]
 fn datasets_without_a_description() {
     for name in ["bare", "annotation"] {
-        attack(name);
+        check_mutations(name);
     }
 }
 
 #[test]
 fn datasets_that_are_damaged_already() {
-    attack("damaged");
+    check_mutations("damaged");
 }

@@ -1,5 +1,5 @@
-//! Every WKW dataset of tests/data against what the reference library reads of it (scripts/make_wkw_fixtures.py), through the
-//! public traits and the naive model of the data path.
+//! Compares every WKW dataset of tests/data with what the reference library reads from it
+//! (scripts/make_wkw_fixtures.py), through the public traits and the naive model of the data path.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn open(name: &str) -> Box<dyn Dataset> {
     let path = test_data("wkw").join(name);
     assert!(
         Recogniser::new(registry()).format_of(&path).unwrap().is_some_and(|f| f.name() == "wkw"),
-        "{name} is not seen as a dataset"
+        "{name} is not recognised as a dataset"
     );
     let folders = Folders::new(Arc::new(SymlinkPolicy::below(&path, false)), Arc::default());
     Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
@@ -43,7 +43,7 @@ fn every_array_reads_as_the_reference_library_says() {
         for expected in arrays {
             let array =
                 level(&*dataset, expected["layer"].as_str().unwrap(), expected["lod"].as_u64().unwrap() as usize);
-            facts(&*array, &expected);
+            check_info(&*array, &expected);
             let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             naive::check_without_waiting(&*array);
@@ -51,7 +51,7 @@ fn every_array_reads_as_the_reference_library_says() {
     }
 }
 
-fn facts(array: &dyn Array, expected: &Value) {
+fn check_info(array: &dyn Array, expected: &Value) {
     let info = array.info();
     assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
     assert_eq!(json!(&info.shape()[..]), expected["shape"], "{expected}");
@@ -74,7 +74,7 @@ fn facts(array: &dyn Array, expected: &Value) {
 }
 
 #[test]
-fn what_cannot_be_shown_has_a_reason() {
+fn hidden_layers_and_mags_have_a_reason() {
     for (dataset, entries) in datasets("hidden") {
         assert_eq!(dataset.hidden().len(), entries.len());
         for (entry, found) in entries.iter().zip(dataset.hidden()) {
@@ -94,7 +94,7 @@ fn what_cannot_be_shown_has_a_reason() {
 }
 
 #[test]
-fn descriptions_are_passed_on_and_doubted() {
+fn descriptions_are_passed_on_and_contradictions_are_warned_of() {
     let dataset = open("pyramid");
     let own = &dataset.info().native;
     assert_eq!(own["unknown"], json!([1, {"a": null}]));
@@ -111,20 +111,20 @@ fn descriptions_are_passed_on_and_doubted() {
 }
 
 #[test]
-fn each_kind_of_cube_gives_its_kind_of_brick() {
+fn each_kind_of_cube_is_its_kind_of_brick() {
     let dataset = open("pyramid");
     let kind = |layer: &str, at: [u64; 3]| level(&*dataset, layer, 0).brick(&at.into(), Wait::Yes).unwrap();
     assert!(matches!(kind("mixed", [0, 0, 0]), Brick::Plain(_)));
     assert!(matches!(kind("mixed", [0, 0, 2]), Brick::Coded(_)));
     assert!(matches!(kind("mixed", [3, 1, 3]), Brick::Coded(_)));
     assert!(matches!(kind("segmentation", [0, 0, 0]), Brick::Constant(_)), "a cube that is not there");
-    // the box ends within a cube: the blocks behind it in the box of the other cubes are zeros
-    let counts = naive_kinds(&*level(&*dataset, "segmentation", 0));
+    // the box ends within a cube: the blocks beyond it, in the box of the other cubes, are zeros
+    let counts = count_kinds(&*level(&*dataset, "segmentation", 0));
     assert!(counts.0 > 4 && counts.1 > 4, "{counts:?}");
 }
 
 /// Counts constant and other bricks.
-fn naive_kinds(array: &dyn Array) -> (u64, u64) {
+fn count_kinds(array: &dyn Array) -> (u64, u64) {
     let mut counts = (0, 0);
     for number in 0..array.info().grid.total() {
         match array.brick(&array.info().grid.count().index_of(number), Wait::Yes).unwrap() {
@@ -136,7 +136,7 @@ fn naive_kinds(array: &dyn Array) -> (u64, u64) {
 }
 
 #[test]
-fn damage_is_where_it_is_and_nowhere_else() {
+fn only_damaged_blocks_fail() {
     let dataset = open("damaged");
     for (name, blocks) in json(test_data("wkw/expected.json"))["damaged"].as_object().unwrap() {
         let array = level(&*dataset, name, 0);

@@ -1,5 +1,5 @@
-//! Random mutations of ZGY files, by the thousand: whatever a file says, reading it ends in samples or in an error, and takes no
-//! more memory than a file of its length is worth.
+//! Thousands of random mutations of ZGY files: reading ends in samples or in an error, and takes bounded memory,
+//! whatever a file contains.
 //!
 //! The mutations are the same in each run; VOLFS_MUTATIONS sets their number for each file.
 
@@ -12,21 +12,22 @@ use volfs::source::{IndexCache, Wait};
 use volfs::volume::{Brick, Dims};
 
 use super::handmade::{Handmade, zfp_header};
-use super::{MOST_MEMORY, mutations};
+use super::{MAX_MEMORY, mutations};
 use crate::support::memory_folder::MemoryFolder;
 use crate::support::{Noise, peak_memory, test_data};
 
-/// Larger bricks are not decoded: they may be sound, and are slow.
-const DECODED: usize = 4 << 20;
-/// The most bricks of an array that are read.
-const BRICKS: u64 = 40;
+/// The largest brick that is decoded, in bytes. Larger ones may be valid, but are slow.
+const MAX_DECODED: usize = 4 << 20;
 
-/// Uses all that a file offers, and returns whether it opened and how many bricks were read.
+/// The most bricks of an array that are read.
+const MAX_BRICKS: u64 = 40;
+
+/// Calls every method of a dataset, and returns whether it opened and how many bricks were read.
 fn read(file: Vec<u8>, cache: &Arc<IndexCache>) -> (bool, u64) {
     let length = file.len() as u64;
     let dataset = match Zgy.open(Arc::new(MemoryFolder::of_one_file(file)), &OpenWith::new(Arc::clone(cache))) {
         Ok(dataset) => dataset,
-        Err(FormatError::Source(error)) => panic!("a header part was looked for beyond the file: {error}"),
+        Err(FormatError::Source(error)) => panic!("a header is read beyond the file: {error}"),
         Err(_) => return (false, 0),
     };
     serde_json::to_string(&dataset.info().native).unwrap();
@@ -41,7 +42,7 @@ fn read(file: Vec<u8>, cache: &Arc<IndexCache>) -> (bool, u64) {
 
 fn read_bricks(array: &dyn Array, file: u64) -> u64 {
     let grid = &array.info().grid;
-    let step = (grid.total() / BRICKS).max(1);
+    let step = (grid.total() / MAX_BRICKS).max(1);
     let numbers = (0..grid.total()).step_by(step as usize);
     numbers.filter(|number| read_brick(array, &grid.count().index_of(*number), file).is_ok()).count() as u64
 }
@@ -55,9 +56,9 @@ fn read_brick(array: &dyn Array, at: &Dims, file: u64) -> Result<(), FormatError
         }
         Brick::Coded(coded) => {
             assert!(coded.offset + coded.length.most() <= file, "a coded brick beyond the end");
-            assert!(coded.decoded as u64 <= 2048 * coded.length.most(), "much room for few bytes");
+            assert!(coded.decoded as u64 <= 2048 * coded.length.most(), "the decoded size is out of proportion");
             assert!(coded.length.most() as usize + coded.padding <= coded.decoded + coded.decoded / 16 + 64);
-            if coded.decoded <= DECODED {
+            if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; coded.length.most() as usize + coded.padding];
                 array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Wait::Yes)?;
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
@@ -67,10 +68,10 @@ fn read_brick(array: &dyn Array, at: &Dims, file: u64) -> Result<(), FormatError
     Ok(())
 }
 
-/// Changes some of a file's bytes, most of them near `places`.
-fn mutate(noise: &mut Noise, file: &mut Vec<u8>, places: &[usize]) {
+/// Changes some of a file's bytes, most of them near the offsets `starts`.
+fn mutate(noise: &mut Noise, file: &mut Vec<u8>, starts: &[usize]) {
     for _ in 0..=noise.below(3) {
-        let near = places[noise.below(places.len())] + noise.below(64);
+        let near = starts[noise.below(starts.len())] + noise.below(64);
         let at = if noise.below(4) == 0 { noise.below(file.len()) } else { near };
         let file_length = file.len() as u64;
         let odd = [0, 1, 2, 3, u64::MAX, 1 << 31, (1 << 31) - 1, 1 << 63, 0xc0 << 56, file_length, file_length - 1];
@@ -92,19 +93,19 @@ fn mutate(noise: &mut Noise, file: &mut Vec<u8>, places: &[usize]) {
     }
 }
 
-/// Mutates `file` many times; the places are where its parts begin.
-fn attack(name: &str, file: &[u8], places: &[usize]) {
+/// Mutates `file` many times. `starts` are the offsets of its parts.
+fn check_mutations(name: &str, file: &[u8], starts: &[usize]) {
     let times = mutations(400);
     let mut noise = Noise(0x9e37_79b9_7f4a_7c15 ^ file.len() as u64);
     let cache = IndexCache::new(1 << 20);
     let mut opened = 0;
     for _ in 0..times {
         let mut bad = file.to_vec();
-        mutate(&mut noise, &mut bad, places);
+        mutate(&mut noise, &mut bad, starts);
         opened += u64::from(read(bad, &cache).0);
     }
     println!("{name}: {opened} of {times} mutations were opened");
-    assert!(peak_memory() < MOST_MEMORY, "{name}: {} bytes of memory", peak_memory());
+    assert!(peak_memory() < MAX_MEMORY, "{name}: {} bytes of memory", peak_memory());
 }
 
 /// Returns a file of compressed bricks. Their bodies are random: nearly any bytes are a valid stream.
@@ -131,7 +132,7 @@ fn files_by_hand() {
     old.body = [zfp_header([64; 3], 2176), vec![0; 5000]].concat();
     for (name, file) in [("version 3", plain), ("version 1", old)] {
         let table = file.body_at() as usize - 8 * file.entries.len();
-        attack(name, &file.build(), &[0, 9, 9 + 94, 9 + 310, table, table, file.body_at() as usize]);
+        check_mutations(name, &file.build(), &[0, 9, 9 + 94, 9 + 310, table, table, file.body_at() as usize]);
     }
 }
 
@@ -144,7 +145,7 @@ fn compressed_streams() {
         let bytes = file.build();
         let (opened, read) = read(bytes.clone(), &IndexCache::new(1 << 20));
         assert!(opened && read >= 6, "mode {mode}: {read} bricks");
-        attack(&format!("mode {mode}"), &bytes, &bricks);
+        check_mutations(&format!("mode {mode}"), &bytes, &bricks);
     }
 }
 
@@ -157,7 +158,11 @@ fn small_fixtures() {
         let file = fs::read(&path).unwrap();
         if (1..64 << 10).contains(&file.len()) {
             let header = 346 + 2064;
-            attack(&path.display().to_string(), &file, &[0, 9, 40, 9 + 94, 9 + 310, header, header + 64, header + 128]);
+            check_mutations(
+                &path.display().to_string(),
+                &file,
+                &[0, 9, 40, 9 + 94, 9 + 310, header, header + 64, header + 128],
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Every ZGY file of a folder against what another reader has found in it.
+//! Compares every ZGY file of a folder with what another reader has found in it.
 //!
-//! Beside each `X.zgy` stand `X.json` with the facts, and `X.lodN.npy` with the samples of each level (or their checksum in the
-//! JSON). The folder is tests/data/zgy; the environment variable VOLFS_ORACLE names another one.
+//! Each `X.zgy` comes with `X.json`, which has the expected values, and `X.lodN.npy`, the samples of each level (or
+//! their checksum in the JSON). The folder is tests/data/zgy; the environment variable VOLFS_ORACLE names another one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use volfs::volume::{DatasetInfo, Dims};
 use crate::support::{Npy, crc, json, naive, test_data};
 
 #[test]
-fn every_file_reads_as_the_other_reader_says() {
+fn every_file_reads_as_the_other_reader_has_found() {
     let folder = std::env::var_os("VOLFS_ORACLE").map_or_else(|| test_data("zgy"), PathBuf::from);
     let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "zgy") && path.with_extension("json").exists());
@@ -32,7 +32,7 @@ fn open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     Zgy.open(source, &OpenWith::new(IndexCache::new(64 << 20)))
 }
 
-/// One file, and the faults in how it is read.
+/// A file, and the differences found so far.
 struct Check {
     path: PathBuf,
     name: String,
@@ -54,7 +54,7 @@ impl Check {
     fn run(mut self) -> Vec<String> {
         let valid = self.json["invalid"] != true;
         match open(&self.path) {
-            Ok(dataset) if valid => self.facts(&*dataset),
+            Ok(dataset) if valid => self.check_dataset(&*dataset),
             Ok(dataset) => self.unreadable(&*dataset),
             Err(FormatError::Source(error)) => self.fault(format!("the system is blamed: {error}")),
             Err(error) if valid || self.json["stage"] != "open" => self.fault(error),
@@ -63,7 +63,7 @@ impl Check {
         self.faults
     }
 
-    /// Checks that a damaged file that opens fails in the bricks that its JSON names, if it names some, and nowhere else.
+    /// Checks that a damaged file that opens fails in exactly the bricks that its JSON names, if it names any.
     fn unreadable(&mut self, dataset: &dyn Dataset) {
         if self.json["stage"] == "open" {
             if self.json["may_accept"] != true {
@@ -113,7 +113,7 @@ impl Check {
         Some(Npy::parse(&fs::read(self.path.with_file_name(name)).ok()?).samples)
     }
 
-    fn facts(&mut self, dataset: &dyn Dataset) {
+    fn check_dataset(&mut self, dataset: &dyn Dataset) {
         let levels = &dataset.layers()[0].levels;
         self.same("number of levels", &["nlods_usable"], &json!(levels.len()));
         for (lod, array) in levels.iter().enumerate() {
@@ -126,8 +126,8 @@ impl Check {
     }
 
     fn level(&mut self, lod: usize, array: &dyn Array) {
-        let (info, fact) = (array.info(), |key: &'static str| ["lods".to_owned(), lod.to_string(), key.to_owned()]);
-        let path = |key| fact(key).map(|s| &*s.leak());
+        let (info, entry) = (array.info(), |key: &'static str| ["lods".to_owned(), lod.to_string(), key.to_owned()]);
+        let path = |key| entry(key).map(|s| &*s.leak());
         self.same("shape", &path("shape"), &json!(&info.shape()[..]));
         self.same("bricks", &path("bricks"), &json!(&info.grid.count()[..]));
         self.same("brick size", &["bricksize"], &json!(&info.brick_shape[..]));
@@ -249,7 +249,7 @@ impl Check {
             self.same(id, &["uuid", id], &own[id]);
         }
         for key in ["srcname", "srcdesc", "hprjsys"] {
-            // the other reader takes strings to be ASCII
+            // the other reader treats strings as ASCII
             let ascii = own[key].as_str().is_some_and(str::is_ascii);
             if ascii {
                 self.same(key, &["strings", key], &own[key]);
@@ -295,7 +295,7 @@ impl Check {
         self.agree(what, path, found, |a, b| (a - b).abs() <= 1e-9 * a.abs().max(1.0));
     }
 
-    /// Compares a fact with the JSON, if that has it.
+    /// Compares a value with the JSON, if that has it.
     fn agree(&mut self, what: &str, path: &[&str], found: &Value, equal: fn(f64, f64) -> bool) {
         if let Some(expected) = get(&self.json, path).cloned()
             && !alike(&expected, found, equal)

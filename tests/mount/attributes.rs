@@ -1,4 +1,4 @@
-//! Attributes of files and folders, and of the file system; changes, which are all refused.
+//! Attributes of files, folders and the file system, and the refusal of every change.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,8 +11,7 @@ use nix::errno::Errno;
 
 use crate::support::{Mount, source_with, test_data};
 
-/// How long the kernel may use names and attributes without asking the daemon again. Nothing reports when it forgets them, so
-/// that a test has to wait as long.
+/// How long the kernel caches names and attributes. Nothing reports when it drops them, so a test has to sleep as long.
 const KERNEL_CACHE: Duration = Duration::from_millis(750);
 
 #[test]
@@ -74,7 +73,7 @@ fn attributes_are_those_of_the_source() {
 }
 
 #[test]
-fn inode_numbers_are_stable_and_tell_files_apart() {
+fn inode_numbers_are_stable_and_unique() {
     let source = source_with(&["v3_int16.zgy", "v3_int8.zgy", "bad_version.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let walk = || {
@@ -126,7 +125,7 @@ fn arrays_have_extended_attributes() {
 }
 
 #[test]
-fn the_file_system_is_full() {
+fn the_file_system_has_no_free_space() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
     fs::read(mount.path("north.zgy/dataset.json")).unwrap();
     let space = rustix::fs::statvfs(mount.point()).unwrap();

@@ -1,4 +1,5 @@
-//! ZGY files that change under the mount: an error or the truth, never a mixture and never a crash.
+//! ZGY files that change while they are mounted: reads give right samples or an error, never a mixture, and never a
+//! crash.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -32,7 +33,7 @@ fn a_truncated_source_gives_errors_and_no_crash() {
 }
 
 #[test]
-fn truncating_under_load_does_no_harm() {
+fn truncating_under_load_gives_errors_and_no_crash() {
     let source = source_with(&["v3_float32.zgy", "v3_int16.zgy"]);
     let Some(mount) = Mount::with(source.path(), &["--direct-io", "--cache-size", "16KiB"]) else { return };
     let samples = fixture("v3_float32.zgy").samples(0).unwrap();
@@ -70,7 +71,7 @@ fn truncating_under_load_does_no_harm() {
             goes_on &= is_read_again();
             rounds += 1;
         }
-        // a panic above this line would leave the readers running for ever
+        // nothing above may panic: the readers would run for ever
         stop.store(true, Ordering::Relaxed);
         assert!(goes_on, "nothing is read any more");
     });
@@ -79,10 +80,10 @@ fn truncating_under_load_does_no_harm() {
     assert!(comes_true(SOON, || read().is_ok_and(|found| found == samples)));
 }
 
-/// The mount copies from a memory map what is read again and again and is in the page cache. If the file is cut short during the
-/// copy, the kernel sends SIGBUS, which ends a process that is not prepared for it.
+/// The daemon copies data that is read often, and is in the page cache, from a memory map. If the file is truncated
+/// during the copy, the kernel sends SIGBUS, which ends a process that does not handle it.
 #[test]
-fn a_source_that_is_cut_short_under_a_map_gives_errors_and_no_crash() {
+fn a_mapped_source_that_is_truncated_gives_errors_and_no_crash() {
     for name in ["v3_float32.zgy", "v3_int8.zgy"] {
         let source = source_with(&[name, "v3_int16.zgy"]);
         let path = source.path().join(name);
@@ -93,7 +94,7 @@ fn a_source_that_is_cut_short_under_a_map_gives_errors_and_no_crash() {
         for _ in 0..20 {
             assert!(read_at(&file, 0, samples.len()).unwrap() == samples);
         }
-        // a file is mapped only if its file system is known to be local; otherwise there is nothing to be tested here
+        // a file is mapped only if its file system is known to be local; otherwise only the errors are tested
         let is_mapped = maps().contains(path.to_str().unwrap());
         let (cut, reads) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
@@ -118,7 +119,7 @@ fn a_source_that_is_cut_short_under_a_map_gives_errors_and_no_crash() {
                     }
                 });
             }
-            // a panic above the cut would leave the readers running for ever
+            // nothing may panic before the truncation: the readers would run for ever
             let are_reading = comes_true(SOON, || reads.load(Ordering::Relaxed) >= 100);
             File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
             cut.store(true, Ordering::SeqCst);
@@ -198,7 +199,7 @@ fn a_replacement_of_another_shape_has_another_size() {
 }
 
 #[test]
-fn a_file_that_is_mended_opens() {
+fn a_repaired_file_opens() {
     let source = source_with(&[]);
     let path = source.path().join("late.zgy");
     let whole = fs::read(test_data("zgy/v3_int16.zgy")).unwrap();
@@ -212,7 +213,7 @@ fn a_file_that_is_mended_opens() {
 }
 
 #[test]
-fn a_source_that_is_gone_gives_errors_only_for_itself() {
+fn a_removed_source_gives_errors_only_for_itself() {
     let source = source_with(&["v3_int8.zgy", "v3_int16.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();

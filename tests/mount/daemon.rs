@@ -1,4 +1,4 @@
-//! What the daemon inherits from the process that starts it: nothing.
+//! The daemon inherits nothing from the process that starts it.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Mount, fuse_or_skip, json, source_with, text, volfs};
 
 #[test]
-fn the_daemon_holds_nothing_that_it_inherited() {
+fn the_daemon_has_none_of_the_starters_descriptors_or_folders() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     for descriptor in 0..3 {

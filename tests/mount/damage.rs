@@ -1,10 +1,10 @@
-//! ZGY bricks that cannot be decoded: EIO where they are, and nowhere else.
+//! ZGY bricks that cannot be decoded: EIO for reads that touch them, and for no others.
 
 use std::fs::{self, File};
 
 use crate::support::{Fixture, Mount, damaged, fixture, is_eio, json, numbers, read_at, source_with, test_data};
 
-/// Returns every row of samples (along the fastest axis, within one brick): its offset in bytes, its length, its brick.
+/// Returns every row of samples (along the fastest axis, within one brick): its offset and length in bytes, its brick.
 fn rows(fixture: &Fixture) -> Vec<(u64, usize, [u64; 3])> {
     let shape = fixture.shape();
     let brick = numbers(&fixture.expected["bricksize"]);
@@ -22,7 +22,7 @@ fn rows(fixture: &Fixture) -> Vec<(u64, usize, [u64; 3])> {
     rows
 }
 
-/// The mount is read past the page cache, where the kernel would merge reads of neighbouring rows.
+/// The reads bypass the page cache, in which the kernel would merge reads of neighbouring rows.
 #[test]
 fn only_damaged_bricks_cannot_be_read() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
@@ -70,7 +70,7 @@ fn a_damaged_brick_is_logged_and_counted() {
 }
 
 #[test]
-fn damaged_bricks_are_part_of_the_description() {
+fn damaged_bricks_are_counted_in_the_description() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     for name in ["bad_entry_past_end.zgy", "bad_entry_top_byte.zgy", "bad_cut_in_brick.zgy"] {
         let described = json(mount.data(name, "lod0.json"));

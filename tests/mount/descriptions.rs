@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Fixture, Mount, fixtures, floats, json, numbers, test_data};
 
-/// Checks lodN.json against what the test data has on it.
+/// Compares lodN.json with the expected values of the test data.
 fn check_description(mount: &Mount, fixture: &Fixture, lod: usize) {
     let place = format!("{} LOD {lod}", fixture.name);
     let found = json(mount.data(&fixture.name, &format!("lod{lod}.json")));
@@ -138,7 +138,7 @@ fn every_dataset_is_described() {
     }
 }
 
-/// Returns a number of the test data as JSON has to show it: null where it is not finite.
+/// Returns a number of the test data as the JSON of a mount must have it: null if it is not finite.
 fn shown(expected: &Value) -> Value {
     expected.as_f64().map_or(Value::Null, |n| json!(n))
 }

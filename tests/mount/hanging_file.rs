@@ -1,5 +1,5 @@
-//! A file of the source that stops answering while it is read: the rest of the mount goes on. The file is on a file system of
-//! the test's own, which waits for permission before each answer.
+//! A file of the source hangs while it is read, and the rest of the mount goes on. The file is on a FUSE file system of
+//! this test, which waits at a gate before each answer.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,10 +17,10 @@ use fuser::{
 
 use crate::support::{Mount, fixture, fuse_or_skip, source_with, test_data, wait_until, within};
 
-/// Generous, because what hangs does so until the end of the test.
+/// Generous: calls that hang do so until the end of the test.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// No fewer than the threads of the daemon that serve the kernel.
+/// At least the number of threads with which the daemon serves the kernel.
 const READERS: usize = 8;
 
 const NAME: &str = "slow.zgy";
@@ -29,29 +29,29 @@ const ROOT: INodeNo = INodeNo(1);
 
 const FILE: INodeNo = INodeNo(2);
 
-/// Blocks all who want to pass while it is shut.
+/// A gate: [`Gate::pass`] blocks while it is closed.
 #[derive(Default)]
-struct Door {
+struct Gate {
     state: Mutex<State>,
     opened: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    shut: bool,
+    closed: bool,
     waiting: usize,
 }
 
-impl Door {
-    fn shut(&self, shut: bool) {
-        self.state.lock().unwrap().shut = shut;
+impl Gate {
+    fn set_closed(&self, closed: bool) {
+        self.state.lock().unwrap().closed = closed;
         self.opened.notify_all();
     }
 
     fn pass(&self) {
         let mut state = self.state.lock().unwrap();
         state.waiting += 1;
-        self.opened.wait_while(state, |state| state.shut).unwrap().waiting -= 1;
+        self.opened.wait_while(state, |state| state.closed).unwrap().waiting -= 1;
     }
 
     fn waiting(&self) -> usize {
@@ -59,9 +59,9 @@ impl Door {
     }
 }
 
-/// A file system of one file, whose bytes the kernel caches but not its attributes.
+/// A file system of one file. The kernel caches its bytes, but not its attributes.
 struct Slow {
-    door: Arc<Door>,
+    gate: Arc<Gate>,
     bytes: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ impl Slow {
 
 impl Filesystem for Slow {
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.door.pass();
+        self.gate.pass();
         if name == NAME {
             reply.entry(&Duration::ZERO, &self.attributes(FILE), Generation(0));
         } else {
@@ -100,7 +100,7 @@ impl Filesystem for Slow {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.door.pass();
+        self.gate.pass();
         reply.attr(&Duration::ZERO, &self.attributes(number));
     }
 
@@ -119,22 +119,22 @@ impl Filesystem for Slow {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.door.pass();
+        self.gate.pass();
         let start = (offset as usize).min(self.bytes.len());
         reply.data(&self.bytes[start..start.saturating_add(size as usize).min(self.bytes.len())]);
     }
 }
 
-/// Opens the door when dropped, also by a panic, so that everything can end.
-struct OpenAtEnd<'a>(&'a Door);
+/// Opens the gate when dropped, also by a panic, so that all threads can end.
+struct OpenAtEnd<'a>(&'a Gate);
 
 impl Drop for OpenAtEnd<'_> {
     fn drop(&mut self) {
-        self.0.shut(false);
+        self.0.set_closed(false);
     }
 }
 
-/// Reads a whole file past the page cache of the mount.
+/// Reads a whole file with O_DIRECT, which bypasses the page cache of the mount.
 fn read_directly(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut file = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(path).unwrap();
@@ -150,8 +150,8 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
     let source = source_with(&["v3_int8.zgy"]);
     let folder = source.path().join("server");
     fs::create_dir(&folder).unwrap();
-    let door = Arc::new(Door::default());
-    let slow = Slow { door: Arc::clone(&door), bytes: fs::read(test_data("zgy/v3_int16.zgy")).unwrap() };
+    let gate = Arc::new(Gate::default());
+    let slow = Slow { gate: Arc::clone(&gate), bytes: fs::read(test_data("zgy/v3_int16.zgy")).unwrap() };
     let mut config = Config::default();
     config.n_threads = Some(READERS);
     let server = fuser::spawn_mount(slow, &folder, &config).unwrap();
@@ -159,18 +159,18 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
     // the file system lists nothing, but finds the name
     let hanging = mount.path("server").join(NAME).join("data/lod0.raw");
     let truth = fixture("v3_int16.zgy").samples(0).unwrap();
-    // from now on the kernel has its bytes
+    // from now on the kernel has the source's bytes in its page cache
     assert!(read_directly(&hanging) == truth && read_directly(&hanging) == truth);
-    let open_at_end = OpenAtEnd(&door);
+    let open_at_end = OpenAtEnd(&gate);
     let open = || File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(&hanging).unwrap();
     let files: Vec<File> = (0..READERS).map(|_| open()).collect();
-    door.shut(true);
+    gate.set_closed(true);
     let read = |mut file: File| {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map(|_| bytes)
     };
     let readers: Vec<_> = files.into_iter().map(|file| thread::spawn(move || read(file))).collect();
-    wait_until("all readers hang", || door.waiting() == READERS);
+    wait_until("all readers hang", || gate.waiting() == READERS);
     for _ in 0..3 {
         let status = mount.path(".volfs/status.json");
         assert!(within(LIMIT, move || fs::read(status).unwrap()).is_some(), "status.json answers");
@@ -182,7 +182,7 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
     }
     drop(open_at_end);
     for reader in readers {
-        assert!(reader.join().unwrap().unwrap() == truth, "what waited is served when the source answers again");
+        assert!(reader.join().unwrap().unwrap() == truth, "waiting reads are answered when the source answers again");
     }
     assert!(mount.umount(&[]).status.success());
     drop(server);

@@ -1,5 +1,5 @@
-//! A folder of the source that stops answering: the rest of the mount goes on. The folder is another mount, whose daemon the
-//! test stops.
+//! A folder of the source hangs, and the rest of the mount goes on. The folder is another mount, whose daemon the test
+//! stops.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Drop for Inner {
     }
 }
 
-/// Generous, because what hangs does so until the end of the test.
+/// Generous: calls that hang do so until the end of the test.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
@@ -48,7 +48,7 @@ fn a_hanging_folder_does_not_hold_up_the_others() {
     let inner = Inner::at(source.path().join("hang"));
     let mount = Mount::of(source.path()).unwrap();
     let point = mount.point().to_owned();
-    assert!(fs::read_dir(point.join("hang")).unwrap().count() > 10, "its folders are folders here");
+    assert!(fs::read_dir(point.join("hang")).unwrap().count() > 10, "the datasets of the inner mount are folders here");
     signal(inner.pid, Signal::SIGSTOP).unwrap();
     // the kernel answers from its cache at first
     wait_until("the kernel asks the stopped daemon again", || {
@@ -79,7 +79,7 @@ fn a_hanging_folder_does_not_hold_up_the_others() {
     assert!(waiting.iter().all(|reader| !reader.is_finished()), "the folder hangs");
     signal(inner.pid, Signal::SIGCONT).unwrap();
     for reader in waiting {
-        assert!(reader.join().unwrap(), "what waited is served when the source answers again");
+        assert!(reader.join().unwrap(), "waiting reads are answered when the source answers again");
     }
     assert!(volfs().arg("umount").arg(mount.point()).status().unwrap().success());
     let stopped = inner.pid;

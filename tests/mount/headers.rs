@@ -11,7 +11,7 @@ fn field<'a>(header: &'a str, key: &str, separator: &str) -> &'a str {
 }
 
 #[test]
-fn nrrd_headers_name_the_samples() {
+fn nrrd_headers_describe_the_samples() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let header = fs::read_to_string(mount.data("v3_int16.zgy", "lod1.nhdr")).unwrap();
     let expected = [
@@ -42,7 +42,7 @@ fn nrrd_headers_name_the_samples() {
 }
 
 #[test]
-fn metaimage_headers_name_the_samples() {
+fn metaimage_headers_describe_the_samples() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let header = fs::read_to_string(mount.data("v3_int16.zgy", "lod1.mhd")).unwrap();
     let expected = [

@@ -1,4 +1,4 @@
-//! How a mount begins, and what `volfs mount` prints.
+//! Starting a mount, and the output of `volfs mount`.
 
 use std::fs;
 use std::process::Command;
@@ -29,13 +29,13 @@ fn mounting_names_the_first_dataset() {
     let Some(mount) = Mount::of(source.path()) else { return };
     let stdout = text(&mount.output().stdout);
     if stdout.contains("np.load") {
-        // it is named only if it is found soon enough
+        // the dataset is named only if it is found in time
         assert!(stdout.contains(mount.data("v3_int8.zgy", "lod0.npy").to_str().unwrap()), "{stdout}");
     }
 }
 
 #[test]
-fn the_mount_bears_the_name_of_its_source() {
+fn the_mount_has_the_name_of_its_source() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let name = format!("volfs:{}", source.path().display());
@@ -46,7 +46,7 @@ fn the_mount_bears_the_name_of_its_source() {
 }
 
 #[test]
-fn a_relative_source_stays_where_it_was() {
+fn a_relative_source_becomes_absolute() {
     let source = source_with(&["v3_int8.zgy"]);
     if !fuse_or_skip() {
         return;
@@ -64,12 +64,12 @@ fn a_relative_source_stays_where_it_was() {
 }
 
 #[test]
-fn a_mount_in_front_ends_with_sigint_and_sigterm() {
+fn a_foreground_mount_ends_with_sigint_and_sigterm() {
     for ending in [Signal::SIGINT, Signal::SIGTERM] {
         let source = source_with(&["v3_int8.zgy"]);
-        let Some(mut mount) = Mount::in_front(source.path(), &[]) else { return };
-        let mut child = mount.take_front();
-        assert_eq!(mount.pid(), i32::try_from(child.id()).unwrap(), "it stays in front");
+        let Some(mut mount) = Mount::in_foreground(source.path(), &[]) else { return };
+        let mut child = mount.take_foreground();
+        assert_eq!(mount.pid(), i32::try_from(child.id()).unwrap(), "it stays in the foreground");
         assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
         signal(mount.pid(), ending).unwrap();
         let status = wait_for(&mut child);
@@ -79,7 +79,7 @@ fn a_mount_in_front_ends_with_sigint_and_sigterm() {
 }
 
 #[test]
-fn mounting_twice_at_one_place_says_so() {
+fn mounting_twice_at_one_mount_point_is_an_error() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let output = volfs().arg("mount").arg(source.path()).arg(mount.point()).output().unwrap();
@@ -88,7 +88,7 @@ fn mounting_twice_at_one_place_says_so() {
 }
 
 #[test]
-fn a_mount_that_follows_at_once_on_another_stays() {
+fn a_mount_right_after_an_unmount_stays() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     for _ in 0..10 {
         // umount(8) does not wait for the daemon, which may still be ending when the next mount begins

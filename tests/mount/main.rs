@@ -1,4 +1,4 @@
-//! Real mounts with real clients. Each file is about one noun; each test mounts a source of its own, so that tests can run in
+//! Real mounts with real clients, one file for each subject. Each test mounts its own source, so that tests can run in
 //! parallel threads of one process.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,4 @@
-//! The memory that the daemon takes.
+//! The memory of the daemon.
 
 use std::fs::{self, File};
 use std::io::{copy, sink};
@@ -12,8 +12,8 @@ use crate::support::{Mount, copy_all, fixtures, memory, test_data};
 const READERS: usize = 4;
 const CACHE: u64 = 8 << 20;
 
-/// Twenty surveys and all small files are open at once. Four readers read all files of the small datasets, each reader for
-/// itself, and share the large files, which do not fit the cache, until the daemon has decoded many times its limit.
+/// Opens twenty surveys and all small datasets at once. Four readers read every file of the small datasets, and share
+/// the files of the surveys, which do not fit the cache, until the daemon has decoded many times its limit.
 #[test]
 fn memory_stays_below_the_ceiling() {
     let source = tempfile::tempdir().unwrap();

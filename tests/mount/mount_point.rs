@@ -1,4 +1,4 @@
-//! Mount points and sources that are refused, and those that are not.
+//! Mount points and sources: which of them are accepted, and which refused.
 
 use std::fs;
 use std::os::unix::fs::symlink;

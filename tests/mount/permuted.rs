@@ -1,4 +1,4 @@
-//! Files with permuted axes: what is read through a mount is the array with one axis moved to the front.
+//! Files with permuted axes: the array with one axis moved to the front.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -48,7 +48,7 @@ fn sample_bytes(npy: &Npy) -> usize {
     npy.descr[2..].parse().unwrap()
 }
 
-/// Compares all permuted files of a level with the stored array, and returns how many there are.
+/// Compares all permuted files of a level with the stored array, and returns their number.
 fn check_level(folder: &Path, lod: usize) -> usize {
     let straight = Npy::parse(&fs::read(folder.join(format!("lod{lod}.npy"))).unwrap());
     let files = permuted_files(folder, lod);
@@ -68,20 +68,20 @@ fn check_level(folder: &Path, lod: usize) -> usize {
 }
 
 #[test]
-fn every_turned_file_is_the_array_with_its_axes_moved() {
+fn every_permuted_file_is_the_array_with_its_axes_moved() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     for fixture in fixtures() {
         for (lod, level) in fixture.levels().iter().enumerate() {
             let folder = mount.path(&fixture.name).join("data");
             assert_eq!(check_level(&folder, lod), 2, "{}", fixture.name);
             let straight = Npy::parse(&fs::read(folder.join(format!("lod{lod}.npy"))).unwrap());
-            assert_eq!(crc(&straight.samples), level["crc32"], "what it is compared with is right");
+            assert_eq!(crc(&straight.samples), level["crc32"], "the stored array is right");
         }
     }
 }
 
 #[test]
-fn every_turned_file_of_wkw_is_the_array_with_its_axes_moved() {
+fn every_permuted_file_of_wkw_is_the_array_with_its_axes_moved() {
     let Some(mount) = Mount::of(test_data("wkw")) else { return };
     let mut counts = BTreeSet::new();
     for array in wkw::expected("arrays") {
@@ -94,7 +94,7 @@ fn every_turned_file_of_wkw_is_the_array_with_its_axes_moved() {
 }
 
 #[test]
-fn there_is_one_for_each_axis_but_the_first() {
+fn every_axis_but_the_first_has_a_permuted_file() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     // axes of length 1 are axes like any other
     for name in ["v3_size_1x1x1.zgy", "v3_int16.zgy"] {
@@ -135,13 +135,13 @@ fn check_parts(mount: &Mount, seed: u64) {
 }
 
 #[test]
-fn parts_of_turned_files_are_slices_of_the_whole() {
+fn parts_of_permuted_files_are_slices_of_the_whole() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
     check_parts(&mount, 1);
 }
 
 #[test]
-fn many_threads_read_turned_files_when_nothing_fits_the_cache() {
+fn many_threads_read_permuted_files_when_nothing_fits_the_cache() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io", "--cache-size", "64KiB"]) else { return };
     std::thread::scope(|scope| {
         for seed in 20..26 {
@@ -162,7 +162,7 @@ fn all_directions_decode_each_brick_once() {
 }
 
 #[test]
-fn a_bad_brick_fails_the_slices_that_touch_it_and_is_named_once() {
+fn a_damaged_brick_fails_the_slices_that_touch_it_and_is_logged_once() {
     let source = source_with(&["bad_zfp_cut.zgy"]);
     let Some(mount) = Mount::with(source.path(), &["--direct-io"]) else { return };
     let shape = numbers(&json(mount.data("bad_zfp_cut.zgy", "lod0.json"))["shape"]);
@@ -170,7 +170,7 @@ fn a_bad_brick_fails_the_slices_that_touch_it_and_is_named_once() {
         let file = File::open(mount.data("bad_zfp_cut.zgy", &format!("lod0.by-{by}.npy"))).unwrap();
         let slice = (file.metadata().unwrap().len() - 128) / shape[axis];
         for at in 0..shape[axis] {
-            // brick [1, 0, 0] is bad
+            // brick [1, 0, 0] is damaged
             let read = read_at(&file, 128 + at * slice, slice as usize);
             assert_eq!(read.is_err(), at < 64, "slice {at} by {by}");
         }

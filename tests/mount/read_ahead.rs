@@ -1,4 +1,4 @@
-//! The read-ahead process: what it does for readers, and that no reader is harmed when it or the daemon ends.
+//! The read-ahead process: it helps sequential readers, and no reader fails when it ends.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -39,14 +39,14 @@ fn truth() -> Vec<u8> {
 }
 
 #[test]
-fn what_follows_is_there_before_the_reader_asks() {
+fn the_pages_that_follow_are_read_before_the_reader_requests_them() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
     let before = mount.counter("bytes_read");
     let mut file = File::open(mount.path(FILE)).unwrap();
     let mut piece = vec![0; 512 << 10];
     file.read_exact(&mut piece).unwrap();
     // the kernel alone reads 128 KiB ahead, and requests 128 KiB more when the reader enters those
-    wait_until("more is read than was asked for", || mount.counter("bytes_read") - before > 1 << 20);
+    wait_until("more is read than was requested", || mount.counter("bytes_read") - before > 1 << 20);
     let mut rest = Vec::new();
     file.read_to_end(&mut rest).unwrap();
     assert!([piece, rest].concat() == truth());
@@ -79,7 +79,7 @@ fn many_readers_at_once_read_the_right_bytes() {
 }
 
 #[test]
-fn it_has_nothing_open_and_ends_with_the_daemon() {
+fn the_process_keeps_no_file_open_and_ends_with_the_daemon() {
     for ending in [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)] {
         let Some(mount) = Mount::of(test_data("demo")) else { return };
         let pid = read_ahead_process(&mount);
@@ -103,7 +103,7 @@ fn open_files(pid: i32) -> Vec<PathBuf> {
 }
 
 #[test]
-fn readers_do_without_it() {
+fn readers_work_without_the_process() {
     for ending in [Signal::SIGKILL, Signal::SIGSTOP] {
         let Some(mount) = Mount::of(test_data("demo")) else { return };
         let truth = truth();
@@ -120,7 +120,7 @@ fn readers_do_without_it() {
 }
 
 #[test]
-fn a_mount_without_a_page_cache_has_none() {
+fn a_mount_with_direct_io_has_no_process() {
     let Some(mount) = Mount::with(test_data("demo"), &["--direct-io"]) else { return };
     assert_eq!(sleeping_read_ahead_process(mount.pid()), None);
     assert!(fs::read(mount.path(FILE)).unwrap() == truth());

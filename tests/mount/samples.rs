@@ -1,4 +1,4 @@
-//! The samples: what is read through a mount is what the reference library reads.
+//! The samples: a mount gives the same ones as the reference library.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -75,7 +75,7 @@ fn float32_npy_has_the_scaled_values() {
 }
 
 #[test]
-fn float32_npy_is_there_for_every_level() {
+fn every_level_has_a_float32_npy() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let fixture = fixture("v3_int16.zgy");
     let scaling = &fixture.expected["storage_to_float"];
@@ -142,7 +142,7 @@ fn unaligned_reads_are_slices_of_the_whole() {
 }
 
 #[test]
-fn unaligned_reads_are_slices_of_the_whole_past_the_page_cache() {
+fn unaligned_reads_with_direct_io_are_slices_of_the_whole() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
     check_parts(&mount, &OF_EACH_KIND, 2);
 }
@@ -178,7 +178,7 @@ fn reads_at_and_past_the_end_are_short() {
 }
 
 #[test]
-fn dd_cuts_out_an_inline() {
+fn dd_reads_an_inline() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let fixture = fixture("v4_mixed.zgy");
     let described = json(mount.data(&fixture.name, "lod0.json"));
@@ -202,7 +202,7 @@ fn reading_everything_once_decodes_each_brick_once() {
 }
 
 #[test]
-fn samples_come_from_the_kernel_the_second_time() {
+fn a_second_read_is_answered_by_the_page_cache() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     let path = mount.data("v4_mixed.zgy", "lod0.raw");
     let first = fs::read(&path).unwrap();

@@ -35,7 +35,7 @@ fn status_is_always_fresh() {
 }
 
 #[test]
-fn the_log_is_in_the_mount() {
+fn the_mount_has_a_log_file() {
     let source = source_with(&["bad_zfp_magic.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     fs::read(mount.data("bad_zfp_magic.zgy", "lod0.raw")).unwrap_err();

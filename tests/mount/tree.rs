@@ -1,4 +1,4 @@
-//! The tree of a mount: which folders and files it has, and how they are named.
+//! The tree of a mount: its folders and files, and their names.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,7 +41,7 @@ fn names_that_do_not_exist_are_not_found() {
 }
 
 #[test]
-fn damaged_files_say_why_and_hide_nothing() {
+fn damaged_files_have_the_reason_and_hide_no_others() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     for fixture in damaged("open") {
         let folder = mount.path(&fixture.name);
@@ -119,7 +119,7 @@ fn names_need_not_be_utf8() {
 }
 
 #[test]
-fn a_dataset_may_bear_the_name_of_the_folder_about_the_mount() {
+fn a_dataset_may_have_the_name_of_the_folder_dot_volfs() {
     let source = source_with(&[]);
     copy_of("v3_int8.zgy", source.path().join(".volfs"));
     let Some(mount) = Mount::of(source.path()) else { return };
@@ -162,7 +162,7 @@ fn a_mount_of_an_empty_folder_is_empty() {
 }
 
 #[test]
-fn a_file_that_comes_or_goes_shows_within_a_second() {
+fn added_and_removed_files_are_noticed() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     assert!(!mount.path("late.zgy").exists());

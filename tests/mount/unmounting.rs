@@ -1,4 +1,4 @@
-//! How a mount ends.
+//! Ending a mount.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -29,7 +29,7 @@ fn umount_returns_when_the_mount_has_gone() {
 }
 
 #[test]
-fn umount_of_what_is_not_mounted_fails() {
+fn umount_of_a_folder_that_is_no_mount_point_fails() {
     let folder = tempfile::tempdir().unwrap();
     let output = volfs().arg("umount").arg(folder.path()).output().unwrap();
     let line = one_line_of_failure(&output, 1);
@@ -37,28 +37,28 @@ fn umount_of_what_is_not_mounted_fails() {
 }
 
 #[test]
-fn umount_leaves_the_mounts_of_others_alone() {
+fn umount_leaves_mounts_of_other_programs_alone() {
     let output = volfs().args(["umount", "/proc"]).output().unwrap();
     one_line_of_failure(&output, 1);
     assert!(Path::new("/proc/self/status").exists());
 }
 
 #[test]
-fn a_mount_in_use_is_not_unmounted_and_the_user_is_named() {
+fn a_mount_in_use_is_not_unmounted_and_the_process_is_named() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
     let output = mount.umount(&[]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains(&std::process::id().to_string()), "who holds it is not named: {stderr}");
+    assert!(stderr.contains(&std::process::id().to_string()), "the process that uses it is not named: {stderr}");
     assert!(mount.data("v3_int8.zgy", "lod0.raw").exists(), "the mount still answers");
     drop(file);
     assert!(mount.umount(&[]).status.success());
 }
 
 #[test]
-fn a_lazy_umount_waits_for_nobody() {
+fn a_lazy_umount_does_not_wait_for_readers() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let mut file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();

@@ -1,4 +1,4 @@
-//! VDS datasets: what is shown, and what is damaged.
+//! VDS datasets: their files, descriptions and damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -41,7 +41,7 @@ fn every_layer_is_a_folder_of_files() {
         let values = ["uint8", "uint16"].contains(&text(&layer, "dtype")) && !text(&layer, "folder").contains("1Bit");
         let bits = ["Mask", "Live", "bits"].iter().any(|name| text(&layer, "folder").starts_with(name));
         assert_eq!(file(".float32.npy").exists(), values && !bits, "{layer}");
-        // its metadata belongs into attributes of files, which a repository does not have
+        // the metadata of its chunks belongs into extended attributes, which a Git repository does not keep
         if layer["dataset"] == "tagged" {
             continue;
         }
@@ -114,7 +114,7 @@ fn headers(layer: &Value, nrrd: &str, meta: &str) {
 }
 
 #[test]
-fn names_that_no_file_can_have() {
+fn names_that_no_file_can_have_are_encoded() {
     let Some(mount) = Mount::of(vds::data().join("names.vds")) else { return };
     let shown = names(mount.path("names.vds"));
     for name in ["channel0", "channel0~2", "a%2Fb", "100%25", "dataset.json", "dataset.json~2", "%2E%2E", "tab%09here"]
@@ -173,7 +173,7 @@ fn datasets_are_described() {
 }
 
 #[test]
-fn surveys_lie_where_they_lie() {
+fn surveys_have_world_coordinates() {
     let Some(mount) = Mount::of(vds::data().join("metadata.vds")) else { return };
     let geometry = json(mount.path("metadata.vds/dataset.json"))["geometry"].clone();
     let corners = geometry["corners"].as_array().unwrap();
@@ -194,7 +194,7 @@ fn surveys_lie_where_they_lie() {
 }
 
 #[test]
-fn metadata_in_extended_attributes() {
+fn metadata_is_read_from_extended_attributes() {
     let source = source_of("vds", &["tagged"]);
     let tags = vds::expected()["tags"]["tagged"].clone();
     for (object, tag) in tags.as_object().unwrap() {
@@ -214,8 +214,8 @@ fn metadata_in_extended_attributes() {
     }
 }
 
-/// Returns every row of samples (along the fastest axis, within one chunk) of a layer: its bytes in the array, and whether it
-/// is of chunk `chunk`.
+/// Returns every row of samples (along the fastest axis, within one chunk) of a layer: its bytes in the array, and
+/// whether it belongs to chunk `chunk`.
 pub fn rows(name: &str, stored: &str, chunk: u64) -> Vec<(Range<usize>, bool)> {
     let array = find(&*vds::open(name), stored);
     let (info, mut rows) = (array.info(), Vec::new());
@@ -233,7 +233,7 @@ pub fn rows(name: &str, stored: &str, chunk: u64) -> Vec<(Range<usize>, bool)> {
     rows
 }
 
-/// The mount is read past the page cache, where the kernel would merge reads of neighbouring rows.
+/// The reads bypass the page cache, in which the kernel would merge reads of neighbouring rows.
 #[test]
 fn only_damaged_chunks_cannot_be_read() {
     let source = source_of("vds", &["pages"]);
@@ -272,7 +272,7 @@ pub fn naive_read(name: &str, stored: &str) -> Vec<u8> {
 }
 
 #[test]
-fn datasets_that_do_not_open_say_why() {
+fn datasets_that_do_not_open_have_the_reason() {
     let source = source_of("vds", &["two.vds", "pages"]);
     let sound = Container::read("two.vds");
     let mut layout = sound.clone();
@@ -297,11 +297,11 @@ fn datasets_that_do_not_open_say_why() {
     assert!(error.contains("LayerStatus"), "{error}");
     assert!(mount.path("two.vds/Amplitude/lod0.raw").exists());
     fs::copy(vds::data().join("pages/LayerStatus"), source.path().join("pages/LayerStatus")).unwrap();
-    assert!(comes_true(SOON, || mount.path("pages/Amplitude/lod0.raw").exists()), "it is in order now");
+    assert!(comes_true(SOON, || mount.path("pages/Amplitude/lod0.raw").exists()), "it opens now");
 }
 
 #[test]
-fn the_demonstration_is_a_survey() {
+fn the_demo_datasets_are_surveys() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
     for (name, shape) in [("south.vds", [64, 80, 120]), ("cloud-survey", [20, 40, 120])] {
         let described = json(mount.path(name).join("Amplitude/lod0.json"));

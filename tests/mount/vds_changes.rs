@@ -1,4 +1,5 @@
-//! VDS datasets that change under the mount: an error or the truth, never a mixture and never a crash.
+//! VDS datasets that change while they are mounted: reads give right samples or an error, never a mixture, and never a
+//! crash.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -43,13 +44,13 @@ fn a_replaced_chunk_shows_its_new_content() {
 }
 
 #[test]
-fn a_packed_chunk_that_is_replaced_is_not_mixed_with_what_it_was() {
+fn a_replaced_compressed_chunk_is_not_mixed_with_the_old_one() {
     let source = source_of("vds", &["json-names"]);
     let layer = source.path().join("json-names/Dimensions_012LOD0");
     let Some(mount) = Mount::of(source.path()) else { return };
     let raw = mount.path("json-names/Amplitude/lod0.raw");
     let before = fs::read(&raw).unwrap();
-    // the first two chunks are of the same sizes
+    // the first two chunks have the same shape
     let chunk = fs::read(layer.join("1")).unwrap();
     replace(&layer.join("0"), &chunk);
     let now = || fs::read(&raw).unwrap_or_default();
@@ -67,10 +68,10 @@ fn a_packed_chunk_that_is_replaced_is_not_mixed_with_what_it_was() {
 }
 
 #[test]
-fn a_removed_chunk_is_missed_or_was_never_there() {
+fn a_removed_chunk_is_an_error_or_counts_as_never_written() {
     let source = source_of("vds", &["pages", "no-pages", "tagged"]);
     for object in ["Dimensions_012LOD0/0", "Dimensions_012LOD1/0"] {
-        // without the constants the rest can be read without attributes
+        // without the constant chunks the rest can be read without attributes
         let _ = fs::remove_file(source.path().join("tagged").join(object));
     }
     let Some(mount) = Mount::of(source.path()) else { return };
@@ -85,7 +86,7 @@ fn a_removed_chunk_is_missed_or_was_never_there() {
         let file = File::open(raw(name)).unwrap();
         assert!(read_at(&file, 0, 16).is_ok_and(|found| found == before[name][..16]), "{name}: another chunk");
     }
-    // nothing in this dataset tells that there was such a chunk
+    // nothing in this dataset shows that the chunk existed
     assert!(comes_true(SOON, || fs::read(raw("tagged")).is_ok_and(|now| now != before["tagged"])));
     let now = fs::read(raw("tagged")).unwrap();
     for (row, gone) in rows("tagged", "Dimensions_012LOD0", 3) {
@@ -109,7 +110,7 @@ fn a_new_description_is_a_new_dataset() {
 }
 
 #[test]
-fn a_file_that_is_cut_off_while_mounted() {
+fn a_file_that_is_truncated_gives_errors_for_the_missing_part() {
     for name in ["margins-2-3.vds", "formats-none.vds"] {
         let source = source_of("vds", &[name]);
         let path = source.path().join(name);
@@ -132,7 +133,7 @@ fn a_file_that_is_cut_off_while_mounted() {
             }
         }
         assert!(errors > 0, "{name}: all can be read of a third of a file");
-        // what is left of it may still open
+        // the rest of the file may still open
         let fails = || {
             mount.path(name).join("error.txt").exists() || fs::read(folder.join("lod0.raw")).is_err_and(|e| is_eio(&e))
         };
@@ -144,7 +145,7 @@ fn a_file_that_is_cut_off_while_mounted() {
 }
 
 #[test]
-fn a_chunk_that_is_written_late_shows_within_a_moment() {
+fn a_chunk_that_is_written_later_is_noticed() {
     let source = source_of("vds", &["no-pages"]);
     let chunk = source.path().join("no-pages/Dimensions_012LOD0/4");
     assert!(!chunk.exists());
@@ -164,7 +165,7 @@ fn a_chunk_that_is_written_late_shows_within_a_moment() {
 }
 
 #[test]
-fn descriptions_that_are_changed_in_place_are_noticed() {
+fn descriptions_that_change_in_place_are_noticed() {
     let source = source_of("vds", &["json-names", "pages"]);
     let Some(mount) = Mount::of(source.path()) else { return };
     let codec = || {

@@ -8,7 +8,7 @@ use volfs::view::file_names::{NAME_MAX, file_name};
 
 use crate::support::{Mount, fixtures, names, set, source_with, test_data, views_of};
 
-/// The contract's names, literally: what the registry of views must not lose.
+/// States the names literally, so that the registry of views loses none of them.
 #[test]
 fn a_dataset_is_a_folder_with_its_views() {
     let source = source_with(&["v3_int16.zgy", "v3_float32.zgy"]);

@@ -1,4 +1,4 @@
-//! WKW datasets: what is shown, what is damaged, and what changes.
+//! WKW datasets: their files and descriptions, damage, and changes while they are mounted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -13,8 +13,8 @@ use crate::support::{
     test_data,
 };
 
-/// Makes a temporary source with copies of some datasets. The file beside them keeps the source from being a dataset itself,
-/// as a folder of nothing but folders of mags is.
+/// Makes a temporary source with copies of some datasets. An additional file keeps the source from being a dataset
+/// itself: a folder that holds only folders of mags would be one.
 fn source_with(names: &[&str]) -> TempDir {
     let source = source_of("wkw", names);
     fs::write(source.path().join("other.zgy"), b"").unwrap();
@@ -79,7 +79,7 @@ fn headers_for_other_programs_have_voxel_sizes_and_channels() {
     assert!(
         nrrd.contains("sizes: 21 17 21\n") && nrrd.contains("space directions: (22.48,0,0) (0,22.48,0) (0,0,28)\n")
     );
-    // the first voxel is two and a half voxels of mag 2 from the first of all, less half a voxel of mag 1
+    // the first voxel is two and a half voxels of mag 2 from the first of the dataset, less half a voxel of mag 1
     assert!(nrrd.contains("space origin: (50.58,73.06,84)\n"), "{nrrd}");
     let rgb = fs::read_to_string(mount.path("pyramid/rgb/lod0.nhdr")).unwrap();
     assert!(rgb.contains("sizes: 3 13 9 5\n") && rgb.contains("kinds: RGB-color domain domain domain\n"), "{rgb}");
@@ -88,7 +88,7 @@ fn headers_for_other_programs_have_voxel_sizes_and_channels() {
     assert!(flow.contains("DimSize = 7 6 5\nElementNumberOfChannels = 2\n"), "{flow}");
 }
 
-/// The mount is read past the page cache, where the kernel would merge reads of neighbouring rows.
+/// The reads bypass the page cache, in which the kernel would merge reads of neighbouring rows.
 #[test]
 fn only_damaged_blocks_cannot_be_read() {
     let Some(mount) = Mount::with(test_data("wkw/damaged"), &["--direct-io"]) else { return };
@@ -141,7 +141,7 @@ fn a_replaced_cube_shows_its_new_content() {
 }
 
 #[test]
-fn a_hole_that_is_filled_shows_within_a_moment() {
+fn a_cube_that_is_added_is_noticed() {
     let source = source_with(&["annotation"]);
     let cube = first_cube(&source);
     let whole = source.path().join("cube");
@@ -150,7 +150,7 @@ fn a_hole_that_is_filled_shows_within_a_moment() {
     let Some(mount) = Mount::of(source.path()) else { return };
     let raw = mount.path("annotation/data/lod0.raw");
     let before = fs::read(&raw).unwrap();
-    assert!(before.chunks(128).all(|row| row[..64] == [0; 64]), "a hole reads as zeros");
+    assert!(before.chunks(128).all(|row| row[..64] == [0; 64]), "a missing cube reads as zeros");
     fs::rename(&whole, &cube).unwrap();
     let wanted = expected("arrays").into_iter().find(|array| array["dataset"] == "annotation").unwrap();
     assert!(comes_true(SOON, || json!(crc(&fs::read(&raw).unwrap_or_default())) == wanted["crc32"]));
@@ -200,7 +200,7 @@ fn links_out_of_the_source_are_followed_only_on_request() {
 }
 
 #[test]
-fn what_is_a_dataset_depends_on_what_is_in_it() {
+fn folders_are_recognised_by_their_contents() {
     let source = source_with(&["bare"]);
     copy_all(&test_data("wkw/bare"), &source.path().join("more/bare"));
     copy_all(&test_data("wkw/annotation"), &source.path().join("more/annotation"));
@@ -217,7 +217,7 @@ fn what_is_a_dataset_depends_on_what_is_in_it() {
 }
 
 #[test]
-fn a_folder_of_links_in_circles_does_no_harm() {
+fn circular_links_are_not_followed_for_ever() {
     let source = source_with(&["bare"]);
     symlink(".", source.path().join("bare/loop")).unwrap();
     symlink("..", source.path().join("bare/color/up")).unwrap();
@@ -225,5 +225,5 @@ fn a_folder_of_links_in_circles_does_no_harm() {
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.path("bare")), set(["color", "dataset.json", "segmentation"]));
     let raw = mount.path("bare/color/lod0.raw");
-    assert!(is_eio(&fs::read(raw).unwrap_err()), "a cube that links to itself is no hole");
+    assert!(is_eio(&fs::read(raw).unwrap_err()), "a cube that links to itself is not a missing cube");
 }

@@ -36,7 +36,7 @@ pub fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// Replaces a file at once, as careful writers do.
+/// Replaces a file atomically, by renaming a new one.
 pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
@@ -50,7 +50,7 @@ pub fn names(folder: impl AsRef<Path>) -> BTreeSet<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Makes a set of names, to be compared with [`names`].
+/// Makes a set of names, to compare with the result of [`names`].
 pub fn set<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> BTreeSet<String> {
     names.into_iter().map(|name| name.as_ref().to_owned()).collect()
 }

@@ -30,7 +30,8 @@ pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Files by their paths below one root; this is the folder `below` (empty, or ending in a slash).
+/// A folder of a tree in memory: `files` has all files of the tree by path, and `below` is the path of this folder
+/// (empty, or ending in a slash).
 #[derive(Clone)]
 pub struct MemoryFolder {
     pub files: Arc<BTreeMap<String, Vec<u8>>>,

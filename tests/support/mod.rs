@@ -1,5 +1,5 @@
-//! What the tests share, one noun to a file: mounts, processes, waiting, test data of each format, arrays in memory.
-//! No test binary uses all of it.
+//! Helpers of the tests, one file for each subject: mounts, processes, waiting, test data of each format, folders in
+//! memory. No test binary uses all of them.
 
 pub mod folder;
 pub mod memory_folder;

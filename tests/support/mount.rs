@@ -15,7 +15,7 @@ use super::{comes_true, fuse_or_skip, json, process_lives, signal, text, volfs, 
 /// A source mounted in a temporary folder; unmounted when dropped, also by a panic.
 pub struct Mount {
     point: PathBuf,
-    front: Option<Child>,
+    foreground: Option<Child>,
     output: Option<Output>,
     pid: Option<i32>,
     folder: TempDir,
@@ -38,11 +38,11 @@ impl Mount {
     }
 
     /// Mounts `source` by a process that stays in the foreground.
-    pub fn in_front(source: impl AsRef<Path>, arguments: &[&str]) -> Option<Self> {
+    pub fn in_foreground(source: impl AsRef<Path>, arguments: &[&str]) -> Option<Self> {
         let mut mount = Self::prepare()?;
         let mut command = mount.command(source.as_ref(), arguments);
         command.arg("--foreground").stdout(Stdio::null()).stderr(Stdio::piped());
-        mount.front = Some(command.spawn().unwrap());
+        mount.foreground = Some(command.spawn().unwrap());
         wait_until("the mount answers", || mount.path(".volfs/status.json").exists());
         mount.pid = Some(mount.pid_from_status());
         Some(mount)
@@ -55,7 +55,7 @@ impl Mount {
         let folder = tempfile::tempdir().unwrap();
         let point = folder.path().join("mount");
         fs::create_dir(&point).unwrap();
-        Some(Self { point, front: None, output: None, pid: None, folder })
+        Some(Self { point, foreground: None, output: None, pid: None, folder })
     }
 
     fn command(&self, source: &Path, arguments: &[&str]) -> Command {
@@ -80,7 +80,7 @@ impl Mount {
         self.point.join(dataset).join("data").join(file)
     }
 
-    /// Returns what `volfs mount` has printed.
+    /// Returns the output of `volfs mount`.
     pub fn output(&self) -> &Output {
         self.output.as_ref().unwrap()
     }
@@ -90,12 +90,12 @@ impl Mount {
         self.pid.unwrap()
     }
 
-    /// Hands over the process in the foreground.
-    pub fn take_front(&mut self) -> Child {
-        self.front.take().unwrap()
+    /// Returns the foreground process, which the caller has to wait for from now on.
+    pub fn take_foreground(&mut self) -> Child {
+        self.foreground.take().unwrap()
     }
 
-    /// Returns what the daemon has logged so far.
+    /// Returns the log of the daemon so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -138,7 +138,7 @@ impl Drop for Mount {
                 break;
             }
         }
-        if let Some(mut child) = self.front.take() {
+        if let Some(mut child) = self.foreground.take() {
             let _ = child.kill();
             let _ = child.wait();
         } else if let Some(pid) = self.pid {

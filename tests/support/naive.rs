@@ -1,6 +1,6 @@
-//! The naive model of the data path: decodes an array brick by brick, one after the other, with nothing but the traits of
-//! `volfs::format`. It has no cache, no threads and no ranges: it is slow, and short enough to be checked by reading. Tests
-//! compare the output of the fast path with it.
+//! The naive model of the data path: decodes an array, one brick after the other, through nothing but the traits of
+//! `volfs::format`. It has no cache, no threads and no ranges: it is slow, and short enough to be checked by reading.
+//! Tests compare the output of the fast path with it.
 
 use volfs::format::{Array, FormatError};
 use volfs::source::Wait;
@@ -100,7 +100,8 @@ fn scatter(info: &ArrayInfo, region: &Region, bytes: &[u8], layout: &Layout, out
     }
 }
 
-/// Checks that each of the first 200 bricks, once known, is known without waiting, unless the source has to be asked each time.
+/// Checks that each of the first 200 bricks, once looked up, is found without waiting, unless each lookup has to read
+/// the source.
 pub fn check_without_waiting(array: &dyn Array) {
     for number in 0..array.info().grid.total().min(200) {
         let at = array.info().grid.count().index_of(number);

@@ -1,10 +1,10 @@
 //! Random numbers that are the same in each run.
 
-/// A xorshift generator; the number is its state, which must not be 0.
+/// A xorshift generator. The number is its state, which must not be 0.
 pub struct Noise(pub u64);
 
 impl Noise {
-    /// A generator whose state depends on a small number.
+    /// Makes a generator whose state depends on a small number.
     pub fn seeded(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }

@@ -1,4 +1,4 @@
-//! Processes: the program under test, its output, and what Linux knows of a process.
+//! Processes: the program under test, its output, and the state of a process in /proc.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ pub fn wait_for(child: &mut Child) -> ExitStatus {
     status.unwrap()
 }
 
-/// Returns whether a process exists and is no zombie.
+/// Returns whether a process exists and is not a zombie.
 pub fn process_lives(pid: i32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap().starts_with(" Z"))
@@ -60,7 +60,7 @@ pub fn memory(pid: i32, figure: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Returns the most memory that this process ever had, in bytes: what all tests of the binary took together.
+/// Returns the peak memory of this process in bytes, which all tests of the binary share.
 pub fn peak_memory() -> u64 {
     memory(i32::try_from(std::process::id()).unwrap(), "VmHWM")
 }

@@ -1,4 +1,4 @@
-//! Tests that this machine cannot run.
+//! Skipping tests that this machine cannot run.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 /// Reports on stderr, past the capture of test output, that the running test is skipped.
 pub fn skip(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    // in one piece, so that threads do not mix their lines
+    // one write for the whole line, so that threads do not mix their lines
     let _ = io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes());
 }
 

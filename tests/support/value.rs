@@ -1,4 +1,4 @@
-//! JSON, and checksums as the test data has them.
+//! JSON values, and checksums in the notation of the test data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,7 @@ pub fn crc(bytes: &[u8]) -> String {
     format!("{:08x}", crc.sum())
 }
 
-/// Groups entries of a list by the dataset that they are about.
+/// Groups the entries of a list by their key `dataset`.
 pub fn by_dataset(entries: &[Value]) -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! VDS datasets of the test data: what is expected of them, opening them, taking them apart and damaging them.
+//! VDS datasets of the test data: the expected results, and opening, taking apart and damaging them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub fn data() -> PathBuf {
     test_data("vds")
 }
 
-/// Returns what scripts/make_vds_fixtures.py has written about them.
+/// Returns the expected results, which scripts/make_vds_fixtures.py has written.
 pub fn expected() -> Value {
     json(data().join("expected.json"))
 }
@@ -34,7 +34,7 @@ pub fn open_path(path: &Path) -> Box<dyn Dataset> {
     try_open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Opens a file or folder; the error is that of the format.
+/// Opens a file or folder, and returns the error of the format if that fails.
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
         let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::default());
@@ -150,7 +150,7 @@ impl Container {
         offset..offset + self.i32(index + 8) as usize
     }
 
-    /// Appends other bytes to the file and makes them those of a chunk.
+    /// Gives a chunk other bytes, which are appended to the file.
     pub fn replace(&mut self, name: &str, chunk: usize, bytes: &[u8]) {
         let (index, end) = (self.index(name, chunk), self.0.len());
         self.put_i64(index, end as i64);
@@ -202,7 +202,7 @@ impl Cloud {
         *status = layers.to_string().into_bytes();
     }
 
-    /// Returns the bytes of an object, to be changed.
+    /// Returns the bytes of an object for changes.
     pub fn object(&mut self, name: &str) -> &mut Vec<u8> {
         self.0.get_mut(name).unwrap_or_else(|| panic!("no object {name}"))
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use volfs::catalog::{OpenDataset, open_dataset};
 use volfs::view::{LayerRef, registry};
 
-/// Returns what the views name in the folder of one layer, in its own folders as `FOLDER/FILE`.
+/// Returns the files of the views in the folder of one layer; those in a view's own folders as `FOLDER/FILE`.
 fn names_of(open: &OpenDataset, layer: usize) -> BTreeSet<String> {
     let layer = LayerRef { open, layer };
     let mut names = BTreeSet::new();

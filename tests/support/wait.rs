@@ -1,21 +1,21 @@
-//! Waiting for a condition, with a limit.
+//! Waiting for a condition, with a timeout.
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for anything on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// The timeout of [`wait_until`]: long enough for anything on a busy machine.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The limit for a change that the mount shows within a second, on a busy machine.
+/// The timeout, on a busy machine, for a change that the mount shows within a second.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// Waits until a condition holds; fails the test if it does not within [`PATIENCE`].
+/// Waits until a condition holds; fails the test if it does not within [`TIMEOUT`].
 pub fn wait_until(what: &str, condition: impl FnMut() -> bool) {
-    assert!(comes_true(PATIENCE, condition), "waited in vain until {what}");
+    assert!(comes_true(TIMEOUT, condition), "waited in vain until {what}");
 }
 
-/// Returns whether a condition comes to hold before the limit.
+/// Waits until a condition holds or `limit` has passed, and returns whether it holds.
 pub fn comes_true(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let began = Instant::now();
     loop {
@@ -29,8 +29,8 @@ pub fn comes_true(limit: Duration, mut condition: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// Runs something in a thread of its own and returns its outcome, or `None` if it takes longer than `limit`. The thread is
-/// then left behind.
+/// Runs a closure in its own thread and returns its result, or `None` if it takes longer than `limit`. The thread then
+/// goes on by itself.
 pub fn within<T: Send + 'static>(limit: Duration, run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, outcome) = mpsc::channel();
     thread::spawn(move || done.send(run()));

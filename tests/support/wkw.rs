@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{json, test_data};
 
-/// Returns one of the lists that scripts/make_wkw_fixtures.py has written about them.
+/// Returns one list of the expected results, which scripts/make_wkw_fixtures.py has written.
 pub fn expected(list: &str) -> Vec<Value> {
     json(test_data("wkw/expected.json"))[list].as_array().unwrap().clone()
 }

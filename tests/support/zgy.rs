@@ -12,15 +12,15 @@ pub fn source_with(names: &[&str]) -> TempDir {
     source_of("zgy", names)
 }
 
-/// A file and what has to be found in it.
+/// A file and its expected contents.
 pub struct Fixture {
     /// The file's name, with its extension.
     pub name: String,
-    /// What scripts/make_fixtures.py has written about it.
+    /// The expected contents, which scripts/make_fixtures.py has written.
     pub expected: Value,
 }
 
-/// Returns all files, those included that have to be refused.
+/// Returns all files, including those that must be refused.
 fn all_fixtures() -> Vec<Fixture> {
     let mut found: Vec<_> = fs::read_dir(test_data("zgy"))
         .unwrap()
@@ -36,23 +36,23 @@ fn all_fixtures() -> Vec<Fixture> {
     found
 }
 
-/// Returns the files in which everything has to be readable.
+/// Returns the files that must be readable as a whole.
 pub fn fixtures() -> Vec<Fixture> {
     all_fixtures().into_iter().filter(|f| f.expected["invalid"] != true).collect()
 }
 
-/// Returns one of them.
+/// Returns one file.
 pub fn fixture(name: &str) -> Fixture {
     all_fixtures().into_iter().find(|f| f.name == name).unwrap()
 }
 
-/// Returns the files that have to be refused at `stage`: `open` or `read`.
+/// Returns the files that must be refused at `stage`: `open` or `read`.
 pub fn damaged(stage: &str) -> Vec<Fixture> {
     all_fixtures().into_iter().filter(|f| f.expected["stage"] == stage).collect()
 }
 
 impl Fixture {
-    /// Returns what is expected of each LOD that has to be shown.
+    /// Returns the expected description of each LOD that must be shown.
     pub fn levels(&self) -> &[Value] {
         self.expected["lods"].as_array().unwrap()
     }

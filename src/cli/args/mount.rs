@@ -79,7 +79,8 @@ pub struct MountArgs {
     /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without an effect,
     /// since the mount is read-only or other programs act on them: ro, rw, dev, nodev, suid, nosuid, exec, noexec,
     /// noauto, user, nofail, _netdev, x-*. An option that is also given by its own name has the value given there.
-    #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',', value_parser = MountOption::read)]
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
+    #[arg(value_delimiter = ',', value_parser = MountOption::read)]
     pub options: Vec<MountOption>,
 }
 

@@ -9,13 +9,13 @@ use crate::cli::text::size::Size;
 const MAX_THREADS: usize = 1024;
 
 /// Options that need no action: they hold for every mount, which is read-only and has neither devices nor programs, or
-/// mount(8) and systemd act on them. The empty one stands between two commas.
+/// mount(8) and systemd act on them. The empty text stands for two commas in a row.
 const WITHOUT_EFFECT: [&str; 13] =
     ["", "ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "noauto", "user", "nofail", "_netdev"];
 
 /// The end of the error for an unknown option.
-const THERE_ARE: &str = "there are allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE, and without an effect ro, rw, \
-     dev, nodev, suid, nosuid, exec, noexec, noauto, user, nofail, _netdev and x-...";
+const KNOWN_OPTIONS: &str = "there are allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE, and without an effect ro, rw, dev, \
+     nodev, suid, nosuid, exec, noexec, noauto, user, nofail, _netdev and x-...";
 
 /// One of the options of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl MountOption {
             Some(("log_file", "")) => Err("log_file= needs the name of a file".to_owned()),
             Some(("log_file", file)) => Ok(Self::LogFile(file.into())),
             Some((name, _)) if name.starts_with("x-") => Ok(Self::NoEffect),
-            Some(_) => Err(format!("no such option with a value; {THERE_ARE}")),
+            Some(_) => Err(format!("no such option with a value; {KNOWN_OPTIONS}")),
             None => Self::read_word(text),
         }
     }
@@ -57,7 +57,7 @@ impl MountOption {
             "direct_io" => Ok(Self::DirectIo),
             _ if WITHOUT_EFFECT.contains(&word) || word.starts_with("x-") => Ok(Self::NoEffect),
             "cache_size" | "threads" | "log_file" => Err(format!("{word} needs a value: {word}=...")),
-            _ => Err(format!("no such option; {THERE_ARE}")),
+            _ => Err(format!("no such option; {KNOWN_OPTIONS}")),
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_mount_and_systemd_add_is_accepted() {
+    fn options_of_mount_and_systemd_are_accepted() {
         let usual = "ro,rw,dev,nodev,suid,nosuid,exec,noexec,noauto,user,nofail,_netdev,x-systemd.automount,";
         for word in usual.split(',') {
             assert_eq!(MountOption::read(word), Ok(MountOption::NoEffect), "{word}");
@@ -99,18 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn our_own_are_read() {
+    fn options_of_volfs_are_read() {
         assert_eq!(MountOption::read("allow_other"), Ok(MountOption::AllowOther));
         assert_eq!(MountOption::read("direct_io"), Ok(MountOption::DirectIo));
         assert_eq!(MountOption::read("threads=3"), Ok(MountOption::Threads(3)));
         assert_eq!(MountOption::read("log_file=/var/log/v=1"), Ok(MountOption::LogFile("/var/log/v=1".into())));
-        assert!(
-            matches!(MountOption::read("cache_size=64MiB"), Ok(MountOption::CacheSize(size)) if size.bytes() == 64 << 20)
-        );
+        let size = MountOption::read("cache_size=64MiB");
+        assert!(matches!(size, Ok(MountOption::CacheSize(size)) if size.bytes() == 64 << 20));
     }
 
     #[test]
-    fn others_are_refused() {
+    fn unknown_options_and_values_are_refused() {
         for text in [
             "uid=0",
             "noatime",
@@ -127,6 +126,7 @@ mod tests {
             assert!(MountOption::read(text).is_err(), "{text}");
         }
     }
+
     #[test]
     fn a_cache_beyond_the_memory_is_refused() {
         assert!(cache_size("1048576GiB").is_err());

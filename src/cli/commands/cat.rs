@@ -31,7 +31,7 @@ use crate::volume::{ArrayInfo, Region};
 /// Bytes of the chunks in flight at a time. One chunk is prefetched in any case, however large.
 const PREFETCH_BYTES: u64 = 64 << 20;
 
-/// Bytes of idle buffers that are kept to be used again, besides those of a chunk.
+/// Bytes of idle buffers that the pool keeps, besides those of a chunk.
 const IDLE_BYTES: u64 = 8 << 20;
 
 /// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
@@ -76,7 +76,7 @@ fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
     })
 }
 
-/// Returns standard output as a file, past the line buffer of the standard library.
+/// Returns standard output as a file, without the line buffer of the standard library.
 fn open_output(force: bool) -> Result<File, CliError> {
     let stdout = io::stdout();
     if stdout.is_terminal() && !force {

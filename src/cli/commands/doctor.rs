@@ -24,7 +24,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
     let findings = checks::run(&probes);
     if args.json {
-        output::whole(&json_text::format(&described(&findings)))?;
+        output::whole(&json_text::format(&findings_json(&findings)))?;
     } else {
         let mut layout = TextLayout::new(output::coloured());
         findings.iter().for_each(|finding| write(&mut layout, finding));
@@ -46,7 +46,7 @@ fn write(layout: &mut TextLayout, finding: &Finding) {
     layout.item(tone, finding.level.name(), &finding.text, finding.remedy.as_deref());
 }
 
-fn described(findings: &[Finding]) -> Value {
+fn findings_json(findings: &[Finding]) -> Value {
     let each = |finding: &Finding| {
         json!({
             "level": finding.level.name(),

@@ -20,7 +20,7 @@ use crate::view::{LayerRef, json, json_text};
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
     let failed = |error| CliError::Dataset { dataset: args.path.clone(), error };
     let open = catalog::open_dataset(registry(), &args.path, None).map_err(failed)?;
-    let dataset = described(&open).map_err(|error| failed(error.into()))?;
+    let dataset = describe(&open).map_err(|error| failed(error.into()))?;
     if args.json {
         return output::whole(&json_text::format(&dataset));
     }
@@ -30,11 +30,12 @@ pub fn run(args: &InfoArgs) -> Result<(), CliError> {
 }
 
 /// Returns dataset.json, with the lodN.json of each layer under `levels`.
-fn described(open: &OpenDataset) -> Result<Value, FormatError> {
+fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
     let mut levels = Map::new();
     for (layer, described) in open.dataset.layers().iter().enumerate() {
-        let place = LayerRef { open, layer };
-        let of_layer: Result<Vec<Value>, _> = (0..described.levels.len()).map(|lod| json::level(place, lod)).collect();
+        let layer_ref = LayerRef { open, layer };
+        let of_layer: Result<Vec<Value>, _> =
+            (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
         levels.insert(described.name.clone(), of_layer?.into());
     }
     let mut dataset = json::dataset(open)?;

@@ -18,16 +18,16 @@ use crate::format::{OpenWith, registry};
 use crate::source::IndexCache;
 use crate::view::json_text;
 
-/// Bytes for cached brick index tables.
+/// Bytes of the cache for brick index tables.
 const INDEX_BYTES: usize = 8 << 20;
 
-/// Columns that a cell takes before it pushes the cells after it aside.
+/// The largest width of a column of the table. A wider cell pushes the cells after it aside.
 const MAX_COLUMN_WIDTH: usize = 48;
 
 /// Rows that are aligned and printed together, unless they take longer to find than [`BATCH_TIME`].
 const BATCH_ROWS: usize = 200;
 
-/// The longest that a row waits for others.
+/// The longest time that a row waits for others.
 const BATCH_TIME: Duration = Duration::from_millis(200);
 
 /// Lists the datasets and layers below a folder, as they are found.
@@ -83,7 +83,7 @@ struct RowPrinter {
     table: Table,
     /// Rows that are not printed yet.
     batch: Vec<Row>,
-    /// When the first row of the batch came.
+    /// When the first row of the batch was added.
     since: Instant,
     /// Whether anything was printed.
     begun: bool,

@@ -1,5 +1,5 @@
-//! One file for each command, named like it. `run` takes the arguments of [`crate::cli::args`] and does what they ask
-//! for.
+//! The commands: one file for each, with the name of the command. `run` executes it with the arguments of
+//! [`crate::cli::args`].
 
 pub mod cat;
 pub mod doctor;

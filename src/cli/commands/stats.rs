@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_did_nothing_divides_by_nothing() {
+    fn an_idle_mount_does_not_divide_by_zero() {
         let text = text(&json!({"uptime": 0.0, "counters": {"reads": 0, "bytes_read": 0, "bytes_decoded": 0,
             "cache_hits": 0, "cache_misses": 0, "errors": 0, "prefetched": 0, "bricks_decoded": 0}}));
         assert!(text.contains("look-ups         none\n") && text.contains("errors           none\n"), "{text}");

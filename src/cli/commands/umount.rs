@@ -1,4 +1,4 @@
-//! `volfs umount`: takes a mount away, and waits until its daemon has ended.
+//! `volfs umount`: unmounts, and waits until the daemon of the mount has ended.
 
 use std::fs;
 use std::path::Path;
@@ -15,16 +15,16 @@ use crate::mount::unmount::{UnmountError, unmount};
 /// How long the mount may take to report its daemon's process id.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a busy mount is tried again, since some programs use it only for a moment.
+/// How long unmounting a busy mount is retried, since some programs use it only for a moment.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long the mount may take to disappear, and its daemon to end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a daemon that may still have readers is waited for.
+/// How long a lazy unmount waits for the daemon, which may still have readers.
 const LAZY_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Takes a mount away and waits until it is gone.
+/// Unmounts, and waits until the mount is gone.
 ///
 /// # Errors
 /// [`CliError`]: there is no mount, it belongs to another program, or it is in use.
@@ -67,8 +67,8 @@ fn unmount_or_explain(place: &Path, mount: &Mount, lazy: bool) -> Result<(), Cli
     }
 }
 
-/// Whether exactly this mount is still listed. Ids and device numbers are reused, but not both for the same mount
-/// point.
+/// Returns whether exactly this mount is still listed. Ids and device numbers are reused, but not both for the same
+/// mount point.
 fn is_listed(mount: &Mount) -> bool {
     mountinfo::read().is_ok_and(|all| all.iter().any(|m| m == mount))
 }
@@ -83,7 +83,7 @@ struct Process {
 impl Process {
     /// Finds the process, if it runs this program: the id of a daemon in a container means another process here.
     fn find(pid: u32) -> Option<Self> {
-        let name = |who: &str| fs::read_to_string(format!("/proc/{who}/comm")).ok();
+        let name = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
         let same_program = name(&pid.to_string())? == name("self")?;
         same_program.then_some(())?;
         Some(Self { pid, start_time: start_time(&stat(pid)?)? })
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_mounts_are_taken_away() {
+    fn only_mounts_of_volfs_are_unmounted() {
         let run = |path: &Path| run(&UmountArgs { mountpoint: path.to_owned(), lazy: true }).unwrap_err();
         assert!(matches!(run(Path::new("/proc")), CliError::NotOurs(..)));
         let folder = tempfile::tempdir().unwrap();

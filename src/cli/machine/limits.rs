@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_takes_the_least_on_the_way_up() {
+    fn version_2_takes_the_least_limit_of_all_parents() {
         let mounts = [mount("cgroup2", "/", "/sys/fs/cgroup", "rw")];
         let files = [
             ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_where_the_memory_controller_is() {
+    fn version_1_takes_the_limits_of_the_memory_controller() {
         let mounts = [
             mount("cgroup", "/", "/sys/fs/cgroup/cpu", "rw,cpu"),
             mount("cgroup", "/docker/x", "/sys/fs/cgroup/memory", "rw,memory"),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_is_not_shown_leaves_those_above() {
+    fn a_group_outside_the_mount_leaves_the_limits_above() {
         let mounts = [mount("cgroup2", "/", "/sys/fs/cgroup", "rw")];
         assert_eq!(limit("0::/../elsewhere\n", &mounts, &[("/sys/fs/cgroup/memory.max", "7")]), Some(7));
         assert_eq!(limit("nonsense\n", &mounts, &[]), None);

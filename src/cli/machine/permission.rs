@@ -84,7 +84,7 @@ pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
     }
 }
 
-/// The helper is missing, without which ordinary users cannot mount.
+/// Returns the obstacle of a missing helper, without which ordinary users cannot mount.
 pub fn no_helper() -> Obstacle {
     Obstacle::new(
         format!("{HELPER} was not found, which mounts for ordinary users"),
@@ -92,7 +92,7 @@ pub fn no_helper() -> Obstacle {
     )
 }
 
-/// The helper's configuration forbids `allow_other`.
+/// Returns the obstacle of a helper whose configuration forbids `allow_other`.
 pub fn allow_other_is_forbidden() -> Obstacle {
     Obstacle::new(
         "allow_other is not permitted to ordinary users here",
@@ -105,17 +105,17 @@ pub fn conf(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default()
 }
 
-/// Whether the text of fuse.conf permits `allow_other` to ordinary users.
+/// Returns whether the text of fuse.conf permits `allow_other` to ordinary users.
 pub fn permits_allow_other(conf: &str) -> bool {
     conf.lines().any(|line| line.trim() == "user_allow_other")
 }
 
-/// Who may mount: a process itself, and the helper that it starts.
+/// The rights to mount of a process, and of the helper that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Privileges {
-    /// The process has CAP_SYS_ADMIN, so that it may call mount(2) itself.
+    /// Whether the process has CAP_SYS_ADMIN, so that it may call mount(2) itself.
     pub admin: bool,
-    /// A setuid root program that it starts gets CAP_SYS_ADMIN.
+    /// Whether a setuid root program that it starts gets CAP_SYS_ADMIN.
     pub helper: bool,
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_does_not_open_says_what_to_do() {
+    fn an_obstacle_of_the_device_names_the_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let missing = open_device(&folder.path().join("fuse")).unwrap_err();
         assert!(closed_device(DEVICE, &missing).to_string().starts_with("/dev/fuse is missing; load it with"));

@@ -40,7 +40,7 @@ fn describe(pid: u32) -> String {
     format!("{} (process {pid})", escape::text(name(pid).trim_end()))
 }
 
-/// Whether this is the read-ahead process of a mount.
+/// Returns whether this is the read-ahead process of a mount.
 fn reads_ahead(pid: u32) -> bool {
     name(pid).trim_end().as_bytes() == readahead_process::NAME.to_bytes()
 }
@@ -58,7 +58,7 @@ fn holds(pid: u32, mount: &Mount) -> bool {
         || fs::read_to_string(process.join("maps")).is_ok_and(|maps| maps_device(&maps, mount.device))
 }
 
-/// Whether the text of /proc/PID/maps has a mapping of this device. Its lines are like
+/// Returns whether the text of /proc/PID/maps has a mapping of this device. Its lines are like
 /// `7f00-7f10 r--s 00000000 00:2f 12   /mnt/vol/x`, with hexadecimal device numbers.
 fn maps_device(maps: &str, device: (u32, u32)) -> bool {
     let wanted = format!("{:02x}:{:02x}", device.0, device.1);

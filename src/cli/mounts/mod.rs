@@ -1,4 +1,4 @@
-//! Mounts as the commands see them: mount points, the state of a daemon, and the processes that use a mount.
+//! Existing mounts, and folders to mount on: mount points, the state of a daemon, and the processes that use a mount.
 
 pub mod holders;
 pub mod mountpoint;

@@ -12,7 +12,7 @@ use crate::cli::mounts::status::{self, Answer};
 use crate::mount::mountinfo::{self, Mount};
 use crate::mount::unmount::{UnmountError, unmount};
 
-/// How long a mount that is in the way may take to answer.
+/// How long an existing mount at the mount point may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the path as the system's list of mounts has it: absolute and without symbolic links. Does not touch the
@@ -85,7 +85,7 @@ pub fn mounts() -> Result<Vec<Mount>, CliError> {
     mountinfo::read().map_err(CliError::Mounts)
 }
 
-/// Returns the place once nothing is mounted there. Takes away only volfs mounts whose daemon certainly died.
+/// Returns `place` once nothing is mounted there. Unmounts only volfs mounts whose daemon certainly died.
 fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
     loop {
         let mounts = mounts()?;
@@ -104,7 +104,7 @@ fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Takes away a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
+/// Unmounts a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
 ///
 /// # Errors
 /// [`CliError::Unmount`] if the system refuses.
@@ -115,7 +115,7 @@ pub fn clear_dead(place: &Path) -> Result<(), CliError> {
     }
 }
 
-/// Whether `path` is, or lies below, the folder (or file) with this metadata, under any name.
+/// Returns whether `path` is, or lies below, the folder (or file) with this metadata, under any name.
 fn is_inside(path: &Path, folder: &Metadata) -> bool {
     path.ancestors().any(|above| fs::metadata(above).is_ok_and(|m| (m.dev(), m.ino()) == (folder.dev(), folder.ino())))
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_folder_outside_the_source_will_do() {
+    fn an_empty_folder_outside_the_source_is_accepted() {
         let (_guard, top) = folder(&["source", "mnt"]);
         symlink("mnt", top.join("link")).unwrap();
         for name in ["mnt", "mnt/", "link", "source/../mnt", "mnt/."] {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_mounted_is_in_the_way() {
+    fn a_mount_of_another_program_is_refused() {
         let (_guard, top) = folder(&[]);
         assert!(matches!(check(Path::new("/proc"), &top), Err(CliError::ForeignMount(..))));
     }

@@ -13,7 +13,7 @@ use crate::cli::timeout::with_timeout;
 /// The status file, below the mount point.
 pub const STATUS: &str = ".volfs/status.json";
 
-/// How a mount answers.
+/// How a mount answers a request for its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// With its status: the daemon's process id, if it can be read.
@@ -26,7 +26,7 @@ pub enum Answer {
     Error(String),
 }
 
-/// Asks the mount at `mountpoint` whether its daemon lives.
+/// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives.
 #[must_use]
 pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     match read(mountpoint, limit) {
@@ -38,7 +38,7 @@ pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
 /// Returns the text of the mount's status.json.
 ///
 /// # Errors
-/// Why there is none; [`Answer::Alive`] if it is not told to this user.
+/// Why it cannot be read; [`Answer::Alive`] if another user's mount denies access.
 pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
     let read = move || match fs::read(&file) {

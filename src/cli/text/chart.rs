@@ -1,9 +1,9 @@
 //! Draws a histogram with block characters.
 
-/// The most columns of a chart.
+/// The largest width of a chart, in columns.
 const MAX_WIDTH: usize = 64;
 
-/// Lines of a chart.
+/// The height of a chart, in lines.
 const HEIGHT: usize = 6;
 
 /// The heights of a character, in eighths of a line.
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_drawn() {
+    fn an_empty_histogram_is_not_drawn() {
         assert_eq!(columns(&[]), None);
         assert_eq!(columns(&[0.0, -1.0]), None);
         assert_eq!(columns(&[f64::NAN]), None);

@@ -13,11 +13,11 @@ const WARNING: &str = "\x1b[33m";
 const BAD: &str = "\x1b[31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Columns that a label takes.
-const LABEL: usize = 17;
+/// The width of a label, in columns.
+const LABEL_WIDTH: usize = 17;
 
-/// Columns that the label of an item takes.
-const ITEM: usize = 9;
+/// The width of the label of an item, in columns.
+const ITEM_WIDTH: usize = 9;
 
 /// The colour of an item, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,11 @@ impl TextLayout {
         self.painted(BOLD, text);
     }
 
-    /// Adds a line with a label and its value; none if there is no value.
+    /// Adds a line with a label and its value, if there is a value.
     pub fn row(&mut self, label: &str, value: Option<String>) {
         let Some(value) = value else { return };
         let label = escape::text(label);
-        let gap = LABEL.saturating_sub(width::columns(&label)).max(1);
+        let gap = LABEL_WIDTH.saturating_sub(width::columns(&label)).max(1);
         let (on, off) = self.paint(DIM);
         let value = escape::text(&value);
         // writing to a String cannot fail, here and below
@@ -82,10 +82,10 @@ impl TextLayout {
             Tone::Careful => WARNING,
             Tone::Bad => BAD,
         });
-        let gap = ITEM.saturating_sub(width::columns(label)).max(1);
+        let gap = ITEM_WIDTH.saturating_sub(width::columns(label)).max(1);
         let _ = writeln!(self.text, "{on}{label}{off}{:gap$}{}", "", escape::text(text));
         if let Some(more) = more {
-            let _ = writeln!(self.text, "{:ITEM$}{}", "", escape::text(more));
+            let _ = writeln!(self.text, "{:ITEM_WIDTH$}{}", "", escape::text(more));
         }
     }
 

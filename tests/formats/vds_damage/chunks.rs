@@ -12,7 +12,7 @@ use crate::support::naive;
 use crate::support::vds::{Container, find};
 
 #[test]
-fn a_chunk_that_is_not_in_the_file() {
+fn chunks_outside_of_the_file() {
     let end = Container::read(RLE).0.len() as i64;
     for offset in [-1, i64::MIN, i64::MAX, end, end - 1, 1 << 62] {
         chunk_fails(RLE, LAYER, 4, &[], |c| c.put_i64(c.index(LAYER, 4), offset));
@@ -26,7 +26,7 @@ fn a_chunk_that_is_not_in_the_file() {
 
 /// Each page has four entries here; the chunks of the other pages can still be read.
 #[test]
-fn an_index_page_that_is_not_in_the_file() {
+fn index_pages_outside_of_the_file() {
     let c = Container::read(RLE);
     let (entry, total) = (c.entry(LAYER), 6);
     assert_eq!((c.i32(entry + 16), c.i32(entry + 8)), (4, total));
@@ -47,14 +47,14 @@ fn an_index_page_that_was_never_written() {
 }
 
 #[test]
-fn data_without_bytes() {
+fn data_chunks_of_no_bytes() {
     for (name, layer) in [(RLE, LAYER), (ZIP, LAYER), (PLAIN, U8), (PLAIN, BITS)] {
         chunk_fails(name, layer, 1, &["no bytes"], |c| c.put_i32(c.index(layer, 1) + 8, 0));
     }
 }
 
 #[test]
-fn headers_of_chunks_that_do_not_fit() {
+fn chunk_headers_that_contradict_the_layer() {
     for (name, layer) in [(RLE, LAYER), (ZIP, LAYER), (PLAIN, U8), (PLAIN, BITS)] {
         for (field, number, word) in [
             (0, 0, "dimensions"),
@@ -85,7 +85,7 @@ fn chunks_shorter_than_their_header() {
 }
 
 #[test]
-fn samples_that_are_not_all_there() {
+fn too_few_or_too_many_samples() {
     for by in [-1, 1, 100] {
         for layer in [U8, BITS, LAYER] {
             chunk_fails(PLAIN, layer, 1, &["bytes"], |c| {
@@ -97,7 +97,7 @@ fn samples_that_are_not_all_there() {
 }
 
 #[test]
-fn zlib_streams_that_are_damaged() {
+fn damaged_zlib_streams() {
     let stored = |c: &Container| c.0[c.chunk(LAYER, 2)].to_vec();
     let with = |words: &[&str], change: &dyn Fn(&mut Vec<u8>)| {
         chunk_fails(ZIP, LAYER, 2, words, |c| {
@@ -124,13 +124,13 @@ fn zlib_streams_that_are_damaged() {
     with(&["zlib", "holds"], &refit(coded.decoded - 1));
     with(&["zlib", "holds more"], &refit(coded.decoded + 1));
     with(&["zlib", "holds more"], &refit(1 << 20));
-    // more bytes than any compression makes of these samples are not even read
+    // a chunk longer than any compression of these samples is not even read
     with(&["bytes"], &|chunk| chunk.resize(1 << 20, 0));
 }
 
 /// Changes one word of a wavelet chunk: version, size, thresholds (which follow the zero runs and NoValue), counts.
 #[test]
-fn wavelet_chunks_that_are_damaged() {
+fn damaged_wavelet_chunks() {
     const NAME: &str = "wavelet-lossless.vds";
     let sound = Container::read(NAME);
     let layer = sound.files().into_iter().find(|name| name.ends_with(LAYER)).unwrap();
@@ -159,7 +159,7 @@ fn wavelet_chunks_that_are_damaged() {
 }
 
 #[test]
-fn run_lengths_that_lead_out_of_the_chunk() {
+fn run_lengths_that_do_not_fit_the_chunk() {
     let with = |words: &[&str], change: &dyn Fn(&mut Vec<u8>)| {
         chunk_fails(RLE, LAYER, 2, words, |c| {
             let mut chunk = c.0[c.chunk(LAYER, 2)].to_vec();
@@ -178,7 +178,7 @@ fn run_lengths_that_lead_out_of_the_chunk() {
     for unit in [-1, 0, 3, 16, 256] {
         with(&["run lengths", "units"], &put(32, unit));
     }
-    // runs that end before, or beyond
+    // runs that end before or after the chunk does
     with(&["run lengths"], &|chunk| chunk.truncate(36));
     with(&["run lengths"], &|chunk| {
         let less = chunk.len() as i32 - 24 - 1;

@@ -7,7 +7,7 @@ use super::{RLE, changed, is_damaged, is_not_a_vds, refused};
 use crate::support::vds::{Cloud, Container};
 
 #[test]
-fn no_magic_and_no_header() {
+fn without_magic_or_header() {
     is_not_a_vds(&changed(RLE, |c| c.put(0, b"hueDataStore")));
     for length in [0, 1, 11, 12, 31] {
         is_not_a_vds(&changed(RLE, |c| c.0.truncate(length)));
@@ -24,7 +24,7 @@ fn another_container_version() {
 }
 
 #[test]
-fn the_file_table_is_not_in_the_file() {
+fn a_file_table_outside_of_the_file() {
     let length = Container::read(RLE).0.len() as i64;
     for table in [-1, i64::MIN, i64::MAX, length, length - 10] {
         is_damaged(&changed(RLE, |c| c.put_i64(16, table)), &["damaged header"]);
@@ -35,7 +35,7 @@ fn the_file_table_is_not_in_the_file() {
 }
 
 #[test]
-fn no_description() {
+fn without_a_description() {
     let renamed = |name: &[u8], kind: &[u8]| {
         changed(RLE, |c| {
             let entry = c.entry("VolumeDataLayout");
@@ -122,7 +122,7 @@ fn a_layout_out_of_bounds() {
 }
 
 #[test]
-fn a_cloud_folder_that_makes_no_sense() {
+fn invalid_cloud_folders() {
     let refused = |name: &str, text: &str| {
         let mut cloud = Cloud::read("pages");
         *cloud.object(name) = text.as_bytes().to_vec();

@@ -6,7 +6,7 @@ use super::{BITS, PLAIN, U8, changed, cloud_layer_fails, layer_fails};
 use crate::support::vds::{Cloud, Container};
 
 #[test]
-fn tables_of_a_layer_that_make_no_sense() {
+fn invalid_tables_of_a_layer() {
     let end = Container::read(PLAIN).0.len() as i64;
     for directory in [-1, i64::MIN, i64::MAX, end, end - 20] {
         layer_fails(PLAIN, U8, &["page directory"], |c| c.put_i64(c.entry(U8), directory));
@@ -46,7 +46,7 @@ fn metadata_of_another_length() {
 }
 
 #[test]
-fn methods_that_are_not_known() {
+fn unknown_methods() {
     for method in [-1, 7, i32::MAX] {
         layer_fails(PLAIN, U8, &["compression method", &method.to_string()], |c| c.put_i32(c.metadata(U8), method));
     }
@@ -55,7 +55,7 @@ fn methods_that_are_not_known() {
 }
 
 #[test]
-fn methods_that_the_format_of_a_channel_cannot_have() {
+fn methods_that_do_not_fit_the_format_of_the_channel() {
     for method in [1, 4, 5, 6] {
         layer_fails(PLAIN, BITS, &["1Bit", "cannot be coded"], |c| c.put_i32(c.metadata(BITS), method));
     }
@@ -74,7 +74,7 @@ fn a_page_directory_of_another_length() {
 }
 
 #[test]
-fn names_of_layers_that_say_nothing() {
+fn layer_names_without_a_channel_or_folder() {
     let renamed = changed(PLAIN, |c| c.put(c.entry(U8) + 32, b"of U9"));
     let dataset = renamed.open().unwrap();
     let hidden: Vec<_> = dataset.hidden().iter().map(|hidden| (hidden.name.as_str(), hidden.reason.as_str())).collect();

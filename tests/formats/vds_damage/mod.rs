@@ -1,5 +1,5 @@
-//! Damage to VDS datasets, fault by fault: a dataset or a layer is refused with a reason, and a fault in one chunk fails that
-//! chunk, while its neighbours read as they did.
+//! Damage to VDS datasets, one fault at a time: a dataset or a layer is refused with a reason, and a fault in one chunk
+//! fails that chunk alone.
 
 mod chunks;
 mod dataset;
@@ -12,13 +12,13 @@ use volfs::format::{Array, Dataset, FormatError};
 use crate::support::naive;
 use crate::support::vds::{Cloud, Container, find};
 
-/// One layer, run lengths, 3 x 3 x 1 chunks of U8.
+/// A dataset of one layer: run lengths, 3 x 3 x 1 chunks of U8.
 const RLE: &str = "margins-4-4.vds";
 
-/// One layer, zlib streams, 3 x 2 x 1 chunks of U16.
+/// A dataset of one layer: zlib streams, 3 x 2 x 1 chunks of U16.
 const ZIP: &str = "margins-2-3.vds";
 
-/// 2 x 2 x 1 chunks of each format, not packed.
+/// A dataset with a layer of each sample format: 2 x 2 x 1 chunks, not compressed.
 const PLAIN: &str = "formats-none.vds";
 
 const LAYER: &str = "Dimensions_012LOD0";
@@ -48,7 +48,7 @@ fn is_damaged(container: &Container, words: &[&str]) {
     assert!(words.iter().all(|word| error.to_string().contains(word)), "{error} has not all of {words:?}");
 }
 
-/// Checks that one layer cannot be read, for a reason that has these words, and that all others read as they did.
+/// Checks that one layer cannot be read, for a reason that contains `words`, and that all others read as before.
 fn layer_fails(name: &str, layer: &str, words: &[&str], change: impl FnOnce(&mut Container)) {
     let sound = Container::read(name).open().unwrap();
     let dataset = changed(name, change).open().unwrap_or_else(|e| panic!("the dataset opens: {e}"));
@@ -63,7 +63,8 @@ fn cloud_layer_fails(name: &str, words: &[&str], change: impl FnOnce(&mut Value)
 }
 
 fn one_layer_fails(sound: &dyn Dataset, dataset: &dyn Dataset, layer: &str, words: &[&str]) {
-    let told = |text: &str| assert!(words.iter().all(|word| text.contains(word)), "{text:?} has not all of {words:?}");
+    let has_all =
+        |text: &str| assert!(words.iter().all(|word| text.contains(word)), "{text:?} has not all of {words:?}");
     let mut others = 0;
     for stored in sound.layers().iter().flat_map(|layer| layer.native["stored"].as_array().unwrap()) {
         let stored = stored.as_str().unwrap();
@@ -76,18 +77,19 @@ fn one_layer_fails(sound: &dyn Dataset, dataset: &dyn Dataset, layer: &str, word
     assert!(others > 0);
     let of = |hidden: &Value| hidden.as_array().unwrap().iter().any(|stored| stored == layer);
     if let Some(hidden) = dataset.hidden().iter().find(|hidden| of(&hidden.native["stored"])) {
-        return told(&hidden.reason);
+        return has_all(&hidden.reason);
     }
-    // it is shown because its other LODs can be read
+    // the layer is shown because its other LODs can be read
     let array = find(dataset, layer);
     assert!(dataset.info().warnings.iter().any(|warning| words.iter().all(|word| warning.contains(word))));
-    told(&array.info().warnings.join("; "));
+    has_all(&array.info().warnings.join("; "));
     let (_, damaged) = naive::read_what_can_be(&*array);
     assert_eq!(damaged.len() as u64, array.info().grid.total());
-    damaged.iter().for_each(|(_, error)| told(&error.to_string()));
+    damaged.iter().for_each(|(_, error)| has_all(&error.to_string()));
 }
 
-/// Checks that one chunk of a layer cannot be read, for a reason that has these words, and that all others read as they did.
+/// Checks that one chunk of a layer cannot be read, for a reason that contains `words`, and that all others read as
+/// before.
 fn chunk_fails(name: &str, layer: &str, chunk: u64, words: &[&str], change: impl FnOnce(&mut Container)) {
     let sound = find(&*Container::read(name).open().unwrap(), layer);
     let dataset = changed(name, change).open().unwrap_or_else(|e| panic!("the dataset opens: {e}"));

@@ -9,14 +9,14 @@ use crate::support::naive;
 use crate::support::vds::{Cloud, find};
 
 #[test]
-fn objects_that_are_not_there() {
+fn missing_objects() {
     for (name, chunk) in [("pages", 0), ("no-directory", 2), ("no-pages", 3), ("tagged", 2)] {
         cloud_chunk_fails(name, chunk, &[], |cloud| drop(cloud.0.remove(&format!("{LAYER}/{chunk}"))));
     }
 }
 
 #[test]
-fn objects_that_are_too_short_or_too_long() {
+fn objects_of_a_wrong_length() {
     for (name, chunk) in [("pages", 0), ("no-directory", 2), ("no-pages", 3), ("tagged", 2)] {
         let object = format!("{LAYER}/{chunk}");
         cloud_chunk_fails(name, chunk, &[], |cloud| cloud.object(&object).truncate(100));
@@ -29,7 +29,7 @@ fn objects_that_are_too_short_or_too_long() {
 
 /// Each page has the metadata of two chunks.
 #[test]
-fn pages_that_are_not_there_or_cut_off() {
+fn missing_and_truncated_pages() {
     let page = format!("{LAYER}/ChunkMetadata/0");
     let failing = |change: &dyn Fn(&mut Cloud)| {
         let mut cloud = Cloud::read("pages");
@@ -46,10 +46,10 @@ fn pages_that_are_not_there_or_cut_off() {
 }
 
 #[test]
-fn a_page_and_an_object_that_do_not_agree() {
+fn metadata_that_differs_between_page_and_object() {
     let object = format!("{LAYER}/0");
     let hash = Cloud::read("pages").0[&format!("{LAYER}/ChunkMetadata/0")][..8].to_vec();
-    // as it is, and in base64, as an object store has it
+    // as raw bytes, and in base64, as an object store keeps it
     for tag in [hash.clone(), STANDARD.encode(&hash).into_bytes()] {
         let mut cloud = Cloud::read("pages");
         cloud.tag(&object, &tag);
@@ -62,7 +62,7 @@ fn a_page_and_an_object_that_do_not_agree() {
 }
 
 #[test]
-fn metadata_beside_objects_that_makes_no_sense() {
+fn invalid_metadata_of_objects() {
     let whole = |text: &str| {
         let mut cloud = Cloud::read("no-pages");
         cloud.0.insert("ObjectMetadata.json".into(), text.into());

@@ -1,5 +1,5 @@
-//! The code of docs/adding-a-format.md and docs/adding-a-view.md: compiled, driven through the file system without a mount, and
-//! compared with what the documents quote.
+//! The code of docs/adding-a-format.md and docs/adding-a-view.md: compiled, run through the file system without a
+//! mount, and compared with the code blocks of the documents.
 
 mod brk;
 mod exercise;
@@ -18,22 +18,22 @@ use volfs::view::{self, View};
 
 use crate::support::{Noise, SOON, copy_all, test_data};
 
-/// Extents that are no multiples of the brick's edge, so that bricks stick out over all three edges.
+/// Extents that are no multiples of the brick's edge, so that bricks extend beyond all three edges.
 const SHAPE: [u16; 3] = [5, 9, 6];
 const EDGE: u16 = 4;
 
-/// The sample at z, y, x: all differ.
+/// Returns the sample at z, y, x. All samples differ.
 fn sample(at: [u16; 3]) -> u16 {
     (at[0] * SHAPE[1] + at[1]) * SHAPE[2] + at[2] + 1000
 }
 
-/// All indexes of a box, in C order.
+/// Returns all indexes of a box, in C order.
 fn indexes(extent: [u16; 3]) -> impl Iterator<Item = [u16; 3]> {
     let [z, y, x] = extent;
     (0..z).flat_map(move |z| (0..y).flat_map(move |y| (0..x).map(move |x| [z, y, x])))
 }
 
-/// A file of the format.
+/// Returns a file of the format.
 fn brk_file() -> Vec<u8> {
     let numbers = [SHAPE[0], SHAPE[1], SHAPE[2], EDGE, 2, 0];
     let mut file = b"BRK1".to_vec();
@@ -48,7 +48,7 @@ fn brk_file() -> Vec<u8> {
     file
 }
 
-/// The file system over a folder, with the format and the view of the documents beside the built-in ones.
+/// The file system of a folder, with the format and the view of the documents besides the built-in ones.
 struct Extended(Arc<Volfs>);
 
 impl Extended {
@@ -103,7 +103,7 @@ fn bytes_of(samples: impl Iterator<Item = [u16; 3]>) -> Vec<u8> {
 }
 
 #[test]
-fn a_format_of_the_documents_has_every_view() {
+fn the_format_of_the_document_has_every_view() {
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("cube.brk"), brk_file()).unwrap();
     fs::write(source.path().join("damaged.brk"), &brk_file()[..100]).unwrap();
@@ -122,7 +122,7 @@ fn a_format_of_the_documents_has_every_view() {
 }
 
 #[test]
-fn a_view_of_the_documents_shows_every_format() {
+fn the_view_of_the_document_shows_every_format() {
     let fs = Extended::over(&test_data("demo"));
     assert_eq!(fs.read("north.zgy/data/lod0.shape"), b"128 96 192\n");
     for layer in ["north.zgy/data", "cells/color", "south.vds/Amplitude"] {
@@ -130,8 +130,8 @@ fn a_view_of_the_documents_shows_every_format() {
     }
 }
 
-/// Bare layers make a folder a dataset only if nothing else in it is one: the recogniser asks all formats, also those that it
-/// has never heard of.
+/// Bare layers make a folder a dataset only if nothing else in it is one. The recogniser asks every format of the
+/// registry.
 #[test]
 fn bare_layers_and_a_file_of_a_new_format_are_both_shown() {
     let source = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ fn mutated_files_end_in_bricks_within_the_file_or_in_an_error() {
     assert!(opened > 100, "some mutations are still files of the format: {opened}");
 }
 
-/// The documents quote the code as it stands here.
+/// Checks that the code blocks of the documents equal the code here.
 #[test]
 fn the_documents_quote_this_code() {
     for (document, code) in [

@@ -37,7 +37,7 @@ impl<'a> ChunkedBox<'a> {
         Self { array, region, axis, slice: slice(axis), max_bytes, next }
     }
 
-    /// Whether a brick may belong to several chunks, so that a cache is of use.
+    /// Returns whether a brick may belong to several chunks, so that a cache is of use.
     #[must_use]
     pub fn share_bricks(&self) -> bool {
         let step = self.array.info().grid.step();
@@ -70,7 +70,7 @@ impl<'a> ChunkedBox<'a> {
         Region { start, shape }
     }
 
-    /// Whether any brick of a chunk has to be decoded. An error of a brick is left to the read.
+    /// Returns whether any brick of a chunk has to be decoded. Ignores errors, which the read will report.
     fn decodes(&self, chunk: &Region) -> bool {
         let touched = self.array.info().grid.touched(chunk);
         (0..touched.samples()).any(|n| {

@@ -2,9 +2,8 @@
 //! numbers.
 
 use crate::cli::args::{At, Slice, Slices};
-use crate::volume::{ArrayInfo, Axis, Dims, Region};
-
 use crate::cli::text::number::float;
+use crate::volume::{ArrayInfo, Axis, Dims, Region};
 
 /// How far from a position a value may be, in steps of the axis.
 const TOLERANCE: f64 = 1e-6;
@@ -27,7 +26,7 @@ pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Re
     }
     for (axis, slice) in slices.iter().enumerate().filter(|(_, slice)| **slice != Slice::Range(None, None)) {
         let range = by_index(*slice, shape[axis])
-            .map_err(|what| format!("--region: {what} {}", has(&names[axis], shape[axis])))?;
+            .map_err(|what| format!("--region: {what} {}", range_of(&names[axis], shape[axis])))?;
         chosen[axis] = Some(range);
     }
     for at in at {
@@ -64,7 +63,7 @@ fn find(names: &[String], name: &str) -> Option<usize> {
     })
 }
 
-fn has(name: &str, count: u64) -> String {
+fn range_of(name: &str, count: u64) -> String {
     match count.checked_sub(1) {
         Some(last) => format!("axis {name} has 0 to {last}"),
         None => format!("axis {name} has nothing"),
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_slice_is_told_what_there_is() {
+    fn a_wrong_slice_is_an_error_that_names_the_valid_range() {
         for (text, part) in [
             (",", "no slice"),
             ("", "no slice"),
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_told_the_nearest() {
+    fn a_wrong_value_is_an_error_that_names_the_nearest() {
         for (text, part) in [
             (
                 &["inline=1001.1"][..],
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_go_together_but_not_on_one_axis() {
+    fn region_and_at_combine_but_not_on_one_axis() {
         let both = |slices: &str, at: &str| {
             let at = [At::read(at).unwrap()];
             ranges(select(&survey(), Some(&Slices::read(slices).unwrap()), &at))
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_without_names_or_numbers_have_their_place() {
+    fn axes_without_unique_names_are_numbered() {
         let odd = info(&[("x", 5, f64::NAN, 1.0), ("x", 6, 0.0, 0.0), ("", 1, 7.0, 0.0)]);
         let at = |text: &str| ranges(select(&odd, None, &[At::read(text).unwrap()]));
         assert!(at("axis0=1").unwrap_err().contains("axis axis0 has no numbers"));

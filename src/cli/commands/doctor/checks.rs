@@ -1,4 +1,4 @@
-//! The checks of `volfs doctor`: each turns probes into a finding, and names the remedy.
+//! The checks of `volfs doctor`: each derives a finding from the probes, and names the remedy.
 
 use std::io;
 
@@ -16,10 +16,10 @@ const OPEN_FILES: u64 = 1024;
 const READ_AHEAD: u64 = 128;
 
 /// The oldest kernel that can serve a mount.
-const NEEDED: (u32, u32) = (4, 2);
+const OLDEST_KERNEL: (u32, u32) = (4, 2);
 
-/// Kernel versions, and the loss with any kernel before each of them.
-const LOSSES: [((u32, u32), &str); 3] = [
+/// Kernel versions, and what is slower or missing with any kernel before each of them.
+const DRAWBACKS: [((u32, u32), &str); 3] = [
     ((4, 20), "reads are of 128 KiB at most, and not of 1 MiB: streaming with large reads is slower"),
     ((5, 16), "closing a file waits for the daemon: programs that open many files are slower"),
     ((6, 6), "with --direct-io, files cannot be mapped (np.load with mmap_mode=\"r\"); without it they can"),
@@ -173,21 +173,25 @@ fn kernel(release: &str) -> Vec<Finding> {
         let text = format!("the kernel's release is {release:?}, of which nothing is known");
         return vec![Finding::note(subject, text, "see whether `volfs mount` works")];
     };
-    if version < NEEDED {
+    if version < OLDEST_KERNEL {
         let what = format!("Linux {release} cannot serve a mount with several threads");
         return vec![Finding::problem(
             subject,
             Obstacle::new(what, "use Linux 4.2 or later; 6.6 has all that volfs uses"),
         )];
     }
-    let lost: Vec<Finding> = LOSSES
+    let notes: Vec<Finding> = DRAWBACKS
         .iter()
         .filter(|(since, _)| version < *since)
-        .map(|((major, minor), loss)| {
-            Finding::note(subject, format!("Linux {release}: {loss}"), format!("Linux {major}.{minor} does better"))
+        .map(|((major, minor), drawback)| {
+            Finding::note(subject, format!("Linux {release}: {drawback}"), format!("Linux {major}.{minor} does better"))
         })
         .collect();
-    if lost.is_empty() { vec![Finding::ok(subject, format!("Linux {release} has all that volfs uses"))] } else { lost }
+    if notes.is_empty() {
+        vec![Finding::ok(subject, format!("Linux {release} has all that volfs uses"))]
+    } else {
+        notes
+    }
 }
 
 fn version(release: &str) -> Option<(u32, u32)> {

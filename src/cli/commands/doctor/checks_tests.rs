@@ -65,7 +65,7 @@ fn a_device_that_does_not_open_is_a_problem() {
 }
 
 #[test]
-fn somebody_must_be_able_to_mount() {
+fn missing_rights_to_mount_are_found() {
     only(Level::Problem, &["fusermount3 was not found", "apt install fuse3"], |f| f.helper = None);
     let plain = |f: &mut Probes| f.helper.as_mut().unwrap().setuid = false;
     only(Level::Problem, &["/usr/bin/fusermount3 is not setuid root", "sudo chmod u+s /usr/bin/fusermount3"], plain);
@@ -83,12 +83,12 @@ fn somebody_must_be_able_to_mount() {
 }
 
 #[test]
-fn sharing_has_to_be_permitted() {
+fn allow_other_that_is_not_permitted_is_noted() {
     only(Level::Note, &["allow_other", "echo user_allow_other | sudo tee -a /etc/fuse.conf"], |f| f.conf.clear());
 }
 
 #[test]
-fn an_old_kernel_loses_something() {
+fn drawbacks_of_old_kernels_are_found() {
     let levels =
         |release: &str| after(|f| f.release = release.into()).into_iter().map(|(level, _)| level).collect::<Vec<_>>();
     assert_eq!(levels("6.6.0-rc1"), []);
@@ -111,7 +111,7 @@ fn mounts_that_do_not_answer_are_named() {
 }
 
 #[test]
-fn read_ahead_is_best_left_alone() {
+fn a_changed_kernel_read_ahead_is_noted() {
     let with = |kib| {
         move |f: &mut Probes| {
             let file = "/sys/class/bdi/0:51/read_ahead_kb".into();
@@ -132,7 +132,7 @@ fn read_ahead_is_best_left_alone() {
 }
 
 #[test]
-fn limits_are_told() {
+fn low_limits_are_noted() {
     only(Level::Note, &["256 files", "ulimit -n 1024"], |f| f.open_files = Some(256));
     assert_eq!(after(|f| f.open_files = None), []);
     only(Level::Note, &["no system log", "--log-file"], |f| f.syslog = false);
@@ -142,6 +142,7 @@ fn limits_are_told() {
     let text = run(&limited).into_iter().find(|finding| finding.subject == "memory").unwrap().text;
     assert_eq!(
         text,
-        "1.00 GiB for this process (of 8.00 GiB, by a control group); a mount's cache takes 256.00 MiB unless --cache-size says otherwise"
+        "1.00 GiB for this process (of 8.00 GiB, by a control group); a mount's cache takes 256.00 MiB unless \
+         --cache-size says otherwise"
     );
 }

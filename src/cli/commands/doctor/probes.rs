@@ -37,7 +37,7 @@ pub struct ProbePaths {
 }
 
 impl ProbePaths {
-    /// The paths on a usual Linux machine.
+    /// Returns the paths of an ordinary Linux machine.
     #[must_use]
     pub fn system() -> Self {
         Self {
@@ -60,7 +60,7 @@ pub struct Probes {
     pub mode: Option<u32>,
     /// The helper that mounts for ordinary users.
     pub helper: Option<Helper>,
-    /// The user is root.
+    /// Whether the user is root.
     pub root: bool,
     /// Whether this process or the helper may mount.
     pub privileges: Privileges,
@@ -78,7 +78,7 @@ pub struct Probes {
     pub machine_memory: Option<u64>,
     /// Bytes of a mount's cache by default.
     pub cache: u64,
-    /// The system has a log.
+    /// Whether the system has a log.
     pub syslog: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Probes {
 pub struct Helper {
     /// Its path.
     pub path: PathBuf,
-    /// It is owned by root and has the setuid bit.
+    /// Whether it is owned by root and has the setuid bit.
     pub setuid: bool,
 }
 
@@ -135,7 +135,7 @@ impl Helper {
 fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
     let deadline = Instant::now() + TIMEOUT;
     let on_top = |mount: &&Mount| mountinfo::topmost(mounts, &mount.mountpoint) == Some(*mount);
-    let asked: Vec<(&Mount, Pending<Answer>)> = mounts
+    let requests: Vec<(&Mount, Pending<Answer>)> = mounts
         .iter()
         .filter(|mount| mount.is_volfs())
         .filter(on_top)
@@ -144,7 +144,7 @@ fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
             (mount, spawn(move || status::ask(&place, TIMEOUT)))
         })
         .collect();
-    asked
+    requests
         .into_iter()
         .map(|(mount, answer)| MountProbe {
             mountpoint: mount.mountpoint.clone(),

@@ -12,10 +12,10 @@ use crate::cli::text::number::float;
 use crate::cli::text::size::Size;
 use crate::cli::text::width::truncated;
 
-/// Columns that a value may take.
+/// The largest width of a value, in columns of the terminal.
 const MAX_VALUE_WIDTH: usize = 90;
 
-/// Metadata entries that are shown, of which a dataset may have thousands.
+/// The most metadata entries that are shown; a dataset may have thousands.
 const MAX_ENTRIES: usize = 40;
 
 /// The downsampling along x, y, z of each level, by the layer's name.
@@ -200,7 +200,7 @@ fn level_row(level: &Value, mag: Option<[u64; 3]>) -> Vec<String> {
     ]
 }
 
-/// The keys that only this format has, such as identifiers.
+/// Writes the keys that only this format has, such as identifiers.
 fn native(layout: &mut TextLayout, dataset: &Value) {
     let Some(format) = scalar(&dataset["format"]) else { return };
     let Some(object) = dataset[format.as_str()].as_object().filter(|object| !object.is_empty()) else { return };
@@ -272,7 +272,8 @@ mod tests {
             })
         };
         let dataset = json!({
-            "format": "zgy", "name": "a.zgy", "version": "3", "layers": [{"name": "data"}, {"name": "odd", "reason": "why"}],
+            "format": "zgy", "name": "a.zgy", "version": "3",
+            "layers": [{"name": "data"}, {"name": "odd", "reason": "why"}],
             "geometry": {"corners": [{"index": [0, 0], "annotation": [100.0, 7.0], "world": [500_000.125, null]}],
                          "units": {"horizontal": {"name": null, "factor": 1.0, "kind": "unknown"},
                                    "vertical": {"name": "ms", "factor": 0.001, "kind": "two-way time"}},
@@ -312,12 +313,14 @@ mod tests {
     fn unknown_values_have_no_line() {
         assert_eq!(text(&json!({})), "(no name)\n");
         assert_eq!(text(&json!(null)), "(no name)\n");
-        let odd = json!({"name": 7, "format": "x", "x": {"list": [[1]]}, "geometry": {}, "levels": {"l": [{}]}, "metadata": [{}]});
+        let odd = json!({
+            "name": 7, "format": "x", "x": {"list": [[1]]}, "geometry": {}, "levels": {"l": [{}]}, "metadata": [{}],
+        });
         assert!(text(&odd).contains("1 entries"));
     }
 
     #[test]
-    fn mags_stand_in_the_table_of_levels() {
+    fn mags_are_in_the_table_of_levels() {
         let level = |lod: u64| json!({"format": "x", "lod": lod, "shape": [2, 2, 2], "bricks": {"total": 8}});
         let dataset = json!({"name": "em", "format": "x", "levels": {"color": [level(0), level(1)]}});
         let mags = Mags::from([("color".to_owned(), vec![Some([1, 1, 1]), Some([2, 2, 1])])]);

@@ -26,7 +26,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A folder or dataset that cannot be shown at all.
+    /// Makes the row of a folder or dataset that cannot be shown at all.
     #[must_use]
     pub fn failed(below: &Path, format: Option<&str>, reason: &str) -> Self {
         let mut row = Self::new(below, format, &Value::Null);
@@ -34,7 +34,7 @@ impl Row {
         row
     }
 
-    /// One row for each layer of a dataset; the layers that cannot be shown come last.
+    /// Makes a row for each layer of a dataset. The layers that cannot be shown come last.
     ///
     /// # Errors
     /// Those of the format, if the bricks of a level cannot be counted.
@@ -88,13 +88,13 @@ impl Row {
         self.object["voxel_size"] = if steps.is_empty() { Value::Null } else { json!({"step": steps, "unit": unit}) };
     }
 
-    /// The object that `--json` prints.
+    /// Returns the object that `--json` prints.
     #[must_use]
     pub fn object(&self) -> &Value {
         &self.object
     }
 
-    /// The cells of the table; the last may be of any length.
+    /// Returns the cells of the table row. The last cell may be of any length.
     #[must_use]
     pub fn cells(&self) -> Vec<String> {
         let object = &self.object;
@@ -124,7 +124,7 @@ fn lods(count: &Value) -> String {
     }
 }
 
-/// `mag 1,2,4-4-2` and `voxel 11.24x11.24x28 nm`, if they are known.
+/// Formats `mag 1,2,4-4-2` and `voxel 11.24x11.24x28 nm`, as far as they are known.
 fn voxels(object: &Value) -> Vec<String> {
     let mag = |mag: &Value| {
         let factors: Vec<u64> = mag.as_array()?.iter().filter_map(Value::as_u64).collect();
@@ -199,10 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn voxels_are_listed_where_there_are_any() {
+    fn mags_and_voxel_sizes_are_listed() {
         let axis = |name: &str, unit: Option<&str>, step: f64| json!({"name": name, "unit": unit, "step": step});
         let nm = Some("nanometer");
-        let finest = json!({"axes": [axis("z", nm, 28.0), axis("y", nm, 11.24), axis("x", nm, 11.24), axis("channel", None, 1.0)]});
+        let (z, y, x) = (axis("z", nm, 28.0), axis("y", nm, 11.24), axis("x", nm, 11.24));
+        let finest = json!({"axes": [z, y, x, axis("channel", None, 1.0)]});
         let shape = Dims::filled(3, 8);
         let info =
             |mag| ArrayInfo { mag: Some(mag), ..ArrayInfo::new(Dtype::Int8, BrickGrid::aligned(shape, shape), shape) };
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_that_is_hidden_says_why() {
+    fn a_hidden_layer_is_listed_with_the_reason() {
         let mut row = layer("em", "color", &[5, 6], 0);
         row.object["error"] = "its voxels are of type x".into();
         assert_eq!(

@@ -23,7 +23,7 @@ impl PendingCount {
         Self(spawn(move || count_datasets(registry(), &source, follow_links, Instant::now() + TIMEOUT)))
     }
 
-    /// Returns the line for a mount that answers, without anything that is not known in time.
+    /// Returns the line for a mount that answers. Leaves out whatever is not known in time.
     #[must_use]
     pub fn line(self, source: &Path, mountpoint: &Path) -> String {
         let deadline = Instant::now() + TIMEOUT;
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_count_is_as_exact_as_it_is_known() {
+    fn an_incomplete_count_is_a_lower_bound() {
         let text = |datasets, complete| dataset_count(&DatasetCount { datasets, complete, first: None });
         assert_eq!(text(3, true), ": 3 datasets");
         assert_eq!(text(1, true), ": 1 dataset");
