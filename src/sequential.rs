@@ -86,26 +86,26 @@ impl Progress {
         self.next.saturating_sub(self.first)
     }
 
-    /// Records a read. Returns whether the reader is sequential: it has come `sure` units or more and has read three
+    /// Records a read. Returns whether the reader is sequential: it has come `threshold` units or more and has read three
     /// quarters of them. A reader that has come as far but left out more, such as the rows of a box, begins anew at the
     /// end of the read.
-    pub fn advance(&mut self, read: &Range<u64>, sure: u64) -> bool {
+    pub fn advance(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.covered.saturating_add(read.end.saturating_sub(read.start));
-        self.is_sequential_or_restart(sure)
+        self.is_sequential_or_restart(threshold)
     }
 
     /// As [`Progress::advance`], where everything up to the read was prefetched for the reader: it all counts as read,
     /// since the reader need not ask for it.
-    pub fn advance_prefetched(&mut self, read: &Range<u64>, sure: u64) -> bool {
+    pub fn advance_prefetched(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.length();
-        self.is_sequential_or_restart(sure)
+        self.is_sequential_or_restart(threshold)
     }
 
-    fn is_sequential_or_restart(&mut self, sure: u64) -> bool {
+    fn is_sequential_or_restart(&mut self, threshold: u64) -> bool {
         let length = self.length();
-        if length < sure {
+        if length < threshold {
             return false;
         }
         let sequential = self.covered >= length / 4 * 3;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     /// Finds the stream within 10 of a value, and moves it to the value.
-    fn note(table: &StreamTable<u64>, value: u64) -> Option<u64> {
+    fn record(table: &StreamTable<u64>, value: u64) -> Option<u64> {
         let distance = |stream: &u64| Some(stream.abs_diff(value)).filter(|distance| *distance <= 10);
         table.find_or_insert(distance, |stream| std::mem::replace(stream, value), || value)
     }
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn a_read_goes_to_the_nearest_stream() {
         let table = StreamTable::default();
-        assert_eq!((note(&table, 100), note(&table, 111), note(&table, 106)), (None, None, Some(111)));
-        assert_eq!(note(&table, 101), Some(100));
+        assert_eq!((record(&table, 100), record(&table, 111), record(&table, 106)), (None, None, Some(111)));
+        assert_eq!(record(&table, 101), Some(100));
         assert!(table.any(|stream| *stream == 101) && !table.any(|stream| *stream == 100));
     }
 
@@ -150,13 +150,13 @@ mod tests {
     fn the_least_recently_used_stream_is_evicted() {
         let table = StreamTable::default();
         for value in [0, 1000, 2000, 3000] {
-            assert_eq!(note(&table, value), None);
+            assert_eq!(record(&table, value), None);
         }
-        assert_eq!(note(&table, 1), Some(0));
-        assert_eq!(note(&table, 4000), None);
-        assert_eq!((note(&table, 2), note(&table, 2001), note(&table, 3001)), (Some(1), Some(2000), Some(3000)));
-        assert_eq!(note(&table, 1001), None, "the second was the least recently used");
-        assert_eq!(note(&table, 4001), None, "and then the fifth");
+        assert_eq!(record(&table, 1), Some(0));
+        assert_eq!(record(&table, 4000), None);
+        assert_eq!((record(&table, 2), record(&table, 2001), record(&table, 3001)), (Some(1), Some(2000), Some(3000)));
+        assert_eq!(record(&table, 1001), None, "the second was the least recently used");
+        assert_eq!(record(&table, 4001), None, "and then the fifth");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::format::Array;
 use crate::pool::Bulkhead;
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Layout};
 
-use super::layer_size::layer_bricks;
+use super::brick_sizes::layer_bricks;
 
 /// An array as a reader sees it. The cache holds bricks in the array's own order of axes, so that all views share them.
 #[derive(Clone)]

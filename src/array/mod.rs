@@ -12,11 +12,11 @@
 //! ```
 
 mod array_view;
+mod brick_sizes;
 mod bricks;
 mod copy;
 mod decode_gate;
 mod error;
-mod layer_size;
 mod permuted;
 mod prefetch;
 mod reader;

@@ -42,11 +42,11 @@ const FIRST_LAYER: u64 = 3;
 /// views.
 pub struct Tree {
     views: &'static [&'static dyn View],
-    layers: Vec<Span>,
+    layers: Vec<LayerIndices>,
 }
 
 /// The indices of one layer.
-struct Span {
+struct LayerIndices {
     name: String,
     /// The layer's folder.
     first: u64,
@@ -68,7 +68,7 @@ impl Tree {
                 next = next.saturating_add(view.nodes(LayerRef { open, layer }));
                 starts.push(next);
             }
-            Span { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
+            LayerIndices { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
         });
         Self { views, layers: layers.collect() }
     }
@@ -88,13 +88,13 @@ impl Tree {
             ERROR => return Some(Item::Error),
             _ => {}
         }
-        let layer = self.layers.partition_point(|span| span.first <= index).checked_sub(1)?;
-        let span = self.layers.get(layer)?;
-        if index == span.first {
+        let layer = self.layers.partition_point(|indices| indices.first <= index).checked_sub(1)?;
+        let indices = self.layers.get(layer)?;
+        if index == indices.first {
             return Some(Item::Layer(layer));
         }
-        let view = span.views.partition_point(|first| *first <= index).checked_sub(1)?;
-        (view < self.views.len()).then(|| Item::View { layer, view, node: index - span.views[view] })
+        let view = indices.views.partition_point(|first| *first <= index).checked_sub(1)?;
+        (view < self.views.len()).then(|| Item::View { layer, view, node: index - indices.views[view] })
     }
 
     /// The index of a file or folder.
@@ -104,10 +104,12 @@ impl Tree {
             Item::Dataset => 0,
             Item::Description => DESCRIPTION,
             Item::Error => ERROR,
-            Item::Layer(layer) => self.layers.get(layer).map_or(u64::MAX, |span| span.first),
-            Item::View { layer, view, node } => {
-                self.layers.get(layer).and_then(|span| span.views.get(view)).map_or(u64::MAX, |first| first + node)
-            }
+            Item::Layer(layer) => self.layers.get(layer).map_or(u64::MAX, |indices| indices.first),
+            Item::View { layer, view, node } => self
+                .layers
+                .get(layer)
+                .and_then(|indices| indices.views.get(view))
+                .map_or(u64::MAX, |first| first + node),
         }
     }
 
@@ -138,7 +140,7 @@ impl Tree {
     pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         match folder {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
-            Item::Dataset => self.layers.iter().position(|span| span.name == name).map(Item::Layer),
+            Item::Dataset => self.layers.iter().position(|indices| indices.name == name).map(Item::Layer),
             Item::Layer(layer) => self.views.iter().enumerate().find_map(|(view, about)| {
                 let entry = about.find(LayerRef { open, layer }, None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
@@ -161,8 +163,8 @@ impl Tree {
         match folder {
             Item::Dataset => {
                 add(Item::Description, DATASET_JSON.to_owned(), false);
-                for (layer, span) in self.layers.iter().enumerate() {
-                    add(Item::Layer(layer), span.name.clone(), true);
+                for (layer, indices) in self.layers.iter().enumerate() {
+                    add(Item::Layer(layer), indices.name.clone(), true);
                 }
             }
             Item::Layer(layer) => (0..self.views.len()).for_each(|view| from_view(layer, view, None, add)),

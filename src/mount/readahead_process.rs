@@ -166,7 +166,7 @@ impl Worker {
                 None => self.receive(RecvFlags::empty()),
                 Some(request) => {
                     // if it fails, the reader asks for the pages itself
-                    let _ = self.prefetch(&request);
+                    let _ = self.advise_kernel(&request);
                     self.complete()
                 }
             };
@@ -203,7 +203,7 @@ impl Worker {
         send(&self.socket, &[0], SendFlags::NOSIGNAL).map(|_| None)
     }
 
-    fn prefetch(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
+    fn advise_kernel(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(CWD, &request.path, flags, Mode::empty())?;
         // the mount may be gone, and something else may have taken its path

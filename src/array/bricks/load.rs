@@ -2,7 +2,7 @@
 
 use super::access::BrickAccess;
 use super::plain_read::missing_object;
-use super::policy::{WholeBrick, is_transposed_on_load};
+use super::read_strategy::{WholeBrick, is_transposed_on_load};
 use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::access::BrickAccess;
 use super::load::load;
-use super::policy::WholeBrick;
-use crate::array::layer_size::{brick_bytes, layer_bricks};
+use super::read_strategy::WholeBrick;
+use crate::array::brick_sizes::{brick_bytes, layer_bricks};
 use crate::array::request::Piece;
 use crate::array::scan::{KeptPlanes, Retention, SegmentPlan, Stream};
 use crate::cache::{DecodedBrick, Lookup, Partition};
@@ -117,7 +117,8 @@ impl BrickAccess {
         purpose: Purpose,
     ) {
         let (number, info, read) = (self.view.number(at), self.view.info(), purpose == Purpose::Read);
-        let planes = if scan.segments.knows(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
+        let planes =
+            if scan.segments.had_segment(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
         let mut kept = info.grid.region(at);
         let end = kept.end(0);
         kept.start[0] = region.start[0];

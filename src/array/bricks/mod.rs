@@ -8,7 +8,7 @@ mod origin;
 mod piece_copy;
 mod plain_pieces;
 mod plain_read;
-mod policy;
+mod read_strategy;
 
 pub use access::BrickAccess;
 pub use cached_pieces::CachedPieces;
@@ -16,4 +16,4 @@ pub use lookup::{Purpose, first_plane};
 pub use origin::{Origin, Origins};
 pub use piece_copy::Attempt;
 pub use plain_pieces::{CopyFailure, PlainPieces};
-pub use policy::ReadStrategy;
+pub use read_strategy::ReadStrategy;

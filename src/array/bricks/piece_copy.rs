@@ -7,7 +7,7 @@ use super::lookup::Purpose;
 use super::origin::Origin;
 use super::plain_pieces::PlainPieces;
 use super::plain_read::read_piece;
-use super::policy::ReadStrategy;
+use super::read_strategy::ReadStrategy;
 use crate::array::copy::Loops;
 use crate::array::request::{Destination, Piece};
 use crate::cache::DecodedBrick;

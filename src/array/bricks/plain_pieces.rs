@@ -17,11 +17,11 @@ const MIN_INTERLEAVED_ROW: usize = 128;
 /// The pieces of plain bricks that a read asks for: collected first, and copied together in the order of the reply.
 #[derive(Default)]
 pub struct PlainPieces {
-    batch: Batch<Origin>,
+    batch: Batch<PlainPiece>,
 }
 
 /// The piece that a member of the batch is, and the object that holds it.
-struct Origin {
+struct PlainPiece {
     piece: Piece,
     object: ObjectName,
 }
@@ -64,7 +64,7 @@ impl PlainPieces {
     ) -> Result<(), FormatError> {
         let from = first_byte(&piece, &plain)?;
         let (extent, strides) = (piece.region.shape, plain.layout.strides);
-        let source = Origin { piece, object: plain.object };
+        let source = PlainPiece { piece, object: plain.object };
         self.batch.add(source, (from, at), (extent, strides), to, array.info().dtype.size());
         Ok(())
     }
@@ -108,17 +108,17 @@ impl PlainPieces {
     fn copy_from_file(
         &self,
         file: &OpenFile,
-        members: &[Member<Origin>],
+        members: &[Member<PlainPiece>],
         now: CoarseInstant,
         out: &mut [u8],
     ) -> Result<(), CopyFailure> {
-        let span = |member: &Member<Origin>| self.batch.shape_of(member).span;
-        let place = |member: &Member<Origin>| file.window_of(member.from, span(member));
+        let span = |member: &Member<PlainPiece>| self.batch.shape_of(member).span;
+        let place = |member: &Member<PlainPiece>| file.window_of(member.from, span(member));
         let mut done = 0;
         for members in members.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
             if let Some(window) = place(&members[0]).and_then(|(number, _)| file.window(number)) {
-                let start = |member: &Member<Origin>| place(member).map_or(0, |p| p.1);
-                let resident = |member: &Member<Origin>| {
+                let start = |member: &Member<PlainPiece>| place(member).map_or(0, |p| p.1);
+                let resident = |member: &Member<PlainPiece>| {
                     let start = start(member);
                     window.is_resident(start..start + span(member), now)
                 };
@@ -144,8 +144,8 @@ impl PlainPieces {
     fn copy_from_map(
         &self,
         window: &MappedWindow,
-        members: &[Member<Origin>],
-        start: impl Fn(&Member<Origin>) -> usize,
+        members: &[Member<PlainPiece>],
+        start: impl Fn(&Member<PlainPiece>) -> usize,
         out: &mut [u8],
     ) -> usize {
         let bytes = window.bytes();
@@ -154,7 +154,7 @@ impl PlainPieces {
 
     fn read(
         &self,
-        member: &Member<Origin>,
+        member: &Member<PlainPiece>,
         out: &mut [u8],
         read: impl FnMut(u64, &mut [u8]) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {

@@ -68,7 +68,7 @@ pub fn read_loops(
         if !contiguous && scratch.len() < span {
             scratch.resize(span, 0);
         }
-        loops.each(outer, |piece_from, piece_to| {
+        loops.try_for_each(outer, |piece_from, piece_to| {
             let out = &mut out[piece_to..];
             let bytes = if contiguous { &mut out[..span] } else { &mut scratch[..span] };
             read(from + piece_from as u64, bytes)?;

@@ -88,7 +88,7 @@ impl Loops {
     }
 
     /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the first error.
-    pub fn each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
+    pub fn try_for_each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
         let steps = &self.steps[..outer];
         let mut at = [0usize; crate::volume::MAX_AXES];
         let (mut from, mut to) = (0, 0);
@@ -112,7 +112,7 @@ impl Loops {
     /// Copies the box from `source` to `target`, which both begin at the first sample of the box.
     pub fn copy(&self, source: &[u8], target: &mut [u8]) {
         if let Some((tile, loops)) = self.transposition() {
-            return loops.positions(loops.steps.len(), |from, to| {
+            return loops.for_each(loops.steps.len(), |from, to| {
                 tile.copy(self.size, &source[from..], &mut target[to..]);
             });
         }
@@ -129,12 +129,12 @@ impl Loops {
             64 => self.copy_runs::<64>(outer, source, target),
             128 => self.copy_runs::<128>(outer, source, target),
             256 => self.copy_runs::<256>(outer, source, target),
-            _ => self.positions(outer, |from, to| target[to..to + run].copy_from_slice(&source[from..from + run])),
+            _ => self.for_each(outer, |from, to| target[to..to + run].copy_from_slice(&source[from..from + run])),
         }
     }
 
     fn copy_runs<const RUN: usize>(&self, outer: usize, source: &[u8], target: &mut [u8]) {
-        self.positions(outer, |from, to| {
+        self.for_each(outer, |from, to| {
             if let (Some(from), Some(to)) = (source[from..].first_chunk::<RUN>(), target[to..].first_chunk_mut::<RUN>())
             {
                 *to = *from;
@@ -149,14 +149,14 @@ impl Loops {
             Some(last) if contiguous => (last.count * self.size, self.steps.len() - 1),
             _ => (self.size, self.steps.len()),
         };
-        self.positions(outer, |_, to| value.fill(&mut target[to..to + run]));
+        self.for_each(outer, |_, to| value.fill(&mut target[to..to + run]));
     }
 
-    /// Calls `visit` as [`Loops::each`] does, without errors.
-    pub fn positions(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
+    /// Calls `visit` as [`Loops::try_for_each`] does, without errors.
+    pub fn for_each(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
         // the innermost of the outer loops is a simple one; only the others need the odometer
         let Some((inner, rest)) = self.steps[..outer].split_last() else { return visit(0, 0) };
-        let walked = self.each::<()>(rest.len(), |from, to| {
+        let walked = self.try_for_each::<()>(rest.len(), |from, to| {
             for n in 0..inner.count {
                 visit(from + n * inner.from, to + n * inner.to);
             }

@@ -21,7 +21,7 @@ pub fn copy(loops: &Loops, sources: &[&[u8]], out: &mut [u8]) {
         64 => copy_rows::<64>(loops, sources, out),
         128 => copy_rows::<128>(loops, sources, out),
         256 => copy_rows::<256>(loops, sources, out),
-        row => loops.positions(loops.run().1, |from, to| {
+        row => loops.for_each(loops.run().1, |from, to| {
             for (source, to) in sources.iter().zip(out[to..].chunks_exact_mut(row)) {
                 to.copy_from_slice(&source[from..from + row]);
             }
@@ -30,7 +30,7 @@ pub fn copy(loops: &Loops, sources: &[&[u8]], out: &mut [u8]) {
 }
 
 fn copy_rows<const ROW: usize>(loops: &Loops, sources: &[&[u8]], out: &mut [u8]) {
-    loops.positions(loops.run().1, |from, to| {
+    loops.for_each(loops.run().1, |from, to| {
         let (rows, _) = out[to..].as_chunks_mut::<ROW>();
         for (source, to) in sources.iter().zip(rows) {
             if let Some(row) = source[from..].first_chunk() {

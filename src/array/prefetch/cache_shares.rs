@@ -8,9 +8,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::brick_layer::BrickLayer;
 use super::grants::{Group, grant};
 use super::handover::Handover;
-use super::layer::Layer;
 use crate::array::array_view::ArrayView;
 use crate::array::bricks::BrickAccess;
 use crate::array::resources::Resources;
@@ -39,7 +39,7 @@ pub struct CacheShares {
 
 struct Entry {
     scan: Weak<Stream>,
-    layer: Layer,
+    layer: BrickLayer,
     /// The planes of the layer that were left when the segments were planned.
     planned: u64,
 }
@@ -48,11 +48,11 @@ impl CacheShares {
     /// Records that a scan comes to a layer. Returns the layer that it has left, if no other scan is there.
     pub fn enter_layer(&mut self, view: &ArrayView, scan: &Arc<Stream>, number: u64) -> Option<u64> {
         self.scans.retain(|entry| entry.scan.as_ptr() != Arc::as_ptr(scan));
-        let layer = Layer::new(view, number);
+        let layer = BrickLayer::new(view, number);
         scan.set_view(view.clone());
         self.scans.push(Entry { scan: Arc::downgrade(scan), layer, planned: layer.planes_left(scan) });
         scan.take_previous_layer().filter(|previous| {
-            let keys = Layer::new(view, *previous).keys;
+            let keys = BrickLayer::new(view, *previous).keys;
             self.scans.iter().all(|entry| entry.layer.keys != keys)
         })
     }
@@ -90,19 +90,20 @@ impl CacheShares {
                 return false;
             }
             let layer = entry.layer;
-            let rest = if layer.deep > 1 {
+            let plane_bytes = if layer.depth > 1 {
                 let planes = usize::try_from(layer.planes_left(&scan)).unwrap_or(usize::MAX);
                 layer.plane_bytes.saturating_mul(planes) / 100 * REST_WITH_SLACK
             } else {
                 layer.bytes
             };
-            let whole = if scan.is_thrashing() && layer.deep > 1 { usize::MAX } else { layer.bytes };
+            let brick_bytes = if scan.is_thrashing() && layer.depth > 1 { usize::MAX } else { layer.bytes };
             match groups.iter_mut().find(|group| group.layer.keys == layer.keys) {
                 Some(group) => {
-                    (group.whole, group.rest) = (group.whole.max(whole), group.rest.max(rest));
+                    (group.brick_bytes, group.plane_bytes) =
+                        (group.brick_bytes.max(brick_bytes), group.plane_bytes.max(plane_bytes));
                     group.scans.push(scan);
                 }
-                None => groups.push(Group { layer, scans: vec![scan], whole, rest, granted: 0 }),
+                None => groups.push(Group { layer, scans: vec![scan], brick_bytes, plane_bytes, granted: 0 }),
             }
             true
         });
@@ -118,15 +119,15 @@ impl CacheShares {
         let budget = if self.others_are_busy { capacity / 100 * QUOTA_BESIDE_OTHERS } else { capacity };
         let left = grant(&mut groups, budget);
         let left = left.saturating_sub(capacity / 100 * (100 - SEGMENT_SHARE));
-        let fits_whole = |group: &Group| group.granted >= group.whole || group.layer.deep <= 1;
-        let spare = left / groups.iter().filter(|group| fits_whole(group)).count().max(1);
+        let fits_bricks = |group: &Group| group.granted >= group.brick_bytes || group.layer.depth <= 1;
+        let spare = left / groups.iter().filter(|group| fits_bricks(group)).count().max(1);
         let mut handovers = Vec::new();
         for group in &groups {
             let enters = |scan: &Arc<Stream>| entering.is_some_and(|entering| Arc::ptr_eq(entering, scan));
             let entered = group.scans.iter().any(enters);
             let share = group.granted / 100 * SEGMENT_SHARE / group.scans.len();
             let keeps_bricks =
-                |scan: &Arc<Stream>| fits_whole(group) && (entered || scan.retention() == Retention::Bricks);
+                |scan: &Arc<Stream>| fits_bricks(group) && (entered || scan.retention() == Retention::Bricks);
             let removes_bricks = !group.scans.iter().any(keeps_bricks);
             for scan in &group.scans {
                 // a scan that keeps planes goes on with them until the next layer, unless the bricks are kept for another scan anyway

@@ -1,7 +1,7 @@
 //! A handover: a scan that no longer keeps whole bricks takes planes of them from the cache before they are evicted.
 
+use crate::array::brick_sizes::layer_bricks;
 use crate::array::bricks::{BrickAccess, Purpose, first_plane};
-use crate::array::layer_size::layer_bricks;
 use crate::array::scan::Retention;
 
 /// A scan that is to keep planes of the bricks of its layer that the cache still holds.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::cache_shares::CacheShares;
 use super::handover::Handover;
 use super::prefetch_job::PrefetchJob;
+use crate::array::brick_sizes::{brick_cost, layer_bricks, row_bricks, workers};
 use crate::array::bricks::BrickAccess;
-use crate::array::layer_size::{brick_cost, layer_bricks, row_bricks, workers};
 use crate::array::resources::Resources;
 use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
 use crate::sync::{Mutex, MutexGuard};
@@ -179,8 +179,8 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
         _ if !crosses_planes => None,
         _ => {
             // in the other planes: the same fraction of the next layer as was passed of this one, so that it is there in time
-            let (passed, deep) = (plane - first, end - first);
-            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(deep)) as u64;
+            let (passed, depth) = (plane - first, end - first);
+            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(depth)) as u64;
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
             Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
         }

@@ -10,7 +10,7 @@ use crate::memory::BufferPool;
 use crate::pool::Pool;
 
 /// Memory that all decoders at work may need together.
-const DECODE_BYTES: usize = 256 << 20;
+const DECODE_BUDGET: usize = 256 << 20;
 
 /// How much memory and how many threads a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl ReaderConfig {
     #[must_use]
     pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes, Arc::clone(&counters));
-        let gate = DecodeGate::new(self.threads, DECODE_BYTES);
+        let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
         Reader::new(cache, gate, pool, BufferPool::new(self.idle_buffer_bytes), counters)
     }
 }

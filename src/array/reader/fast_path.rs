@@ -3,8 +3,8 @@
 use std::cell::Cell;
 
 use crate::array::ReadError;
+use crate::array::brick_sizes::brick_bytes;
 use crate::array::bricks::{Attempt, BrickAccess, CachedPieces, CopyFailure, Origin, Origins, PlainPieces};
-use crate::array::layer_size::brick_bytes;
 use crate::array::request::{Destination, Piece};
 use crate::cache::Lookup;
 use crate::volume::Dims;
@@ -72,7 +72,7 @@ impl<'a> FastPath<'a> {
             if lists.pieces.is_empty() {
                 break self.copy_plain_pieces(to);
             }
-            if let Err(e) = self.sort(&mut lists, to) {
+            if let Err(e) = self.classify(&mut lists, to) {
                 break Err(e);
             }
             lists.cached.copy(to.bytes);
@@ -83,7 +83,7 @@ impl<'a> FastPath<'a> {
     }
 
     /// Sorts pieces: copied now, to be copied together, or pending.
-    fn sort(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
+    fn classify(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let Lists { pieces, lookups, cached } = lists;
         let mut pieces = &pieces[..];
         let mut first_needs_whole = false;

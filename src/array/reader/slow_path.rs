@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::array::ReadError;
+use crate::array::brick_sizes::workers;
 use crate::array::bricks::{BrickAccess, Origins};
-use crate::array::layer_size::workers;
 use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
@@ -26,11 +26,11 @@ pub struct SlowPath {
     next: AtomicUsize,
     /// Pieces that are not finished.
     unfinished: AtomicUsize,
-    progress: Mutex<Progress>,
+    pending: Mutex<PendingReply>,
 }
 
 /// What the workers have done so far. The lock is held while rows are copied, never while a worker decodes or waits.
-struct Progress {
+struct PendingReply {
     out: Buffer,
     origins: Origins,
     failure: Option<ReadError>,
@@ -50,8 +50,8 @@ impl SlowPath {
         let workers = workers(pieces.len() as u64, access.view.info(), BATCH).min(access.resources.gate.decoders());
         let (bulkhead, pool) = (access.view.bulkhead, Arc::clone(&access.resources.pool));
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
-        let progress = Mutex::new(Progress { out, origins, failure: None, done: Some(done) });
-        let read = Arc::new(Self { access, layout, pieces, next, unfinished, progress });
+        let pending = Mutex::new(PendingReply { out, origins, failure: None, done: Some(done) });
+        let read = Arc::new(Self { access, layout, pieces, next, unfinished, pending });
         for _ in 0..workers {
             let read = Arc::clone(&read);
             pool.submit(bulkhead, move || read.work());
@@ -67,28 +67,28 @@ impl SlowPath {
     }
 
     fn finish(&self, piece: &Piece) -> Result<(), ReadError> {
-        if self.progress().failure.is_some() {
+        if self.pending().failure.is_some() {
             return Ok(());
         }
         let failed = |cause| ReadError { brick: piece.brick, cause };
         let loaded = self.access.load_piece(piece).map_err(failed)?;
-        let mut progress = self.progress();
-        let Progress { out, origins, .. } = &mut *progress;
+        let mut pending = self.pending();
+        let PendingReply { out, origins, .. } = &mut *pending;
         let mut to = Destination { bytes: out, layout: self.layout };
         origins.add(self.access.copy_loaded(piece, &loaded, &mut to).map_err(failed)?);
         Ok(())
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
+    fn pending(&self) -> MutexGuard<'_, PendingReply> {
+        self.pending.lock()
     }
 
     fn reply(&self) {
-        let mut progress = self.progress();
-        let Some(done) = progress.done.take() else { return };
-        let (failure, origins) = (progress.failure.take(), progress.origins);
-        let out = std::mem::replace(&mut progress.out, self.access.resources.buffers.take(0));
-        drop(progress);
+        let mut pending = self.pending();
+        let Some(done) = pending.done.take() else { return };
+        let (failure, origins) = (pending.failure.take(), pending.origins);
+        let out = std::mem::replace(&mut pending.out, self.access.resources.buffers.take(0));
+        drop(pending);
         let checked = match failure {
             Some(failure) => Err(failure),
             None => origins.check(self.access.array(), self.pieces.first().copied()),
@@ -110,7 +110,7 @@ struct PieceGuard<'a> {
 impl Drop for PieceGuard<'_> {
     fn drop(&mut self) {
         if let Some(Err(failure)) = self.outcome.take() {
-            self.read.progress().failure.get_or_insert(failure);
+            self.read.pending().failure.get_or_insert(failure);
         }
         if self.read.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.read.reply();

@@ -12,7 +12,7 @@ use crate::volume::ArrayInfo;
 pub const REORDER_WINDOW: u64 = 1 << 20;
 /// A reader that has read this many bytes in order is on a scan; in an array of small planes a quarter of a plane is enough. A reader
 /// of a box comes less far before it jumps to the next plane of the box.
-const SURE: u64 = 1 << 20;
+const SEQUENTIAL_AFTER: u64 = 1 << 20;
 
 /// The readers of one open file.
 #[derive(Default)]
@@ -44,8 +44,8 @@ impl ScanDetector {
         let distance = |stream: &Arc<Stream>| stream.distance_to(samples, back, forward, plane);
         let new = || Arc::new(Stream::new(samples, Arc::clone(&self.sequential)));
         let stream = self.streams.find_or_insert(distance, |stream| Arc::clone(stream), new)?;
-        let sure = (SURE / size).min(plane / 4);
-        stream.advance(samples, sure, plane).then_some(stream)
+        let threshold = (SEQUENTIAL_AFTER / size).min(plane / 4);
+        stream.advance(samples, threshold, plane).then_some(stream)
     }
 
     /// Whether any of the readers is on a scan of many planes.

@@ -109,11 +109,11 @@ impl Stream {
         (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
     }
 
-    /// Records a request. Returns whether the stream has ever been sequential over `sure` samples.
-    pub fn advance(&self, samples: &Range<u64>, sure: u64, plane: u64) -> bool {
+    /// Records a request. Returns whether the stream has ever been sequential over `threshold` samples.
+    pub fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64) -> bool {
         let mut state = self.state();
         state.last_request = Instant::now();
-        state.is_sequential = state.progress.advance(samples, sure);
+        state.is_sequential = state.progress.advance(samples, threshold);
         state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
         if state.is_sequential && !state.was_sequential {
             state.was_sequential = true;
@@ -158,10 +158,13 @@ impl Stream {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Marks the scan as thrashing, once, if more bricks than `most` were decoded in its layer.
-    pub fn detect_thrashing(&self, most: u64) {
+    /// Marks the scan as thrashing, once, if more bricks than `max_decodes` were decoded in its layer.
+    pub fn detect_thrashing(&self, max_decodes: u64) {
         let mut state = self.state();
-        if state.retention == Retention::Bricks && !state.thrashing && self.decoded.load(Ordering::Relaxed) > most {
+        if state.retention == Retention::Bricks
+            && !state.thrashing
+            && self.decoded.load(Ordering::Relaxed) > max_decodes
+        {
             (state.thrashing, state.layer) = (true, None);
         }
     }
@@ -240,10 +243,10 @@ impl Stream {
         target.saturating_sub(self.cursors[order as usize].load(Ordering::Relaxed))
     }
 
-    /// Claims the next step to prefetch, if it is before `target` and fewer than `most` are in flight. Each claim is to be ended with
+    /// Claims the next step to prefetch, if it is before `target` and fewer than `max_in_flight` are in flight. Each claim is to be ended with
     /// [`Stream::end_prefetch`].
-    pub fn claim(&self, order: PrefetchOrder, target: u64, most: usize) -> Option<u64> {
-        if self.in_flight.load(Ordering::Relaxed) >= most {
+    pub fn claim(&self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
+        if self.in_flight.load(Ordering::Relaxed) >= max_in_flight {
             return None;
         }
         let claim = |cursor| (cursor < target).then_some(cursor + 1);

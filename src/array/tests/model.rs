@@ -22,7 +22,7 @@ use crate::volume::{
 };
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
-pub struct Mixed {
+pub struct MixedArray {
     info: ArrayInfo,
     /// Every brick is coded.
     all_coded: bool,
@@ -37,7 +37,7 @@ pub struct Mixed {
 
 const SIZE: usize = 2;
 
-impl Mixed {
+impl MixedArray {
     /// The box that a brick holds: what it owns, and a margin.
     fn held(&self, at: &Dims) -> Region {
         let (owned, shape) = (self.info.grid.region(at), self.info.shape());
@@ -137,7 +137,7 @@ impl Mixed {
     }
 }
 
-impl Array for Mixed {
+impl Array for MixedArray {
     fn info(&self) -> &ArrayInfo {
         &self.info
     }
@@ -182,7 +182,7 @@ impl Array for Mixed {
     }
 }
 
-impl Source for Mixed {
+impl Source for MixedArray {
     fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
         Ok(Some(self.object.len() as u64))
     }
@@ -212,13 +212,13 @@ pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
     Reader::new(cache, DecodeGate::new(2, 1 << 20), Pool::new(), BufferPool::new(1 << 20), Arc::clone(counters))
 }
 
-fn read(reader: &Arc<Reader>, array: &Arc<Mixed>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
+fn read(reader: &Arc<Reader>, array: &Arc<MixedArray>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
     read_with(reader, array, samples, None)
 }
 
 pub fn read_with(
     reader: &Arc<Reader>,
-    array: &Arc<Mixed>,
+    array: &Arc<MixedArray>,
     samples: Range<u64>,
     scans: Option<&Arc<ScanDetector>>,
 ) -> Result<Vec<u8>, ReadError> {
@@ -227,7 +227,7 @@ pub fn read_with(
 
 pub fn read_permuted(
     reader: &Arc<Reader>,
-    array: &Arc<Mixed>,
+    array: &Arc<MixedArray>,
     permutation: Option<AxisPermutation>,
     samples: Range<u64>,
     scans: Option<&Arc<ScanDetector>>,
@@ -254,7 +254,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = Mixed::new(&shape, origin, &step, margin);
+        let mut array = MixedArray::new(&shape, origin, &step, margin);
         array.slow = slow;
         let (whole, reader, array) = (array.whole(), reader(cache), Arc::new(array));
         let n = (whole.len() / SIZE) as f64;
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-fn read_box(reader: &Arc<Reader>, array: &Arc<Mixed>, region: Region) -> Result<Vec<u8>, ReadError> {
+fn read_box(reader: &Arc<Reader>, array: &Arc<MixedArray>, region: Region) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read_box(
@@ -288,7 +288,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let array = Mixed::new(&shape, origin, &step, margin);
+        let array = MixedArray::new(&shape, origin, &step, margin);
         let edge = |a: usize, part: f64| (shape[a] as f64 * part) as u64;
         let start = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.min(dims[a].3)));
         let extent = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.max(dims[a].3)) - start[a]);
@@ -303,7 +303,7 @@ proptest! {
 
 #[test]
 fn many_readers_of_a_tiny_cache_get_the_right_bytes() {
-    let mut array = Mixed::new(&[40, 30, 20], 0, &[8, 8, 8], 1);
+    let mut array = MixedArray::new(&[40, 30, 20], 0, &[8, 8, 8], 1);
     array.slow = true;
     let (whole, reader, array) = (array.whole(), reader(5000), Arc::new(array));
     thread::scope(|scope| {
@@ -323,7 +323,7 @@ fn many_readers_of_a_tiny_cache_get_the_right_bytes() {
 
 #[test]
 fn a_bad_brick_fails_the_reads_that_touch_it_and_no_other() {
-    let mut array = Mixed::new(&[40, 8], 0, &[8, 8], 0);
+    let mut array = MixedArray::new(&[40, 8], 0, &[8, 8], 0);
     array.broken = Some(2);
     let (whole, reader, array) = (array.whole(), reader(1 << 20), Arc::new(array));
     assert_eq!(read(&reader, &array, 0..16 * 8).unwrap(), whole[..16 * 8 * SIZE]);
@@ -334,7 +334,7 @@ fn a_bad_brick_fails_the_reads_that_touch_it_and_no_other() {
 
 #[test]
 fn nothing_read_from_a_changed_source_is_delivered_or_kept() {
-    let array = Arc::new(Mixed::new(&[48, 8], 0, &[8, 8], 0));
+    let array = Arc::new(MixedArray::new(&[48, 8], 0, &[8, 8], 0));
     let reader = reader(1 << 20);
     *array.changed.lock() = true;
     for brick in [1, 2] {

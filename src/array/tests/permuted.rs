@@ -5,7 +5,7 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use super::model::{Mixed, read_permuted, reader_with};
+use super::model::{MixedArray, read_permuted, reader_with};
 use super::scan::at_most;
 use crate::array::{Reader, ScanDetector};
 use crate::counters::Counters;
@@ -27,7 +27,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = Mixed::new(&shape, origin, &step, margin);
+        let mut array = MixedArray::new(&shape, origin, &step, margin);
         if all_coded {
             array = array.all_coded();
         }
@@ -50,7 +50,7 @@ proptest! {
 }
 
 /// A pass in order.
-fn scan(array: &Arc<Mixed>, reader: &Arc<Reader>, axis: usize, window: usize) {
+fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, axis: usize, window: usize) {
     let (whole, scans) = (array.whole_by(axis), Arc::default());
     for start in (0..whole.len()).step_by(window) {
         let end = (start + window).min(whole.len());
@@ -64,8 +64,8 @@ const BRICK: usize = 32 * 24 * 28 * 2;
 const BRICKS: u64 = 3 * 4 * 5;
 
 /// 3 x 4 x 5 bricks; with the bytes of those that a plane of each axis touches.
-fn coded() -> (Arc<Mixed>, [usize; 3]) {
-    let array = Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).all_coded();
+fn coded() -> (Arc<MixedArray>, [usize; 3]) {
+    let array = MixedArray::new(&[96, 96, 140], 0, &[32, 24, 28], 0).all_coded();
     (Arc::new(array), [20 * BRICK, 15 * BRICK, 12 * BRICK])
 }
 
@@ -106,7 +106,7 @@ fn a_scan_across_scattered_planes_reads_plain_bricks_once() {
     for (cache, most, decodes) in [(24 * BRICK, 4, BRICKS / 3), (6 * BRICK, 6, BRICKS)] {
         let counters: Arc<Counters> = Arc::default();
         // a third of the bricks is constant, a third plain, and a third coded
-        let array = Arc::new(Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
+        let array = Arc::new(MixedArray::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
         let reader = reader_with(cache, &counters);
         scan(&array, &reader, 2, 4096);
         let (read, whole) = (array.bytes_read(), array.whole().len() as u64);
@@ -144,7 +144,7 @@ fn what_one_direction_has_decoded_serves_the_others() {
 #[test]
 fn a_bad_brick_is_named_by_its_place_in_the_array() {
     // there are 3 x 2 x 2 bricks, so that number 5 stands at [1, 0, 1]
-    let array = Arc::new(Mixed::new(&[24, 16, 10], 0, &[8, 8, 5], 0).broken(5));
+    let array = Arc::new(MixedArray::new(&[24, 16, 10], 0, &[8, 8, 5], 0).broken(5));
     let reader = reader_with(1 << 20, &Arc::default());
     let error = read_permuted(&reader, &array, by(2), 0..24 * 16 * 10, None).unwrap_err();
     assert_eq!(error.brick, [1, 0, 1].into());

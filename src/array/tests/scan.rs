@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::model::{Mixed, read_with, reader_with};
+use super::model::{MixedArray, read_with, reader_with};
 use crate::array::{Reader, ScanDetector};
 use crate::counters::Counters;
 
@@ -11,12 +11,12 @@ const BRICK: usize = 64 * 8 * 8 * 2;
 /// 8 x 8 bricks of 64 planes.
 const LAYER: usize = 64 * BRICK;
 
-fn coded() -> Arc<Mixed> {
-    Arc::new(Mixed::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded())
+fn coded() -> Arc<MixedArray> {
+    Arc::new(MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded())
 }
 
 /// A pass in order; gives decodes for each brick.
-fn scan(array: &Arc<Mixed>, reader: &Arc<Reader>, counters: &Counters, window: usize) -> f64 {
+fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, counters: &Counters, window: usize) -> f64 {
     let (whole, scans) = (array.whole(), Arc::new(ScanDetector::default()));
     let before = counters.bricks_decoded.get();
     for start in (0..whole.len()).step_by(window) {
@@ -92,11 +92,11 @@ fn two_scans_at_once_share_the_cache() {
 }
 
 /// Reads ranges of samples in permutation, as one reader or as several; gives decodes for each brick of an array of `bricks`.
-fn decodes(array: &Arc<Mixed>, cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+fn decodes(array: &Arc<MixedArray>, cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
     decodes_of(array, &array.whole(), cache, bricks, readers)
 }
 
-fn decodes_of(array: &Arc<Mixed>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+fn decodes_of(array: &Arc<MixedArray>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
     let counters: Arc<Counters> = Arc::default();
     let reader = reader_with(cache, &counters);
     let scans: Vec<Arc<ScanDetector>> = readers.iter().map(|_| Arc::default()).collect();
@@ -146,7 +146,7 @@ fn arrays_of_other_kinds() {
         ("four axes", vec![64, 16, 32, 4], vec![16, 8, 8, 4], 32 << 10, 32.0, 2.5),
         ("one brick, larger than the cache", vec![64, 32, 32], vec![64, 32, 32], 16 << 10, 1.0, 12.0),
     ] {
-        let array = Arc::new(Mixed::new(&shape, 0, &step, 0).all_coded());
+        let array = Arc::new(MixedArray::new(&shape, 0, &step, 0).all_coded());
         let samples = shape.iter().product::<u64>();
         at_most(most, what, || decodes(&array, cache, 1, &[windows(0..samples, 1024)]) / bricks);
     }
@@ -228,8 +228,8 @@ mod large {
     pub const BRICKS: u64 = 192;
     pub const LAYER: usize = 16 << 20;
     const PLANE: u64 = 512 << 10;
-    static ARRAY: LazyLock<Arc<Mixed>> =
-        LazyLock::new(|| Arc::new(Mixed::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
+    static ARRAY: LazyLock<Arc<MixedArray>> =
+        LazyLock::new(|| Arc::new(MixedArray::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| ARRAY.whole());
 
     /// The windows of planes in the order given.
