@@ -1,7 +1,7 @@
-//! The layout of the source, checked: folders use only those below them, and no files import each other in a circle.
+//! Checks the layout of the source: folders use only folders below them, and no files import each other in a circle.
 //!
-//! Imports are read as text: `use` lines and paths that begin with `crate::`, `super::` or `self::`. Tests are left out. Where a
-//! `mod.rs` hands a name on, the import counts for the file that defines it.
+//! Imports are read as text: `use` lines and paths that begin with `crate::`, `super::` or `self::`. Tests are left
+//! out. An import of a name that a `mod.rs` re-exports counts for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,7 +26,7 @@ const FLOORS: &[&[&str]] = &[
 /// A module, by its path below the crate: `["array", "scan", "stream"]`.
 type Module = Vec<String>;
 
-/// The modules of the crate, and what each file imports.
+/// The modules of the crate, and the imports of each file.
 #[derive(Default)]
 struct SourceTree {
     files: BTreeMap<Module, File>,
@@ -36,7 +36,7 @@ struct SourceTree {
 struct File {
     /// Paths that the code names, from the crate's root.
     paths: BTreeSet<Module>,
-    /// Names that the file hands on, and where they come from.
+    /// Names that the file re-exports, and where they come from.
     reexports: BTreeMap<String, Module>,
 }
 
@@ -68,7 +68,7 @@ impl SourceTree {
         }
     }
 
-    /// The file that defines what `path` names.
+    /// Returns the file that defines the item at `path`.
     fn resolve(&self, path: &[String], depth: usize) -> Option<Module> {
         let mut at = Module::new();
         for (n, name) in path.iter().enumerate() {
@@ -86,7 +86,7 @@ impl SourceTree {
         Some(at)
     }
 
-    /// Which files each file uses.
+    /// Returns which files each file uses.
     fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let uses = |(module, file): (&Module, &File)| {
             let mut used: BTreeSet<Module> =
@@ -147,7 +147,7 @@ impl File {
     }
 }
 
-/// The paths of a `use` tree.
+/// Collects the paths of a `use` tree.
 fn expand(tree: &str, before: &[String], paths: &mut Vec<Module>) {
     let tree = tree.trim();
     let Some(open) = tree.find('{') else {
@@ -199,7 +199,7 @@ fn absolute(module: &[String], path: &[String]) -> Option<(Module, String)> {
     (begins_inside || is_child).then(|| (at, path.last().cloned().unwrap_or_default()))
 }
 
-/// The files that import each other in circles.
+/// Returns the groups of files that import each other in circles.
 fn circles(imports: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
     let reach: BTreeMap<&Module, BTreeSet<&Module>> = imports
         .keys()

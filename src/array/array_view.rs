@@ -1,4 +1,4 @@
-//! An array in the order of axes in which one reader wants it.
+//! An array in the order of axes that one reader wants.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct ArrayView {
 }
 
 impl ArrayView {
-    /// What is known of the array, in the reader's order of axes.
+    /// The array's shape, type and brick grid, in the reader's order of axes.
     pub fn info(&self) -> &ArrayInfo {
         self.array.info()
     }

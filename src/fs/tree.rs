@@ -1,4 +1,4 @@
-//! The files of one dataset: an index for each of them, names by index and indices by name.
+//! The files of one dataset: assigns an index to each, and finds them by index and by name.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::view::{Entry, LayerRef, View};
 
 /// The description of the dataset.
 pub const DATASET_JSON: &str = "dataset.json";
-/// The file that tells why the dataset does not open.
+/// The file with the reason why the dataset does not open.
 pub const ERROR_TXT: &str = "error.txt";
 
 /// A file or folder of a dataset.
@@ -55,7 +55,7 @@ struct LayerIndices {
 }
 
 impl Tree {
-    /// The tree of a dataset, each layer of which is shown by `views`.
+    /// Creates the tree of a dataset. Each layer has the files of all `views`.
     #[must_use]
     pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
         let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
@@ -73,13 +73,13 @@ impl Tree {
         Self { views, layers: layers.collect() }
     }
 
-    /// The view of an [`Item::View`].
+    /// Returns the view of an [`Item::View`].
     #[must_use]
     pub fn view(&self, view: usize) -> &'static dyn View {
         self.views[view]
     }
 
-    /// The file or folder with an index.
+    /// Returns the file or folder with an index.
     #[must_use]
     pub fn item(&self, index: u64) -> Option<Item> {
         match index {
@@ -97,7 +97,7 @@ impl Tree {
         (view < self.views.len()).then(|| Item::View { layer, view, node: index - indices.views[view] })
     }
 
-    /// The index of a file or folder.
+    /// Returns the index of a file or folder.
     #[must_use]
     pub fn index(&self, item: Item) -> u64 {
         match item {
@@ -123,7 +123,7 @@ impl Tree {
         }
     }
 
-    /// The folder that contains an item.
+    /// Returns the folder that contains an item.
     #[must_use]
     pub fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {

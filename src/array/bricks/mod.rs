@@ -1,4 +1,5 @@
-//! One brick for one reader: from the cache, from what its scan keeps, straight from the source, or decoded now.
+//! One brick for one reader: from the cache, from the planes that its scan keeps, straight from the source, or decoded
+//! now.
 
 mod access;
 mod cached_pieces;

@@ -3,7 +3,7 @@
 use super::transpose::Tile2d;
 use crate::volume::{Dims, Element};
 
-/// One axis of a copy: how many steps, and how far each is in the source and in the target, in bytes.
+/// One axis of a copy: its samples, and the bytes between neighbours in the source and in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Samples along the axis.
@@ -14,11 +14,11 @@ pub struct Step {
     pub to: usize,
 }
 
-/// The loops of a copy, outermost first, for samples of `size` bytes. The source is read in ascending order, whatever the order of
-/// axes in the target.
+/// The loops of a copy, outermost first, for samples of `size` bytes. The source is read in ascending order, for any
+/// order of axes in the target.
 ///
-/// Axes of length one are dropped. Axes that are contiguous with each other on both sides are merged where that makes a longer run;
-/// scattered rows and samples stay separate loops, so that a reader of a file can fetch them in parts.
+/// Axes of length one are dropped. Axes that are contiguous with each other on both sides are merged where that makes a
+/// longer run; scattered rows and samples stay separate loops, so that a reader of a file can fetch them in parts.
 #[derive(Clone, Debug)]
 pub struct Loops {
     steps: Vec<Step>,
@@ -26,7 +26,8 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// Creates the loops over a box of `shape` whose neighbours are `from` bytes apart in the source and `to` bytes in the target.
+    /// Creates the loops over a box of `shape` whose neighbours are `from` bytes apart in the source and `to` bytes in
+    /// the target.
     pub fn new(shape: &Dims, from: &Dims, to: &Dims, size: usize) -> Self {
         let axes = (0..shape.len()).filter(|a| shape[*a] != 1);
         let step = |a: usize| Step { count: shape[a] as usize, from: from[a] as usize, to: to[a] as usize };
@@ -78,7 +79,8 @@ impl Loops {
         }
     }
 
-    /// Splits the copy into 2-D transpositions and the loops around them, where the fastest axes of source and target differ.
+    /// Splits the copy into 2-D transpositions and the loops around them, where the fastest axes of source and target
+    /// differ.
     fn transposition(&self) -> Option<(Tile2d, Self)> {
         let (row, outer) = self.steps.split_last()?;
         let column = outer.iter().position(|step| step.to == self.size)?;
@@ -87,7 +89,8 @@ impl Loops {
         (row.from == self.size).then_some((Tile2d { row: row.count, column: count, from, to: row.to }, loops))
     }
 
-    /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the first error.
+    /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the
+    /// first error.
     pub fn try_for_each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
         let steps = &self.steps[..outer];
         let mut at = [0usize; crate::volume::MAX_AXES];
@@ -117,7 +120,7 @@ impl Loops {
             });
         }
         let (run, outer) = self.run();
-        // for the usual lengths the compiler inlines the copy
+        // a copy of constant length is inlined
         match run {
             1 => self.copy_runs::<1>(outer, source, target),
             2 => self.copy_runs::<2>(outer, source, target),
@@ -154,7 +157,7 @@ impl Loops {
 
     /// Calls `visit` as [`Loops::try_for_each`] does, without errors.
     pub fn for_each(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
-        // the innermost of the outer loops is a simple one; only the others need the odometer
+        // the innermost of the outer loops is a plain counter; only the others need the odometer of `try_for_each`
         let Some((inner, rest)) = self.steps[..outer].split_last() else { return visit(0, 0) };
         let walked = self.try_for_each::<()>(rest.len(), |from, to| {
             for n in 0..inner.count {
@@ -186,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_copy_puts_every_sample_in_its_place(
+        fn a_copy_moves_every_sample_to_its_offset(
             shape in prop::collection::vec(1u64..6, 1..5), size in prop::sample::select(vec![1usize, 2, 4, 8]),
             extra in prop::collection::vec(0u64..3, 4), reversed in any::<bool>(),
         ) {

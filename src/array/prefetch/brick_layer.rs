@@ -1,11 +1,12 @@
-//! The layer of bricks that a scan is in, and what of it the scan still needs.
+//! The layer of bricks that a scan is in: its size, and the planes that the scan still needs.
 
 use crate::array::array_view::ArrayView;
 use crate::array::brick_sizes::{brick_cost, layer_bricks, row_bricks};
 use crate::array::scan::{SegmentPlan, Stream};
 use crate::cache::BrickKey;
 
-/// A layer of bricks; for a scan that needs each brick for one plane only, the part of it that is needed at a time.
+/// A layer of bricks: all bricks that one plane touches. If each brick has one plane only, just the few rows of bricks
+/// that a scan needs at a time.
 #[derive(Clone, Copy)]
 pub struct BrickLayer {
     /// The layer's index along the slowest axis of the brick grid.
@@ -57,7 +58,7 @@ impl BrickLayer {
         self.end.saturating_sub(self.plane_of(scan)).min(self.depth)
     }
 
-    /// Plans the segments of a scan that has `share` bytes and `planes` planes before it.
+    /// Plans the segments of a scan that has `share` bytes and `planes` planes left to read.
     pub fn plan(&self, share: usize, planes: u64) -> SegmentPlan {
         SegmentPlan::new(share, self.bricks, planes.max(1), self.plane_bytes as u64)
     }

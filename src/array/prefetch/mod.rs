@@ -1,4 +1,4 @@
-//! Decodes bricks before scans need them, and divides the cache among the scans under way.
+//! Decodes bricks before scans need them, and divides the cache among the active scans.
 
 mod brick_layer;
 mod brick_prefetch;

@@ -1,4 +1,4 @@
-//! The slow path: the pieces of a read that take time, and the workers that share them.
+//! The slow path: divides the pieces of a read that are not in memory among workers of the pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,25 +11,25 @@ use crate::format::FormatError;
 use crate::memory::Buffer;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes to decode for which another worker is woken: less is done before it is awake.
+/// Another worker is woken for each of this many bytes to decode: fewer are decoded before it is awake.
 const BATCH: usize = 64 << 10;
 
-/// Gets the reply.
+/// The callback that gets the reply.
 pub type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
 
-/// A read that takes time, shared by the workers that load its pieces.
+/// A read whose pieces are loaded by several workers.
 pub struct SlowPath {
     access: BrickAccess,
     layout: ReplyLayout,
     pieces: Vec<Piece>,
     /// The next piece that no worker has taken.
     next: AtomicUsize,
-    /// Pieces that are not finished.
+    /// The number of pieces that are not finished.
     unfinished: AtomicUsize,
     pending: Mutex<PendingReply>,
 }
 
-/// What the workers have done so far. The lock is held while rows are copied, never while a worker decodes or waits.
+/// The reply as far as it is complete. Its lock is held while rows are copied, never while a worker decodes or waits.
 struct PendingReply {
     out: Buffer,
     origins: Origins,
@@ -38,7 +38,8 @@ struct PendingReply {
 }
 
 impl SlowPath {
-    /// Submits the pieces of a read into `out`, of which the fast path may have copied others already.
+    /// Submits the pieces of a read to the pool. They are copied to `out`, which may hold pieces from the fast path
+    /// already.
     pub fn start(
         access: BrickAccess,
         layout: ReplyLayout,
@@ -101,7 +102,7 @@ fn gave_up(piece: &Piece) -> ReadError {
     ReadError { brick: piece.brick, cause: FormatError::Damaged("the decoder gave up on it".into()) }
 }
 
-/// One piece that one worker has taken: counts it as finished when it is dropped, also by a panic.
+/// Counts the piece that a worker has taken as finished when it is dropped, also by a panic.
 struct PieceGuard<'a> {
     read: &'a SlowPath,
     outcome: Option<Result<(), ReadError>>,

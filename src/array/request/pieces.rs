@@ -1,4 +1,4 @@
-//! A request as pieces: the parts of bricks that it is made of.
+//! Splits a request into pieces: one for each brick that it touches.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::volume::{BrickGrid, Dims, Region};
 /// Part of a brick that a read asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// The brick's place in the grid.
+    /// The brick's index in the grid.
     pub brick: Dims,
     /// The samples, all owned by the brick.
     pub region: Region,
@@ -25,8 +25,8 @@ pub fn pieces_of_box(array: &dyn Array, region: Region) -> impl Iterator<Item = 
     Pieces::new(&array.info().grid, region).filter(|piece| !piece.region.shape.contains(&0))
 }
 
-/// Iterates over the bricks of a box in C order. From one brick to the next mostly one axis changes, and only that axis is
-/// clipped anew.
+/// Iterates over the bricks of a box in C order. From one brick to the next mostly one axis changes, and only that axis
+/// is clipped again.
 struct Pieces<'a> {
     grid: &'a BrickGrid,
     region: Region,
@@ -47,7 +47,7 @@ impl<'a> Pieces<'a> {
         pieces
     }
 
-    /// Clips a piece to what its brick owns along an axis.
+    /// Clips a piece to the samples that its brick owns along an axis.
     fn clip(&self, piece: &mut Piece, axis: usize) {
         let (low, high) = self.grid.owned(axis, piece.brick[axis]);
         let start = low.max(self.region.start[axis]);

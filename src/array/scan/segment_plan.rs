@@ -11,7 +11,7 @@ const PLANNED: u64 = 97;
 pub struct SegmentPlan {
     /// Bricks of the layer.
     bricks: u64,
-    /// How many of them are kept whole from the first plane on.
+    /// The number of bricks that are kept whole from the first plane on.
     whole: u64,
     /// The shortest and the longest first segment of the other bricks.
     first: (u64, u64),
@@ -20,12 +20,13 @@ pub struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    /// Plans for a layer of `bricks` bricks, each `depth` planes deep, in a memory of `share` bytes. One plane of all bricks takes `plane`
-    /// bytes.
+    /// Plans for a layer of `bricks` bricks, each `depth` planes deep, in `share` bytes of memory. One plane of all
+    /// bricks takes `plane` bytes.
     ///
-    /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after which the
-    /// rest of all bricks fits. With less, segments are twice as long as there is room for, since on average half of each was
-    /// released; and the first segments have all lengths up to that, so that they do not all end in the same plane.
+    /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after
+    /// which the rest of all bricks fits. With less, segments are twice as long as there is room for, since on average
+    /// half of each was released; and the first segments have all lengths up to that, so that they do not all end in
+    /// the same plane.
     pub fn new(share: usize, bricks: u64, depth: u64, plane: u64) -> Self {
         let (plane, depth, wide) = (u128::from(plane.max(1)), u128::from(depth.max(1)), u128::from(bricks));
         let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * depth);
@@ -36,8 +37,8 @@ impl SegmentPlan {
             let first = (narrow(first), narrow(first));
             return Self { bricks, whole: narrow(whole), first, longest: narrow(depth) };
         }
-        // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger chunks, one chunk
-        // is held although it was read in part
+        // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger
+        // chunks, one chunk is held although it was read in part
         let (twice, chunks) = (2 * memory / plane, u128::from(CHUNKS));
         let longest = (twice + 2).saturating_sub(twice.div_ceil(chunks)).clamp(1, depth);
         Self { bricks, whole: 0, first: (1, narrow(longest)), longest: narrow(longest) }

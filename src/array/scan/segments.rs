@@ -1,9 +1,10 @@
-//! What a scan keeps of decoded bricks if the cache does not hold a layer of them.
+//! Segments: the planes of decoded bricks that a scan keeps if a layer of bricks does not fit the cache.
 //!
-//! Every plane of a scan touches all bricks of a layer. If these do not fit, LRU evicts each brick just before it is needed again, and
-//! each is decoded for each of its planes. So a scan keeps only the next few planes of each decoded brick, its *segment*. A segment
-//! shrinks as the scan goes on: it is stored in chunks, and a chunk is released as soon as all of it was read. Segments of different
-//! bricks end at different planes, so on average half of their length is held, and decoding is spread evenly.
+//! Every plane of a scan touches all bricks of a layer. If these do not fit, LRU evicts each brick just before it is
+//! needed again, and each is decoded for each of its planes. So a scan keeps only the next few planes of each decoded
+//! brick, its *segment*. A segment shrinks as the scan goes on: it is stored in chunks, and a chunk is released as soon
+//! as all of it was read. Segments of different bricks end at different planes, so on average half of their length is
+//! held, and decoding is spread evenly.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -24,16 +25,16 @@ const PAGE: u64 = 4096;
 pub struct Segments {
     segments: Mutex<HashMap<u64, Segment>>,
     bytes: AtomicUsize,
-    /// Something was kept since everything was released.
+    /// Planes were kept since the last [`Segments::clear`].
     used: AtomicBool,
 }
 
-/// Consecutive planes of a brick; none if all were read or released.
+/// Consecutive planes of a brick. It is empty if all were read or released.
 #[derive(Default)]
 struct Segment {
-    /// In the order of their planes.
+    /// In ascending order of planes.
     chunks: VecDeque<Chunk>,
-    /// It was cut short together with others, so that it no longer ends in another plane than theirs.
+    /// It was cut short together with other segments, so it may end in the same plane as those.
     trimmed: bool,
 }
 
@@ -46,7 +47,7 @@ struct Chunk {
 /// The planes of a brick that are to be kept.
 #[derive(Clone, Copy)]
 pub struct KeptPlanes<'a> {
-    /// Some planes of the region that the brick owns.
+    /// The planes, of the region that the brick owns.
     pub region: Region,
     /// The part of them that was just read.
     pub read: Option<&'a Region>,
@@ -55,8 +56,8 @@ pub struct KeptPlanes<'a> {
 }
 
 impl Segments {
-    /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they are read now, and released once all of
-    /// them was read.
+    /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they count as read, and a chunk
+    /// is released once all of it was read.
     pub fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&brick)?;
@@ -77,12 +78,13 @@ impl Segments {
         self.get(brick, region, false).is_some()
     }
 
-    /// Whether a brick had a segment before that ended in another plane than those of its neighbours.
+    /// Whether a brick has had a segment that was not trimmed: its end differs from those of its neighbours, so the
+    /// next one may have full length.
     pub fn had_segment(&self, brick: u64) -> bool {
         self.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
-    /// Keeps planes of a brick, as far as the brick holds them.
+    /// Keeps planes of a brick, as far as `whole` holds them.
     pub fn put(&self, brick: u64, whole: &DecodedBrick, kept: KeptPlanes<'_>, buffers: &Arc<BufferPool>) {
         let Some(region) = whole.layout.held.intersection(&kept.region) else { return };
         let (from, end) = (region.start[0], region.end(0));
@@ -135,7 +137,7 @@ impl Segments {
         let dropped = std::mem::take(&mut *self.lock());
         self.bytes.fetch_sub(dropped.values().map(|segment| chunk_bytes(&segment.chunks)).sum(), Ordering::Relaxed);
         drop(dropped);
-        // whole bricks follow, which come from other size classes of the allocator
+        // the scan keeps whole bricks from now on, which come from other size classes of the allocator
         if self.used.swap(false, Ordering::Relaxed) {
             trim_heap();
         }

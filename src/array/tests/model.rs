@@ -1,4 +1,4 @@
-//! The data path against a plain model: an array of mixed bricks over memory, read in random ranges.
+//! Compares the data path with a plain model: an array of mixed bricks in memory, read in random ranges.
 
 use crate::sync::Mutex;
 use std::ops::Range;
@@ -21,7 +21,8 @@ use crate::volume::{
     StoredLength,
 };
 
-/// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
+/// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and is stored at `k` times
+/// [`MixedArray::stored_brick_bytes`].
 pub struct MixedArray {
     info: ArrayInfo,
     /// Every brick is coded.
@@ -29,7 +30,7 @@ pub struct MixedArray {
     object: Vec<u8>,
     margin: u64,
     broken: Option<u64>,
-    /// Bytes at hand: an even page of 512 bytes is, an odd one is not.
+    /// Every second 512 bytes of the object cannot be read without waiting.
     pub slow: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
@@ -46,12 +47,12 @@ impl MixedArray {
         Region { start, shape: extent }
     }
 
-    fn room(&self) -> usize {
+    fn stored_brick_bytes(&self) -> usize {
         let most = (0..self.info.grid.total()).map(|k| self.held(&self.info.grid.count().index_of(k)).samples());
         most.max().unwrap_or(0) as usize * SIZE
     }
 
-    /// The sample at an index: a hash of it, but the same all over a constant brick.
+    /// The sample at an index: a hash of the index, or the brick's number in a constant brick.
     fn sample(&self, index: &Dims) -> u16 {
         let grid = &self.info.grid;
         let brick = Dims::from_fn(index.len(), |a| grid.brick_of(a, index[a]));
@@ -86,9 +87,9 @@ impl MixedArray {
         mixed
     }
 
-    /// Writes all bricks anew.
+    /// Writes all bricks again.
     fn store(&mut self) {
-        let room = self.room();
+        let room = self.stored_brick_bytes();
         self.object.clear();
         for k in 0..self.info.grid.total() {
             let held = self.held(&self.info.grid.count().index_of(k));
@@ -119,18 +120,18 @@ impl MixedArray {
         slices.flat_map(|at| &whole[at..at + inner]).copied().collect()
     }
 
-    /// Bytes are not at hand here and there.
+    /// Makes half of the bytes unreadable without waiting.
     pub fn slow(mut self) -> Self {
         self.slow = true;
         self
     }
 
-    /// Bytes that were read so far.
+    /// Returns the bytes that were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// A brick that cannot be read.
+    /// Makes one brick unreadable.
     pub fn broken(mut self, brick: u64) -> Self {
         self.broken = Some(brick);
         self
@@ -153,7 +154,7 @@ impl Array for MixedArray {
         }
         let held = self.held(at);
         let layout = Layout { held, first: 0, strides: held.shape.strides(SIZE as u64) };
-        let (object, room) = ("object".into(), self.room());
+        let (object, room) = ("object".into(), self.stored_brick_bytes());
         let offset = k * room as u64;
         Ok(match if self.all_coded { 2 } else { k % 3 } {
             0 => Brick::Constant(Element::new(&(k as u16).to_le_bytes())),

@@ -1,4 +1,5 @@
-//! Readers of all kinds at once, on threads of their own, in caches that are too small for them: each gets the right bytes.
+//! Runs readers of all kinds at once, on separate threads, with caches that are too small for them: each gets the right
+//! bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use super::model::{MixedArray, read_with, reader_with};
 use crate::array::ScanDetector;
 
-/// How a reader goes through an array.
+/// The order in which a reader goes through an array.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     Forwards,
@@ -18,7 +19,7 @@ enum Order {
     Random,
 }
 
-/// What a reader asks for: `window` samples at a time, from a part of the array on.
+/// The requests of a reader: `window` samples at a time, from fraction `from` of the array on.
 fn requests(order: Order, samples: u64, plane: u64, window: u64, from: f64) -> Vec<Range<u64>> {
     let first = (samples as f64 * from) as u64;
     let windows = |range: Range<u64>| {
@@ -44,10 +45,13 @@ proptest! {
     #[test]
     fn readers_at_once_get_the_right_bytes_however_small_the_cache(
         dims in prop::collection::vec((1u64..40, 1u64..16), 1..5), origin in -5i64..6, margin in 0u64..3,
-        all_coded in any::<bool>(), slow in any::<bool>(), cache in prop::sample::select(vec![0usize, 500, 2000, 8000, 40_000]),
+        all_coded in any::<bool>(), slow in any::<bool>(),
+        cache in prop::sample::select(vec![0usize, 500, 2000, 8000, 40_000]),
         readers in prop::collection::vec(
             (
-                prop::sample::select(vec![Order::Forwards, Order::Forwards, Order::Backwards, Order::EverySecondPlane, Order::Random]),
+                prop::sample::select(vec![
+                    Order::Forwards, Order::Forwards, Order::Backwards, Order::EverySecondPlane, Order::Random,
+                ]),
                 1u64..3000, 0.0f64..0.9, any::<bool>(),
             ),
             2..6,
@@ -55,7 +59,14 @@ proptest! {
     ) {
         // no more than some ten thousand samples
         let mut room = 30_000;
-        let shape: Vec<u64> = dims.iter().map(|(n, _)| { let n = (*n).min(room); room = (room / n).max(1); n }).collect();
+        let shape: Vec<u64> = dims
+            .iter()
+            .map(|(n, _)| {
+                let n = (*n).min(room);
+                room = (room / n).max(1);
+                n
+            })
+            .collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
         let mut array = MixedArray::new(&shape, origin, &step, margin);
         array.slow = slow;
@@ -68,11 +79,12 @@ proptest! {
                 let scans = if own { Arc::default() } else { Arc::clone(&one_file) };
                 let (array, whole, reader) = (&array, &whole, &reader);
                 scope.spawn(move || {
-                    // as many requests as tell
+                    // at most a hundred requests for each pass
                     let window = window.max(samples / 100);
                     for range in requests(order, samples, plane, window, from) {
                         let expected = &whole[2 * range.start as usize..2 * range.end as usize];
-                        assert!(read_with(reader, array, range.clone(), Some(&scans)).unwrap() == expected, "{range:?}");
+                        let got = read_with(reader, array, range.clone(), Some(&scans)).unwrap();
+                        assert!(got == expected, "{range:?}");
                     }
                 });
             }
