@@ -1,7 +1,7 @@
-//! The layout of the source, checked: folders use only those below them, and no files import each other in a circle.
+//! Checks the layout of the source: folders use only folders below them, and no files import each other in a circle.
 //!
-//! Imports are read as text: `use` lines and paths that begin with `crate::`, `super::` or `self::`. Tests are left out. Where a
-//! `mod.rs` hands a name on, the import counts for the file that defines it.
+//! Imports are read as text: `use` lines and paths that begin with `crate::`, `super::` or `self::`. Tests are left
+//! out. An import of a name that a `mod.rs` re-exports counts for the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -26,9 +26,9 @@ const FLOORS: &[&[&str]] = &[
 /// A module, by its path below the crate: `["array", "scan", "stream"]`.
 type Module = Vec<String>;
 
-/// The modules of the crate, and what each file imports.
+/// The modules of the crate, and the imports of each file.
 #[derive(Default)]
-struct House {
+struct SourceTree {
     files: BTreeMap<Module, File>,
 }
 
@@ -36,15 +36,15 @@ struct House {
 struct File {
     /// Paths that the code names, from the crate's root.
     paths: BTreeSet<Module>,
-    /// Names that the file hands on, and where they come from.
-    handed_on: BTreeMap<String, Module>,
+    /// Names that the file re-exports, and where they come from.
+    reexports: BTreeMap<String, Module>,
 }
 
-impl House {
+impl SourceTree {
     fn read(root: &Path) -> Self {
-        let mut house = Self::default();
-        house.read_folder(root, root);
-        house
+        let mut tree = Self::default();
+        tree.read_folder(root, root);
+        tree
     }
 
     fn read_folder(&mut self, root: &Path, folder: &Path) {
@@ -68,7 +68,7 @@ impl House {
         }
     }
 
-    /// The file that defines what `path` names.
+    /// Returns the file that defines the item at `path`.
     fn resolve(&self, path: &[String], depth: usize) -> Option<Module> {
         let mut at = Module::new();
         for (n, name) in path.iter().enumerate() {
@@ -77,8 +77,8 @@ impl House {
                 continue;
             }
             at.pop();
-            let handed_on = self.files.get(&at)?.handed_on.get(name);
-            return match handed_on {
+            let reexports = self.files.get(&at)?.reexports.get(name);
+            return match reexports {
                 Some(from) if depth < 8 => self.resolve(&[&from[..], &path[n + 1..]].concat(), depth + 1).or(Some(at)),
                 _ => Some(at),
             };
@@ -86,8 +86,8 @@ impl House {
         Some(at)
     }
 
-    /// Which files each file uses.
-    fn arrows(&self) -> BTreeMap<Module, BTreeSet<Module>> {
+    /// Returns which files each file uses.
+    fn imports(&self) -> BTreeMap<Module, BTreeSet<Module>> {
         let uses = |(module, file): (&Module, &File)| {
             let mut used: BTreeSet<Module> =
                 file.paths.iter().filter_map(|path| self.resolve(path, 0)).filter(|to| !to.is_empty()).collect();
@@ -116,7 +116,7 @@ impl File {
         let mut rest = &code[..];
         while let Some(at) = rest.find("use ") {
             let is_statement = rest[..at].is_empty() || rest[..at].ends_with(['\n', ' ', ')']);
-            let handed_on = rest[..at].trim_end_matches(' ').ends_with("pub")
+            let reexports = rest[..at].trim_end_matches(' ').ends_with("pub")
                 || rest[..at].trim_end_matches(' ').ends_with("pub(super)")
                 || rest[..at].trim_end_matches(' ').ends_with("pub(crate)");
             rest = &rest[at + 4..];
@@ -125,8 +125,8 @@ impl File {
             expand(&rest[..end].replace(char::is_whitespace, " "), &Module::new(), &mut paths);
             for path in paths {
                 let Some((full, name)) = absolute(module, &path) else { continue };
-                if handed_on {
-                    file.handed_on.insert(name, full);
+                if reexports {
+                    file.reexports.insert(name, full);
                 } else {
                     file.paths.insert(full);
                 }
@@ -147,7 +147,7 @@ impl File {
     }
 }
 
-/// The paths of a `use` tree.
+/// Collects the paths of a `use` tree.
 fn expand(tree: &str, before: &[String], paths: &mut Vec<Module>) {
     let tree = tree.trim();
     let Some(open) = tree.find('{') else {
@@ -199,14 +199,14 @@ fn absolute(module: &[String], path: &[String]) -> Option<(Module, String)> {
     (begins_inside || is_child).then(|| (at, path.last().cloned().unwrap_or_default()))
 }
 
-/// The files that import each other in circles.
-fn circles(arrows: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
-    let reach: BTreeMap<&Module, BTreeSet<&Module>> = arrows
+/// Returns the groups of files that import each other in circles.
+fn circles(imports: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<BTreeSet<Module>> {
+    let reach: BTreeMap<&Module, BTreeSet<&Module>> = imports
         .keys()
         .map(|from| {
             let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
             while let Some(at) = next.pop() {
-                next.extend(arrows.get(at).into_iter().flatten().filter(|to| seen.insert(*to)));
+                next.extend(imports.get(at).into_iter().flatten().filter(|to| seen.insert(*to)));
             }
             (from, seen)
         })
@@ -225,15 +225,15 @@ fn floor_of(module: &[String]) -> Option<usize> {
     FLOORS.iter().position(|floor| floor.contains(&module.first().map_or("lib", String::as_str)))
 }
 
-fn house() -> House {
-    House::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+fn source_tree() -> SourceTree {
+    SourceTree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
 }
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    let arrows = house().arrows();
-    assert!(arrows.values().map(BTreeSet::len).sum::<usize>() > 500, "the imports are read");
-    let circles: Vec<String> = circles(&arrows)
+    let imports = source_tree().imports();
+    assert!(imports.values().map(BTreeSet::len).sum::<usize>() > 500, "the imports are read");
+    let circles: Vec<String> = circles(&imports)
         .iter()
         .map(|circle| circle.iter().map(|m| m.join("/")).collect::<Vec<_>>().join(", "))
         .collect();
@@ -243,7 +243,7 @@ fn no_files_import_each_other_in_a_circle() {
 #[test]
 fn every_folder_uses_only_folders_below_it() {
     let mut wrong = Vec::new();
-    for (from, used) in house().arrows() {
+    for (from, used) in source_tree().imports() {
         let Some(floor) = floor_of(&from) else {
             assert!(from.is_empty(), "{} has no floor: add it to FLOORS", from.join("/"));
             continue;
@@ -261,19 +261,19 @@ fn every_folder_uses_only_folders_below_it() {
 #[test]
 fn a_circle_would_be_found() {
     let files = [("a", "use super::b::B;"), ("b", "pub fn f() { crate::c::g() }"), ("c", "use crate::{a::A, b};")];
-    let mut house = House::default();
-    house.files.insert(Module::new(), File::default());
+    let mut tree = SourceTree::default();
+    tree.files.insert(Module::new(), File::default());
     for (name, text) in files {
         let module = vec![name.to_owned()];
-        house.files.insert(module.clone(), File::parse(&module, text));
+        tree.files.insert(module.clone(), File::parse(&module, text));
     }
-    assert_eq!(circles(&house.arrows()).iter().map(BTreeSet::len).collect::<Vec<_>>(), [3]);
+    assert_eq!(circles(&tree.imports()).iter().map(BTreeSet::len).collect::<Vec<_>>(), [3]);
 }
 
 #[test]
 fn every_file_that_the_documents_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let modules: BTreeSet<String> = house().files.into_keys().map(|module| module.join("/")).collect();
+    let modules: BTreeSet<String> = source_tree().files.into_keys().map(|module| module.join("/")).collect();
     let is_there = |name: &str| {
         let module = name.trim_end_matches(".rs");
         root.join("src").join(name).exists()

@@ -11,8 +11,7 @@ use crate::sync::Mutex;
 /// Streams in one table: the readers of one open file that are told apart.
 const CAPACITY: usize = 4;
 
-/// The streams of one open file, least recently used first. A new one evicts the least recently used where the table is
-/// full.
+/// The streams of one open file, least recently used first. In a full table a new one evicts the least recently used.
 #[derive(Debug)]
 pub struct StreamTable<S> {
     streams: Mutex<Vec<S>>,
@@ -25,9 +24,10 @@ impl<S> Default for StreamTable<S> {
 }
 
 impl<S> StreamTable<S> {
-    /// Finds the stream that a read continues: the one with the smallest `distance`, of several the least recently
-    /// used; `None` means that the read is not the stream's. Makes it the most recently used, and returns what `found`
-    /// makes of it, under the lock of the table. Where no stream matches, inserts `new` and returns `None`.
+    /// Finds the stream that a read continues: the one with the smallest `distance`, and the least recently used of
+    /// several at the same distance. `distance` returns `None` if the read cannot belong to the stream. Makes the
+    /// stream the most recently used, and returns the result of `found`, which runs under the lock of the table. If no
+    /// stream matches, inserts `new` and returns `None`.
     pub fn find_or_insert<D: Ord, R>(
         &self,
         distance: impl Fn(&S) -> Option<D>,
@@ -53,7 +53,7 @@ impl<S> StreamTable<S> {
     }
 }
 
-/// How far one reader has come, and how much of that way it has read.
+/// How far one reader has come, and how much of that range it has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     first: u64,
@@ -68,7 +68,7 @@ impl Progress {
         Self { first: read.start, next: read.end, covered: read.end.saturating_sub(read.start) }
     }
 
-    /// The first unit of the way.
+    /// The first unit of the range.
     #[must_use]
     pub const fn first(&self) -> u64 {
         self.first
@@ -86,26 +86,26 @@ impl Progress {
         self.next.saturating_sub(self.first)
     }
 
-    /// Records a read. Returns whether the reader is sequential: it has come `sure` units or more and has read three
-    /// quarters of them. A reader that has come as far but left out more, such as the rows of a box, begins anew at the
-    /// end of the read.
-    pub fn advance(&mut self, read: &Range<u64>, sure: u64) -> bool {
+    /// Records a read. Returns whether the reader is sequential: it has come `threshold` units or more and has read
+    /// three quarters of them. A reader that has come as far but left out more, such as one that reads the rows of a
+    /// box, starts again at the end of the read.
+    pub fn advance(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.covered.saturating_add(read.end.saturating_sub(read.start));
-        self.is_sequential_or_restart(sure)
+        self.is_sequential_or_restart(threshold)
     }
 
-    /// As [`Progress::advance`], where everything up to the read was prefetched for the reader: it all counts as read,
+    /// Like [`Progress::advance`], but everything up to the read was prefetched for the reader and counts as read,
     /// since the reader need not ask for it.
-    pub fn advance_prefetched(&mut self, read: &Range<u64>, sure: u64) -> bool {
+    pub fn advance_prefetched(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.length();
-        self.is_sequential_or_restart(sure)
+        self.is_sequential_or_restart(threshold)
     }
 
-    fn is_sequential_or_restart(&mut self, sure: u64) -> bool {
+    fn is_sequential_or_restart(&mut self, threshold: u64) -> bool {
         let length = self.length();
-        if length < sure {
+        if length < threshold {
             return false;
         }
         let sequential = self.covered >= length / 4 * 3;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     /// Finds the stream within 10 of a value, and moves it to the value.
-    fn note(table: &StreamTable<u64>, value: u64) -> Option<u64> {
+    fn record(table: &StreamTable<u64>, value: u64) -> Option<u64> {
         let distance = |stream: &u64| Some(stream.abs_diff(value)).filter(|distance| *distance <= 10);
         table.find_or_insert(distance, |stream| std::mem::replace(stream, value), || value)
     }
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn a_read_goes_to_the_nearest_stream() {
         let table = StreamTable::default();
-        assert_eq!((note(&table, 100), note(&table, 111), note(&table, 106)), (None, None, Some(111)));
-        assert_eq!(note(&table, 101), Some(100));
+        assert_eq!((record(&table, 100), record(&table, 111), record(&table, 106)), (None, None, Some(111)));
+        assert_eq!(record(&table, 101), Some(100));
         assert!(table.any(|stream| *stream == 101) && !table.any(|stream| *stream == 100));
     }
 
@@ -150,13 +150,13 @@ mod tests {
     fn the_least_recently_used_stream_is_evicted() {
         let table = StreamTable::default();
         for value in [0, 1000, 2000, 3000] {
-            assert_eq!(note(&table, value), None);
+            assert_eq!(record(&table, value), None);
         }
-        assert_eq!(note(&table, 1), Some(0));
-        assert_eq!(note(&table, 4000), None);
-        assert_eq!((note(&table, 2), note(&table, 2001), note(&table, 3001)), (Some(1), Some(2000), Some(3000)));
-        assert_eq!(note(&table, 1001), None, "the second was the least recently used");
-        assert_eq!(note(&table, 4001), None, "and then the fifth");
+        assert_eq!(record(&table, 1), Some(0));
+        assert_eq!(record(&table, 4000), None);
+        assert_eq!((record(&table, 2), record(&table, 2001), record(&table, 3001)), (Some(1), Some(2000), Some(3000)));
+        assert_eq!(record(&table, 1001), None, "the second was the least recently used");
+        assert_eq!(record(&table, 4001), None, "and then the fifth");
     }
 
     #[test]

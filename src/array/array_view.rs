@@ -1,4 +1,4 @@
-//! An array in the order of axes in which one reader wants it.
+//! An array in the order of axes that one reader wants.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::format::Array;
 use crate::pool::Bulkhead;
 use crate::volume::{ArrayInfo, AxisPermutation, Dims, Layout};
 
-use super::layer_size::layer_bricks;
+use super::brick_sizes::layer_bricks;
 
 /// An array as a reader sees it. The cache holds bricks in the array's own order of axes, so that all views share them.
 #[derive(Clone)]
@@ -21,7 +21,7 @@ pub struct ArrayView {
 }
 
 impl ArrayView {
-    /// What is known of the array, in the reader's order of axes.
+    /// The array's shape, type and brick grid, in the reader's order of axes.
     pub fn info(&self) -> &ArrayInfo {
         self.array.info()
     }

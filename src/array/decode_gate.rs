@@ -1,4 +1,4 @@
-//! A semaphore for decoders: it bounds how many are at work, and the memory that they need.
+//! A semaphore for decoders, which bounds their number and the memory that they need.
 
 use crate::sync::{Condvar, Mutex};
 
@@ -19,13 +19,14 @@ struct Admitted {
 }
 
 impl DecodeGate {
-    /// Creates a gate for at most `decoders` at a time, which need no more than `budget` bytes together.
+    /// Creates a gate that admits at most `decoders` decoders at a time, which need no more than `budget` bytes
+    /// together.
     #[must_use]
     pub fn new(decoders: usize, budget: usize) -> Self {
         Self { admitted: Mutex::default(), released: Condvar::new(), decoders: decoders.max(1), budget }
     }
 
-    /// The greatest number of decoders at work.
+    /// The greatest number of decoders at a time.
     #[must_use]
     pub fn decoders(&self) -> usize {
         self.decoders
@@ -62,8 +63,8 @@ impl Drop for Permit<'_> {
         admitted.bytes = admitted.bytes.saturating_sub(self.bytes);
         let has_waiters = admitted.waiting > 0;
         drop(admitted);
-        // the waiters need different amounts, so any of them may be the one that fits now; without waiters the notification would
-        // be a needless system call
+        // the waiters need different amounts, so any of them may be the one that fits now; without waiters the
+        // notification would be a needless system call
         if has_waiters {
             self.gate.released.notify_all();
         }

@@ -1,4 +1,4 @@
-//! Why a read failed.
+//! The error of a read.
 
 use thiserror::Error;
 
@@ -9,8 +9,8 @@ use crate::volume::Dims;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("brick {brick:?}: {cause}")]
 pub struct ReadError {
-    /// The brick's place in the grid, in the array's own order of axes.
+    /// The brick's index in the grid, in the array's own order of axes.
     pub brick: Dims,
-    /// What is wrong with the brick, or with its source.
+    /// The error of the format or of the source.
     pub cause: FormatError,
 }

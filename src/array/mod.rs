@@ -1,22 +1,23 @@
-//! N-dimensional reading: a range of samples becomes boxes, boxes become pieces of bricks, and their rows are copied out.
+//! N-dimensional reading: a range of samples becomes boxes, boxes become pieces of bricks, and their rows are copied
+//! out.
 //!
 //! A read only descends:
 //!
 //! ```text
-//! reader     the fast path copies what memory holds; the slow path shares the rest among the workers of the pool
+//! reader     the fast path copies the pieces that are in memory; the slow path gives the others to workers of the pool
 //! prefetch   decodes the bricks that scans will need next, and divides the cache among scans
-//! bricks     one brick for one reader: cached, kept by its scan, read in parts, or decoded now
-//! scan       detects sequential readers; keeps for each what the cache cannot
+//! bricks     one brick for one reader: from the cache, from its scan, read in parts, or decoded now
+//! scan       detects sequential readers; keeps planes of bricks for scans whose bricks do not fit the cache
 //! copy       rows of samples from one layout to another
 //! request    ranges and boxes as pieces of bricks: arithmetic only
 //! ```
 
 mod array_view;
+mod brick_sizes;
 mod bricks;
 mod copy;
 mod decode_gate;
 mod error;
-mod layer_size;
 mod permuted;
 mod prefetch;
 mod reader;

@@ -1,4 +1,4 @@
-//! What all reads share.
+//! The state that all reads share.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::pool::Pool;
 pub struct Resources {
     /// Decoded bricks.
     pub cache: BrickCache,
-    /// Bounds the decoders at work and their memory.
+    /// Bounds the number of decoders and their memory.
     pub gate: DecodeGate,
     /// Worker threads.
     pub pool: Arc<Pool>,
-    /// Where buffers come from and return to.
+    /// Recycles buffers.
     pub buffers: Arc<BufferPool>,
     /// The counters of status.json.
     pub counters: Arc<Counters>,

@@ -45,8 +45,8 @@ impl BrickCache {
         self.counters.cache_hits.add(lookups.iter().filter(|(_, brick)| brick.is_some()).count() as u64);
     }
 
-    /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here without any
-    /// lock. The result of `decode` is inserted into `partition`; `None` does not cache it.
+    /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here
+    /// without any lock. The result of `decode` is inserted into `partition`; `None` does not cache it.
     ///
     /// # Errors
     /// That of `decode`, whichever thread ran it.
@@ -76,7 +76,7 @@ impl BrickCache {
         result
     }
 
-    /// Inserts what was decoded, and ends its flight.
+    /// Inserts a decoded brick and removes it from the table of bricks in flight.
     fn publish(&self, key: BrickKey, partition: Option<Partition>, result: &DecodeResult) {
         let mut state = self.lock();
         state.in_flight.remove(&key);
@@ -100,14 +100,14 @@ impl BrickCache {
         drop(removed);
     }
 
-    /// Bytes that may be held, the scans' quota included.
+    /// The capacity in bytes, the scans' quota included.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Sets what scans get of the capacity. Bricks under `wanted` that are held move to the scan partition, as its most recently
-    /// used ones.
+    /// Sets the share of the capacity that scans get. Cached bricks under `wanted` move to the scan partition, as its
+    /// most recently used ones.
     pub fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {
         let evicted = self.lock().partitions.set_quota(quota, wanted);
         drop(evicted);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_reaches_everybody_and_is_not_kept() {
+    fn a_failure_reaches_all_waiters_and_is_not_cached() {
         let cache = cache(1 << 20);
         let key = (ArrayId::next(), 0);
         let bad = || Err(FormatError::Damaged("bad".into()));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_capacity_holds_and_a_brick_beyond_it_is_served() {
+    fn the_capacity_is_kept_and_a_larger_brick_is_served() {
         let cache = cache(10_000);
         let array = ArrayId::next();
         for n in 0..50 {
@@ -198,7 +198,7 @@ mod tests {
             assert!(cache.bytes() <= 10_000);
         }
         assert!(cache.get_or_decode((array, 98), None, || brick(10)).is_ok());
-        assert!(cache.peek((array, 98)).is_none(), "it was not to be cached");
+        assert!(cache.peek((array, 98)).is_none(), "without a partition it is not cached");
         cache.set_scan_quota(ScanQuota { outside: 5000, ..ScanQuota::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_and_others_leave_each_other_their_bricks() {
+    fn scans_and_other_readers_do_not_evict_each_others_bricks() {
         let cache = cache(20 * 1200);
         let array = ArrayId::next();
         let read = |n: u64, partition| assert!(cache.get_or_decode((array, n), partition, || brick(1000)).is_ok());

@@ -10,7 +10,7 @@ use crate::volume::{ArrayId, Layout};
 pub struct DecodedBrick {
     /// The bytes, little-endian.
     pub bytes: Arc<Buffer>,
-    /// Where the samples stand in the bytes.
+    /// The region and the strides of the samples.
     pub layout: Layout,
 }
 

@@ -1,7 +1,8 @@
 //! Eviction: two LRU partitions, one for scans and one for all other readers.
 //!
-//! Within each partition the least recently used brick is evicted first. Two partitions keep random readers from evicting a
-//! layer of bricks in the middle of a scan, and keep a scan from evicting everything that others use. A lookup searches both.
+//! Within each partition the least recently used brick is evicted first. Two partitions keep random readers from
+//! evicting a layer of bricks in the middle of a scan, and keep a scan from evicting everything that others use. A
+//! lookup searches both.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub enum Partition {
 /// How much of the cache's capacity scans get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanQuota {
-    /// Bytes that scans hold outside of the cache.
+    /// Bytes that scans keep outside of the cache, in segments.
     pub outside: usize,
     /// Capacity of the scan partition, in bytes.
     pub partition: usize,
@@ -69,7 +70,7 @@ impl Partitions {
         }
     }
 
-    /// Offers bricks that left the scan partition to the shared one.
+    /// Moves bricks that left the scan partition to the shared one, if these fit.
     fn move_to_shared(&mut self, bricks: Evicted) -> Evicted {
         let mut evicted = Vec::new();
         for (key, brick) in bricks {
@@ -89,7 +90,8 @@ impl Partitions {
         [self.scan.remove(key), self.shared.remove(key)]
     }
 
-    /// Divides the capacity anew. Bricks under `wanted` move to the scan partition, as its most recently used ones.
+    /// Sets the capacities of both partitions. Bricks under `wanted` move to the scan partition, as its most recently
+    /// used ones.
     #[must_use]
     pub fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
         self.scan_resistant = quota.scan_resistant;

@@ -26,7 +26,7 @@ impl InFlight {
     }
 }
 
-/// Completes an [`InFlight`] when it is dropped, also when the decoder panics, so that nobody waits for ever.
+/// Completes an [`InFlight`] when it is dropped, also when the decoder panics, so that no thread waits for ever.
 pub(super) struct InFlightGuard<F: FnOnce(&DecodeResult)> {
     in_flight: Arc<InFlight>,
     result: Option<DecodeResult>,
@@ -53,7 +53,8 @@ impl<F: FnOnce(&DecodeResult)> Drop for InFlightGuard<F> {
         if let Some(publish) = self.publish.take() {
             publish(&result);
         }
-        // after publishing no thread can find the entry any more; without waiters the notification would be a needless system call
+        // after publishing no thread can find the entry any more; without waiters the notification would be a needless
+        // system call
         if Arc::strong_count(&self.in_flight) > 1 {
             *self.in_flight.result.lock() = Some(result);
             self.in_flight.completed.notify_all();

@@ -1,4 +1,4 @@
-//! The attributes of files and folders: lookup, getattr and extended attributes.
+//! Attributes of files and folders: lookup, getattr and extended attributes.
 
 use std::ffi::OsStr;
 use std::time::SystemTime;
@@ -25,7 +25,7 @@ pub struct Attributes {
     pub modified: SystemTime,
     /// When anything about the source last changed.
     pub changed: SystemTime,
-    /// Whether the content may differ at each look, so that the attributes must not be cached.
+    /// Whether the content may change at any time, so that the attributes must not be cached.
     pub volatile: bool,
 }
 
@@ -37,7 +37,7 @@ impl Volfs {
     /// changed.
     pub fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
         let folder = self.resolve(parent, wait)?;
-        // the state of the mount needs no source
+        // `.volfs` exists even if the source does not answer
         if !is_dot_volfs(parent, name) {
             self.check(&folder, wait)?;
         }
@@ -48,7 +48,7 @@ impl Volfs {
     /// Returns the attributes of a file or folder, or of an open file.
     ///
     /// # Errors
-    /// [`FsError::Stale`] if it belongs to a source that has changed and is no longer known.
+    /// [`FsError::Stale`] if the inode number is no longer known, since its source has changed.
     pub fn getattr(&self, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
         let mut attributes = self.attributes(&self.resolve(ino, wait)?, wait)?;
         // an open file keeps the size that its content had when it was opened

@@ -1,4 +1,4 @@
-//! The content of files.
+//! Computes the content of files when they are opened.
 
 use super::error::FsError;
 use super::read_errors::content_error;
@@ -10,7 +10,7 @@ use crate::source::Wait;
 use crate::view::{Content, LayerRef, json, json_text};
 
 impl Volfs {
-    /// The content of a file at this moment.
+    /// Returns the current content of a file.
     ///
     /// # Errors
     /// [`FsError::IsAFolder`] if it is a folder, [`FsError::Io`] if its content cannot be computed.

@@ -1,4 +1,4 @@
-//! The errors of the file system, and their errno: no other module knows one.
+//! The errors of the file system, and the errno of each: only this file decides which errno a client gets.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum FsError {
     /// There is no such name.
     #[error("no such file or folder")]
     NotFound,
-    /// The file or folder belongs to a source that has changed since; its name leads to the new one.
+    /// The file or folder belongs to a source that has changed since; a lookup of its name finds the new one.
     #[error("the source changed")]
     Stale,
     /// A folder was expected.
@@ -34,7 +34,7 @@ pub enum FsError {
     /// The daemon may not read the source.
     #[error("permission denied")]
     Denied,
-    /// There is no such handle, or it is of another kind.
+    /// There is no such handle, or it is a handle of another kind.
     #[error("no such handle")]
     BadHandle,
     /// The content cannot be read or computed.
@@ -43,7 +43,7 @@ pub enum FsError {
 }
 
 impl FsError {
-    /// The error number of the operating system.
+    /// Returns the error number of the operating system.
     #[must_use]
     pub fn errno(&self) -> i32 {
         let errno = match self {

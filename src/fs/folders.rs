@@ -14,7 +14,7 @@ use crate::catalog::listing::{self, Listed};
 use crate::source::Wait;
 
 impl Volfs {
-    /// Opens a folder. Its entries are those of this moment, however often the handle is read.
+    /// Opens a folder. The handle lists the entries as of this moment.
     ///
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::NotAFolder`] if it is a file.
@@ -50,7 +50,7 @@ impl Volfs {
         }
     }
 
-    /// The entries of a folder; the first two are the folder itself and its parent.
+    /// Returns the entries of a folder; the first two are the folder itself and its parent.
     fn entries(&self, ino: Ino, folder: &Resolved, wait: Wait) -> Result<Vec<FolderEntry>, FsError> {
         let mut entries = Vec::new();
         let mut add = |ino: Ino, name: OsString, folder: bool| entries.push(FolderEntry { ino, name, folder });
@@ -68,8 +68,7 @@ impl Volfs {
                     let name = name_in_mount(node.id, child.name()).to_owned();
                     let ino = match child {
                         Listed::Found(child) => Ino::new(child.id, 0),
-                        // its number is known only once the source answers; for a list of names any other number will
-                        // do
+                        // its number is known only once the source answers; a list of names may have any other number
                         Listed::Unseen(_) => Ino(u64::MAX),
                     };
                     add(ino, name, true);
@@ -99,7 +98,7 @@ impl Volfs {
     }
 }
 
-/// The inode number of the folder that contains `folder`.
+/// Returns the inode number of the folder that contains `folder`.
 fn parent(folder: &Resolved) -> Ino {
     match folder {
         Resolved::Folder(node) | Resolved::Dataset(node) => {

@@ -14,7 +14,8 @@ use crate::catalog::{NodeId, OpenDataset};
 use crate::sync::{Mutex, RwLock};
 use crate::view::Content;
 
-/// The most opens by the read-ahead process that are expected for one file; beyond that the oldest is dropped.
+/// The greatest number of opens by the read-ahead process that are expected for one file; beyond that the oldest is
+/// dropped.
 const MAX_EXPECTED: usize = 8;
 
 /// An open file or folder.
@@ -35,7 +36,7 @@ pub struct FileHandle {
     pub content: Content,
     /// The dataset and layer that the file belongs to, for log lines.
     pub layer: Option<DatasetLayer>,
-    /// The sequential readers of the file, for which bricks are decoded ahead.
+    /// The sequential readers of the file, for which bricks are prefetched.
     pub scans: Arc<ScanDetector>,
     /// The sequential readers of the file, for which pages are read ahead.
     pub readahead_windows: ReadaheadWindows,
@@ -46,7 +47,7 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
-    /// A file that was just opened.
+    /// Creates the handle of a file that was just opened.
     pub fn new(ino: Ino, content: Content, layer: Option<DatasetLayer>) -> Self {
         Self {
             ino,
@@ -107,12 +108,12 @@ impl Handles {
         number
     }
 
-    /// The handle with a number.
+    /// Returns the handle with a number.
     pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
         self.open.read().get(&number).cloned()
     }
 
-    /// Removes a handle. Returns the file if a client has closed it and read-ahead was requested for it.
+    /// Removes a handle. Returns the file if it was a client's and read-ahead was requested for it.
     pub fn remove(&self, number: u64) -> Option<Ino> {
         let removed = self.open.write().remove(&number);
         match removed.as_deref()? {
@@ -140,7 +141,7 @@ impl Handles {
         }
     }
 
-    /// The number of open handles of the read-ahead process: in a dataset, and in all.
+    /// Returns the number of open handles of the read-ahead process: in a dataset, and in all datasets.
     pub fn readahead_handles(&self, dataset: NodeId) -> (usize, usize) {
         let readahead = self.readahead.lock();
         (readahead.open.get(&dataset).copied().unwrap_or_default(), readahead.open.values().sum())
@@ -157,7 +158,7 @@ impl Handles {
         expected.push_back(Arc::downgrade(file));
     }
 
-    /// The client's file for which the read-ahead process now opens a file: the oldest that is expected.
+    /// Returns the client's file for which the read-ahead process now opens a file: the oldest that is expected.
     pub fn take_expected(&self, ino: Ino) -> Option<Arc<FileHandle>> {
         let mut readahead = self.readahead.lock();
         let expected = readahead.expected.get_mut(&ino)?;

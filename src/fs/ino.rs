@@ -1,8 +1,7 @@
 //! Inode numbers.
 //!
 //! They are computed, not stored: the upper 24 bits are the number of a folder or dataset of the source (a changed
-//! dataset has a new one), the lower 40 bits the index of a file in it. Ten million names that were looked up cost no
-//! memory.
+//! dataset has a new one), the lower 40 bits the index of a file in it. So looked-up names cost no memory.
 
 use crate::catalog::NodeId;
 
@@ -22,19 +21,19 @@ impl Ino {
     /// `.volfs/log`.
     pub const LOG: Self = Self(4);
 
-    /// The number of file `index` of a folder or dataset. Index 0 is the folder itself.
+    /// Returns the number of file `index` of a folder or dataset. Index 0 is the folder itself.
     #[must_use]
     pub fn new(node: NodeId, index: u64) -> Self {
         Self(u64::from(node) << INDEX_BITS | (index + 1) & ((1 << INDEX_BITS) - 1))
     }
-
-    /// The folder or dataset.
+    /// Returns the folder or dataset.
     #[must_use]
     pub fn node(self) -> NodeId {
         (self.0 >> INDEX_BITS) as NodeId
     }
 
-    /// The index of the file in it; for a number that was never given out, beyond all of them.
+    /// Returns the index of the file in its folder or dataset; for a number that was never assigned, one beyond all
+    /// files.
     #[must_use]
     pub fn index(self) -> u64 {
         (self.0 & ((1 << INDEX_BITS) - 1)).wrapping_sub(1)
@@ -47,7 +46,7 @@ mod tests {
     use crate::catalog;
 
     #[test]
-    fn numbers_come_apart_again() {
+    fn numbers_are_split_into_node_and_index() {
         assert_eq!(Ino::new(0, 0), Ino::ROOT);
         let ino = Ino::new(70_000, 123_456_789_012);
         assert_eq!((ino.node(), ino.index()), (70_000, 123_456_789_012));
@@ -55,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_about_the_mount_belong_to_its_root() {
+    fn the_files_of_dot_volfs_belong_to_the_root() {
         let of_root = [Ino::ROOT, Ino::DOT_VOLFS, Ino::STATUS, Ino::LOG];
         assert_eq!(of_root, [0, 1, 2, 3].map(|index| Ino::new(catalog::ROOT, index)));
     }

@@ -1,4 +1,4 @@
-//! The path of an inode.
+//! Finds the path of an inode.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use crate::catalog::OpenDataset;
 use crate::source::Wait;
 
 impl Volfs {
-    /// The path of a file of a dataset, relative to the root of the mount; `None` if the dataset is not open any more.
+    /// Returns the path of a file of a dataset, relative to the root of the mount; `None` if the dataset is no longer
+    /// open.
     pub(super) fn path(&self, ino: Ino) -> Option<PathBuf> {
         let Resolved::Inside(node, open, tree, item) = self.resolve(ino, Wait::No).ok()? else { return None };
         let mut names = names_inside(&open, &tree, item)?;
@@ -24,7 +25,7 @@ impl Volfs {
     }
 }
 
-/// The names from a file up to its dataset's folder, without the latter.
+/// Returns the names from a file up to its dataset's folder, without the latter.
 fn names_inside(open: &OpenDataset, tree: &Tree, item: Item) -> Option<Vec<OsString>> {
     let (mut names, mut item) = (Vec::new(), item);
     while item != Item::Dataset {

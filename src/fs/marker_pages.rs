@@ -1,9 +1,9 @@
-//! Marker pages: the pages that read-ahead leaves out, so that the daemon sees how far a reader has come.
+//! Marker pages: pages that read-ahead leaves out, so that the daemon sees how far a reader has come.
 //!
-//! A reader that finds all pages in the page cache would ask the daemon for nothing. So read-ahead skips the first page
-//! of every 2 MiB of a file: the reader asks for that page itself, as Linux itself marks a page whose use triggers the
-//! next read-ahead. The bytes of a marker page are read together with the pages that follow it and stored here until
-//! the reader asks, since by then the bricks around it may have left the cache.
+//! A reader that finds all pages in the page cache asks the daemon for nothing. So read-ahead skips the first page of
+//! every 2 MiB of a file: the reader asks for that page itself. Linux does the same: it marks a page whose use triggers
+//! the next read-ahead. The bytes of a marker page are read together with the pages that follow it and stored here
+//! until the reader asks, since by then the bricks around it may have left the cache.
 
 use std::iter;
 use std::num::NonZeroUsize;
@@ -14,12 +14,12 @@ use lru::LruCache;
 use super::ino::Ino;
 use crate::sync::Mutex;
 
-/// Bytes that the kernel reads ahead by itself. Ranges to advise are no longer, so that several threads of the daemon
-/// answer one request.
+/// Bytes that the kernel reads ahead by itself. No range of [`advice_ranges`] is longer, so several threads of the
+/// daemon answer one request.
 pub const KERNEL_WINDOW: u64 = 128 << 10;
-/// Each multiple of this many bytes is the offset of a marker page. No read-ahead request is longer.
+/// Each multiple of this many bytes is the offset of a marker page. No read-ahead request is longer than this.
 pub const MARKER_SPACING: u64 = 2 << 20;
-/// Marker pages that are stored, all readers together. One that was evicted is read as any other page.
+/// The greatest number of stored marker pages, all readers together. A page that was evicted is read like any other.
 const MAX_STORED: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// Splits a read-ahead request into the ranges for which the kernel is advised, in order: each ends at the next
@@ -37,12 +37,12 @@ pub fn advice_ranges(request: Range<u64>, page: u64) -> impl Iterator<Item = Ran
     })
 }
 
-/// Whether a read is of a marker page, and of nothing else.
+/// Whether a read is of a marker page and nothing else.
 pub fn is_marker(offset: u64, length: u64, page: u64) -> bool {
     offset.is_multiple_of(MARKER_SPACING) && length == page
 }
 
-/// The offset of the marker page that ends at `offset`, if there is one.
+/// Returns the offset of the marker page that ends at `offset`, if there is one.
 pub fn marker_before(offset: u64, page: u64) -> Option<u64> {
     offset.checked_sub(page).filter(|at| at.is_multiple_of(MARKER_SPACING))
 }
@@ -80,7 +80,7 @@ mod tests {
     const PAGE: u64 = 4096;
 
     #[test]
-    fn a_page_is_given_once_and_memory_is_bounded() {
+    fn a_page_is_taken_once_and_memory_is_bounded() {
         let pages = MarkerPages::default();
         let number = |n: u64| n.to_le_bytes();
         for n in 0..1000 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marker_page_before_a_range_is_known() {
+    fn ranges_leave_out_marker_pages_which_are_found_again() {
         let request = MARKER_SPACING - KERNEL_WINDOW..MARKER_SPACING + KERNEL_WINDOW;
         let all: Vec<_> = advice_ranges(request.clone(), PAGE).collect();
         assert_eq!(all, [request.start..MARKER_SPACING, MARKER_SPACING + PAGE..request.end]);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// How a mount behaves.
+/// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The folder or the one dataset to show: an absolute path without symbolic links.

@@ -38,8 +38,8 @@ fn page() -> u64 {
 }
 
 impl Volfs {
-    /// Makes read-ahead for sequential readers go through `readahead`. Only the first call has an effect, and none where
-    /// the page cache is bypassed.
+    /// Sets the implementation of read-ahead for sequential readers. Only the first call has an effect, and none has
+    /// one if the page cache is bypassed.
     pub fn set_readahead(&self, readahead: Box<dyn Readahead>) {
         if !self.options.direct_io {
             let _ = self.readahead.set(readahead);
@@ -47,7 +47,7 @@ impl Volfs {
     }
 
     /// Reads from an open file. Calls `done` with the bytes, which are fewer than asked for at the end of the file:
-    /// before this returns if nothing has to be waited for, otherwise on a thread of the pool.
+    /// from within this call if nothing has to be waited for, otherwise on a thread of the pool.
     pub fn read(self: &Arc<Self>, read: ReadRequest, done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static) {
         self.counters.reads.add(1);
         let (file, readahead) = match self.handles.get(read.handle).as_deref() {
@@ -82,7 +82,7 @@ impl Volfs {
         }
     }
 
-    /// Counts the bytes or the error that `done` gets.
+    /// Wraps `done` so that its bytes or its error are counted.
     fn counted(
         self: &Arc<Self>,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
@@ -98,7 +98,7 @@ impl Volfs {
     }
 
     /// Reads for the read-ahead process, together with the marker page before the read, which is stored. Errors are not
-    /// counted here but when a client asks for the same bytes.
+    /// counted here, but when a client asks for the same bytes.
     fn read_for_readahead(
         self: &Arc<Self>,
         file: Arc<FileHandle>,
@@ -130,7 +130,7 @@ impl Volfs {
             of_dataset < MAX_IN_FLIGHT_OF_DATASET
                 && readahead.in_flight().is_some_and(|requests| requests + open < MAX_IN_FLIGHT)
         };
-        // where bricks leave the cache soon, reads far out of order would have them decoded again
+        // in a tight cache, reads far out of order would decode bricks again
         let admit = || !file.scans.cache_is_tight() && few_in_flight();
         let Some(bytes) = file.readahead_windows.next_request(read, admit) else { return };
         if let Some(path) = file.path.get_or_init(|| self.path(file.ino)) {
@@ -182,7 +182,7 @@ mod tests {
 
     type Requests = Arc<Mutex<Vec<(Ino, PathBuf, Range<u64>)>>>;
 
-    /// Records requests.
+    /// A `Readahead` that records requests.
     struct Recorder(Requests);
 
     impl Readahead for Recorder {
@@ -231,7 +231,7 @@ mod tests {
         answer.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 
-    /// Carries out what was requested since the last time, as the kernel and the read-ahead process would: offsets and
+    /// Carries out the requests since the last call, like the kernel and the read-ahead process. Returns offsets and
     /// bytes.
     fn read_ahead(fs: &Arc<Volfs>, requests: &Requests) -> Vec<(u64, Vec<u8>)> {
         let requests = std::mem::take(&mut *requests.lock());
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn where_bricks_leave_the_cache_soon_nothing_is_read_far_ahead() {
+    fn a_tight_cache_stops_read_ahead() {
         for (cache_size, few) in [(64 << 20, false), (512 << 10, true)] {
             let (fs, requests) = demo(cache_size, false);
             let file = open(&fs, "north.zgy/data/lod0.raw");

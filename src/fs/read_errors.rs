@@ -1,5 +1,5 @@
-//! Failed reads of datasets: the error that the client gets, and the line in the log. Each brick is logged once, and
-//! the number of lines in a minute is bounded.
+//! Handles failed reads of datasets: returns the client's error, and writes the line in the log. Each brick is logged
+//! once, and the number of lines in a minute is bounded.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -15,13 +15,13 @@ use crate::format::FormatError;
 use crate::sync::Mutex;
 use crate::volume::{ArrayId, ArrayInfo};
 
-/// Damaged bricks and objects that are remembered, so that each is logged once.
+/// The number of damaged bricks and objects that are remembered, so that each is logged once.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// The most lines that are logged in one period; the others are counted.
+/// The greatest number of lines that are logged in one period; the others are counted.
 const MAX_LINES: u32 = 50;
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The read errors that were logged lately.
+/// The errors that were logged lately.
 pub struct ReadErrors {
     state: Mutex<State>,
 }
@@ -36,9 +36,9 @@ struct State {
 /// Whether an error is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decision {
-    /// It was logged before, or there have been too many lines.
+    /// It was logged before, or there are too many lines in this period.
     Suppress,
-    /// One line, and before it one about those that were suppressed.
+    /// It is logged, after a line about the suppressed ones, if any.
     Log { suppressed: u64 },
 }
 
@@ -50,8 +50,8 @@ impl Default for ReadErrors {
 }
 
 impl ReadErrors {
-    /// The client's error for a read of an array that failed. Logs one line with dataset, layer, LOD, brick and cause:
-    /// once for each brick, or once for an object that holds many.
+    /// Returns the client's error for a read of an array that failed. Logs one line with dataset, layer, LOD, brick and
+    /// cause: once for each brick, or once for an object that holds many.
     pub fn client_error(&self, layer: Option<&DatasetLayer>, info: &ArrayInfo, error: &ReadError) -> FsError {
         if let Some(layer) = layer {
             self.log(layer, info, error);
@@ -94,7 +94,7 @@ impl ReadErrors {
     }
 }
 
-/// The client's error for content that could not be computed when a file was opened. Logs each with dataset and cause.
+/// Returns the client's error for content that could not be computed when a file was opened. Logs dataset and cause.
 pub fn content_error(open: &OpenDataset, error: &FormatError) -> FsError {
     log::warn!("{}: {error}", open.path);
     if error.would_block() { FsError::WouldBlock } else { FsError::Io }
@@ -115,6 +115,6 @@ mod tests {
         let later = start + 2 * PERIOD;
         assert_eq!(errors.decide((array, 500), later), Decision::Log { suppressed: 150 });
         assert_eq!(errors.decide((array, 0), later), Decision::Suppress);
-        assert_eq!(errors.decide((array, 199), later), line, "what was suppressed is named when it fails again");
+        assert_eq!(errors.decide((array, 199), later), line, "a suppressed brick is logged when it fails again");
     }
 }

@@ -1,23 +1,25 @@
 //! Read-ahead windows: which pages of a file to read ahead for its sequential readers.
 //!
-//! The kernel reads 128 KiB ahead of a reader, which is one or two requests at a time. For a reader that goes through
-//! the file in order more is requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache
-//! except the [marker pages](super::marker_pages), whose reads tell how far it has come.
+//! The kernel reads 128 KiB ahead of a reader, which is one or two requests at a time. For a sequential reader more is
+//! requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache except the
+//! [marker pages](super::marker_pages), whose reads show how far it has come.
 
 use std::ops::Range;
 
 use super::marker_pages::{KERNEL_WINDOW, MARKER_SPACING};
 use crate::sequential::{Progress, StreamTable};
 
-/// A window reaches no farther than this ahead of the reader, and no farther than the reader has come so far.
+/// The longest window. A window is also no longer than the range that the reader has read in order, or than
+/// [`MIN_WINDOW`] if that is longer.
 const MAX_WINDOW: u64 = 4 << 20;
-/// A window reaches at least so far.
+/// The shortest window.
 const MIN_WINDOW: u64 = 1 << 20;
 /// The kernel's reads begin at multiples of this.
 const PAGE: u64 = 4096;
-/// No request is shorter, except at the end of the file or of the plane.
+/// The shortest request, except at the end of the file or of the plane.
 const MIN_REQUEST: u64 = 256 << 10;
-/// A reader that has come so far in order is sequential: it is likely to go on, at least to the end of the plane.
+/// A reader that has read this many bytes in order is sequential: it is likely to continue, at least to the end of the
+/// plane.
 const SEQUENTIAL_AFTER: u64 = 256 << 10;
 
 /// The readers of one open file, and their windows.
@@ -45,13 +47,13 @@ pub struct KernelRead {
 struct Stream {
     /// How far it has come. Kernel reads for other readers of the same pages count too.
     progress: Progress,
-    /// One past the last byte that was requested ahead of it.
+    /// One past the last byte for which read-ahead was requested.
     requested: u64,
 }
 
 impl ReadaheadWindows {
-    /// Records a read. Returns the bytes to request ahead of its reader, if there are any and `admit` allows a request
-    /// now; what it does not allow is returned again by a later read.
+    /// Records a read. Returns the bytes to read ahead of its reader, if there are any and `admit` allows a request
+    /// now. Bytes that it does not allow are returned again by a later read.
     pub fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
         let advance = |stream: &mut Stream| {
             let request = stream.advance(read)?;
@@ -70,16 +72,16 @@ impl Stream {
         Self { progress: Progress::new(&read.bytes()), requested: 0 }
     }
 
-    /// Whether a read at `offset` is likely to be this reader's: the kernel's reads come slightly out of order.
+    /// Whether a read at `offset` is likely to be this reader's. The kernel's reads are slightly out of order.
     fn is_continued_by(&self, offset: u64) -> bool {
         let next = self.progress.next();
         (next.saturating_sub(2 * KERNEL_WINDOW)..=next.max(self.requested).saturating_add(KERNEL_WINDOW))
             .contains(&offset)
     }
 
-    /// Records a read of this reader. Returns what of its window was not requested yet.
+    /// Records a read of this reader. Returns the part of its window that was not requested yet.
     fn advance(&mut self, read: KernelRead) -> Option<Range<u64>> {
-        // the reader need not ask for what was requested ahead of it
+        // the reader need not ask for bytes that were requested ahead of it
         let sequential = if self.requested >= self.progress.next() {
             self.progress.advance_prefetched(&read.bytes(), SEQUENTIAL_AFTER)
         } else {
@@ -98,11 +100,11 @@ impl Stream {
         (until > from && (until - from >= MIN_REQUEST || until == limit)).then_some(from..until)
     }
 
-    /// The end of the window: that of the file, or of the plane for a reader that has not come to a second plane and
-    /// may want this one only.
+    /// Returns the end of the file, or the end of the plane for a reader that has not reached a second plane and may
+    /// want only this one.
     fn limit(&self, KernelRead { file, header, plane, .. }: KernelRead) -> u64 {
         // the first byte that the reader wants may be later than the first that the kernel reads: reads are of whole
-        // pages, and a fault of a memory map reads as many pages before the one that is wanted as behind it
+        // pages, and a page fault of a memory map reads as many pages before the wanted one as after it
         let wanted = self.progress.first() + KERNEL_WINDOW / 2 + PAGE;
         let number = wanted.saturating_sub(header) / plane.max(1);
         let end = (number + 1).saturating_mul(plane).saturating_add(header);
@@ -139,7 +141,7 @@ mod tests {
         /// The number of reads that the kernel asks for on behalf of the client.
         reads: usize,
         requests: Vec<Range<u64>>,
-        /// How many of the next requests are not carried out.
+        /// The number of next requests that are not carried out.
         lost: usize,
     }
 
@@ -200,7 +202,7 @@ mod tests {
             assert!(client.cached_beyond(at + PLANE) <= window + KERNEL_WINDOW);
         }
         assert!(client.reads <= 74 / 2 + 16, "{}", client.reads);
-        // each byte but those of the first windows and the marker pages
+        // all bytes but those of the first windows and the marker pages
         let sum: u64 = client.requests.iter().map(|request| request.end - request.start).sum();
         assert!(sum > 62 << 20, "{sum}");
         let in_order = client.requests.windows(2).all(|two| two[0].end <= two[1].start);
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_one_plane_gets_no_other() {
+    fn no_other_plane_is_read_ahead_of_a_reader_of_one_plane() {
         for (header, plane) in [(0, PLANE), (128, PLANE), (0, 256 << 10), (128, 2 << 20)] {
             let mut client = Client::new(64 << 20, plane);
             client.header = header;
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_reader_gets_nothing() {
+    fn nothing_is_read_ahead_of_a_random_reader() {
         let mut client = Client::new(64 << 20, PLANE);
         for n in 0..500u64 {
             let at = (n * 7_919_777) % (63 << 20) / PAGE * PAGE;

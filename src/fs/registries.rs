@@ -3,8 +3,8 @@
 use crate::format::{self, Registry};
 use crate::view::{self, View};
 
-/// The formats and views that a file system uses. The default is all built-in ones; others can be passed to
-/// [`Volfs::with_registries`](super::Volfs::with_registries), to try a format or a view without a mount.
+/// The formats and views that a file system uses. The default is all built-in ones. Others can be passed to
+/// [`Volfs::with_registries`](super::Volfs::with_registries), to test a format or a view without a mount.
 #[derive(Clone, Copy)]
 pub struct Registries {
     /// The formats, in the order in which they are asked whether a file is theirs.
@@ -36,7 +36,7 @@ mod tests {
     use crate::source::Wait;
     use crate::view::{Content, Entry, LayerRef};
 
-    /// One file for each layer: its name.
+    /// A view with one file for each layer, which holds the layer's name.
     struct LayerName;
 
     impl View for LayerName {

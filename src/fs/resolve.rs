@@ -1,5 +1,4 @@
-//! Path resolution: from an inode number to the file or folder that it stands for, and from a folder and a name to the
-//! child.
+//! Path resolution: finds the file or folder of an inode number, and the child of a folder by name.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult,
 use crate::source::Wait;
 use crate::view::{LayerRef, ShownArray};
 
-/// The folder about the state of the mount, and its files.
+/// The folder with the state of the mount, and its files.
 pub const DOT_VOLFS: &str = ".volfs";
 pub const STATUS: &str = "status.json";
 pub const LOG: &str = "log";
-/// The name in the mount of an entry of SOURCE that is called `.volfs` itself, and would be hidden.
+/// The name in the mount of an entry of SOURCE whose own name is `.volfs`, and which would be hidden.
 const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
 
 /// The file or folder that an inode number stands for.
@@ -39,12 +38,12 @@ pub enum Resolved {
 }
 
 impl Resolved {
-    /// Whether the content may differ at each look.
+    /// Whether the content may change at any time.
     pub fn is_volatile(&self) -> bool {
         matches!(self, Self::Status | Self::Log)
     }
 
-    /// The dataset and layer of a file.
+    /// Returns the dataset and layer of a file.
     pub fn layer(&self) -> Option<DatasetLayer> {
         match self {
             Self::Inside(_, open, _, Item::View { layer, .. }) => {
@@ -54,7 +53,7 @@ impl Resolved {
         }
     }
 
-    /// The array that a file shows, and the name of its format.
+    /// Returns the array that a file shows, and the name of its format.
     pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
         let shown = tree.view(*view).shown_array(LayerRef { open, layer: *layer }, *node)?;
@@ -122,7 +121,7 @@ impl Volfs {
         }
     }
 
-    /// As [`Volfs::check`], but always looks at the source: for files and folders that are opened now.
+    /// Like [`Volfs::check`], but always looks at the source: for files and folders that are opened now.
     ///
     /// # Errors
     /// [`FsError::Stale`] if the source has changed.
@@ -178,12 +177,12 @@ impl Volfs {
     }
 }
 
-/// Whether `name` in the folder `parent` is the folder about the state of the mount.
+/// Whether `name` in the folder `parent` is `.volfs`, the folder with the state of the mount.
 pub fn is_dot_volfs(parent: Ino, name: &OsStr) -> bool {
     parent == Ino::ROOT && name == DOT_VOLFS
 }
 
-/// The name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
+/// Returns the name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
 pub fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
     if parent == ROOT && name == DOT_VOLFS { OsStr::new(DOT_VOLFS_OF_SOURCE) } else { name }
 }

@@ -9,7 +9,7 @@ use super::options::Options;
 use crate::counters::Counters;
 use crate::view::json_text;
 
-/// The state of the mount as JSON. Counters only ever grow, except `cache_bytes`.
+/// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`.
 #[must_use]
 pub fn status(options: &Options, started: Instant, counters: &Counters, cache_bytes: usize) -> String {
     let shown: Map<String, Value> =

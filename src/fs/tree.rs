@@ -1,4 +1,4 @@
-//! The files of one dataset: an index for each of them, names by index and indices by name.
+//! The files of one dataset: assigns an index to each, and finds them by index and by name.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::view::{Entry, LayerRef, View};
 
 /// The description of the dataset.
 pub const DATASET_JSON: &str = "dataset.json";
-/// The file that tells why the dataset does not open.
+/// The file with the reason why the dataset does not open.
 pub const ERROR_TXT: &str = "error.txt";
 
 /// A file or folder of a dataset.
@@ -42,11 +42,11 @@ const FIRST_LAYER: u64 = 3;
 /// views.
 pub struct Tree {
     views: &'static [&'static dyn View],
-    layers: Vec<Span>,
+    layers: Vec<LayerIndices>,
 }
 
 /// The indices of one layer.
-struct Span {
+struct LayerIndices {
     name: String,
     /// The layer's folder.
     first: u64,
@@ -55,7 +55,7 @@ struct Span {
 }
 
 impl Tree {
-    /// The tree of a dataset, each layer of which is shown by `views`.
+    /// Creates the tree of a dataset. Each layer has the files of all `views`.
     #[must_use]
     pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
         let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
@@ -68,18 +68,18 @@ impl Tree {
                 next = next.saturating_add(view.nodes(LayerRef { open, layer }));
                 starts.push(next);
             }
-            Span { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
+            LayerIndices { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
         });
         Self { views, layers: layers.collect() }
     }
 
-    /// The view of an [`Item::View`].
+    /// Returns the view of an [`Item::View`].
     #[must_use]
     pub fn view(&self, view: usize) -> &'static dyn View {
         self.views[view]
     }
 
-    /// The file or folder with an index.
+    /// Returns the file or folder with an index.
     #[must_use]
     pub fn item(&self, index: u64) -> Option<Item> {
         match index {
@@ -88,26 +88,28 @@ impl Tree {
             ERROR => return Some(Item::Error),
             _ => {}
         }
-        let layer = self.layers.partition_point(|span| span.first <= index).checked_sub(1)?;
-        let span = self.layers.get(layer)?;
-        if index == span.first {
+        let layer = self.layers.partition_point(|indices| indices.first <= index).checked_sub(1)?;
+        let indices = self.layers.get(layer)?;
+        if index == indices.first {
             return Some(Item::Layer(layer));
         }
-        let view = span.views.partition_point(|first| *first <= index).checked_sub(1)?;
-        (view < self.views.len()).then(|| Item::View { layer, view, node: index - span.views[view] })
+        let view = indices.views.partition_point(|first| *first <= index).checked_sub(1)?;
+        (view < self.views.len()).then(|| Item::View { layer, view, node: index - indices.views[view] })
     }
 
-    /// The index of a file or folder.
+    /// Returns the index of a file or folder.
     #[must_use]
     pub fn index(&self, item: Item) -> u64 {
         match item {
             Item::Dataset => 0,
             Item::Description => DESCRIPTION,
             Item::Error => ERROR,
-            Item::Layer(layer) => self.layers.get(layer).map_or(u64::MAX, |span| span.first),
-            Item::View { layer, view, node } => {
-                self.layers.get(layer).and_then(|span| span.views.get(view)).map_or(u64::MAX, |first| first + node)
-            }
+            Item::Layer(layer) => self.layers.get(layer).map_or(u64::MAX, |indices| indices.first),
+            Item::View { layer, view, node } => self
+                .layers
+                .get(layer)
+                .and_then(|indices| indices.views.get(view))
+                .map_or(u64::MAX, |first| first + node),
         }
     }
 
@@ -121,7 +123,7 @@ impl Tree {
         }
     }
 
-    /// The folder that contains an item.
+    /// Returns the folder that contains an item.
     #[must_use]
     pub fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {
@@ -138,7 +140,7 @@ impl Tree {
     pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         match folder {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
-            Item::Dataset => self.layers.iter().position(|span| span.name == name).map(Item::Layer),
+            Item::Dataset => self.layers.iter().position(|indices| indices.name == name).map(Item::Layer),
             Item::Layer(layer) => self.views.iter().enumerate().find_map(|(view, about)| {
                 let entry = about.find(LayerRef { open, layer }, None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
@@ -161,8 +163,8 @@ impl Tree {
         match folder {
             Item::Dataset => {
                 add(Item::Description, DATASET_JSON.to_owned(), false);
-                for (layer, span) in self.layers.iter().enumerate() {
-                    add(Item::Layer(layer), span.name.clone(), true);
+                for (layer, indices) in self.layers.iter().enumerate() {
+                    add(Item::Layer(layer), indices.name.clone(), true);
                 }
             }
             Item::Layer(layer) => (0..self.views.len()).for_each(|view| from_view(layer, view, None, add)),

@@ -24,12 +24,12 @@ use crate::pool::{Bulkhead, Pool};
 use crate::source::IndexCache;
 use crate::sync::Mutex;
 
-/// Bytes of index tables (which brick lies where) in memory, all datasets together: room for one table of 32 MiB with
-/// all that belongs to it.
+/// Bytes of index tables (the offsets of bricks) in memory, all datasets together: enough for one table of 32 MiB and
+/// its overhead.
 const INDEX_BYTES: usize = 41 << 20;
-/// Bytes of idle buffers that are kept to be used again.
+/// Bytes of idle buffers that are kept for reuse.
 const IDLE_BUFFERS: usize = 4 << 20;
-/// Datasets whose inode numbers are kept in memory; those of others are computed again.
+/// The number of datasets whose [`Tree`] is kept in memory; those of others are computed again.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// The file system. Its operations are in the other files of this folder.
@@ -51,7 +51,7 @@ pub struct Volfs {
 }
 
 impl Volfs {
-    /// A file system that shows a source with the built-in formats and views. Reads nothing of the source yet.
+    /// Creates a file system that shows a source with the built-in formats and views. Reads nothing of the source yet.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
@@ -59,7 +59,7 @@ impl Volfs {
         Self::with_registries(options, log, Registries::default())
     }
 
-    /// As [`Volfs::new`], with other formats and views.
+    /// Like [`Volfs::new`], with other formats and views.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
@@ -94,25 +94,25 @@ impl Volfs {
         })
     }
 
-    /// The threads for work that may wait.
+    /// Returns the threads for work that may wait.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// The options of the mount.
+    /// Returns the options of the mount.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// Bytes of all arrays of all datasets that were opened so far.
+    /// Returns the bytes of all arrays of all datasets that were opened so far.
     #[must_use]
     pub fn known_bytes(&self) -> u64 {
         self.catalog.known_bytes()
     }
 
-    /// The bulkhead of the pool for looking up a name in a folder.
+    /// Returns the bulkhead (the concurrency limit of the pool) for looking up a name in a folder.
     #[must_use]
     pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
@@ -121,19 +121,19 @@ impl Volfs {
         }
     }
 
-    /// The bulkhead of the pool for work on a file or folder.
+    /// Returns the bulkhead for work on a file or folder.
     #[must_use]
     pub fn bulkhead(ino: Ino) -> Bulkhead {
         Bulkhead::new(ino.node().into())
     }
 
-    /// The tree of an open dataset, from memory where it was used lately.
+    /// Returns the tree of an open dataset, from memory if it was used lately.
     pub(super) fn tree(&self, node: NodeId, open: &OpenDataset) -> Arc<Tree> {
         let mut trees = self.trees.lock();
         Arc::clone(trees.get_or_insert(node, || Arc::new(Tree::new(open, self.registries.views))))
     }
 
-    /// When a folder or dataset was last written to, and when anything about it last changed.
+    /// Returns when a folder or dataset was last written to, and when anything about it last changed.
     pub(super) fn times(&self, node: NodeId) -> (SystemTime, SystemTime) {
         self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.times())
     }

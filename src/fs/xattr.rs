@@ -24,17 +24,17 @@ const ALL: [(&str, Name); 4] = [
     ("user.volfs.format", Name::Format),
 ];
 
-/// The attribute called `name`.
+/// Returns the attribute with a name.
 pub fn parse(name: &OsStr) -> Option<Name> {
     ALL.iter().find(|(text, _)| name == *text).map(|(_, name)| *name)
 }
 
-/// All names, each followed by a zero byte.
+/// Returns all names, each followed by a zero byte.
 pub fn names() -> Vec<u8> {
     ALL.iter().flat_map(|(text, _)| text.bytes().chain([0])).collect()
 }
 
-/// The value of an attribute of a file that shows `shown`, of a dataset of `format`.
+/// Returns the value of an attribute of a file that shows the array `shown`, in a dataset of `format`.
 pub fn value(shown: &ShownArray, format: &str, name: Name) -> Vec<u8> {
     match name {
         Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),

@@ -1,5 +1,5 @@
-//! The daemon: the process that stays when the command returns. It is forked before there are threads, and tells the
-//! command through a pipe when the mount is ready.
+//! The daemon: the process that continues in the background when the command returns. It is forked before there are
+//! threads, and reports through a pipe when the mount is ready.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
@@ -18,10 +18,10 @@ use super::fork::{self, ProcessError, failed};
 use super::mountinfo;
 use super::unmount::unmount;
 
-/// The daemon's message when the mount is ready; any other message is the reason why there is none.
+/// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
 const READY: &str = "ready\n";
 
-/// The longest reason in bytes; what is beyond is not read.
+/// The longest reason in bytes; the rest is not read.
 const LONGEST_REASON: u64 = 64 * 1024;
 
 /// Why there is no daemon.
@@ -41,12 +41,12 @@ pub enum DaemonError {
     TimedOut(Duration),
 }
 
-/// The process that this one is after [`detach`].
+/// The role of this process after [`detach`].
 #[derive(Debug)]
 pub enum Role {
-    /// The process that was called, which returns to its caller.
+    /// The command that was called, which waits for the daemon and returns.
     Starter(Starter),
-    /// The process that stays.
+    /// The process that continues in the background.
     Daemon(Ready),
 }
 
@@ -73,7 +73,7 @@ pub fn detach() -> Result<Role, DaemonError> {
     }
 }
 
-/// The process that was called.
+/// The command that was called, and its end of the pipe.
 #[derive(Debug)]
 pub struct Starter {
     child: Pid,
@@ -84,7 +84,7 @@ impl Starter {
     /// Waits until the daemon is ready. Kills it and removes its mount if that takes longer than `limit`.
     ///
     /// # Errors
-    /// The reason that the daemon reports, or that it ended or did not answer.
+    /// [`DaemonError`] if the daemon reports a reason, ends, or does not answer in time.
     pub fn wait(self, limit: Duration, mountpoint: &Path) -> Result<Started, DaemonError> {
         let Self { child, reader } = self;
         let started = Started { child };
@@ -116,7 +116,7 @@ pub struct Started {
 impl Started {
     /// Kills the daemon and removes its mount, if there is one.
     pub fn give_up(&self, mountpoint: &Path) {
-        // it fails if the process has ended already
+        // this fails if the process has ended already
         let _ = kill(self.child, Signal::SIGKILL);
         // Nothing was mounted there before the daemon started, so the mount is its own. If this fails, the error that
         // the caller is about to report matters more.

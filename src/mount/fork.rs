@@ -1,4 +1,4 @@
-//! Forks: a second process, made before there are threads, and detached from everything that the first one has open.
+//! Forks a second process before there are threads, and detaches it from the files and the terminal of the first.
 
 #![allow(unsafe_code)]
 
@@ -37,7 +37,8 @@ pub fn fork() -> Result<ForkResult, ProcessError> {
     if threads != 1 {
         return Err(failed("too late")(io::Error::other("there are other threads")));
     }
-    // A process inherits it if its parent ignores SIGCHLD, and the kernel would then reap children by itself.
+    // If the parent of this process ignores SIGCHLD, so does this process, and the kernel would reap its children by
+    // itself.
     // SAFETY: the default disposition is no handler that would have to be async-signal-safe.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(failed("signals"))?;
     // SAFETY: there is no other thread (counted above), so no lock in the child is held by a thread that does not exist

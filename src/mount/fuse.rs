@@ -1,6 +1,6 @@
-//! The FUSE adapter: each request of the kernel becomes a call of [`Volfs`], and the result the reply.
+//! The FUSE adapter: turns each request of the kernel into a call of [`Volfs`], and the result into the reply.
 //!
-//! The threads here never wait: what cannot be answered from memory goes to the pool, whose threads reply.
+//! The threads here never wait: requests that cannot be answered from memory go to the pool, whose threads reply.
 
 use std::ffi::OsStr;
 use std::io;
@@ -21,25 +21,25 @@ use crate::pool::Bulkhead;
 use crate::source::Wait;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
-/// look at the source this is less than a second.
+/// check of the source this is less than a second.
 const TTL: Duration = Duration::from_millis(750);
-/// The block size that stat shows: the size of reads that programs should prefer.
+/// The block size that stat reports: the preferred size of reads.
 const PREFERRED_READ: u32 = 1 << 20;
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
-/// Background requests, such as read-ahead, that the kernel may have in flight.
+/// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
 /// Answers the requests of the kernel.
 pub struct Adapter {
     /// The file system.
     pub fs: Arc<Volfs>,
-    /// The process number of the read-ahead process: files that it opens are opened for read-ahead.
+    /// The process number of the read-ahead process, whose opens share the open files of clients.
     pub readahead_pid: Option<u32>,
 }
 
 impl Adapter {
-    /// Replies with the result of `call`: from memory if that suffices, otherwise from a thread of the pool, which may
+    /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
     /// wait.
     fn answer<T: 'static>(
         &self,
@@ -127,10 +127,10 @@ impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // a kernel that refuses any of these still works, only slower
         let _ = config.set_max_background(MAX_BACKGROUND);
-        // names of one folder are looked up in parallel: one that hangs does not block the others
+        // names of one folder are looked up in parallel, so one that hangs does not block the others
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let direct_io = self.fs.options().direct_io;
-        // the parts of a long read with O_DIRECT come in parallel
+        // the kernel requests the parts of a long read with O_DIRECT in parallel
         let parts = if direct_io { InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP } else { InitFlags::FUSE_ASYNC_DIO };
         let _ = config.add_capabilities(parts);
         Ok(())

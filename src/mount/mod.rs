@@ -1,5 +1,5 @@
-//! The process and the kernel: the adapter to FUSE, the daemon and its signals, mounts and unmounting, and the process
-//! that reads ahead. The file system itself is in [`fs`](crate::fs), which knows nothing of all this.
+//! The process and the kernel: the FUSE adapter, the daemon and its signals, mounting and unmounting, and the
+//! read-ahead process. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
 
 pub mod daemon;
 mod fork;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The beginning of the name of each volfs mount.
+/// The prefix of the name of each volfs mount.
 pub const NAME_PREFIX: &str = "volfs:";
 
 /// One mount.
@@ -48,7 +48,7 @@ pub fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
-/// The visible mount at `mountpoint`: of several there, the one on which no other is mounted.
+/// Returns the visible mount at `mountpoint`: of several, the one on which no other is mounted.
 #[must_use]
 pub fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
     let here = || mounts.iter().filter(|m| m.mountpoint == mountpoint);
@@ -104,14 +104,14 @@ fn unescape(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The source that a volfs mount shows, from the mount's name.
+/// Returns the source that a volfs mount shows, from the mount's name.
 #[must_use]
 pub fn source_of(mount: &Mount) -> &Path {
     let name = mount.name.as_bytes();
     Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
 }
 
-/// The device of the visible mount at `mountpoint`, if that is a volfs mount: major and minor number.
+/// Returns the device (major and minor number) of the visible mount at `mountpoint`, if that is a volfs mount.
 #[must_use]
 pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     let mounts = read().ok()?;

@@ -1,10 +1,11 @@
-//! The read-ahead process: a child of the daemon that asks the kernel for pages of the mount before their reader does.
+//! The read-ahead process: a child of the daemon that makes the kernel read pages of the mount before a client asks for
+//! them.
 //!
-//! It asks as any other program would, through the mount, with `POSIX_FADV_WILLNEED`. A thread that does so may wait
+//! Like any other program it goes through the mount, with `POSIX_FADV_WILLNEED`. A thread that does so may wait
 //! uninterruptibly for the daemon to answer, so it must not be one of the daemon's own: if the daemon were killed in
-//! that moment, it could not end, and neither could the mount and its readers. The read-ahead process has no part in
-//! the connection to the kernel, has a file of the mount open for a fraction of a millisecond only, and is killed when
-//! the daemon ends.
+//! that moment, it could not end, and neither could the mount and its readers. The read-ahead process does not have the
+//! connection to the kernel open, keeps a file of the mount open only for a fraction of a millisecond, and is killed
+//! when the daemon ends.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr};
@@ -32,8 +33,8 @@ pub const NAME: &CStr = c"volfs-ahead";
 #[derive(Debug)]
 pub struct ReadaheadProcess {
     socket: OwnedFd,
-    // The process is never waited for: its number is not given to another process, which the daemon would take for it,
-    // as long as the daemon lives.
+    // The process is never waited for, so its number is not reused while the daemon lives: the daemon would mistake
+    // another process for it.
     pid: Pid,
     in_flight: AtomicUsize,
 }
@@ -65,7 +66,7 @@ impl ReadaheadProcess {
             ForkResult::Parent { child } => Ok(Self { socket, pid: child, in_flight: AtomicUsize::new(0) }),
             ForkResult::Child => {
                 let ready = fork::die_with_parent(parent).and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
-                // it works under any name
+                // a failure is harmless: the process works under any name
                 let _ = set_name(NAME);
                 exit(if ready.is_ok() { Worker::new(theirs).run() } else { 1 })
             }
@@ -90,7 +91,7 @@ impl ReadaheadProcess {
         }
     }
 
-    /// Sends a request. Never waits, and promises nothing.
+    /// Sends a request. Never waits; the request is lost if the socket's buffer is full.
     pub fn request(&self, request: ReadaheadRequest) {
         // counted before it can be completed
         self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -109,14 +110,14 @@ impl ReadaheadProcess {
     }
 }
 
-/// A message to the process. The other way goes one byte for each completed request.
+/// A message to the process, which replies with one byte for each completed request.
 #[derive(Debug, PartialEq, Eq)]
 enum Message {
     Request(ReadaheadRequest),
     Cancel(Ino),
 }
 
-/// Integers before the path of a request.
+/// The number of integers before the path of a request.
 const INTEGERS: usize = 5;
 /// The longest message in bytes.
 const MAX_MESSAGE: usize = INTEGERS * size_of::<u64>() + 4096;
@@ -166,7 +167,7 @@ impl Worker {
                 None => self.receive(RecvFlags::empty()),
                 Some(request) => {
                     // if it fails, the reader asks for the pages itself
-                    let _ = self.prefetch(&request);
+                    let _ = self.advise_kernel(&request);
                     self.complete()
                 }
             };
@@ -203,7 +204,7 @@ impl Worker {
         send(&self.socket, &[0], SendFlags::NOSIGNAL).map(|_| None)
     }
 
-    fn prefetch(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
+    fn advise_kernel(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = openat(CWD, &request.path, flags, Mode::empty())?;
         // the mount may be gone, and something else may have taken its path
@@ -212,7 +213,7 @@ impl Worker {
             return Ok(());
         }
         for range in advice_ranges(request.bytes.clone(), page_size() as u64) {
-            // a file that is open here keeps the mount busy, so it is closed as soon as its reader has closed it
+            // a file that is open here keeps the mount busy, so it is closed as soon as its client has closed it
             if self.receive(RecvFlags::DONTWAIT)? == Some(request.file) {
                 break;
             }
@@ -233,7 +234,7 @@ mod tests {
         ReadaheadRequest { device: (0, 77), file: Ino(file), path, bytes: 1 << 40..(1 << 40) + 5 }
     }
 
-    /// A process without a process, and the socket of its worker.
+    /// A `ReadaheadProcess` without a child process, and the socket for its worker.
     fn process() -> (ReadaheadProcess, OwnedFd) {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.unwrap();

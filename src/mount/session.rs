@@ -1,5 +1,5 @@
-//! The session of a mount: options, connection to the kernel, and end. Only this file and the FUSE adapter know the
-//! FUSE library.
+//! The session of a mount: its options, its connection to the kernel, and its end. Only this file and the FUSE adapter
+//! use the FUSE library.
 
 use std::io;
 use std::mem;
@@ -20,8 +20,8 @@ use crate::fs::{Ino, Options, Readahead, Volfs};
 use crate::logging::RecentLines;
 
 /// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
-/// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. Where all reads bypass
-/// the page cache the parts would come one after the other and should be long, so there the limit is the kernel's own.
+/// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. If all reads bypass
+/// the page cache the kernel requests the parts one after the other, so they should be long, and this limit is not set.
 const LONGEST_READ: u32 = 128 << 10;
 
 /// Why a mount cannot be made or ends badly.
@@ -62,9 +62,8 @@ pub fn mount(
     let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
     let session = Session::new(adapter, mountpoint, &config(options)).map_err(refused)?;
-    // When fuser's handle on the mount is dropped it unmounts whatever is at that path: also a later mount of someone
-    // else, after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the
-    // mount.
+    // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
+    // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
     if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
@@ -89,7 +88,7 @@ impl Mounted {
 fn config(options: &Options) -> Config {
     let mut name = format!("volfs:{}", options.source.to_string_lossy());
     if !geteuid().is_root() {
-        // fusermount3 takes a comma for the end of the option
+        // fusermount3 treats a comma as the end of the option
         name = name.replace('\\', "\\\\").replace(',', "\\,");
     }
     let mut config = Config::default();

@@ -14,14 +14,14 @@ use super::fork::failed;
 use super::mountinfo;
 use super::unmount::{UnmountError, unmount};
 
-/// How long the process lets requests in flight finish, after it has unmounted on a signal.
+/// The time for requests in flight to finish, after the process has unmounted on a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The same where a process keeps the mount busy, which may last for any time.
+/// The same if another process keeps the mount busy, which may last for any time.
 const GRACE_IF_BUSY: Duration = Duration::from_secs(1);
 
-/// A busy mount is tried again this many times, and after this pause: some processes use it for a moment only, such as
-/// the read-ahead process.
+/// Unmounting a busy mount is tried again this many times, each time after this pause: some processes, such as the
+/// read-ahead process, use the mount only for a moment.
 const RETRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -68,15 +68,15 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Remembers the mount at `mountpoint` as this process's own. A signal then leaves any other mount alone that is
-    /// there because ours was unmounted.
+    /// Remembers the mount at `mountpoint` as this process's own. A signal then does not unmount another mount that has
+    /// been mounted there since ours was unmounted.
     pub fn remember_mount(&self, mountpoint: &Path) {
         if let Some(device) = mountinfo::volfs_at(mountpoint) {
             let _ = self.mount.set(device);
         }
     }
 
-    /// Whether the process is to stop: the end of the session is no error then.
+    /// Whether the process is to stop. The end of the session is no error then.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.requested.load(Ordering::SeqCst)

@@ -1,4 +1,4 @@
-//! Unmounting: by the system call where that is permitted, otherwise with `fusermount3`.
+//! Unmounts file systems: with the system call if that is permitted, otherwise with `fusermount3`.
 
 use std::env;
 use std::io;
@@ -32,7 +32,7 @@ pub enum UnmountError {
     Refused(String),
 }
 
-/// Unmounts what is mounted at `mountpoint`. With `lazy` the mount disappears from there at once, and ends with its
+/// Unmounts the file system at `mountpoint`. With `lazy` the mount disappears from there at once, and ends with its
 /// last user.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ fn unmount_with_helper(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError
     if output.status.success() { Ok(()) } else { Err(parse_messages(&String::from_utf8_lossy(&output.stderr))) }
 }
 
-/// Parses the helper's messages, since its exit status only tells that it failed.
+/// Parses the helper's messages, since its exit status shows only that it failed.
 fn parse_messages(messages: &str) -> UnmountError {
     let line = messages.lines().next().unwrap_or("it gives no reason").trim_end();
     if line.contains("busy") {

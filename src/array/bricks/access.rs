@@ -1,4 +1,4 @@
-//! What one reader needs to get at bricks.
+//! The state that one reader needs to find and load bricks.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use crate::array::resources::Resources;
 use crate::array::scan::Stream;
 use crate::format::Array;
 
-/// One reader's access to the bricks of an array. Data only; the other files of this folder say what is done with it.
+/// One reader's access to the bricks of an array. Data only; its methods are in the other files of this folder.
 #[derive(Clone)]
 pub struct BrickAccess {
-    /// What all readers share.
+    /// The state that all readers share.
     pub resources: Arc<Resources>,
     /// The array as the reader sees it.
     pub view: ArrayView,
-    /// The scan that the reader is on, if it is on one.
+    /// The reader's scan, if the reader is sequential.
     pub scan: Option<Arc<Stream>>,
 }
 

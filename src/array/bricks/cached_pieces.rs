@@ -1,4 +1,4 @@
-//! Pieces of decoded bricks that are in memory.
+//! Copies pieces of decoded bricks that are in memory.
 
 use std::sync::Arc;
 

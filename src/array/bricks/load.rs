@@ -2,14 +2,14 @@
 
 use super::access::BrickAccess;
 use super::plain_read::missing_object;
-use super::policy::{WholeBrick, is_transposed_on_load};
+use super::read_strategy::{WholeBrick, is_transposed_on_load};
 use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::source::Wait;
 use crate::volume::{Coded, Layout, Plain, StoredLength};
 
-/// Loads a brick. For a scan through planes that are scattered in the brick, the samples are transposed to the scan's order.
+/// Loads a brick. For a scan whose planes are scattered in the brick, the samples are transposed to the scan's order.
 ///
 /// # Errors
 /// Those of the format and the source.
@@ -54,7 +54,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
         if padded == 0 {
             array.decode(coded, &stored, &mut bytes)?;
         } else {
-            // padded after admission: a thread that waits at the gate holds no more memory than what it has read
+            // padded after admission: a thread that waits at the gate holds only the bytes that it has read
             let mut with_padding = resources.buffers.take_scratch(padded);
             with_padding[..length].copy_from_slice(&stored);
             with_padding[length..].fill(0);
@@ -76,7 +76,7 @@ fn transposed(brick: &DecodedBrick, size: usize, access: &BrickAccess) -> Decode
     extract(brick, brick.layout.held, size, &access.resources.buffers)
 }
 
-/// Returns how many stored bytes of a coded brick are to be read.
+/// Returns the number of stored bytes of a coded brick.
 fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
     let claimed = |length: u64| FormatError::Damaged(format!("the brick claims {length} bytes"));
     let length = match coded.length {

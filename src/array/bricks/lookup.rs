@@ -1,11 +1,12 @@
-//! Looks for a brick in memory (the cache, and what the reader's scan keeps) and loads it where memory does not have it.
+//! Looks for a brick in memory (the cache, and the planes that the reader's scan keeps), and loads it if it is not
+//! there.
 
 use std::sync::Arc;
 
 use super::access::BrickAccess;
 use super::load::load;
-use super::policy::WholeBrick;
-use crate::array::layer_size::{brick_bytes, layer_bricks};
+use super::read_strategy::WholeBrick;
+use crate::array::brick_sizes::{brick_bytes, layer_bricks};
 use crate::array::request::Piece;
 use crate::array::scan::{KeptPlanes, Retention, SegmentPlan, Stream};
 use crate::cache::{DecodedBrick, Lookup, Partition};
@@ -22,15 +23,15 @@ pub enum Purpose {
 }
 
 impl BrickAccess {
-    /// Looks in the cache for the bricks of pieces, under one lock.
+    /// Looks up the bricks of pieces in the cache, under one lock.
     pub fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
         lookups.clear();
         lookups.extend(pieces.iter().map(|piece| (self.view.key(&piece.brick), None)));
         self.resources.cache.get_many(lookups);
     }
 
-    /// Returns what memory has of a piece that is read now: `cached`, the brick that the cache had, or the planes that the scan keeps;
-    /// with the layout for this reader.
+    /// Returns the samples of a piece that is read now, if they are in memory: `cached`, which is the brick from the
+    /// cache, or else the planes that the scan keeps; with their layout for this reader.
     pub fn in_memory(&self, piece: &Piece, cached: Option<Arc<DecodedBrick>>) -> Option<(Layout, Arc<DecodedBrick>)> {
         if let Some(brick) = cached {
             return Some((self.view.layout_of(&brick), brick));
@@ -41,7 +42,7 @@ impl BrickAccess {
         Some((planes.layout, planes))
     }
 
-    /// Whether memory has `region` of a brick. This does not count as a use.
+    /// Whether `region` of a brick is in memory. This does not count as a use.
     pub fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
         self.scan.as_ref().is_some_and(|scan| scan.segments.holds(self.view.number(brick), region))
             || self.resources.cache.peek(self.view.key(brick)).is_some()
@@ -64,7 +65,7 @@ impl BrickAccess {
                     self.get_or_load_planes(scan, plan, at, whole, region, purpose)?
                 }
                 scan => {
-                    // what is decoded while the scan only begins belongs to the scan as well
+                    // bricks that are decoded while the scan is only beginning belong to the scan as well
                     let scan = scan
                         .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
                     let partition = if scan.is_some() { Partition::Scan } else { Partition::Shared };
@@ -76,14 +77,14 @@ impl BrickAccess {
                     self.view.in_reader_order(cached)
                 }
             };
-            // a thread that waited for another one may have got planes that are not the right ones
+            // a thread that waited for another one may get planes that do not hold its own region
             if brick.layout.held.contains(region) || !whole.holds(region) {
                 return Ok(brick);
             }
         }
     }
 
-    /// Returns a brick of which the scan keeps the next planes, or just these planes.
+    /// Returns a brick of which the scan keeps the next planes, or only those planes.
     fn get_or_load_planes(
         &self,
         scan: &Stream,
@@ -106,7 +107,7 @@ impl BrickAccess {
         Ok(self.view.in_reader_order(brick))
     }
 
-    /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan has and as there is room for.
+    /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan allows and as fit.
     pub fn keep_planes(
         &self,
         scan: &Stream,
@@ -117,12 +118,13 @@ impl BrickAccess {
         purpose: Purpose,
     ) {
         let (number, info, read) = (self.view.number(at), self.view.info(), purpose == Purpose::Read);
-        let planes = if scan.segments.knows(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
+        let planes =
+            if scan.segments.had_segment(number) { plan.longest() } else { plan.first(number % layer_bricks(info)) };
         let mut kept = info.grid.region(at);
         let end = kept.end(0);
         kept.start[0] = region.start[0];
         kept.shape[0] = region.shape[0];
-        // planes that were read in part will be asked for again at once; planes that were read completely need no room
+        // planes that were read in part are about to be read again; planes that were read completely need no room
         let (least, completely_read) = if !read {
             (0, 0)
         } else if region.samples() < kept.samples() {
@@ -136,7 +138,7 @@ impl BrickAccess {
         scan.segments.put(number, brick, kept, &self.resources.buffers);
     }
 
-    /// Returns how many more planes of a brick a scan has room for.
+    /// Returns how many more planes of a brick fit into a scan's share.
     pub fn planes_that_fit(&self, scan: &Stream) -> u64 {
         let info = self.view.info();
         let plane = brick_bytes(info) as u64 / info.grid.step()[0].max(1);
@@ -144,7 +146,7 @@ impl BrickAccess {
     }
 }
 
-/// Returns the first plane of a region that is not before `plane`.
+/// Returns the first plane of a region that is not before `plane`, if there is one.
 pub fn first_plane(mut region: Region, plane: u64) -> Option<Region> {
     let end = region.end(0);
     region.start[0] = region.start[0].max(plane);

@@ -1,4 +1,5 @@
-//! One brick for one reader: from the cache, from what its scan keeps, straight from the source, or decoded now.
+//! One brick for one reader: from the cache, from the planes that its scan keeps, straight from the source, or decoded
+//! now.
 
 mod access;
 mod cached_pieces;
@@ -8,7 +9,7 @@ mod origin;
 mod piece_copy;
 mod plain_pieces;
 mod plain_read;
-mod policy;
+mod read_strategy;
 
 pub use access::BrickAccess;
 pub use cached_pieces::CachedPieces;
@@ -16,4 +17,4 @@ pub use lookup::{Purpose, first_plane};
 pub use origin::{Origin, Origins};
 pub use piece_copy::Attempt;
 pub use plain_pieces::{CopyFailure, PlainPieces};
-pub use policy::ReadStrategy;
+pub use read_strategy::ReadStrategy;

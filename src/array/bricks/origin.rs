@@ -1,4 +1,4 @@
-//! Where the samples of a read came from.
+//! Where the samples of a read came from: samples straight from the source need a check that it is unchanged.
 
 use crate::array::error::ReadError;
 use crate::array::request::Piece;
@@ -35,8 +35,10 @@ impl Origins {
         self.decoded
     }
 
-    /// Checks that samples which came straight from the source are still those of the version that is shown; `piece` is named in
-    /// the error.
+    /// Checks that the source is unchanged if samples came straight from it. The error names the brick of `piece`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the source has changed or cannot be checked.
     pub fn check(self, array: &dyn Array, piece: Option<Piece>) -> Result<(), ReadError> {
         if !self.source {
             return Ok(());

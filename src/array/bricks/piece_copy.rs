@@ -1,4 +1,4 @@
-//! The samples of one piece, whichever kind of brick it belongs to, copied to the reply.
+//! Copies the samples of one piece to the reply, for all kinds of brick.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::lookup::Purpose;
 use super::origin::Origin;
 use super::plain_pieces::PlainPieces;
 use super::plain_read::read_piece;
-use super::policy::ReadStrategy;
+use super::read_strategy::ReadStrategy;
 use crate::array::copy::Loops;
 use crate::array::request::{Destination, Piece};
 use crate::cache::DecodedBrick;
@@ -15,18 +15,18 @@ use crate::format::FormatError;
 use crate::source::Wait;
 use crate::volume::{Element, Layout};
 
-/// What became of a piece whose brick is not in memory, without waiting.
+/// The outcome of an attempt to copy a piece without waiting, if its brick is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// It was copied: the brick is constant.
     Copied,
     /// It was added to the plain pieces, which are copied together.
     Deferred,
-    /// Its brick is loaded whole, which takes waiting.
+    /// Its brick has to be loaded whole, which may wait.
     NeedsWhole,
 }
 
-/// A piece that was loaded: all that takes time is done.
+/// A piece that was loaded; only the copy is left to do.
 pub enum LoadedPiece {
     /// Every sample has this value.
     Constant(Element),
@@ -35,10 +35,10 @@ pub enum LoadedPiece {
 }
 
 impl BrickAccess {
-    /// Copies a piece to `to` if that takes no waiting; adds one of a plain brick to `plain_pieces`.
+    /// Copies a piece to `to` if that needs no waiting, or adds it to `plain_pieces` if its brick is plain.
     ///
     /// # Errors
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it takes waiting, and those of the format.
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait, and those of the format.
     pub fn try_copy(
         &self,
         piece: &Piece,
@@ -60,7 +60,8 @@ impl BrickAccess {
         }
     }
 
-    /// Does all that takes time and needs no destination: decodes a coded brick, reads the piece of a plain one.
+    /// Decodes the brick of a piece, or reads the piece if its brick is plain: everything that takes time and needs no
+    /// destination.
     ///
     /// # Errors
     /// Those of the format and the source.
@@ -82,7 +83,7 @@ impl BrickAccess {
         }
     }
 
-    /// Copies what [`BrickAccess::load_piece`] returned to `to`.
+    /// Copies the result of [`BrickAccess::load_piece`] to `to`.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold the samples.

@@ -1,7 +1,7 @@
 //! Pieces of plain bricks: copied from the source to the reply without waiting, only the bytes asked for.
 //!
-//! Bytes that the kernel has in memory are copied out of a map of the file ([`MappedWindow`]). All others are read: long runs straight
-//! into the reply, short ones through a scratch buffer that stays in the processor's cache.
+//! Bytes that are in the page cache are copied out of a memory map of the file ([`MappedWindow`]). All others are read:
+//! long runs straight into the reply, short ones through a scratch buffer that stays in the processor's cache.
 
 use super::plain_read::{MAX_AMPLIFICATION, MAX_READ, bytes_read, first_byte, missing_object, read_loops};
 use crate::array::copy::{Batch, Member};
@@ -10,18 +10,18 @@ use crate::format::{Array, FormatError};
 use crate::source::{CoarseInstant, MappedWindow, OpenFile, SourceError, Wait};
 use crate::volume::{Dims, ObjectName, Plain};
 
-/// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured: with rows of 256 bytes that takes
-/// three quarters of the time; rows of 32 bytes are copied faster brick by brick.
+/// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured: rows of 256 bytes
+/// take three quarters of the time then, while rows of 32 bytes are faster brick by brick.
 const MIN_INTERLEAVED_ROW: usize = 128;
 
 /// The pieces of plain bricks that a read asks for: collected first, and copied together in the order of the reply.
 #[derive(Default)]
 pub struct PlainPieces {
-    batch: Batch<Origin>,
+    batch: Batch<PlainPiece>,
 }
 
-/// The piece that a member of the batch is, and the object that holds it.
-struct Origin {
+/// The piece of a member of the batch, and the object that holds its bytes.
+struct PlainPiece {
     piece: Piece,
     object: ObjectName,
 }
@@ -30,7 +30,7 @@ struct Origin {
 pub struct CopyFailure {
     /// The number of the piece that failed; all pieces before it were copied.
     pub number: usize,
-    /// What is wrong with it.
+    /// The cause.
     pub cause: FormatError,
 }
 
@@ -40,17 +40,18 @@ impl PlainPieces {
         self.batch.members().is_empty()
     }
 
-    /// The piece of a number, in the order in which they were added.
+    /// Returns piece number `number`, in the order in which they were added.
     pub fn piece(&self, number: usize) -> Option<Piece> {
         self.batch.members().get(number).map(|member| member.source.piece)
     }
 
-    /// The pieces from a number on.
+    /// Returns the pieces from number `number` on.
     pub fn pieces_from(&self, number: usize) -> impl Iterator<Item = Piece> + '_ {
         self.batch.members().iter().skip(number).map(|member| member.source.piece)
     }
 
-    /// Adds a piece whose first sample belongs to byte `at` of the reply, and whose neighbours belong `to` bytes apart.
+    /// Adds a piece whose first sample goes to byte `at` of the reply; neighbours along each axis are `to` bytes apart
+    /// there.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold it.
@@ -64,7 +65,7 @@ impl PlainPieces {
     ) -> Result<(), FormatError> {
         let from = first_byte(&piece, &plain)?;
         let (extent, strides) = (piece.region.shape, plain.layout.strides);
-        let source = Origin { piece, object: plain.object };
+        let source = PlainPiece { piece, object: plain.object };
         self.batch.add(source, (from, at), (extent, strides), to, array.info().dtype.size());
         Ok(())
     }
@@ -72,7 +73,8 @@ impl PlainPieces {
     /// Copies all pieces to `out` without waiting.
     ///
     /// # Errors
-    /// [`CopyFailure`] with the first piece that could not be read; its cause is [`SourceError::WouldBlock`] if that takes waiting.
+    /// [`CopyFailure`] with the first piece that could not be read; its cause is [`SourceError::WouldBlock`] if it has
+    /// to wait.
     pub fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), CopyFailure> {
         let (source, now) = (array.source(), CoarseInstant::now());
         let mut done = 0;
@@ -84,7 +86,7 @@ impl PlainPieces {
                 Ok(Some(file)) if !file.is_local() => return Err(failed(0, SourceError::WouldBlock.into())),
                 Ok(Some(file)) => {
                     let outcome = self.copy_from_file(&file, members, now, out);
-                    // checked before any other outcome: what was copied need not be of the version that is shown
+                    // a changed file is reported before any other outcome: the bytes copied may be of another version
                     file.check_unchanged().map_err(|e| failed(0, e.into()))?;
                     outcome.map_err(|CopyFailure { number, cause }| failed(number, cause))?;
                 }
@@ -104,21 +106,21 @@ impl PlainPieces {
         Ok(())
     }
 
-    /// Copies the pieces of one file, from maps where these have them.
+    /// Copies the pieces of one file, out of its memory maps where these cover them.
     fn copy_from_file(
         &self,
         file: &OpenFile,
-        members: &[Member<Origin>],
+        members: &[Member<PlainPiece>],
         now: CoarseInstant,
         out: &mut [u8],
     ) -> Result<(), CopyFailure> {
-        let span = |member: &Member<Origin>| self.batch.shape_of(member).span;
-        let place = |member: &Member<Origin>| file.window_of(member.from, span(member));
+        let span = |member: &Member<PlainPiece>| self.batch.shape_of(member).span;
+        let place = |member: &Member<PlainPiece>| file.window_of(member.from, span(member));
         let mut done = 0;
         for members in members.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
             if let Some(window) = place(&members[0]).and_then(|(number, _)| file.window(number)) {
-                let start = |member: &Member<Origin>| place(member).map_or(0, |p| p.1);
-                let resident = |member: &Member<Origin>| {
+                let start = |member: &Member<PlainPiece>| place(member).map_or(0, |p| p.1);
+                let resident = |member: &Member<PlainPiece>| {
                     let start = start(member);
                     window.is_resident(start..start + span(member), now)
                 };
@@ -144,8 +146,8 @@ impl PlainPieces {
     fn copy_from_map(
         &self,
         window: &MappedWindow,
-        members: &[Member<Origin>],
-        start: impl Fn(&Member<Origin>) -> usize,
+        members: &[Member<PlainPiece>],
+        start: impl Fn(&Member<PlainPiece>) -> usize,
         out: &mut [u8],
     ) -> usize {
         let bytes = window.bytes();
@@ -154,12 +156,12 @@ impl PlainPieces {
 
     fn read(
         &self,
-        member: &Member<Origin>,
+        member: &Member<PlainPiece>,
         out: &mut [u8],
         read: impl FnMut(u64, &mut [u8]) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {
         let shape = self.batch.shape_of(member);
-        // the threads that talk to the kernel do not read much for little
+        // the threads that talk to the kernel do not read many bytes for a few samples
         if bytes_read(&shape.loops) > MAX_READ.max(MAX_AMPLIFICATION * shape.useful) {
             return Err(SourceError::WouldBlock.into());
         }

@@ -1,4 +1,4 @@
-//! Reads part of a plain brick from its source, in as few calls as make sense.
+//! Reads part of a plain brick from its source in few calls, along with small gaps.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ use crate::volume::{Dims, Plain};
 const MAX_GAP: usize = 4 << 10;
 /// The greatest number of bytes that one call reads of a plain brick, unless one contiguous run is longer.
 pub const MAX_READ: usize = 256 << 10;
-/// From this read amplification on (bytes read for each byte wanted), parts of a plain brick are not worth reading.
+/// The read amplification (bytes read for each byte wanted) from which on parts of a plain brick are not worth reading.
 pub const MAX_AMPLIFICATION: usize = 4;
 
 thread_local! {
@@ -30,7 +30,8 @@ pub fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
     Ok(plain.offset + plain.layout.offset_of(&piece.region.start))
 }
 
-/// Reads a piece and waits for it if need be. `out` begins at the first sample of the piece; neighbours are `to` bytes apart in it.
+/// Reads a piece; waits if necessary. `out` begins at the first sample of the piece; neighbours are `to` bytes apart in
+/// it.
 ///
 /// # Errors
 /// Those of the format and the source.
@@ -49,7 +50,7 @@ pub fn read_piece(
     })
 }
 
-/// Reads only the bytes that are asked for, with as few calls of `read` as make sense, and straight into `out` where they are
+/// Reads the bytes of `loops` with few calls of `read`, along with small gaps, and straight into `out` where they are
 /// contiguous. `from` is the offset of the first byte in the object.
 ///
 /// # Errors
@@ -68,7 +69,7 @@ pub fn read_loops(
         if !contiguous && scratch.len() < span {
             scratch.resize(span, 0);
         }
-        loops.each(outer, |piece_from, piece_to| {
+        loops.try_for_each(outer, |piece_from, piece_to| {
             let out = &mut out[piece_to..];
             let bytes = if contiguous { &mut out[..span] } else { &mut scratch[..span] };
             read(from + piece_from as u64, bytes)?;
@@ -80,12 +81,13 @@ pub fn read_loops(
     })
 }
 
-/// The error for an object that the format's tables name and the source does not have.
+/// The error for an object that the format's tables name and that does not exist.
 pub fn missing_object() -> FormatError {
     FormatError::Damaged("the object that holds the brick is not there".into())
 }
 
-/// Returns how many of the outer loops issue one read call for each of their positions; one call reads all that is inside.
+/// Returns how many of the outer loops issue one read call for each of their positions; one call reads all that is
+/// inside.
 fn outer_loops(loops: &Loops) -> usize {
     let steps = loops.steps();
     let mut outer = steps.len();

@@ -1,7 +1,7 @@
-//! Boxes that are collected first and copied together.
+//! Copies many boxes together, which are collected first.
 //!
-//! Most pieces of a request have the same shape, and their bricks the same layout, so the loops of a copy are computed once for many
-//! of them; and neighbours in the reply are copied interleaved.
+//! Most pieces of a request have the same shape, and their bricks the same layout, so the loops of a copy are computed
+//! once for many of them; and neighbours in the reply are copied interleaved.
 
 use super::gather::Loops;
 use super::interleave::{self, MAX_INTERLEAVED};
@@ -43,8 +43,9 @@ impl<S> Default for Batch<S> {
 }
 
 impl<S> Batch<S> {
-    /// Adds a box: `extent` samples along each axis, `strides` bytes apart in the source and `to_strides` bytes in the reply, which are
-    /// the same for all members. `from` and `to` are the offsets of its first sample, a sample has `size` bytes.
+    /// Adds a box: `extent` samples along each axis, `strides` bytes apart in the source and `to_strides` bytes in the
+    /// reply, which are the same for all members. `from` and `to` are the offsets of its first sample, a sample has
+    /// `size` bytes.
     pub fn add(
         &mut self,
         source: S,
@@ -71,8 +72,8 @@ impl<S> Batch<S> {
         &self.shapes[member.shape]
     }
 
-    /// Copies `members` of this batch to `out`; `bytes_of` gives the bytes of a member's source from its first sample on. Interleaves
-    /// neighbours whose rows have at least `min_row` bytes. Returns the bytes copied.
+    /// Copies `members` of this batch to `out`; `bytes_of` returns the bytes of a member's source from its first sample
+    /// on. Interleaves neighbours whose rows have at least `min_row` bytes. Returns the bytes copied.
     pub fn copy<'s>(
         &self,
         members: &'s [Member<S>],

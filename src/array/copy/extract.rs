@@ -7,7 +7,7 @@ use crate::cache::DecodedBrick;
 use crate::memory::BufferPool;
 use crate::volume::{Dims, Layout, Region};
 
-/// Returns the samples `region` of `brick`, in C order. A sample has `size` bytes.
+/// Returns a new brick with the samples `region` of `brick`, in C order. A sample has `size` bytes.
 pub fn extract(brick: &DecodedBrick, region: Region, size: usize, buffers: &Arc<BufferPool>) -> DecodedBrick {
     let strides: Dims = region.shape.strides(size as u64);
     let mut bytes = buffers.take(region.samples() as usize * size);

@@ -3,7 +3,7 @@
 use super::transpose::Tile2d;
 use crate::volume::{Dims, Element};
 
-/// One axis of a copy: how many steps, and how far each is in the source and in the target, in bytes.
+/// One axis of a copy: its samples, and the bytes between neighbours in the source and in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Samples along the axis.
@@ -14,11 +14,11 @@ pub struct Step {
     pub to: usize,
 }
 
-/// The loops of a copy, outermost first, for samples of `size` bytes. The source is read in ascending order, whatever the order of
-/// axes in the target.
+/// The loops of a copy, outermost first, for samples of `size` bytes. The source is read in ascending order, for any
+/// order of axes in the target.
 ///
-/// Axes of length one are dropped. Axes that are contiguous with each other on both sides are merged where that makes a longer run;
-/// scattered rows and samples stay separate loops, so that a reader of a file can fetch them in parts.
+/// Axes of length one are dropped. Axes that are contiguous with each other on both sides are merged where that makes a
+/// longer run; scattered rows and samples stay separate loops, so that a reader of a file can fetch them in parts.
 #[derive(Clone, Debug)]
 pub struct Loops {
     steps: Vec<Step>,
@@ -26,7 +26,8 @@ pub struct Loops {
 }
 
 impl Loops {
-    /// Creates the loops over a box of `shape` whose neighbours are `from` bytes apart in the source and `to` bytes in the target.
+    /// Creates the loops over a box of `shape` whose neighbours are `from` bytes apart in the source and `to` bytes in
+    /// the target.
     pub fn new(shape: &Dims, from: &Dims, to: &Dims, size: usize) -> Self {
         let axes = (0..shape.len()).filter(|a| shape[*a] != 1);
         let step = |a: usize| Step { count: shape[a] as usize, from: from[a] as usize, to: to[a] as usize };
@@ -78,7 +79,8 @@ impl Loops {
         }
     }
 
-    /// Splits the copy into 2-D transpositions and the loops around them, where the fastest axes of source and target differ.
+    /// Splits the copy into 2-D transpositions and the loops around them, where the fastest axes of source and target
+    /// differ.
     fn transposition(&self) -> Option<(Tile2d, Self)> {
         let (row, outer) = self.steps.split_last()?;
         let column = outer.iter().position(|step| step.to == self.size)?;
@@ -87,8 +89,9 @@ impl Loops {
         (row.from == self.size).then_some((Tile2d { row: row.count, column: count, from, to: row.to }, loops))
     }
 
-    /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the first error.
-    pub fn each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the
+    /// first error.
+    pub fn try_for_each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
         let steps = &self.steps[..outer];
         let mut at = [0usize; crate::volume::MAX_AXES];
         let (mut from, mut to) = (0, 0);
@@ -112,12 +115,12 @@ impl Loops {
     /// Copies the box from `source` to `target`, which both begin at the first sample of the box.
     pub fn copy(&self, source: &[u8], target: &mut [u8]) {
         if let Some((tile, loops)) = self.transposition() {
-            return loops.positions(loops.steps.len(), |from, to| {
+            return loops.for_each(loops.steps.len(), |from, to| {
                 tile.copy(self.size, &source[from..], &mut target[to..]);
             });
         }
         let (run, outer) = self.run();
-        // for the usual lengths the compiler inlines the copy
+        // a copy of constant length is inlined
         match run {
             1 => self.copy_runs::<1>(outer, source, target),
             2 => self.copy_runs::<2>(outer, source, target),
@@ -129,12 +132,12 @@ impl Loops {
             64 => self.copy_runs::<64>(outer, source, target),
             128 => self.copy_runs::<128>(outer, source, target),
             256 => self.copy_runs::<256>(outer, source, target),
-            _ => self.positions(outer, |from, to| target[to..to + run].copy_from_slice(&source[from..from + run])),
+            _ => self.for_each(outer, |from, to| target[to..to + run].copy_from_slice(&source[from..from + run])),
         }
     }
 
     fn copy_runs<const RUN: usize>(&self, outer: usize, source: &[u8], target: &mut [u8]) {
-        self.positions(outer, |from, to| {
+        self.for_each(outer, |from, to| {
             if let (Some(from), Some(to)) = (source[from..].first_chunk::<RUN>(), target[to..].first_chunk_mut::<RUN>())
             {
                 *to = *from;
@@ -149,14 +152,14 @@ impl Loops {
             Some(last) if contiguous => (last.count * self.size, self.steps.len() - 1),
             _ => (self.size, self.steps.len()),
         };
-        self.positions(outer, |_, to| value.fill(&mut target[to..to + run]));
+        self.for_each(outer, |_, to| value.fill(&mut target[to..to + run]));
     }
 
-    /// Calls `visit` as [`Loops::each`] does, without errors.
-    pub fn positions(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
-        // the innermost of the outer loops is a simple one; only the others need the odometer
+    /// Calls `visit` as [`Loops::try_for_each`] does, without errors.
+    pub fn for_each(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
+        // the innermost of the outer loops is a plain counter; only the others need the odometer of `try_for_each`
         let Some((inner, rest)) = self.steps[..outer].split_last() else { return visit(0, 0) };
-        let walked = self.each::<()>(rest.len(), |from, to| {
+        let walked = self.try_for_each::<()>(rest.len(), |from, to| {
             for n in 0..inner.count {
                 visit(from + n * inner.from, to + n * inner.to);
             }
@@ -186,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_copy_puts_every_sample_in_its_place(
+        fn a_copy_moves_every_sample_to_its_offset(
             shape in prop::collection::vec(1u64..6, 1..5), size in prop::sample::select(vec![1usize, 2, 4, 8]),
             extra in prop::collection::vec(0u64..3, 4), reversed in any::<bool>(),
         ) {

@@ -1,4 +1,5 @@
-//! Rows of samples from one layout to another. Bytes only: this folder knows no bricks and no sources.
+//! Copies samples from one layout to another, from memory to memory: gather, transpose, interleave, fill. No sources,
+//! no cache.
 
 mod batch;
 mod extract;

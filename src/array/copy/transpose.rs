@@ -3,9 +3,9 @@
 /// A 2-D block of samples to transpose: those of a row are neighbours in the source, those of a column in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile2d {
-    /// Samples of a row.
+    /// Samples in a row.
     pub row: usize,
-    /// Samples of a column.
+    /// Samples in a column.
     pub column: usize,
     /// Bytes from one row to the next in the source.
     pub from: usize,
@@ -31,7 +31,7 @@ impl Tile2d {
         [u8; SIZE]: Default,
     {
         let (rows, columns) = (self.column - self.column % TILE, self.row - self.row % TILE);
-        // down a column: writes continue where they ended, at as many places as a tile has columns
+        // down a column of tiles: each of the tile's columns is one sequential stream of writes
         for column in (0..columns).step_by(TILE) {
             for row in (0..rows).step_by(TILE) {
                 let from = &source[row * self.from + column * SIZE..];

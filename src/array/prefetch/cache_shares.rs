@@ -1,16 +1,17 @@
-//! Divides the cache among the scans under way.
+//! Divides the cache among the active scans: decides which of them keep whole bricks, and how many bytes each gets.
 //!
-//! The scans in the same layer of bricks form a group. A group whose layer fits into its grant keeps whole bricks, which all of its
-//! scans share; in any other group each scan keeps planes. The division counts what a group still needs of its layer, so a scan that
-//! is about to leave a layer takes nothing from the others for the next one. A scan that has to give up whole bricks keeps planes of
-//! them first, so a change costs little; and the division changes no more often than scans come to layers.
+//! The scans in the same layer of bricks form a group. A group whose layer fits into its grant keeps whole bricks,
+//! which all of its scans share; in any other group each scan keeps planes. Shares depend on the planes that a group
+//! still needs of its layer, so a scan that is about to leave a layer takes nothing from the others for the next one. A
+//! scan that has to give up whole bricks extracts planes of them first, so a change costs little. Shares change no more
+//! often than scans enter layers.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::brick_layer::BrickLayer;
 use super::grants::{Group, grant};
 use super::handover::Handover;
-use super::layer::Layer;
 use crate::array::array_view::ArrayView;
 use crate::array::bricks::BrickAccess;
 use crate::array::resources::Resources;
@@ -19,7 +20,7 @@ use crate::cache::ScanQuota;
 
 /// The percentage of the cache that all scans together may use while other readers are busy.
 const QUOTA_BESIDE_OTHERS: usize = 60;
-/// The percentage of its grant that a scan with segments uses: the rest is for what other readers ask for.
+/// The percentage of its grant that a scan with segments uses; the rest is for bricks of other readers.
 const SEGMENT_SHARE: usize = 95;
 /// The percentage of the bytes of a layer's remaining planes that a scan needs to keep all of them.
 const REST_WITH_SLACK: usize = 110;
@@ -27,11 +28,11 @@ const REST_WITH_SLACK: usize = 110;
 const BUSY_REQUESTS: usize = 300;
 const BUSY_WINDOW: Duration = Duration::from_secs(2);
 
-/// The scans under way, and what each gets of the cache.
+/// The active scans, and the share of the cache that each gets.
 #[derive(Default)]
 pub struct CacheShares {
     scans: Vec<Entry>,
-    /// Requests of other readers since the time below.
+    /// Requests of other readers since `window_start`.
     other_requests: usize,
     window_start: Option<Instant>,
     others_are_busy: bool,
@@ -39,30 +40,31 @@ pub struct CacheShares {
 
 struct Entry {
     scan: Weak<Stream>,
-    layer: Layer,
+    layer: BrickLayer,
     /// The planes of the layer that were left when the segments were planned.
     planned: u64,
 }
 
 impl CacheShares {
-    /// Records that a scan comes to a layer. Returns the layer that it has left, if no other scan is there.
+    /// Records that a scan enters a layer. Returns the layer that it has left, if no other scan is in that one.
     pub fn enter_layer(&mut self, view: &ArrayView, scan: &Arc<Stream>, number: u64) -> Option<u64> {
         self.scans.retain(|entry| entry.scan.as_ptr() != Arc::as_ptr(scan));
-        let layer = Layer::new(view, number);
+        let layer = BrickLayer::new(view, number);
         scan.set_view(view.clone());
         self.scans.push(Entry { scan: Arc::downgrade(scan), layer, planned: layer.planes_left(scan) });
         scan.take_previous_layer().filter(|previous| {
-            let keys = Layer::new(view, *previous).keys;
+            let keys = BrickLayer::new(view, *previous).keys;
             self.scans.iter().all(|entry| entry.layer.keys != keys)
         })
     }
 
-    /// Whether a scan has stopped whose share is still to be given to others.
+    /// Whether a scan has stopped whose share can be given to others.
     pub fn has_stopped_scans(&self) -> bool {
         self.scans.iter().any(|entry| entry.scan.upgrade().is_none_or(|scan| !scan.is_active()))
     }
 
-    /// Records a request; `other` says that it is of no scan. Returns whether other readers have become busy, or are no longer.
+    /// Records a request; `other` means that it belongs to no scan. Returns whether the other readers have become busy
+    /// or idle.
     pub fn record_request(&mut self, other: bool) -> bool {
         let before = self.others_are_busy;
         self.other_requests += usize::from(other);
@@ -80,7 +82,7 @@ impl CacheShares {
         self.scans.iter().filter_map(|entry| entry.scan.upgrade()).map(|scan| scan.segments.bytes()).sum()
     }
 
-    /// Returns the active scans by layer. A scan that has stopped loses its segments, and counts as new if it goes on after all.
+    /// Groups the active scans by layer. A scan that has stopped loses its segments, and counts as new if it continues.
     fn groups(&mut self) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         self.scans.retain(|entry| {
@@ -90,27 +92,28 @@ impl CacheShares {
                 return false;
             }
             let layer = entry.layer;
-            let rest = if layer.deep > 1 {
+            let plane_bytes = if layer.depth > 1 {
                 let planes = usize::try_from(layer.planes_left(&scan)).unwrap_or(usize::MAX);
                 layer.plane_bytes.saturating_mul(planes) / 100 * REST_WITH_SLACK
             } else {
                 layer.bytes
             };
-            let whole = if scan.is_thrashing() && layer.deep > 1 { usize::MAX } else { layer.bytes };
+            let brick_bytes = if scan.is_thrashing() && layer.depth > 1 { usize::MAX } else { layer.bytes };
             match groups.iter_mut().find(|group| group.layer.keys == layer.keys) {
                 Some(group) => {
-                    (group.whole, group.rest) = (group.whole.max(whole), group.rest.max(rest));
+                    (group.brick_bytes, group.plane_bytes) =
+                        (group.brick_bytes.max(brick_bytes), group.plane_bytes.max(plane_bytes));
                     group.scans.push(scan);
                 }
-                None => groups.push(Group { layer, scans: vec![scan], whole, rest, granted: 0 }),
+                None => groups.push(Group { layer, scans: vec![scan], brick_bytes, plane_bytes, granted: 0 }),
             }
             true
         });
         groups
     }
 
-    /// Divides the cache among the scans; `entering` has just come to a layer. Returns the handovers of the scans that keep planes in
-    /// place of whole bricks from now on.
+    /// Divides the cache among the scans; `entering` has just entered a layer. Returns a handover for each scan that
+    /// keeps planes instead of whole bricks from now on.
     #[must_use]
     pub fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Stream>>) -> Vec<Handover> {
         let capacity = resources.cache.capacity();
@@ -118,18 +121,19 @@ impl CacheShares {
         let budget = if self.others_are_busy { capacity / 100 * QUOTA_BESIDE_OTHERS } else { capacity };
         let left = grant(&mut groups, budget);
         let left = left.saturating_sub(capacity / 100 * (100 - SEGMENT_SHARE));
-        let fits_whole = |group: &Group| group.granted >= group.whole || group.layer.deep <= 1;
-        let spare = left / groups.iter().filter(|group| fits_whole(group)).count().max(1);
+        let fits_bricks = |group: &Group| group.granted >= group.brick_bytes || group.layer.depth <= 1;
+        let spare = left / groups.iter().filter(|group| fits_bricks(group)).count().max(1);
         let mut handovers = Vec::new();
         for group in &groups {
             let enters = |scan: &Arc<Stream>| entering.is_some_and(|entering| Arc::ptr_eq(entering, scan));
             let entered = group.scans.iter().any(enters);
             let share = group.granted / 100 * SEGMENT_SHARE / group.scans.len();
             let keeps_bricks =
-                |scan: &Arc<Stream>| fits_whole(group) && (entered || scan.retention() == Retention::Bricks);
+                |scan: &Arc<Stream>| fits_bricks(group) && (entered || scan.retention() == Retention::Bricks);
             let removes_bricks = !group.scans.iter().any(keeps_bricks);
             for scan in &group.scans {
-                // a scan that keeps planes goes on with them until the next layer, unless the bricks are kept for another scan anyway
+                // a scan that keeps planes does so until the next layer, unless the bricks are kept for another scan
+                // anyway
                 if keeps_bricks(scan) {
                     scan.segments.clear();
                     // prefetching may use at most a second layer's worth
@@ -164,7 +168,7 @@ impl CacheShares {
         handovers
     }
 
-    /// Returns what all scans together get of a cache of `capacity` bytes.
+    /// Returns the quota of all scans together in a cache of `capacity` bytes.
     pub fn quota(&mut self, capacity: usize) -> ScanQuota {
         let (mut outside, mut partition) = (0usize, 0usize);
         for group in self.groups() {

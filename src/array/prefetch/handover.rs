@@ -1,10 +1,10 @@
-//! A handover: a scan that no longer keeps whole bricks takes planes of them from the cache before they are evicted.
+//! A handover: a scan that no longer keeps whole bricks extracts planes of them before the cache evicts them.
 
+use crate::array::brick_sizes::layer_bricks;
 use crate::array::bricks::{BrickAccess, Purpose, first_plane};
-use crate::array::layer_size::layer_bricks;
 use crate::array::scan::Retention;
 
-/// A scan that is to keep planes of the bricks of its layer that the cache still holds.
+/// A scan that extracts planes of the bricks of its layer that are still cached.
 pub struct Handover {
     /// The scan's access to its bricks.
     pub access: BrickAccess,
@@ -12,14 +12,15 @@ pub struct Handover {
     pub layer: u64,
     /// The first plane that the scan still needs.
     pub plane: u64,
-    /// No scan keeps these bricks whole any more, so the cache drops each brick as its planes are taken.
+    /// No scan keeps these bricks whole any more, so each brick is removed from the cache once its planes are
+    /// extracted.
     pub removes_bricks: bool,
-    /// The share of a scan that has just come to the layer, granted now that the others have handed over their bricks.
+    /// The share of a scan that has just entered the layer. It is set when the handovers of the other scans are done.
     pub share_on_entry: Option<usize>,
 }
 
 impl Handover {
-    /// Takes the planes.
+    /// Extracts the planes.
     pub fn run(&self) {
         if let (Some(share), Some(scan)) = (self.share_on_entry, &self.access.scan) {
             scan.set_share(share);

@@ -1,10 +1,10 @@
-//! Decodes bricks before scans need them, and divides the cache among the scans under way.
+//! Decodes bricks before scans need them, and divides the cache among the active scans.
 
+mod brick_layer;
 mod brick_prefetch;
 mod cache_shares;
 mod grants;
 mod handover;
-mod layer;
 mod prefetch_job;
 mod prefetcher;
 

@@ -1,7 +1,7 @@
-//! A worker's job: prefetches bricks of a scan, one after another, as long as there are any.
+//! The job of one worker: prefetches bricks of a scan one after another, until there are no more to prefetch.
 
+use crate::array::brick_sizes::layer_bricks;
 use crate::array::bricks::BrickAccess;
-use crate::array::layer_size::layer_bricks;
 use crate::array::scan::{PrefetchOrder, Stream};
 use crate::volume::Dims;
 

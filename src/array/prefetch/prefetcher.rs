@@ -1,31 +1,33 @@
-//! The prefetcher: decides which bricks are decoded before the scans under way ask for them, and keeps the cache divided among scans.
+//! The prefetcher: decides which bricks are decoded before scans ask for them, and divides the cache among the active
+//! scans.
 
 use std::sync::Arc;
 
 use super::cache_shares::CacheShares;
 use super::handover::Handover;
 use super::prefetch_job::PrefetchJob;
+use crate::array::brick_sizes::{brick_cost, layer_bricks, row_bricks, workers};
 use crate::array::bricks::BrickAccess;
-use crate::array::layer_size::{brick_cost, layer_bricks, row_bricks, workers};
 use crate::array::resources::Resources;
 use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
 use crate::sync::{Mutex, MutexGuard};
 use crate::volume::Dims;
 
-/// A scan whose layer fits the cache decodes each brick once or twice, and as many of the next layer ahead. One that decodes more than
-/// this many times the bricks of its layer is thrashing: the cache is too small after all.
+/// A scan whose layer fits the cache decodes each brick once or twice, and prefetches as many of the next layer. A scan
+/// that decodes more than this many times the bricks of its layer is thrashing: the cache is too small after all.
 const THRASHING: u64 = 3;
 
-/// Bytes to decode for which another worker is woken: no reader waits for them yet.
+/// Another worker is woken for each of this many bytes to decode: more than for a read, since no reader waits for them
+/// yet.
 const BATCH: usize = 256 << 10;
 
-/// All scans under way.
+/// Prefetches bricks for all scans.
 #[derive(Default)]
 pub struct Prefetcher {
     shares: Mutex<CacheShares>,
 }
 
-/// Where a scan stands in its array.
+/// The position of a scan in its array.
 struct Position {
     /// The number of the brick, in C order.
     brick: u64,
@@ -33,7 +35,7 @@ struct Position {
     layer: u64,
 }
 
-/// What is to be prefetched: steps of an order, `from` the first to before `target`.
+/// The steps to prefetch: `from..target` in one order.
 struct Range {
     order: PrefetchOrder,
     from: u64,
@@ -46,10 +48,10 @@ impl Prefetcher {
         self.shares().segment_bytes()
     }
 
-    /// Records a request, of a scan or (`other`) of another reader, and divides the cache anew if scans have stopped or other readers
-    /// have become busy.
+    /// Records a request of a scan, or of another reader (`other`). Divides the cache again if scans have stopped or
+    /// other readers have become busy or idle.
     pub fn record_request(&self, resources: &Arc<Resources>, other: bool) {
-        // the thread that holds the lock divides the cache anew itself, or the next request does
+        // the thread that holds the lock divides the cache itself, or the next request does
         let Some(mut shares) = self.shares.try_lock() else { return };
         if shares.record_request(other) || shares.has_stopped_scans() {
             let handovers = shares.divide(resources, None);
@@ -60,7 +62,8 @@ impl Prefetcher {
         }
     }
 
-    /// Divides the cache anew for a scan that comes to a layer of bricks, and decides what it keeps of them.
+    /// Divides the cache again for a scan that enters a layer of bricks, which decides whether it keeps bricks or
+    /// planes.
     fn enter_layer(&self, access: &BrickAccess, scan: &Arc<Stream>, layer: u64) {
         let cache = &access.resources.cache;
         let mut shares = self.shares();
@@ -100,7 +103,8 @@ impl Prefetcher {
         }
     }
 
-    /// Finds where a scan stands, and does what is due when it comes to another layer or plane.
+    /// Finds the position of a scan. Divides the cache if it has entered another layer, and releases planes if it has
+    /// entered another plane.
     fn update_position(&self, access: &BrickAccess, scan: &Arc<Stream>) -> Option<Position> {
         let info = access.view.info();
         let grid = &info.grid;
@@ -114,7 +118,7 @@ impl Prefetcher {
             self.enter_layer(access, scan, layer);
         }
         if scan.enter_plane(plane) {
-            // some requests for the last planes may still come
+            // requests for the last planes may still arrive out of order
             let plane_samples = info.shape().strides(1)[0].max(1);
             let late =
                 (REORDER_WINDOW / info.dtype.size() as u64).div_ceil(plane_samples).min((end - first) / 8).max(1);
@@ -147,7 +151,7 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
     let (grid, bricks, plane_samples) = (&info.grid, layer_bricks(info), info.shape().strides(1)[0].max(1));
     let &Position { brick, plane, layer } = position;
     let (first, end) = grid.owned(0, layer);
-    // a scan that may go elsewhere after this plane gets nothing of the next
+    // nothing of the next plane is prefetched for a scan that may go elsewhere after this one
     let goes_on = scan.continues_to_next_plane() || !scan.position().is_multiple_of(plane_samples);
     if !scan.is_sequential() || !goes_on {
         return None;
@@ -159,8 +163,8 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
     let crosses_planes = scan.distance_covered() > plane_samples;
     match scan.retention() {
         Retention::Planes(plan) => {
-            // of as many visits as a segment has planes, one decodes: this keeps half of the decoders busy, and the requests under
-            // way occupy the others
+            // one visit in as many as a segment has planes decodes: this keeps half of the decoders busy, and requests
+            // occupy the others
             let planes = room.saturating_mul(grid.step()[0]);
             let ahead = row_bricks(info).saturating_add((decoders / 2).max(1).saturating_mul(plan.longest()));
             let from = plane * bricks + brick - layer * bricks;
@@ -178,9 +182,10 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
         }
         _ if !crosses_planes => None,
         _ => {
-            // in the other planes: the same fraction of the next layer as was passed of this one, so that it is there in time
-            let (passed, deep) = (plane - first, end - first);
-            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(deep)) as u64;
+            // in the other planes: the same fraction of the next layer as the scan has passed of this one, so that it
+            // is decoded in time
+            let (passed, depth) = (plane - first, end - first);
+            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(depth)) as u64;
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
             Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
         }

@@ -1,4 +1,4 @@
-//! Reads ranges of samples.
+//! Reads ranges of samples: the entry point of all reads of a file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
 use crate::volume::AxisPermutation;
 
-/// Reads arrays: all reads of a process share one reader, and with it a cache.
+/// Reads arrays. All reads of a process share one reader and its cache.
 pub struct Reader {
     pub(super) resources: Arc<Resources>,
     prefetcher: Prefetcher,
@@ -33,7 +33,7 @@ pub struct ReadRequest {
     pub array: Arc<dyn Array>,
     /// The order of axes in which the samples are wanted, if it is not the array's own.
     pub permutation: Option<AxisPermutation>,
-    /// The samples, by number in that order; they lie within the array.
+    /// The numbers of the samples in that order, within the array.
     pub samples: Range<u64>,
     /// The concurrency limit of the source that the array is read from.
     pub bulkhead: Bulkhead,
@@ -55,8 +55,8 @@ impl Reader {
         Arc::new(Self { resources, prefetcher: Prefetcher::default() })
     }
 
-    /// Reads samples. `done` gets them in C order, little-endian: from within this call if that takes no waiting, else from a worker
-    /// of the pool.
+    /// Reads samples. `done` gets them in C order, little-endian: from within this call if nothing has to be waited
+    /// for, otherwise from a worker of the pool.
     pub fn read(self: &Arc<Self>, request: ReadRequest, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
         let ReadRequest { array, permutation, samples, bulkhead, scans } = request;
         let array = match permutation {
@@ -89,7 +89,7 @@ impl Reader {
         } else {
             SlowPath::start(access, layout, pending, out, origins, Box::new(done));
         }
-        // after the request itself: its bricks go first
+        // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
             self.prefetcher.prefetch(&access);
             if let (true, Some(scans)) = (has_decoded, scans) {
@@ -104,7 +104,7 @@ impl Reader {
         &self.resources.buffers
     }
 
-    /// Returns the bytes of decoded samples that are held: bricks in the cache, and segments of scans.
+    /// Returns the bytes of decoded samples in memory: bricks in the cache, and segments of scans.
     #[must_use]
     pub fn bytes_held(&self) -> usize {
         self.resources.cache.bytes() + self.prefetcher.segment_bytes()

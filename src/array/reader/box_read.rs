@@ -1,4 +1,4 @@
-//! Reads boxes: part of an array for a caller of its own, not a range of a file's bytes.
+//! Reads boxes: for callers that want part of an array and not a range of a file's bytes.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ pub struct BoxRequest {
 }
 
 impl Reader {
-    /// Reads a box. `done` gets its samples in C order, little-endian, from a worker of the pool. A box is expected to take time, so
-    /// the fast path is not tried.
+    /// Reads a box. `done` gets its samples in C order, little-endian, from a worker of the pool. A box is expected to
+    /// take time, so the fast path is not tried.
     pub fn read_box(
         self: &Arc<Self>,
         request: BoxRequest,

@@ -1,4 +1,4 @@
-//! A reader from a few numbers.
+//! The configuration of a reader: its memory and its threads.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::counters::Counters;
 use crate::memory::BufferPool;
 use crate::pool::Pool;
 
-/// Memory that all decoders at work may need together.
-const DECODE_BYTES: usize = 256 << 20;
+/// Bytes that all decoders together may need at a time.
+const DECODE_BUDGET: usize = 256 << 20;
 
-/// How much memory and how many threads a reader may use.
+/// The memory and the threads that a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderConfig {
     /// Capacity of the cache of decoded bricks, in bytes.
@@ -28,7 +28,7 @@ impl ReaderConfig {
     #[must_use]
     pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes, Arc::clone(&counters));
-        let gate = DecodeGate::new(self.threads, DECODE_BYTES);
+        let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
         Reader::new(cache, gate, pool, BufferPool::new(self.idle_buffer_bytes), counters)
     }
 }

@@ -1,10 +1,11 @@
-//! The fast path: what memory has of a request is copied at once, by the thread that talks to the kernel. It never waits.
+//! The fast path: copies the pieces of a request that are in memory, on the thread that talks to the kernel. It never
+//! waits.
 
 use std::cell::Cell;
 
 use crate::array::ReadError;
+use crate::array::brick_sizes::brick_bytes;
 use crate::array::bricks::{Attempt, BrickAccess, CachedPieces, CopyFailure, Origin, Origins, PlainPieces};
-use crate::array::layer_size::brick_bytes;
 use crate::array::request::{Destination, Piece};
 use crate::cache::Lookup;
 use crate::volume::Dims;
@@ -35,7 +36,7 @@ impl Lists {
     }
 }
 
-/// A request of which some pieces are in memory and others take waiting.
+/// A request of which some pieces are in memory and others have to be waited for.
 pub struct FastPath<'a> {
     access: &'a BrickAccess,
     plain_pieces: PlainPieces,
@@ -43,7 +44,7 @@ pub struct FastPath<'a> {
     seen_whole_brick: bool,
     /// Where the pieces that were copied came from.
     pub origins: Origins,
-    /// The pieces that take waiting.
+    /// The pieces that have to be waited for, for the slow path.
     pub pending: Vec<Piece>,
 }
 
@@ -59,7 +60,7 @@ impl<'a> FastPath<'a> {
         }
     }
 
-    /// Copies those of the pieces that memory has; the others are pending afterwards.
+    /// Copies the pieces that are in memory; the others are pending afterwards.
     ///
     /// # Errors
     /// Those of the format and the source.
@@ -72,7 +73,7 @@ impl<'a> FastPath<'a> {
             if lists.pieces.is_empty() {
                 break self.copy_plain_pieces(to);
             }
-            if let Err(e) = self.sort(&mut lists, to) {
+            if let Err(e) = self.classify(&mut lists, to) {
                 break Err(e);
             }
             lists.cached.copy(to.bytes);
@@ -82,12 +83,12 @@ impl<'a> FastPath<'a> {
         copied
     }
 
-    /// Sorts pieces: copied now, to be copied together, or pending.
-    fn sort(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
+    /// Classifies pieces: copies them, collects them to be copied together, or marks them as pending.
+    fn classify(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let Lists { pieces, lookups, cached } = lists;
         let mut pieces = &pieces[..];
         let mut first_needs_whole = false;
-        // only whole bricks enter the cache, so it is not asked before one was seen
+        // only bricks that are loaded whole enter the cache, so the cache is not searched before one was seen
         while let Some((piece, rest)) = pieces.split_first().filter(|_| !self.seen_whole_brick) {
             if self.try_copy(piece, to)? == Some(Attempt::NeedsWhole) {
                 (self.seen_whole_brick, first_needs_whole) = (true, true);
@@ -95,7 +96,7 @@ impl<'a> FastPath<'a> {
                 pieces = rest;
             }
         }
-        // from then on the cache is asked first: a brick that it holds need not be found in the format's tables
+        // from then on the cache is searched first: a cached brick need not be looked up in the format's tables
         let (access, size) = (self.access, self.access.sample_size());
         access.look_up(pieces, lookups);
         for (n, (piece, (_, brick))) in pieces.iter().zip(lookups.drain(..)).enumerate() {
@@ -113,7 +114,8 @@ impl<'a> FastPath<'a> {
 
     /// Tries a piece that is not in memory. `None`: it is pending.
     fn try_copy(&mut self, piece: &Piece, to: &mut Destination<'_>) -> Result<Option<Attempt>, ReadError> {
-        // after the first pending piece no other is tried: the workers are needed anyway, and this thread is the kernel's
+        // after the first pending piece no other is tried: workers are needed anyway, and the kernel's next request
+        // waits for this thread
         if !self.pending.is_empty() {
             self.pending.push(*piece);
             return Ok(None);
@@ -128,7 +130,7 @@ impl<'a> FastPath<'a> {
         }
     }
 
-    /// Copies the plain pieces; those that take waiting are pending afterwards.
+    /// Copies the plain pieces; those that have to be waited for are pending afterwards.
     fn copy_plain_pieces(&mut self, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let plain_pieces = &self.plain_pieces;
         if plain_pieces.is_empty() {

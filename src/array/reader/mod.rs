@@ -1,4 +1,4 @@
-//! Reads: the fast path answers from memory at once, the slow path shares the rest among workers.
+//! Reads samples: the fast path answers from memory at once, the slow path divides the remaining pieces among workers.
 
 mod array_reader;
 mod box_read;

@@ -1,36 +1,36 @@
-//! The slow path: the pieces of a read that take time, and the workers that share them.
+//! The slow path: divides the pieces of a read that are not in memory among workers of the pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::array::ReadError;
+use crate::array::brick_sizes::workers;
 use crate::array::bricks::{BrickAccess, Origins};
-use crate::array::layer_size::workers;
 use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
 use crate::sync::{Mutex, MutexGuard};
 
-/// Bytes to decode for which another worker is woken: less is done before it is awake.
+/// Another worker is woken for each of this many bytes to decode: fewer are decoded before it is awake.
 const BATCH: usize = 64 << 10;
 
-/// Gets the reply.
+/// The callback that gets the reply.
 pub type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
 
-/// A read that takes time, shared by the workers that load its pieces.
+/// A read whose pieces are loaded by several workers.
 pub struct SlowPath {
     access: BrickAccess,
     layout: ReplyLayout,
     pieces: Vec<Piece>,
     /// The next piece that no worker has taken.
     next: AtomicUsize,
-    /// Pieces that are not finished.
+    /// The number of pieces that are not finished.
     unfinished: AtomicUsize,
-    progress: Mutex<Progress>,
+    pending: Mutex<PendingReply>,
 }
 
-/// What the workers have done so far. The lock is held while rows are copied, never while a worker decodes or waits.
-struct Progress {
+/// The reply as far as it is complete. Its lock is held while rows are copied, never while a worker decodes or waits.
+struct PendingReply {
     out: Buffer,
     origins: Origins,
     failure: Option<ReadError>,
@@ -38,7 +38,8 @@ struct Progress {
 }
 
 impl SlowPath {
-    /// Submits the pieces of a read into `out`, of which the fast path may have copied others already.
+    /// Submits the pieces of a read to the pool. They are copied to `out`, which may hold pieces from the fast path
+    /// already.
     pub fn start(
         access: BrickAccess,
         layout: ReplyLayout,
@@ -50,8 +51,8 @@ impl SlowPath {
         let workers = workers(pieces.len() as u64, access.view.info(), BATCH).min(access.resources.gate.decoders());
         let (bulkhead, pool) = (access.view.bulkhead, Arc::clone(&access.resources.pool));
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
-        let progress = Mutex::new(Progress { out, origins, failure: None, done: Some(done) });
-        let read = Arc::new(Self { access, layout, pieces, next, unfinished, progress });
+        let pending = Mutex::new(PendingReply { out, origins, failure: None, done: Some(done) });
+        let read = Arc::new(Self { access, layout, pieces, next, unfinished, pending });
         for _ in 0..workers {
             let read = Arc::clone(&read);
             pool.submit(bulkhead, move || read.work());
@@ -67,28 +68,28 @@ impl SlowPath {
     }
 
     fn finish(&self, piece: &Piece) -> Result<(), ReadError> {
-        if self.progress().failure.is_some() {
+        if self.pending().failure.is_some() {
             return Ok(());
         }
         let failed = |cause| ReadError { brick: piece.brick, cause };
         let loaded = self.access.load_piece(piece).map_err(failed)?;
-        let mut progress = self.progress();
-        let Progress { out, origins, .. } = &mut *progress;
+        let mut pending = self.pending();
+        let PendingReply { out, origins, .. } = &mut *pending;
         let mut to = Destination { bytes: out, layout: self.layout };
         origins.add(self.access.copy_loaded(piece, &loaded, &mut to).map_err(failed)?);
         Ok(())
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock()
+    fn pending(&self) -> MutexGuard<'_, PendingReply> {
+        self.pending.lock()
     }
 
     fn reply(&self) {
-        let mut progress = self.progress();
-        let Some(done) = progress.done.take() else { return };
-        let (failure, origins) = (progress.failure.take(), progress.origins);
-        let out = std::mem::replace(&mut progress.out, self.access.resources.buffers.take(0));
-        drop(progress);
+        let mut pending = self.pending();
+        let Some(done) = pending.done.take() else { return };
+        let (failure, origins) = (pending.failure.take(), pending.origins);
+        let out = std::mem::replace(&mut pending.out, self.access.resources.buffers.take(0));
+        drop(pending);
         let checked = match failure {
             Some(failure) => Err(failure),
             None => origins.check(self.access.array(), self.pieces.first().copied()),
@@ -101,7 +102,7 @@ fn gave_up(piece: &Piece) -> ReadError {
     ReadError { brick: piece.brick, cause: FormatError::Damaged("the decoder gave up on it".into()) }
 }
 
-/// One piece that one worker has taken: counts it as finished when it is dropped, also by a panic.
+/// Counts the piece that a worker has taken as finished when it is dropped, also by a panic.
 struct PieceGuard<'a> {
     read: &'a SlowPath,
     outcome: Option<Result<(), ReadError>>,
@@ -110,7 +111,7 @@ struct PieceGuard<'a> {
 impl Drop for PieceGuard<'_> {
     fn drop(&mut self) {
         if let Some(Err(failure)) = self.outcome.take() {
-            self.read.progress().failure.get_or_insert(failure);
+            self.read.pending().failure.get_or_insert(failure);
         }
         if self.read.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.read.reply();

@@ -1,9 +1,9 @@
-//! Where the samples of a read belong in the bytes of the reply.
+//! The buffer of a reply, and the offset of each sample in it.
 
 use super::pieces::Piece;
 use crate::volume::{ArrayInfo, Dims, Region};
 
-/// The bytes of a reply, and where each sample belongs in them.
+/// The buffer of a reply, and the layout of the samples in it.
 pub struct Destination<'a> {
     /// The bytes of all samples of the read.
     pub bytes: &'a mut [u8],

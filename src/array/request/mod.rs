@@ -1,4 +1,4 @@
-//! Ranges and boxes of samples as pieces of bricks, and where the pieces belong in a reply. Arithmetic only.
+//! Ranges and boxes of samples as pieces of bricks, and the offsets of the pieces in a reply. Arithmetic only.
 
 mod boxes;
 mod destination;

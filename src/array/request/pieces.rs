@@ -1,4 +1,4 @@
-//! A request as pieces: the parts of bricks that it is made of.
+//! Splits a request into pieces: one for each brick that it touches.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::volume::{BrickGrid, Dims, Region};
 /// Part of a brick that a read asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// The brick's place in the grid.
+    /// The brick's index in the grid.
     pub brick: Dims,
     /// The samples, all owned by the brick.
     pub region: Region,
@@ -17,46 +17,46 @@ pub struct Piece {
 
 /// Returns the pieces of the samples `range`, box by box, bricks in C order.
 pub fn pieces(array: &dyn Array, range: Range<u64>) -> impl Iterator<Item = Piece> + '_ {
-    boxes(&array.info().shape(), range).into_iter().flat_map(move |part| pieces_of_box(array, part))
+    boxes(&array.info().shape(), range).into_iter().flat_map(move |region| pieces_of_box(array, region))
 }
 
 /// Returns the pieces of a box, bricks in C order.
-pub fn pieces_of_box(array: &dyn Array, part: Region) -> impl Iterator<Item = Piece> + '_ {
-    Pieces::new(&array.info().grid, part).filter(|piece| !piece.region.shape.contains(&0))
+pub fn pieces_of_box(array: &dyn Array, region: Region) -> impl Iterator<Item = Piece> + '_ {
+    Pieces::new(&array.info().grid, region).filter(|piece| !piece.region.shape.contains(&0))
 }
 
-/// Iterates over the bricks of a box in C order. From one brick to the next mostly one axis changes, and only that axis is
-/// clipped anew.
+/// Iterates over the bricks of a box in C order. From one brick to the next mostly one axis changes, and only that axis
+/// is clipped again.
 struct Pieces<'a> {
     grid: &'a BrickGrid,
-    part: Region,
+    region: Region,
     /// The bricks, as a box in the grid.
     touched: Region,
     next: Option<Piece>,
 }
 
 impl<'a> Pieces<'a> {
-    fn new(grid: &'a BrickGrid, part: Region) -> Self {
-        let touched = grid.touched(&part);
-        let mut pieces = Self { grid, part, touched, next: None };
+    fn new(grid: &'a BrickGrid, region: Region) -> Self {
+        let touched = grid.touched(&region);
+        let mut pieces = Self { grid, region, touched, next: None };
         if !touched.shape.contains(&0) {
-            let mut first = Piece { brick: touched.start, region: part };
-            (0..part.axes()).for_each(|axis| pieces.clip(&mut first, axis));
+            let mut first = Piece { brick: touched.start, region };
+            (0..region.axes()).for_each(|axis| pieces.clip(&mut first, axis));
             pieces.next = Some(first);
         }
         pieces
     }
 
-    /// Clips a piece to what its brick owns along an axis.
+    /// Clips a piece to the samples that its brick owns along an axis.
     fn clip(&self, piece: &mut Piece, axis: usize) {
         let (low, high) = self.grid.owned(axis, piece.brick[axis]);
-        let start = low.max(self.part.start[axis]);
+        let start = low.max(self.region.start[axis]);
         piece.region.start[axis] = start;
-        piece.region.shape[axis] = high.min(self.part.end(axis)).saturating_sub(start);
+        piece.region.shape[axis] = high.min(self.region.end(axis)).saturating_sub(start);
     }
 
     fn after(&self, mut piece: Piece) -> Option<Piece> {
-        for axis in (0..self.part.axes()).rev() {
+        for axis in (0..self.region.axes()).rev() {
             let next = piece.brick[axis] + 1;
             let wraps = next >= self.touched.end(axis);
             piece.brick[axis] = if wraps { self.touched.start[axis] } else { next };

@@ -1,4 +1,4 @@
-//! Detects scans: tells the readers of one open file apart by their requests, and which of them read in order.
+//! Detects scans: tells the readers of one open file apart by their requests, and finds those that read in order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use super::stream::Stream;
 use crate::sequential::StreamTable;
 use crate::volume::ArrayInfo;
 
-/// The kernel's requests of one reader come out of order by no more than this many bytes.
+/// The kernel's requests for one reader are out of order by no more than this many bytes.
 pub const REORDER_WINDOW: u64 = 1 << 20;
-/// A reader that has read this many bytes in order is on a scan; in an array of small planes a quarter of a plane is enough. A reader
-/// of a box comes less far before it jumps to the next plane of the box.
-const SURE: u64 = 1 << 20;
+/// A reader that has read this many bytes in order is a scan; in an array of small planes a quarter of a plane is
+/// enough. A reader of a box reads less before it jumps to the next plane of the box.
+const SEQUENTIAL_AFTER: u64 = 1 << 20;
 
 /// The readers of one open file.
 #[derive(Default)]
@@ -44,11 +44,11 @@ impl ScanDetector {
         let distance = |stream: &Arc<Stream>| stream.distance_to(samples, back, forward, plane);
         let new = || Arc::new(Stream::new(samples, Arc::clone(&self.sequential)));
         let stream = self.streams.find_or_insert(distance, |stream| Arc::clone(stream), new)?;
-        let sure = (SURE / size).min(plane / 4);
-        stream.advance(samples, sure, plane).then_some(stream)
+        let threshold = (SEQUENTIAL_AFTER / size).min(plane / 4);
+        stream.advance(samples, threshold, plane).then_some(stream)
     }
 
-    /// Whether any of the readers is on a scan of many planes.
+    /// Whether any of the readers scans many planes.
     pub fn has_scans(&self) -> bool {
         self.streams.any(|stream| stream.continues_to_next_plane() && stream.has_been_sequential())
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn sequential_requests_make_a_scan_and_others_do_not() {
-        // a plane has 256 KiB, so that 64 KiB in order are enough
+        // a plane has 256 KiB, so 64 KiB in order are enough
         let (info, scans) = (&cube(), ScanDetector::default());
         let window = |n: u64| n << 14..(n + 1) << 14;
         // out of order by one window, as the kernel's threads deliver them

@@ -1,4 +1,5 @@
-//! Scans: sequential readers of an array, detected by their requests, and what each keeps of the bricks that it passes.
+//! Scans: sequential readers of an array, which are detected by their requests, and the planes of bricks that each
+//! keeps.
 
 mod detector;
 mod segment_plan;

@@ -11,7 +11,7 @@ const PLANNED: u64 = 97;
 pub struct SegmentPlan {
     /// Bricks of the layer.
     bricks: u64,
-    /// How many of them are kept whole from the first plane on.
+    /// The number of bricks that are kept whole from the first plane on.
     whole: u64,
     /// The shortest and the longest first segment of the other bricks.
     first: (u64, u64),
@@ -20,26 +20,27 @@ pub struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    /// Plans for a layer of `bricks` bricks, each `deep` planes deep, in a memory of `share` bytes. One plane of all bricks takes `plane`
-    /// bytes.
+    /// Plans for a layer of `bricks` bricks, each `depth` planes deep, in `share` bytes of memory. One plane of all
+    /// bricks takes `plane` bytes.
     ///
-    /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after which the
-    /// rest of all bricks fits. With less, segments are twice as long as there is room for, since on average half of each was
-    /// released; and the first segments have all lengths up to that, so that they do not all end in the same plane.
-    pub fn new(share: usize, bricks: u64, deep: u64, plane: u64) -> Self {
-        let (plane, deep, wide) = (u128::from(plane.max(1)), u128::from(deep.max(1)), u128::from(bricks));
-        let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * deep);
+    /// With memory for half of the layer or more, some bricks are kept whole, and the others get a first segment after
+    /// which the rest of all bricks fits. With less, segments are twice as long as there is room for, since on average
+    /// half of each was released; and the first segments have all lengths up to that, so that they do not all end in
+    /// the same plane.
+    pub fn new(share: usize, bricks: u64, depth: u64, plane: u64) -> Self {
+        let (plane, depth, wide) = (u128::from(plane.max(1)), u128::from(depth.max(1)), u128::from(bricks));
+        let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * depth);
         let narrow = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
-        if 2 * memory >= plane * deep {
-            let whole = wide * (2 * memory - plane * deep) / memory.max(1);
-            let first = deep - (memory / plane).min(deep - 1);
+        if 2 * memory >= plane * depth {
+            let whole = wide * (2 * memory - plane * depth) / memory.max(1);
+            let first = depth - (memory / plane).min(depth - 1);
             let first = (narrow(first), narrow(first));
-            return Self { bricks, whole: narrow(whole), first, longest: narrow(deep) };
+            return Self { bricks, whole: narrow(whole), first, longest: narrow(depth) };
         }
-        // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger chunks, one chunk
-        // is held although it was read in part
+        // a plane is released when it was read, so a segment of two planes holds one at most; of a segment in larger
+        // chunks, one chunk is held although it was read in part
         let (twice, chunks) = (2 * memory / plane, u128::from(CHUNKS));
-        let longest = (twice + 2).saturating_sub(twice.div_ceil(chunks)).clamp(1, deep);
+        let longest = (twice + 2).saturating_sub(twice.div_ceil(chunks)).clamp(1, depth);
         Self { bricks, whole: 0, first: (1, narrow(longest)), longest: narrow(longest) }
     }
 
@@ -67,12 +68,12 @@ mod tests {
     use super::*;
 
     /// Returns how often a pass decodes each brick, and the most that was held as a fraction of `share`.
-    fn pass(share: usize, bricks: u64, deep: u64, plane: u64) -> (f64, f64) {
-        let plan = SegmentPlan::new(share, bricks, deep, plane);
+    fn pass(share: usize, bricks: u64, depth: u64, plane: u64) -> (f64, f64) {
+        let plan = SegmentPlan::new(share, bricks, depth, plane);
         let each = plane / bricks;
         let mut left: Vec<Option<u64>> = vec![None; bricks as usize];
         let (mut decodes, mut most) = (0, 0);
-        for at in 0..deep {
+        for at in 0..depth {
             for n in 0..bricks {
                 let held: u64 = left.iter().flatten().sum::<u64>() * each;
                 most = most.max(held);
@@ -81,7 +82,7 @@ mod tests {
                     decodes += 1;
                     let planes = if this.is_none() { plan.first(n) } else { plan.longest() };
                     let room = share as u64 - held;
-                    *this = Some(planes.min(deep - at).min(room / each).max(1));
+                    *this = Some(planes.min(depth - at).min(room / each).max(1));
                 }
                 *this = this.map(|planes| planes - 1);
             }
@@ -106,12 +107,13 @@ mod tests {
     #[test]
     fn whatever_the_numbers_segments_have_a_length() {
         for share in [0, 1, 1000, usize::MAX] {
-            for (bricks, deep, plane) in [(0, 0, 0), (1, 1, 1), (7, 64, 1), (1 << 40, 64, u64::MAX), (3, u64::MAX, 7)] {
-                let plan = SegmentPlan::new(share, bricks, deep, plane);
+            for (bricks, depth, plane) in [(0, 0, 0), (1, 1, 1), (7, 64, 1), (1 << 40, 64, u64::MAX), (3, u64::MAX, 7)]
+            {
+                let plan = SegmentPlan::new(share, bricks, depth, plane);
                 for n in [0, 1, bricks.saturating_sub(1)] {
-                    assert!((1..=deep.max(1)).contains(&plan.first(n)), "{plan:?}");
+                    assert!((1..=depth.max(1)).contains(&plan.first(n)), "{plan:?}");
                 }
-                assert!((1..=deep.max(1)).contains(&plan.longest()), "{plan:?}");
+                assert!((1..=depth.max(1)).contains(&plan.longest()), "{plan:?}");
             }
         }
     }

@@ -1,9 +1,10 @@
-//! What a scan keeps of decoded bricks if the cache does not hold a layer of them.
+//! Segments: the planes of decoded bricks that a scan keeps if a layer of bricks does not fit the cache.
 //!
-//! Every plane of a scan touches all bricks of a layer. If these do not fit, LRU evicts each brick just before it is needed again, and
-//! each is decoded for each of its planes. So a scan keeps only the next few planes of each decoded brick, its *segment*. A segment
-//! shrinks as the scan goes on: it is stored in chunks, and a chunk is released as soon as all of it was read. Segments of different
-//! bricks end at different planes, so on average half of their length is held, and decoding is spread evenly.
+//! Every plane of a scan touches all bricks of a layer. If these do not fit, LRU evicts each brick just before it is
+//! needed again, and each is decoded for each of its planes. So a scan keeps only the next few planes of each decoded
+//! brick, its *segment*. A segment shrinks as the scan goes on: it is stored in chunks, and a chunk is released as soon
+//! as all of it was read. Segments of different bricks end at different planes, so on average half of their length is
+//! held, and decoding is spread evenly.
 
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -24,16 +25,16 @@ const PAGE: u64 = 4096;
 pub struct Segments {
     segments: Mutex<HashMap<u64, Segment>>,
     bytes: AtomicUsize,
-    /// Something was kept since everything was released.
+    /// Planes were kept since the last [`Segments::clear`].
     used: AtomicBool,
 }
 
-/// Consecutive planes of a brick; none if all were read or released.
+/// Consecutive planes of a brick. It is empty if all were read or released.
 #[derive(Default)]
 struct Segment {
-    /// In the order of their planes.
+    /// In ascending order of planes.
     chunks: VecDeque<Chunk>,
-    /// It was cut short together with others, so that it no longer ends in another plane than theirs.
+    /// It was cut short together with other segments, so it may end in the same plane as those.
     trimmed: bool,
 }
 
@@ -46,7 +47,7 @@ struct Chunk {
 /// The planes of a brick that are to be kept.
 #[derive(Clone, Copy)]
 pub struct KeptPlanes<'a> {
-    /// Some planes of the region that the brick owns.
+    /// The planes, of the region that the brick owns.
     pub region: Region,
     /// The part of them that was just read.
     pub read: Option<&'a Region>,
@@ -55,8 +56,8 @@ pub struct KeptPlanes<'a> {
 }
 
 impl Segments {
-    /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they are read now, and released once all of
-    /// them was read.
+    /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they count as read, and a chunk
+    /// is released once all of it was read.
     pub fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&brick)?;
@@ -67,7 +68,7 @@ impl Segments {
             chunks[at].unread = chunks[at].unread.saturating_sub(region.samples());
             let released = if chunks[at].unread == 0 { chunks.remove(at) } else { None };
             drop(segments);
-            self.bytes.fetch_sub(weight(&released), Ordering::Relaxed);
+            self.bytes.fetch_sub(chunk_bytes(&released), Ordering::Relaxed);
         }
         Some(planes)
     }
@@ -77,24 +78,25 @@ impl Segments {
         self.get(brick, region, false).is_some()
     }
 
-    /// Whether a brick had a segment before that ended in another plane than those of its neighbours.
-    pub fn knows(&self, brick: u64) -> bool {
+    /// Whether a brick has had a segment that was not trimmed: its end differs from those of its neighbours, so the
+    /// next one may have full length.
+    pub fn had_segment(&self, brick: u64) -> bool {
         self.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
-    /// Keeps planes of a brick, as far as the brick holds them.
+    /// Keeps planes of a brick, as far as `whole` holds them.
     pub fn put(&self, brick: u64, whole: &DecodedBrick, kept: KeptPlanes<'_>, buffers: &Arc<BufferPool>) {
         let Some(region) = whole.layout.held.intersection(&kept.region) else { return };
         let (from, end) = (region.start[0], region.end(0));
         let plane = region.shape[1..].iter().product::<u64>() * kept.size as u64;
-        let mut each = region.shape[0].div_ceil(CHUNKS).max(1);
-        if each.saturating_mul(plane) > PAGE {
-            each = each.next_multiple_of((PAGE / plane.max(1)).max(1));
+        let mut chunk_planes = region.shape[0].div_ceil(CHUNKS).max(1);
+        if chunk_planes.saturating_mul(plane) > PAGE {
+            chunk_planes = chunk_planes.next_multiple_of((PAGE / plane.max(1)).max(1));
         }
         let mut chunks = VecDeque::new();
         let mut at = from;
         while at < end {
-            let until = at.saturating_add(each).min(end);
+            let until = at.saturating_add(chunk_planes).min(end);
             let mut held = region;
             (held.start[0], held.shape[0]) = (at, until - at);
             let planes = Arc::new(extract(whole, held, kept.size, buffers));
@@ -105,7 +107,7 @@ impl Segments {
             at = until;
         }
         self.used.store(true, Ordering::Relaxed);
-        self.bytes.fetch_add(weight(&chunks), Ordering::Relaxed);
+        self.bytes.fetch_add(chunk_bytes(&chunks), Ordering::Relaxed);
         let mut segments = self.lock();
         let segment = segments.entry(brick).or_default();
         // the rest of the old segment is still being read
@@ -114,7 +116,7 @@ impl Segments {
         segment.chunks.append(&mut chunks);
         segment.trimmed = false;
         drop(segments);
-        self.bytes.fetch_sub(weight(&overlap), Ordering::Relaxed);
+        self.bytes.fetch_sub(chunk_bytes(&overlap), Ordering::Relaxed);
     }
 
     /// Releases the planes before `plane`, and the segments of bricks before `brick`, which the scan has passed.
@@ -127,23 +129,23 @@ impl Segments {
             *number >= brick || !segment.chunks.is_empty()
         });
         drop(segments);
-        self.bytes.fetch_sub(weight(&released), Ordering::Relaxed);
+        self.bytes.fetch_sub(chunk_bytes(&released), Ordering::Relaxed);
     }
 
     /// Releases everything.
     pub fn clear(&self) {
         let dropped = std::mem::take(&mut *self.lock());
-        self.bytes.fetch_sub(dropped.values().map(|segment| weight(&segment.chunks)).sum(), Ordering::Relaxed);
+        self.bytes.fetch_sub(dropped.values().map(|segment| chunk_bytes(&segment.chunks)).sum(), Ordering::Relaxed);
         drop(dropped);
-        // whole bricks follow, which come from other size classes of the allocator
+        // the scan keeps whole bricks from now on, which come from other size classes of the allocator
         if self.used.swap(false, Ordering::Relaxed) {
             trim_heap();
         }
     }
 
-    /// Releases the planes that will be read last until no more than `most` bytes are left.
-    pub fn trim(&self, most: usize) {
-        let excess = self.bytes().saturating_sub(most);
+    /// Releases the planes that will be read last until no more than `max_bytes` bytes are left.
+    pub fn trim(&self, max_bytes: usize) {
+        let excess = self.bytes().saturating_sub(max_bytes);
         if excess == 0 {
             return;
         }
@@ -156,7 +158,7 @@ impl Segments {
         let mut last: Vec<(u64, u64)> = segments.iter().flat_map(ends).collect();
         last.sort_unstable();
         for (_, number) in last.into_iter().rev() {
-            if weight(&released) >= excess {
+            if chunk_bytes(&released) >= excess {
                 break;
             }
             if let Some(segment) = segments.get_mut(&number) {
@@ -165,7 +167,7 @@ impl Segments {
             }
         }
         drop(segments);
-        self.bytes.fetch_sub(weight(&released), Ordering::Relaxed);
+        self.bytes.fetch_sub(chunk_bytes(&released), Ordering::Relaxed);
     }
 
     /// Bytes held.
@@ -178,7 +180,7 @@ impl Segments {
     }
 }
 
-fn weight<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
+fn chunk_bytes<'a>(chunks: impl IntoIterator<Item = &'a Chunk>) -> usize {
     chunks.into_iter().map(|chunk| chunk.planes.bytes.capacity()).sum()
 }
 
@@ -223,14 +225,14 @@ mod tests {
         assert!(segments.get(7, &half(85, 0), true).is_some());
         assert!(segments.get(7, &half(85, 5), true).is_some());
         assert_eq!(segments.bytes(), 0, "all of it was read");
-        assert!(!segments.holds(7, &plane(85)) && segments.knows(7));
+        assert!(!segments.holds(7, &plane(85)) && segments.had_segment(7));
         segments.put(7, &whole, KeptPlanes { read: Some(&plane(86)), ..keep(86, 64) }, &buffers);
         assert!(segments.holds(7, &plane(86)) && segments.holds(7, &plane(119)));
         assert!(!segments.holds(7, &plane(85)) && !segments.holds(7, &plane(120)), "the array ends there");
         segments.release_before(118, 8);
-        assert!(segments.knows(7) && !segments.holds(7, &plane(100)) && segments.holds(7, &plane(118)));
+        assert!(segments.had_segment(7) && !segments.holds(7, &plane(100)) && segments.holds(7, &plane(118)));
         segments.release_before(120, 8);
-        assert_eq!((segments.bytes(), segments.knows(7)), (0, false));
+        assert_eq!((segments.bytes(), segments.had_segment(7)), (0, false));
     }
 
     #[test]
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(segments.bytes(), 30);
         segments.trim(10);
         assert_eq!(segments.bytes(), 10);
-        assert!(segments.holds(3, &plane(71)) && !segments.holds(3, &plane(72)) && !segments.knows(3));
+        assert!(segments.holds(3, &plane(71)) && !segments.holds(3, &plane(72)) && !segments.had_segment(3));
         segments.clear();
         assert_eq!(segments.bytes(), 0);
     }

@@ -1,4 +1,5 @@
-//! One sequential reader of an array: how far it has come, what it keeps of bricks, and what is prefetched for it.
+//! One reader of an array, called a scan once it is sequential: its position, the planes that it keeps, and the state
+//! of its prefetches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// A scan without a request for this long has stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(2);
 
-/// One reader of an open file.
+/// One reader of an open file; a scan if it is sequential.
 pub struct Stream {
     state: Mutex<State>,
     /// Bytes of memory that it may use.
@@ -23,52 +24,54 @@ pub struct Stream {
     cursors: [AtomicU64; 2],
     /// Prefetches in flight.
     in_flight: AtomicUsize,
-    /// Bricks that were decoded since it came to its layer.
+    /// Bricks that were decoded since it entered its layer.
     decoded: AtomicU64,
     /// How many streams of the open file have ever been sequential.
     sequential_streams: Arc<AtomicUsize>,
-    /// What it reads. Forgotten with the open file, so that the array may be closed.
+    /// The array that it reads. Dropped with the open file, so that the array may be closed.
     view: Mutex<Option<ArrayView>>,
-    /// The planes that it keeps of bricks where the cache does not hold a layer of bricks.
+    /// The planes that it keeps if a layer of bricks does not fit the cache.
     pub segments: Segments,
 }
 
 struct State {
     progress: Progress,
-    /// It is sequential at this moment, and has been at any time.
+    /// It is sequential now.
     is_sequential: bool,
+    /// It is sequential now or was so at any time.
     was_sequential: bool,
-    /// It has gone on from one plane to the next in order.
+    /// It has continued from one plane to the next in order.
     crosses_planes: bool,
-    /// Whole bricks were evicted before it had read them.
+    /// Its bricks were evicted before it had read them.
     thrashing: bool,
     last_request: Instant,
     retention: Retention,
-    /// The layer of bricks that it is in, once that is known.
+    /// The layer of bricks that it has entered.
     layer: Option<u64>,
-    /// The plane that it is in.
+    /// The plane that it has entered.
     plane: Option<u64>,
-    /// The layer that it came from.
+    /// The layer that it was in before, until that is taken.
     previous_layer: Option<u64>,
 }
 
-/// The order in which bricks are prefetched for a scan, and what one step of it is.
+/// The order in which bricks are prefetched for a scan. A step is one brick or one visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefetchOrder {
     /// Bricks in C order: each is kept whole and decoded once.
     Bricks,
-    /// Visits of bricks: for each plane one visit of each brick that the plane touches.
+    /// Visits of bricks: one for each plane and each brick that the plane touches.
     Visits,
 }
 
 /// What a scan keeps of a decoded brick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retention {
-    /// The brick goes to the cache, as for any reader: it is not known whether the scan goes on to the next plane.
+    /// The brick goes to the cache, as for any reader: it is not known yet whether the scan continues to the next
+    /// plane.
     Cache,
     /// The brick goes to the scan partition of the cache: a layer of bricks fits.
     Bricks,
-    /// The next planes stay with the scan, in segments of this plan.
+    /// The scan keeps the next planes, in segments of this plan.
     Planes(SegmentPlan),
 }
 
@@ -98,9 +101,9 @@ impl Stream {
         }
     }
 
-    /// Returns how far a request is from the stream's position, if it may belong to the stream: no more than `back` samples before it
-    /// or `forward` samples after it. A request a plane before the stream's first sample belongs to another reader, or to one that
-    /// goes backwards.
+    /// Returns how far a request is from the stream's position, if it may belong to the stream: no more than `back`
+    /// samples before it or `forward` samples after it. A request a plane before the stream's first sample belongs to
+    /// another reader, or to one that goes backwards.
     pub fn distance_to(&self, samples: &Range<u64>, back: u64, forward: u64, plane: u64) -> Option<u64> {
         let progress = self.state().progress;
         let (first, next) = (progress.first(), progress.next());
@@ -109,11 +112,11 @@ impl Stream {
         (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
     }
 
-    /// Records a request. Returns whether the stream has ever been sequential over `sure` samples.
-    pub fn advance(&self, samples: &Range<u64>, sure: u64, plane: u64) -> bool {
+    /// Records a request. Returns whether the stream has ever been sequential over `threshold` samples.
+    pub fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64) -> bool {
         let mut state = self.state();
         state.last_request = Instant::now();
-        state.is_sequential = state.progress.advance(samples, sure);
+        state.is_sequential = state.progress.advance(samples, threshold);
         state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
         if state.is_sequential && !state.was_sequential {
             state.was_sequential = true;
@@ -122,23 +125,23 @@ impl Stream {
         state.was_sequential
     }
 
-    /// Whether it is likely to go on to the next plane: it did so before, or it is the only sequential reader of the file so far. A
-    /// reader that goes backwards, or from one plane to any other, is a new stream in each plane.
+    /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
+    /// file so far. A reader that goes backwards, or from one plane to any other, is a new stream in each plane.
     pub fn continues_to_next_plane(&self) -> bool {
         self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
     }
 
-    /// Whether it leaves out little at this moment.
+    /// Whether it is sequential now.
     pub fn is_sequential(&self) -> bool {
         self.state().is_sequential
     }
 
-    /// Whether it has left out little at any time.
+    /// Whether it is sequential now or was so at any time.
     pub fn has_been_sequential(&self) -> bool {
         self.state().was_sequential
     }
 
-    /// Returns how many samples it has come in order.
+    /// Returns the number of samples from the first to the last of its range.
     pub fn distance_covered(&self) -> u64 {
         self.state().progress.length()
     }
@@ -148,35 +151,38 @@ impl Stream {
         self.state().progress.next()
     }
 
-    /// Whether it is a scan, and has not stopped.
+    /// Whether it is likely to continue, and has had a request lately.
     pub fn is_active(&self) -> bool {
         self.continues_to_next_plane() && self.state().last_request.elapsed() < STOPPED_AFTER
     }
 
-    /// Counts a brick that was decoded for it and is to stay in the cache.
+    /// Counts a brick that was decoded for it and inserted into the cache.
     pub fn count_decoded(&self) {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Marks the scan as thrashing, once, if more bricks than `most` were decoded in its layer.
-    pub fn detect_thrashing(&self, most: u64) {
+    /// Marks the scan as thrashing, once, if more bricks than `max_decodes` were decoded in its layer.
+    pub fn detect_thrashing(&self, max_decodes: u64) {
         let mut state = self.state();
-        if state.retention == Retention::Bricks && !state.thrashing && self.decoded.load(Ordering::Relaxed) > most {
+        if state.retention == Retention::Bricks
+            && !state.thrashing
+            && self.decoded.load(Ordering::Relaxed) > max_decodes
+        {
             (state.thrashing, state.layer) = (true, None);
         }
     }
 
-    /// Whether bricks that were to stay in the cache were evicted too early.
+    /// Whether its bricks were evicted from the cache too early.
     pub fn is_thrashing(&self) -> bool {
         self.state().thrashing
     }
 
-    /// Returns what it reads, once it has come to a layer.
+    /// Returns the array that it reads, once it has entered a layer.
     pub fn view(&self) -> Option<ArrayView> {
         self.view.lock().clone()
     }
 
-    /// Records what it reads.
+    /// Sets the array that it reads.
     pub fn set_view(&self, view: ArrayView) {
         *self.view.lock() = Some(view);
     }
@@ -201,7 +207,7 @@ impl Stream {
         self.share.store(bytes, Ordering::Relaxed);
     }
 
-    /// Records the layer of bricks that it is in; returns whether it has just come to it.
+    /// Records the layer of bricks that it is in. Returns whether it has just entered it.
     pub fn enter_layer(&self, layer: u64) -> bool {
         let mut state = self.state();
         let previous = state.layer.replace(layer);
@@ -212,7 +218,7 @@ impl Stream {
         previous != Some(layer)
     }
 
-    /// Records the plane that it is in; returns whether it has just come to it.
+    /// Records the plane that it is in. Returns whether it has just entered it.
     pub fn enter_plane(&self, plane: u64) -> bool {
         self.state().plane.replace(plane) != Some(plane)
     }
@@ -222,7 +228,7 @@ impl Stream {
         self.state().previous_layer.take()
     }
 
-    /// Ends the scan: nothing is kept for it any more. If it goes on after all, it begins anew.
+    /// Stops the scan: nothing is kept for it any more. If it continues after all, it enters its layer again.
     pub fn stop(&self) {
         let mut state = self.state();
         (state.retention, state.layer) = (Retention::Cache, None);
@@ -230,7 +236,7 @@ impl Stream {
         self.segments.clear();
     }
 
-    /// Prefetches nothing before `step`: the reader itself has come to it.
+    /// Skips the steps before `step`, which the reader itself has reached.
     pub fn skip_to(&self, order: PrefetchOrder, step: u64) {
         self.cursors[order as usize].fetch_max(step, Ordering::Relaxed);
     }
@@ -240,10 +246,10 @@ impl Stream {
         target.saturating_sub(self.cursors[order as usize].load(Ordering::Relaxed))
     }
 
-    /// Claims the next step to prefetch, if it is before `target` and fewer than `most` are in flight. Each claim is to be ended with
-    /// [`Stream::end_prefetch`].
-    pub fn claim(&self, order: PrefetchOrder, target: u64, most: usize) -> Option<u64> {
-        if self.in_flight.load(Ordering::Relaxed) >= most {
+    /// Claims the next step to prefetch, if it is before `target` and fewer than `max_in_flight` are in flight. The
+    /// caller ends each claim with [`Stream::end_prefetch`].
+    pub fn claim(&self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
+        if self.in_flight.load(Ordering::Relaxed) >= max_in_flight {
             return None;
         }
         let claim = |cursor| (cursor < target).then_some(cursor + 1);
@@ -253,7 +259,7 @@ impl Stream {
         Some(step)
     }
 
-    /// Ends a prefetch, however it went.
+    /// Ends a prefetch, successful or not.
     pub fn end_prefetch(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

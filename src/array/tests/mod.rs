@@ -1,4 +1,4 @@
-//! The data path against a plain model.
+//! Compares the data path with a plain model.
 
 mod model;
 mod permuted;

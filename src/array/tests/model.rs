@@ -1,4 +1,4 @@
-//! The data path against a plain model: an array of mixed bricks over memory, read in random ranges.
+//! Compares the data path with a plain model: an array of mixed bricks in memory, read in random ranges.
 
 use crate::sync::Mutex;
 use std::ops::Range;
@@ -21,15 +21,16 @@ use crate::volume::{
     StoredLength,
 };
 
-/// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and stands at `k * bytes`.
-pub struct Mixed {
+/// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and is stored at `k` times
+/// [`MixedArray::stored_brick_bytes`].
+pub struct MixedArray {
     info: ArrayInfo,
     /// Every brick is coded.
     all_coded: bool,
     object: Vec<u8>,
     margin: u64,
     broken: Option<u64>,
-    /// Bytes at hand: an even page of 512 bytes is, an odd one is not.
+    /// Every second 512 bytes of the object cannot be read without waiting.
     pub slow: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
@@ -37,7 +38,7 @@ pub struct Mixed {
 
 const SIZE: usize = 2;
 
-impl Mixed {
+impl MixedArray {
     /// The box that a brick holds: what it owns, and a margin.
     fn held(&self, at: &Dims) -> Region {
         let (owned, shape) = (self.info.grid.region(at), self.info.shape());
@@ -46,12 +47,12 @@ impl Mixed {
         Region { start, shape: extent }
     }
 
-    fn room(&self) -> usize {
+    fn stored_brick_bytes(&self) -> usize {
         let most = (0..self.info.grid.total()).map(|k| self.held(&self.info.grid.count().index_of(k)).samples());
         most.max().unwrap_or(0) as usize * SIZE
     }
 
-    /// The sample at an index: a hash of it, but the same all over a constant brick.
+    /// The sample at an index: a hash of the index, or the brick's number in a constant brick.
     fn sample(&self, index: &Dims) -> u16 {
         let grid = &self.info.grid;
         let brick = Dims::from_fn(index.len(), |a| grid.brick_of(a, index[a]));
@@ -86,9 +87,9 @@ impl Mixed {
         mixed
     }
 
-    /// Writes all bricks anew.
+    /// Writes all bricks again.
     fn store(&mut self) {
-        let room = self.room();
+        let room = self.stored_brick_bytes();
         self.object.clear();
         for k in 0..self.info.grid.total() {
             let held = self.held(&self.info.grid.count().index_of(k));
@@ -119,25 +120,25 @@ impl Mixed {
         slices.flat_map(|at| &whole[at..at + inner]).copied().collect()
     }
 
-    /// Bytes are not at hand here and there.
+    /// Makes half of the bytes unreadable without waiting.
     pub fn slow(mut self) -> Self {
         self.slow = true;
         self
     }
 
-    /// Bytes that were read so far.
+    /// Returns the bytes that were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// A brick that cannot be read.
+    /// Makes one brick unreadable.
     pub fn broken(mut self, brick: u64) -> Self {
         self.broken = Some(brick);
         self
     }
 }
 
-impl Array for Mixed {
+impl Array for MixedArray {
     fn info(&self) -> &ArrayInfo {
         &self.info
     }
@@ -153,7 +154,7 @@ impl Array for Mixed {
         }
         let held = self.held(at);
         let layout = Layout { held, first: 0, strides: held.shape.strides(SIZE as u64) };
-        let (object, room) = ("object".into(), self.room());
+        let (object, room) = ("object".into(), self.stored_brick_bytes());
         let offset = k * room as u64;
         Ok(match if self.all_coded { 2 } else { k % 3 } {
             0 => Brick::Constant(Element::new(&(k as u16).to_le_bytes())),
@@ -182,7 +183,7 @@ impl Array for Mixed {
     }
 }
 
-impl Source for Mixed {
+impl Source for MixedArray {
     fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
         Ok(Some(self.object.len() as u64))
     }
@@ -212,13 +213,13 @@ pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
     Reader::new(cache, DecodeGate::new(2, 1 << 20), Pool::new(), BufferPool::new(1 << 20), Arc::clone(counters))
 }
 
-fn read(reader: &Arc<Reader>, array: &Arc<Mixed>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
+fn read(reader: &Arc<Reader>, array: &Arc<MixedArray>, samples: Range<u64>) -> Result<Vec<u8>, ReadError> {
     read_with(reader, array, samples, None)
 }
 
 pub fn read_with(
     reader: &Arc<Reader>,
-    array: &Arc<Mixed>,
+    array: &Arc<MixedArray>,
     samples: Range<u64>,
     scans: Option<&Arc<ScanDetector>>,
 ) -> Result<Vec<u8>, ReadError> {
@@ -227,7 +228,7 @@ pub fn read_with(
 
 pub fn read_permuted(
     reader: &Arc<Reader>,
-    array: &Arc<Mixed>,
+    array: &Arc<MixedArray>,
     permutation: Option<AxisPermutation>,
     samples: Range<u64>,
     scans: Option<&Arc<ScanDetector>>,
@@ -254,7 +255,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = Mixed::new(&shape, origin, &step, margin);
+        let mut array = MixedArray::new(&shape, origin, &step, margin);
         array.slow = slow;
         let (whole, reader, array) = (array.whole(), reader(cache), Arc::new(array));
         let n = (whole.len() / SIZE) as f64;
@@ -266,7 +267,7 @@ proptest! {
     }
 }
 
-fn read_box(reader: &Arc<Reader>, array: &Arc<Mixed>, region: Region) -> Result<Vec<u8>, ReadError> {
+fn read_box(reader: &Arc<Reader>, array: &Arc<MixedArray>, region: Region) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read_box(
@@ -288,7 +289,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let array = Mixed::new(&shape, origin, &step, margin);
+        let array = MixedArray::new(&shape, origin, &step, margin);
         let edge = |a: usize, part: f64| (shape[a] as f64 * part) as u64;
         let start = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.min(dims[a].3)));
         let extent = Dims::from_fn(shape.len(), |a| edge(a, dims[a].2.max(dims[a].3)) - start[a]);
@@ -303,7 +304,7 @@ proptest! {
 
 #[test]
 fn many_readers_of_a_tiny_cache_get_the_right_bytes() {
-    let mut array = Mixed::new(&[40, 30, 20], 0, &[8, 8, 8], 1);
+    let mut array = MixedArray::new(&[40, 30, 20], 0, &[8, 8, 8], 1);
     array.slow = true;
     let (whole, reader, array) = (array.whole(), reader(5000), Arc::new(array));
     thread::scope(|scope| {
@@ -323,7 +324,7 @@ fn many_readers_of_a_tiny_cache_get_the_right_bytes() {
 
 #[test]
 fn a_bad_brick_fails_the_reads_that_touch_it_and_no_other() {
-    let mut array = Mixed::new(&[40, 8], 0, &[8, 8], 0);
+    let mut array = MixedArray::new(&[40, 8], 0, &[8, 8], 0);
     array.broken = Some(2);
     let (whole, reader, array) = (array.whole(), reader(1 << 20), Arc::new(array));
     assert_eq!(read(&reader, &array, 0..16 * 8).unwrap(), whole[..16 * 8 * SIZE]);
@@ -334,7 +335,7 @@ fn a_bad_brick_fails_the_reads_that_touch_it_and_no_other() {
 
 #[test]
 fn nothing_read_from_a_changed_source_is_delivered_or_kept() {
-    let array = Arc::new(Mixed::new(&[48, 8], 0, &[8, 8], 0));
+    let array = Arc::new(MixedArray::new(&[48, 8], 0, &[8, 8], 0));
     let reader = reader(1 << 20);
     *array.changed.lock() = true;
     for brick in [1, 2] {

@@ -1,11 +1,11 @@
-//! Arrays with permuted axes against the plain model: all samples, then the axes moved, then a slice.
+//! Compares arrays with permuted axes with the plain model: all samples with the axes moved, and then a slice of them.
 
 use std::sync::Arc;
 use std::thread;
 
 use proptest::prelude::*;
 
-use super::model::{Mixed, read_permuted, reader_with};
+use super::model::{MixedArray, read_permuted, reader_with};
 use super::scan::at_most;
 use crate::array::{Reader, ScanDetector};
 use crate::counters::Counters;
@@ -27,7 +27,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
-        let mut array = Mixed::new(&shape, origin, &step, margin);
+        let mut array = MixedArray::new(&shape, origin, &step, margin);
         if all_coded {
             array = array.all_coded();
         }
@@ -49,8 +49,8 @@ proptest! {
     }
 }
 
-/// A pass in order.
-fn scan(array: &Arc<Mixed>, reader: &Arc<Reader>, axis: usize, window: usize) {
+/// Reads the whole array in order.
+fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, axis: usize, window: usize) {
     let (whole, scans) = (array.whole_by(axis), Arc::default());
     for start in (0..whole.len()).step_by(window) {
         let end = (start + window).min(whole.len());
@@ -63,9 +63,9 @@ fn scan(array: &Arc<Mixed>, reader: &Arc<Reader>, axis: usize, window: usize) {
 const BRICK: usize = 32 * 24 * 28 * 2;
 const BRICKS: u64 = 3 * 4 * 5;
 
-/// 3 x 4 x 5 bricks; with the bytes of those that a plane of each axis touches.
-fn coded() -> (Arc<Mixed>, [usize; 3]) {
-    let array = Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).all_coded();
+/// Returns an array of 3 x 4 x 5 bricks, and for each axis the bytes of the bricks that a plane touches.
+fn coded() -> (Arc<MixedArray>, [usize; 3]) {
+    let array = MixedArray::new(&[96, 96, 140], 0, &[32, 24, 28], 0).all_coded();
     (Arc::new(array), [20 * BRICK, 15 * BRICK, 12 * BRICK])
 }
 
@@ -102,15 +102,15 @@ fn a_permuted_scan_decodes_a_few_times_if_its_layer_does_not_fit() {
 
 #[test]
 fn a_scan_across_scattered_planes_reads_plain_bricks_once() {
-    // a layer fits, and half a layer does
+    // a cache for two layers of bricks, and one for half a layer
     for (cache, most, decodes) in [(24 * BRICK, 4, BRICKS / 3), (6 * BRICK, 6, BRICKS)] {
         let counters: Arc<Counters> = Arc::default();
         // a third of the bricks is constant, a third plain, and a third coded
-        let array = Arc::new(Mixed::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
+        let array = Arc::new(MixedArray::new(&[96, 96, 140], 0, &[32, 24, 28], 0).slow());
         let reader = reader_with(cache, &counters);
         scan(&array, &reader, 2, 4096);
         let (read, whole) = (array.bytes_read(), array.whole().len() as u64);
-        // the first planes are read in parts, until it is known that there will be more
+        // the first planes are read in parts, until the reader counts as a scan of several planes
         assert!(read < most * whole, "cache {cache}: {read} bytes of {whole}");
         assert!(counters.bricks_decoded.get() <= decodes, "plain bricks are decoded nowhere");
         scan(&array, &reader, 0, 4096);
@@ -131,7 +131,7 @@ fn scans_in_all_directions_share_bricks_and_a_tiny_cache() {
 }
 
 #[test]
-fn what_one_direction_has_decoded_serves_the_others() {
+fn bricks_decoded_for_one_direction_serve_the_others() {
     let counters: Arc<Counters> = Arc::default();
     let (array, _) = coded();
     let reader = reader_with(16 << 20, &counters);
@@ -142,9 +142,9 @@ fn what_one_direction_has_decoded_serves_the_others() {
 }
 
 #[test]
-fn a_bad_brick_is_named_by_its_place_in_the_array() {
-    // there are 3 x 2 x 2 bricks, so that number 5 stands at [1, 0, 1]
-    let array = Arc::new(Mixed::new(&[24, 16, 10], 0, &[8, 8, 5], 0).broken(5));
+fn a_bad_brick_is_named_by_its_index_in_the_array() {
+    // there are 3 x 2 x 2 bricks, so number 5 is at [1, 0, 1]
+    let array = Arc::new(MixedArray::new(&[24, 16, 10], 0, &[8, 8, 5], 0).broken(5));
     let reader = reader_with(1 << 20, &Arc::default());
     let error = read_permuted(&reader, &array, by(2), 0..24 * 16 * 10, None).unwrap_err();
     assert_eq!(error.brick, [1, 0, 1].into());

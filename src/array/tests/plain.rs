@@ -1,4 +1,5 @@
-//! Plain bricks of a real file, read until they come from the kernel's own pages, against the samples that were written.
+//! Compares plain bricks of a real file with the samples that were written; the file is read until a memory map
+//! answers.
 
 use std::io::Write;
 use std::sync::{Arc, mpsc};
@@ -78,8 +79,8 @@ fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn every_way_from_the_file_to_the_reply_gives_the_same_samples(
-        // rows of 256 bytes, of another length that is long, and of a short one
+    fn all_read_paths_from_a_file_return_the_same_samples(
+        // rows of 256 bytes, of 200, of 32, and of 1200
         brick in prop::sample::select(vec![[4u64, 4, 64], [2, 3, 50], [3, 5, 8], [1, 1, 300]]),
         cuts in prop::collection::vec((0.0f64..1.0, 0.0f64..1.0), 12),
     ) {
@@ -94,7 +95,7 @@ proptest! {
             prop_assert!(file.window(0).is_some(), "it was read often enough to be mapped");
         }
         std::fs::File::options().write(true).open(&array.path).unwrap().set_len(4096).unwrap();
-        prop_assert_eq!(read(&reader, &array, 0..all), None, "a file that was cut short is not read");
+        prop_assert_eq!(read(&reader, &array, 0..all), None, "a truncated file is not read");
         prop_assert_eq!(read(&reader, &array, 0..all), None);
     }
 }

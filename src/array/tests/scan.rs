@@ -1,9 +1,9 @@
-//! ScanDetector of an array whose bricks all have to be decoded: right bytes, and few decodes however small the cache.
+//! Scans of an array whose bricks all have to be decoded: right bytes, and few decodes however small the cache is.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::model::{Mixed, read_with, reader_with};
+use super::model::{MixedArray, read_with, reader_with};
 use crate::array::{Reader, ScanDetector};
 use crate::counters::Counters;
 
@@ -11,12 +11,12 @@ const BRICK: usize = 64 * 8 * 8 * 2;
 /// 8 x 8 bricks of 64 planes.
 const LAYER: usize = 64 * BRICK;
 
-fn coded() -> Arc<Mixed> {
-    Arc::new(Mixed::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded())
+fn coded() -> Arc<MixedArray> {
+    Arc::new(MixedArray::new(&[192, 64, 64], 0, &[64, 8, 8], 0).all_coded())
 }
 
-/// A pass in order; gives decodes for each brick.
-fn scan(array: &Arc<Mixed>, reader: &Arc<Reader>, counters: &Counters, window: usize) -> f64 {
+/// Reads the whole array in order. Returns the number of decodes for each brick.
+fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, counters: &Counters, window: usize) -> f64 {
     let (whole, scans) = (array.whole(), Arc::new(ScanDetector::default()));
     let before = counters.bricks_decoded.get();
     for start in (0..whole.len()).step_by(window) {
@@ -36,8 +36,8 @@ fn amplification(cache: usize, window: usize) -> f64 {
     decodes
 }
 
-/// Which thread comes first decides whether a brick or two more are decoded. So the least of a few passes counts: a policy that
-/// is wrong is wrong in all of them.
+/// Asserts that `decodes` returns at most `most`. The timing of threads may cause a brick or two more to be decoded, so
+/// the least of a few passes counts: a wrong policy is wrong in all of them.
 pub fn at_most(most: f64, what: &str, mut decodes: impl FnMut() -> f64) {
     let mut least = f64::MAX;
     for _ in 0..6 {
@@ -72,7 +72,7 @@ fn a_plane_that_does_not_fit_is_decoded_once_for_each_plane_at_most() {
     at_most(64.0 * 1.1, "1/128 of a layer", || amplification(LAYER / 128, 256));
 }
 
-/// Two scans of different arrays at once; gives decodes for each brick.
+/// Runs two scans of different arrays at once. Returns the number of decodes for each brick.
 fn two(cache: usize) -> f64 {
     let counters: Arc<Counters> = Arc::default();
     let reader = reader_with(cache, &counters);
@@ -91,12 +91,13 @@ fn two_scans_at_once_share_the_cache() {
     at_most(2.5, "half a layer for each", || two(LAYER));
 }
 
-/// Reads ranges of samples in permutation, as one reader or as several; gives decodes for each brick of an array of `bricks`.
-fn decodes(array: &Arc<Mixed>, cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+/// Reads ranges of samples for several readers, one range of each reader at a time. Returns the number of decodes for
+/// each of `bricks` bricks.
+fn decodes(array: &Arc<MixedArray>, cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
     decodes_of(array, &array.whole(), cache, bricks, readers)
 }
 
-fn decodes_of(array: &Arc<Mixed>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
+fn decodes_of(array: &Arc<MixedArray>, whole: &[u8], cache: usize, bricks: u64, readers: &[Vec<Range<u64>>]) -> f64 {
     let counters: Arc<Counters> = Arc::default();
     let reader = reader_with(cache, &counters);
     let scans: Vec<Arc<ScanDetector>> = readers.iter().map(|_| Arc::default()).collect();
@@ -114,13 +115,13 @@ fn windows(samples: Range<u64>, window: u64) -> Vec<Range<u64>> {
     samples.clone().step_by(window as usize).map(|start| start..(start + window).min(samples.end)).collect()
 }
 
-/// The windows of planes in the order given, 8 in each.
+/// The windows of planes in the given order, eight for each.
 fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
     order.flat_map(|plane| windows(plane << 12..(plane + 1) << 12, 512)).collect()
 }
 
 #[test]
-fn readers_that_go_elsewhere_than_on() {
+fn readers_that_skip_planes_or_start_in_the_middle() {
     let array = coded();
     for (what, ranges, cache, most) in [
         ("from the middle of a brick", planes(100..192), LAYER / 2, 1.4),
@@ -146,14 +147,14 @@ fn arrays_of_other_kinds() {
         ("four axes", vec![64, 16, 32, 4], vec![16, 8, 8, 4], 32 << 10, 32.0, 2.5),
         ("one brick, larger than the cache", vec![64, 32, 32], vec![64, 32, 32], 16 << 10, 1.0, 12.0),
     ] {
-        let array = Arc::new(Mixed::new(&shape, 0, &step, 0).all_coded());
+        let array = Arc::new(MixedArray::new(&shape, 0, &step, 0).all_coded());
         let samples = shape.iter().product::<u64>();
         at_most(most, what, || decodes(&array, cache, 1, &[windows(0..samples, 1024)]) / bricks);
     }
 }
 
 #[test]
-fn a_scan_and_readers_here_and_there_leave_each_other_their_bricks() {
+fn a_scan_and_a_random_reader_do_not_evict_each_others_bricks() {
     at_most((192 + 2 * 40) as f64, "192 bricks of a scan, and 40 of another reader", scan_beside_a_reader);
 }
 
@@ -161,7 +162,7 @@ fn scan_beside_a_reader() -> f64 {
     let counters: Arc<Counters> = Arc::default();
     let (scanned, other) = (coded(), coded());
     let reader = reader_with(2 * LAYER, &counters);
-    // a third of the cache in bricks that one reader wants all the time, each in its last plane
+    // bricks for a third of the cache, which one reader reads all the time, each in its last plane
     let hot: Vec<u64> = (0..40).map(|n| ((n / 8 % 8) * 8 * 64 + n % 8 * 8) + (63 + n / 40 * 64) * 4096).collect();
     let (to_scan, scans) = (planes(0..192), Arc::new(ScanDetector::default()));
     let at_random = |n: usize| {
@@ -181,12 +182,12 @@ fn a_scan_that_stopped_gives_the_cache_back() {
     let counters: Arc<Counters> = Arc::default();
     let (array, reader) = (coded(), reader_with(LAYER / 2, &counters));
     scan(&array, &reader, &counters, 4096);
-    // another reader, who wants the same quarter of a layer again and again
+    // another reader reads the same quarter of a layer again and again
     let part = || (0..16u64).map(|n| n * 128..n * 128 + 8);
     for samples in part().chain(part()) {
         read_with(&reader, &array, samples, None).unwrap();
     }
-    // what was begun ahead of the scan may still be on its way
+    // prefetches of the scan may still be in flight
     let nothing_is_decoded = || {
         let before = counters.bricks_decoded.get();
         part().for_each(|samples| drop(read_with(&reader, &array, samples, None).unwrap()));
@@ -228,11 +229,11 @@ mod large {
     pub const BRICKS: u64 = 192;
     pub const LAYER: usize = 16 << 20;
     const PLANE: u64 = 512 << 10;
-    static ARRAY: LazyLock<Arc<Mixed>> =
-        LazyLock::new(|| Arc::new(Mixed::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
+    static ARRAY: LazyLock<Arc<MixedArray>> =
+        LazyLock::new(|| Arc::new(MixedArray::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| ARRAY.whole());
 
-    /// The windows of planes in the order given.
+    /// The windows of planes in the given order.
     pub fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
         order.flat_map(|plane| windows(plane * PLANE..(plane + 1) * PLANE, 64 << 10)).collect()
     }

@@ -1,13 +1,14 @@
-//! The layer of bricks that a scan is in, and what of it the scan still needs.
+//! The layer of bricks that a scan is in: its size, and the planes that the scan still needs.
 
 use crate::array::array_view::ArrayView;
-use crate::array::layer_size::{brick_cost, layer_bricks, row_bricks};
+use crate::array::brick_sizes::{brick_cost, layer_bricks, row_bricks};
 use crate::array::scan::{SegmentPlan, Stream};
 use crate::cache::BrickKey;
 
-/// A layer of bricks; for a scan that needs each brick for one plane only, the part of it that is needed at a time.
+/// A layer of bricks: all bricks that one plane touches. If each brick has one plane only, just the few rows of bricks
+/// that a scan needs at a time.
 #[derive(Clone, Copy)]
-pub struct Layer {
+pub struct BrickLayer {
     /// The layer's index along the slowest axis of the brick grid.
     pub number: u64,
     /// The keys of the first and the last brick: equal for scans that use the same bricks.
@@ -15,7 +16,7 @@ pub struct Layer {
     /// The number of bricks.
     bricks: u64,
     /// The number of planes.
-    pub deep: u64,
+    pub depth: u64,
     /// One past the last plane.
     end: u64,
     /// Samples of a plane.
@@ -26,7 +27,7 @@ pub struct Layer {
     pub plane_bytes: usize,
 }
 
-impl Layer {
+impl BrickLayer {
     /// Describes layer number `number` of a view.
     pub fn new(view: &ArrayView, number: u64) -> Self {
         let info = view.info();
@@ -39,7 +40,7 @@ impl Layer {
             number,
             keys: (key(number * bricks), key((number + 1) * bricks - 1)),
             bricks,
-            deep: if step > 1 { end.saturating_sub(first).max(1) } else { 1 },
+            depth: if step > 1 { end.saturating_sub(first).max(1) } else { 1 },
             end,
             plane_samples: info.shape().strides(1)[0].max(1),
             bytes,
@@ -54,10 +55,10 @@ impl Layer {
 
     /// Returns the number of planes that a scan has not passed.
     pub fn planes_left(&self, scan: &Stream) -> u64 {
-        self.end.saturating_sub(self.plane_of(scan)).min(self.deep)
+        self.end.saturating_sub(self.plane_of(scan)).min(self.depth)
     }
 
-    /// Plans the segments of a scan that has `share` bytes and `planes` planes before it.
+    /// Plans the segments of a scan that has `share` bytes and `planes` planes left to read.
     pub fn plan(&self, share: usize, planes: u64) -> SegmentPlan {
         SegmentPlan::new(share, self.bricks, planes.max(1), self.plane_bytes as u64)
     }

@@ -1,4 +1,5 @@
-//! How many bricks a layer and a row of bricks have, and what they cost in memory.
+//! Sizes: the number of bricks in a layer and in a row of bricks, their bytes in memory, and the workers that decoding
+//! them is worth.
 
 use crate::memory::entry_weight;
 use crate::volume::ArrayInfo;
@@ -6,7 +7,7 @@ use crate::volume::ArrayInfo;
 /// Bricks from this size on take whole pages of memory.
 const PAGE: usize = 4096;
 
-/// The number of bricks in a layer: those that one plane (one index of the slowest axis) touches.
+/// The number of bricks in a layer of bricks: those that one plane (one index of the slowest axis) touches.
 pub fn layer_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count()[1..].iter().product::<u64>().max(1)
 }
@@ -22,7 +23,7 @@ pub fn brick_bytes(info: &ArrayInfo) -> usize {
     samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
 }
 
-/// Bytes that a decoded brick costs in the cache, overhead included.
+/// Bytes that a decoded brick takes in the cache, overhead included.
 pub fn brick_cost(info: &ArrayInfo) -> usize {
     let brick = brick_bytes(info);
     entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })

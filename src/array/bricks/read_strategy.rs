@@ -6,20 +6,21 @@ use crate::array::copy::Loops;
 use crate::array::scan::Retention;
 use crate::volume::{Brick, Coded, Dims, Element, Layout, Plain, Region};
 
-/// The kernel's own read-ahead brings fewer bytes than this beyond what a reader wants.
+/// The kernel's own read-ahead reads fewer bytes than this beyond the reader's own.
 const KERNEL_READ_AHEAD: u64 = 512 << 10;
 /// Larger plain bricks are never loaded whole.
 const MAX_WHOLE: u64 = 8 << 20;
-/// Bricks whose contiguous runs are shorter than this (in bytes) are transposed once, and not again for every plane.
+/// Bricks whose contiguous runs are shorter than this (in bytes) are transposed once, when they are loaded, and not for
+/// every plane.
 const SHORT_RUN: u64 = 16;
 
 /// How the samples of a brick are read.
 pub enum ReadStrategy {
     /// All samples have this value.
     Constant(Element),
-    /// Only those asked for are read from the source.
+    /// Only the samples of the piece are read from the source.
     Parts(Plain),
-    /// All of them are loaded, for the cache or for what a scan keeps.
+    /// All of them are loaded, for the cache or for the planes that a scan keeps.
     Whole(WholeBrick),
 }
 
@@ -53,12 +54,12 @@ impl WholeBrick {
     }
 }
 
-/// Whether a scan reads less if it loads a plain brick whole.
+/// Whether a scan reads fewer bytes if it loads a plain brick whole.
 fn is_scattered(plain: &Plain, access: &BrickAccess) -> bool {
     let (Some(_), Some(scan)) = (&access.view.permutation, &access.scan) else { return false };
     let (layout, info) = (&plain.layout, access.view.info());
     let size = info.dtype.size();
-    // a reader of a single plane is faster without; the kernel's read-ahead takes it into the next plane
+    // a reader of a single plane is faster with parts; the kernel's read-ahead takes it into the next plane
     let plane_samples = info.shape().strides(1)[0];
     let ahead = (KERNEL_READ_AHEAD / size as u64).min(plane_samples.saturating_mul(4));
     if scan.distance_covered() < plane_samples.saturating_mul(2).saturating_add(ahead) {
