@@ -64,8 +64,8 @@ impl Reader {
             None => array,
         };
         let done = move |read: Result<Buffer, ReadError>| {
-            let in_own_order = |e: ReadError| permutation.map_or(e.brick, |order| order.invert_dims(&e.brick));
-            done(read.map_err(|e| ReadError { brick: in_own_order(e.clone()), ..e }));
+            let in_own_order = |brick| permutation.map_or(brick, |order| order.invert_dims(&brick));
+            done(read.map_err(|e| ReadError { brick: in_own_order(e.brick), ..e }));
         };
         let scan = scans.as_ref().and_then(|scans| scans.record(array.info(), &samples));
         let is_other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.has_scans());
