@@ -29,8 +29,8 @@ impl Format for Brk {
         head.starts_with(b"BRK!")
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
-        folder.join("bricks.txt").is_file().then_some(true)
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
+        folder.is_file("bricks.txt").then_some(true)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::ReadDir;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -19,10 +18,10 @@ use super::open::{OpenContext, OpenDataset, OpenError, open};
 use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
-use crate::source::{Folders, RecentWrites, RefreshQueue, SymlinkPolicy};
+use crate::source::{EntryKind, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
-/// Datasets that stay open although nothing reads them: each may hold a file descriptor.
+/// Datasets whose headers stay in memory although nothing reads them.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// The folders and datasets of SOURCE, as far as they were looked up.
@@ -31,7 +30,7 @@ pub struct Catalog {
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
-    policy: Arc<SymlinkPolicy>,
+    top: Arc<SourceRoot>,
     recogniser: Arc<Recogniser>,
     /// By number.
     nodes: RwLock<Vec<Arc<Node>>>,
@@ -57,22 +56,32 @@ impl Catalog {
         refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
+        Self::with_root(formats, source, SourceRoot::below(source, follow_links), with, refreshes, counters)
+    }
+
+    /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
+    pub(crate) fn with_root(
+        formats: Registry,
+        source: &Path,
+        top: Arc<SourceRoot>,
+        with: OpenWith,
+        refreshes: Arc<RefreshQueue>,
+        counters: Arc<Counters>,
+    ) -> Result<Self, CatalogError> {
         let recogniser = Arc::new(Recogniser::new(formats));
         let (base, only) = base_of(source, &recogniser)?;
-        let policy = Arc::new(SymlinkPolicy::below(source, follow_links));
         let metadata = base.metadata().map_err(|e| CatalogError::io(&base, &e))?;
         let root = Arc::new(Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata)));
-        let folders = Folders::new(Arc::clone(&policy), Arc::clone(&counters));
         Ok(Self {
             base,
             only,
-            policy,
+            top: Arc::clone(&top),
             recogniser: Arc::clone(&recogniser),
             nodes: RwLock::new(vec![root]),
             children: Mutex::default(),
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
-            context: OpenContext { recogniser, with, folders, counters },
+            context: OpenContext::new(recogniser, top, with, counters),
             refreshes,
             known_bytes: AtomicU64::new(0),
         })
@@ -105,7 +114,7 @@ impl Catalog {
         }
         let path = folder.path().join(name);
         let is_above = |inode| folder.is_or_lies_in(inode);
-        let entry = self.recogniser.look(&path, &self.policy, is_above).map_err(|e| CatalogError::io(&path, &e))?;
+        let entry = self.recogniser.look(&path, &self.top, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
@@ -124,12 +133,31 @@ impl Catalog {
         self.only.as_ref().filter(|_| folder.id == ROOT)
     }
 
-    pub(super) fn read_folder(&self, folder: &Node) -> Result<ReadDir, CatalogError> {
+    /// Returns the names in a folder of the source, and their types.
+    ///
+    /// # Errors
+    /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
+    pub(super) fn names_in(&self, folder: &Node) -> Result<Vec<(OsString, EntryKind)>, CatalogError> {
         let path = folder.path();
-        path.read_dir().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => CatalogError::Stale(path.display().to_string()),
+        let stale = || CatalogError::Stale(path.display().to_string());
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => stale(),
             _ => CatalogError::io(&path, &e),
-        })
+        };
+        let place = self.top.locate(&path).map_err(failed)?.ok_or_else(stale)?;
+        let mut names = Vec::new();
+        let visit = |name: &OsStr, kind| {
+            names.push((name.to_owned(), kind));
+            true
+        };
+        self.top.visit(&place, visit).map_err(failed)?;
+        Ok(names)
+    }
+
+    /// Closes the files that were deleted or replaced, so that their space on the disk becomes free. To be called every
+    /// now and then; neither asks a server nor waits for a disk.
+    pub fn close_gone(&self) {
+        self.top.close_gone();
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -142,8 +170,7 @@ impl Catalog {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
         let mut nodes = Vec::new();
-        for entry in self.read_folder(folder)? {
-            let name = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?.file_name();
+        for (name, _) in self.names_in(folder)? {
             // an entry that cannot be looked at does not hide the others
             if let Ok(Some(node)) = self.find(folder, &name) {
                 nodes.push(node);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::fgetxattr;
+use rustix::fs::{AtFlags, StatxFlags, fgetxattr, statx};
 use rustix::io::Errno;
 
 use super::mmap_cache::{FileWindows, MappedWindow};
@@ -29,6 +29,8 @@ pub struct OpenFile {
     windows: FileWindows,
     changed: Arc<AtomicBool>,
     recent: Arc<RecentWrites>,
+    /// Whether it was used since the last [`OpenFile::was_used`].
+    used: AtomicBool,
     counters: Arc<Counters>,
 }
 
@@ -44,7 +46,8 @@ impl OpenFile {
         recent.record(metadata);
         let (stamp, windows) = (FileStamp::of(metadata), FileWindows::new(&file, metadata.size()));
         let ctime = (metadata.ctime(), metadata.ctime_nsec());
-        Arc::new(Self { name: name.into(), stamp, ctime, path, file, windows, changed, recent, counters })
+        let used = AtomicBool::new(true);
+        Arc::new(Self { name: name.into(), stamp, ctime, path, file, windows, changed, recent, used, counters })
     }
 
     /// Returns the bytes that the file has now.
@@ -136,8 +139,27 @@ impl OpenFile {
         Ok(())
     }
 
+    /// Records that the file is in use, so that it is not evicted next.
+    pub(super) fn mark_used(&self) {
+        // most calls write nothing, which other processors would have to notice
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the file was used since the last call.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns whether the file has lost its last name. Neither asks a server nor waits for a disk.
+    pub(super) fn is_gone(&self) -> bool {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        statx(&self.file, "", flags, StatxFlags::NLINK).is_ok_and(|now| now.stx_nlink == 0)
+    }
+
     /// Remembers that the file has changed.
-    fn mark_changed(&self) -> SourceError {
+    pub(super) fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
     }
