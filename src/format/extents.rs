@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(found(&[(10, 10), (0, 11), (40, 5), (40, 5)], 100).0, [(0, false), (3, true)]);
         // the long one reaches beyond its neighbour
         assert_eq!(found(&[(0, 100), (1, 2), (50, 1)], 100).0, [(1, false), (2, false)]);
-        assert_eq!(found(&[(u64::MAX - 1, 50), (u64::MAX, 1)], 100).0, [(1, false)]);
+        assert_eq!(found(&[(u64::MAX - 9, u64::MAX), (u64::MAX - 3, 1)], 100).0, [(1, false)]);
     }
 
     #[test]

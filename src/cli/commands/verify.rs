@@ -5,6 +5,7 @@ mod json;
 mod printer;
 mod progress_bar;
 mod text;
+mod totals;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

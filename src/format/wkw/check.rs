@@ -16,10 +16,10 @@ const PART: u64 = 256 << 10;
 /// Reports the faults of the data files of one mag. Errors of single files are left to the reader of their blocks.
 pub(super) fn check_mag(array: &WkwArray, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
     let folder = &*array.cubes.folder;
-    for name in no_folders(folder)? {
+    let ([low, high], mut outside) = (array.cubes_of_box(), 0u64);
+    for name in no_folders(folder, low, high)? {
         report(Finding::damage(format!("{name} is not the folder of data files that it should be")));
     }
-    let ([low, high], mut outside) = (array.cubes_of_box(), 0u64);
     visit_cubes(folder, [0; 3], [u64::MAX; 3], &mut |at| {
         if (0..3).all(|a| (low[a]..=high[a]).contains(&at[a])) {
             match CubeCheck::new(array, folder, at) {

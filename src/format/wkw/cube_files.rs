@@ -34,28 +34,30 @@ fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers
 }
 
-/// Returns the names where a folder of cubes should be and is none: files, and links that lead to no folder.
-pub(super) fn no_folders(mag: &dyn Folder) -> Result<Vec<String>, SourceError> {
-    let mut found = Vec::new();
-    let mut folders = Vec::new();
-    collect(mag, "", "z", &mut folders, &mut found)?;
+/// Returns the names where a folder of cubes should be and is none: files, and links that lead to no folder. Only of
+/// coordinates from `low` to `high`, as in [`visit_cubes`].
+pub(super) fn no_folders(mag: &dyn Folder, low: [u64; 3], high: [u64; 3]) -> Result<Vec<String>, SourceError> {
+    let (mut folders, mut found) = (Vec::new(), Vec::new());
+    collect(mag, "", "z", (low[2], high[2]), &mut folders, &mut found)?;
     for z in folders {
-        collect(mag, &z, "y", &mut Vec::new(), &mut found)?;
+        collect(mag, &format!("{z}/"), "y", (low[1], high[1]), &mut Vec::new(), &mut found)?;
     }
     Ok(found)
 }
 
+/// Adds the paths of numbered entries in one folder, which is empty or ends in `/`: those that are folders, and others.
 fn collect(
     mag: &dyn Folder,
     below: &str,
     letter: &str,
+    (low, high): (u64, u64),
     folders: &mut Vec<String>,
     found: &mut Vec<String>,
 ) -> Result<(), SourceError> {
     let mut links = Vec::new();
     mag.list(below, &mut |name, kind| {
-        if number(name, letter, "").is_some() {
-            let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
+        if number(name, letter, "").is_some_and(|n| (low..=high).contains(&n)) {
+            let path = format!("{below}{name}");
             match kind {
                 EntryKind::Folder => folders.push(path),
                 EntryKind::File => found.push(path),

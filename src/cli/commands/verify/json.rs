@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::printer::Totals;
+use super::totals::Totals;
 use crate::format::{Finding, Severity};
 use crate::verify::{BadBricks, DatasetReport, LevelReport};
 use crate::view::json_text;

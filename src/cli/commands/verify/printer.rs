@@ -1,8 +1,9 @@
 //! Prints the reports as they come, and sums them up.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::progress_bar::Bar;
+use super::totals::Totals;
 use super::{json, text};
 use crate::cli::error::CliError;
 use crate::cli::output;
@@ -18,23 +19,6 @@ pub struct Style {
     pub quick: bool,
     /// All entries and not only the first ones.
     pub all: bool,
-}
-
-/// The sums of all reports.
-#[derive(Clone, Debug, Default)]
-pub struct Totals {
-    pub datasets: u64,
-    pub bad_datasets: u64,
-    /// Datasets of which not all was checked.
-    pub incomplete: u64,
-    pub bricks: u64,
-    pub constant: u64,
-    pub bad_bricks: u64,
-    /// Damage that is no single brick's, and datasets that do not open.
-    pub faults: u64,
-    pub bytes: u64,
-    pub time: Duration,
-    pub interrupted: bool,
 }
 
 /// Prints the reports as they come.
@@ -101,18 +85,5 @@ impl Printer {
             }
         }
         !state.gone
-    }
-}
-
-impl Totals {
-    fn add(&mut self, report: &DatasetReport) {
-        self.datasets += 1;
-        self.bad_datasets += u64::from(report.is_bad());
-        self.incomplete += u64::from(!report.complete);
-        self.bricks = self.bricks.saturating_add(report.sum(|level| level.checked));
-        self.constant = self.constant.saturating_add(report.sum(|level| level.constant));
-        self.bad_bricks = self.bad_bricks.saturating_add(report.bad_bricks());
-        self.faults += report.faults() + u64::from(report.error.is_some());
-        self.bytes = self.bytes.saturating_add(report.sum(|level| level.bytes));
     }
 }

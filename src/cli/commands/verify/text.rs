@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use indicatif::HumanCount;
 
-use super::printer::Totals;
+use super::totals::Totals;
 use crate::cli::text::escape;
 use crate::cli::text::size::Size;
 use crate::format::{Finding, Severity};
