@@ -48,7 +48,9 @@ pub struct Verification {
     reader: Arc<Reader>,
     progress: Progress,
     delivery: Delivery,
+    /// No more is to be checked.
     stop: AtomicBool,
+    interrupted: AtomicBool,
 }
 
 /// A part of a dataset to check.
@@ -84,6 +86,7 @@ impl Verification {
             progress: Progress::default(),
             delivery: Delivery::new(Box::new(sink)),
             stop: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
         }
     }
 
@@ -96,8 +99,15 @@ impl Verification {
     /// Delivers what was found so far, and nothing more. For another thread: does not wait for bricks that are being
     /// read.
     pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
         self.stop.store(true, Ordering::Relaxed);
         self.delivery.close();
+    }
+
+    /// Returns whether [`Verification::interrupt`] was called.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
     }
 
     /// Opens every dataset to count the bricks, for [`Progress::total`]. May run beside [`Verification::run`].

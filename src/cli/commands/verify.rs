@@ -59,6 +59,9 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         drop(printing.finish(true));
     });
     verification.run();
+    if verification.is_interrupted() {
+        interrupt::wait_for_end();
+    }
     drop(shown);
     let totals = printer.finish(false)?;
     if totals.datasets == 0 && !args.json {

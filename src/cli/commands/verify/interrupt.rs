@@ -14,6 +14,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The signals that end the process.
 pub struct Interrupts(Option<SigSet>);
 
+/// Waits until the thread of the signals has ended the process, which gives the exit status.
+pub fn wait_for_end() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
 impl Interrupts {
     /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process without
     /// a word.

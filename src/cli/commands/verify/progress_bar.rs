@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::text::size::Size;
+use crate::sync::Mutex;
 use crate::verify::Verification;
 
 /// How often the bar is drawn.
@@ -21,6 +22,8 @@ const COUNTED: &str = "{spinner} [{bar:24}] {percent}% of {human_len} bricks{msg
 pub struct Bar {
     bar: ProgressBar,
     quick: bool,
+    /// Whether it is gone for good. Locked while it is drawn: another thread may take it away.
+    gone: Arc<Mutex<bool>>,
 }
 
 impl Bar {
@@ -28,14 +31,14 @@ impl Bar {
     pub fn new(quick: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(style(COUNTING));
-        Self { bar, quick }
+        Self { bar, quick, gone: Arc::default() }
     }
 
     /// Shows the progress of a verification until the result is dropped.
     pub fn follow(&self, verification: &Arc<Verification>) -> Shown {
         let (stop, stopped) = mpsc::channel::<()>();
         if self.bar.is_hidden() {
-            return Shown { bar: self.bar.clone(), stop };
+            return Shown { bar: self.clone(), stop };
         }
         // opens every volume once more, and so is worth it only for people
         let counting = Arc::clone(verification);
@@ -47,10 +50,14 @@ impl Bar {
                 this.draw(&verification, began.elapsed());
             }
         });
-        Shown { bar: self.bar.clone(), stop }
+        Shown { bar: self.clone(), stop }
     }
 
     fn draw(&self, verification: &Verification, since: Duration) {
+        let gone = self.gone.lock();
+        if *gone {
+            return;
+        }
         let progress = verification.progress();
         let done = progress.bricks.get();
         if let Some(total) = progress.total()
@@ -78,15 +85,18 @@ impl Bar {
         self.bar.suspend(print)
     }
 
-    /// Takes the bar away.
+    /// Takes the bar away for good.
     pub fn clear(&self) {
-        self.bar.finish_and_clear();
+        let mut gone = self.gone.lock();
+        if !std::mem::replace(&mut *gone, true) {
+            self.bar.finish_and_clear();
+        }
     }
 }
 
 /// The bar while it is shown.
 pub struct Shown {
-    bar: ProgressBar,
+    bar: Bar,
     stop: Sender<()>,
 }
 
@@ -94,7 +104,7 @@ impl Drop for Shown {
     fn drop(&mut self) {
         // the thread may be gone
         let _ = self.stop.send(());
-        self.bar.finish_and_clear();
+        self.bar.clear();
     }
 }
 
