@@ -9,7 +9,9 @@ use thiserror::Error;
 use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
-use crate::source::{FileStamp, Folder, Folders, IndexCache, LocalFile, NoFolder, Source, SourceError, SymlinkPolicy};
+use crate::source::{
+    FileStamp, Folder, Folders, IndexCache, LocalFile, NoFolder, RecentWrites, Source, SourceError, SymlinkPolicy,
+};
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
 const INDEX_BYTES: usize = 41 << 20;
@@ -83,18 +85,24 @@ pub struct OpenContext {
     pub counters: Arc<Counters>,
 }
 
-/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE.
+/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE. `recent`
+/// gets a record of files that were written a moment ago.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) -> Result<OpenDataset, OpenError> {
+pub fn open(
+    (path, below): (&Path, &Path),
+    stamp: FileStamp,
+    recent: &Arc<RecentWrites>,
+    context: &OpenContext,
+) -> Result<OpenDataset, OpenError> {
     let Some(format) = context.recogniser.format_of(path)? else {
         return Err(OpenError::Unknown(context.recogniser.formats().names()));
     };
     let is_folder = path.metadata()?.is_dir();
     let dataset = match is_folder {
-        true => open_folder(format, path, stamp, context),
-        false => open_file(format, path, stamp, context),
+        true => open_folder(format, path, (stamp, recent), context),
+        false => open_file(format, path, (stamp, recent), context),
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
@@ -105,10 +113,10 @@ pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) 
 fn open_file(
     format: &dyn Format,
     path: &Path,
-    stamp: FileStamp,
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let file = LocalFile::open(path, Arc::clone(&context.counters))?;
+    let file = LocalFile::open(path, Arc::clone(recent), Arc::clone(&context.counters))?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
@@ -122,14 +130,14 @@ fn open_file(
 fn open_folder(
     format: &dyn Format,
     path: &Path,
-    stamp: FileStamp,
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
     let cannot = |why: NoFolder| match why {
         NoFolder::Source(error) => error.into(),
         why => FormatError::NotThisFormat(why.to_string()),
     };
-    let folder = context.folders.open(path).map_err(cannot)?;
+    let folder = context.folders.open(path, recent).map_err(cannot)?;
     let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &context.with);
     let now = context.recogniser.stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
@@ -150,5 +158,5 @@ pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Resu
     let counters = Arc::<Counters>::default();
     let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::clone(&counters));
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
-    open(path, name, stamp, &OpenContext { recogniser, with, folders, counters })
+    open((path, name), stamp, &RecentWrites::ignored(), &OpenContext { recogniser, with, folders, counters })
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{FileStamp, OpenFile, Source, SourceError, WHOLE, Wait};
+use super::{FileStamp, OpenFile, RecentWrites, Source, SourceError, WHOLE, Wait};
 use crate::counters::Counters;
 
 /// One local file. Truncation while it is read is an error, not a crash.
@@ -14,18 +14,21 @@ pub struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens the file; the version that it has now is the one that is read.
+    /// Opens the file; the version that it has now is the one that is read. `recent` gets a record if it was written to
+    /// a moment ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
-    pub fn open(path: &Path, counters: Arc<Counters>) -> Result<Self, SourceError> {
+    pub fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
         let failed = |e: &io::Error| SourceError::io(format!("cannot open {}", path.display()), e);
         let file = File::open(path).map_err(|e| failed(&e))?;
         let metadata = file.metadata().map_err(|e| failed(&e))?;
         if !metadata.is_file() {
             return Err(failed(&io::Error::other("not a regular file")));
         }
-        Ok(Self { open: OpenFile::new((WHOLE, path.to_owned()), (file, &metadata), Arc::default(), counters) })
+        Ok(Self {
+            open: OpenFile::new((WHOLE, path.to_owned()), (file, &metadata), (Arc::default(), recent), counters),
+        })
     }
 
     /// Returns the version of the file that this source reads.
@@ -69,7 +72,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, bytes).unwrap();
-        let file = LocalFile::open(&path, Arc::default()).unwrap();
+        let file = LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap();
         (folder, path, file)
     }
 

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::open_files::{Key, OpenFiles};
-use super::{FileStamp, OpenFile, Source, SourceError, SymlinkPolicy, Wait};
+use super::{FileStamp, OpenFile, RecentWrites, Source, SourceError, SymlinkPolicy, Wait};
 use crate::counters::Counters;
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
@@ -91,11 +91,12 @@ impl Folders {
         Arc::new(Self { policy, files: OpenFiles::new(), counters })
     }
 
-    /// Opens the folder at `path`.
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
-    pub fn open(self: &Arc<Self>, path: &Path) -> Result<Arc<LocalFolder>, NoFolder> {
+    pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => NoFolder::Absent,
@@ -108,8 +109,10 @@ impl Folders {
         if !metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
+        recent.record(&metadata);
         let (id, stamp) = (NEXT.fetch_add(1, Ordering::Relaxed), FileStamp::of(&metadata));
-        Ok(Arc::new(LocalFolder { id, root, stamp, shared: Arc::clone(self), changed: Arc::default() }))
+        let (shared, recent) = (Arc::clone(self), Arc::clone(recent));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed: Arc::default(), recent }))
     }
 }
 
@@ -121,6 +124,7 @@ pub struct LocalFolder {
     stamp: FileStamp,
     shared: Arc<Folders>,
     changed: Arc<AtomicBool>,
+    recent: Arc<RecentWrites>,
 }
 
 impl LocalFolder {
@@ -161,8 +165,9 @@ impl LocalFolder {
             files.insert_missing(key, name);
             return Ok(None);
         };
-        let (changed, counters) = (Arc::clone(&self.changed), Arc::clone(&self.shared.counters));
-        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), changed, counters);
+        let (marks, counters) =
+            ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.shared.counters));
+        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), marks, counters);
         files.insert(key, &file);
         Ok(Some(file))
     }
@@ -237,7 +242,7 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(self.shared.open(&self.root.join(path))?)
+        Ok(self.shared.open(&self.root.join(path), &self.recent)?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {

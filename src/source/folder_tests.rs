@@ -6,7 +6,7 @@ use super::*;
 
 fn folder_of(root: &Path) -> Arc<LocalFolder> {
     let policy = Arc::new(SymlinkPolicy::below(root, false));
-    Folders::new(policy, Arc::default()).open(root).unwrap()
+    Folders::new(policy, Arc::default()).open(root, &RecentWrites::ignored()).unwrap()
 }
 
 fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::{Folders, SymlinkPolicy};
+use crate::source::{Folders, RecentWrites, SymlinkPolicy};
 use crate::volume::{Brick, Element};
 
 const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -56,7 +56,7 @@ fn describe(root: &Path, layers: Value) {
 
 fn open_below(source: &Path, path: &Path) -> Result<Volume, FormatError> {
     let folders = Folders::new(Arc::new(SymlinkPolicy::below(source, false)), Arc::default());
-    Volume::open(folders.open(path).unwrap(), IndexCache::new(1 << 20))
+    Volume::open(folders.open(path, &RecentWrites::ignored()).unwrap(), IndexCache::new(1 << 20))
 }
 
 fn open(root: &Path) -> Volume {
