@@ -40,7 +40,7 @@ impl Datasets {
     pub fn new(formats: Registry, places: Vec<Place>, follow_links: bool) -> Result<Self, (PathBuf, CatalogError)> {
         let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
         let places = places.into_iter().map(|place| {
-            match Catalog::new(formats, &place.path, follow_links, with.clone(), Arc::default()) {
+            match Catalog::new(formats, &place.path, follow_links, with.clone(), Arc::default(), Arc::default()) {
                 Ok(catalog) => Ok((place, catalog)),
                 Err(error) => Err((place.path, error)),
             }

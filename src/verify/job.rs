@@ -78,7 +78,11 @@ impl Job {
 
     /// Ends a task; `true` if it was the last one.
     pub(super) fn end_task(&self) -> bool {
-        self.tasks.fetch_sub(1, Ordering::AcqRel) == 1
+        let is_last = self.tasks.fetch_sub(1, Ordering::AcqRel) == 1;
+        if is_last {
+            self.check_unchanged();
+        }
+        is_last
     }
 
     /// Returns whether nothing more is to be checked.
@@ -138,7 +142,13 @@ impl Job {
             }
         }
         self.add_warnings(open);
-        if dataset.is_changed() || self.levels.iter().any(|level| level.array.source().check_unchanged().is_err()) {
+    }
+
+    /// Checks that the dataset is still the one that was opened.
+    fn check_unchanged(&self) {
+        let Some(open) = &self.open else { return };
+        let is_changed = |level: &Level| level.array.source().check_unchanged() == Err(SourceError::Changed);
+        if open.dataset.is_changed() || self.levels.iter().any(is_changed) {
             self.add_change();
         }
     }
