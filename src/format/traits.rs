@@ -101,9 +101,9 @@ pub trait Dataset: Send + Sync {
         Ok(None)
     }
 
-    /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels that
-    /// are missing, and what else contradicts the format. Takes time, and bounded memory however large the tables are.
-    /// May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
+    /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels
+    /// that are missing, and what else contradicts the format. Takes time, and bounded memory however large the tables
+    /// are. May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
     ///
     /// # Errors
     /// Those of the source.
@@ -171,8 +171,8 @@ pub trait Array: Send + Sync {
         Err(FormatError::Unsupported("this format has no coded bricks".into()))
     }
 
-    /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any. May
-    /// wait.
+    /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.
+    /// May wait.
     ///
     /// # Errors
     /// [`FormatError::DamagedObject`] if no brick can be read, and those of the source.

@@ -48,8 +48,8 @@ impl Datasets {
         Ok(Self { places: places.collect::<Result<_, _>>()? })
     }
 
-    /// Visits every dataset, and every folder or file that cannot be looked at, with its name for reports, until `visit`
-    /// returns `false`.
+    /// Visits every dataset, and every folder or file that cannot be looked at, with its name for reports, until
+    /// `visit` returns `false`.
     pub(super) fn visit(&self, visit: &mut dyn FnMut(PathBuf, Found<'_>) -> bool) {
         for (place, catalog) in &self.places {
             let Some(root) = catalog.node(ROOT) else { continue };

@@ -211,6 +211,16 @@ fn start_long(folder: &Path, arguments: &[&str]) -> Option<(Child, BufReader<std
     Some((child, out, line))
 }
 
+/// Waits until a process that was started by [`start_long`] reads the second volume.
+fn wait_for_reading(pid: i32) {
+    wait_until("the second volume is read", || {
+        fs::read_to_string(format!("/proc/{pid}/io")).is_ok_and(|io| {
+            let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
+            read.parse::<u64>().unwrap() > 64 << 20
+        })
+    });
+}
+
 #[test]
 fn a_signal_ends_it_at_once_with_what_was_found() {
     for (sent, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
@@ -233,13 +243,7 @@ fn interrupted_json_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let Some((mut child, mut out, mut printed)) = start_long(folder.path(), &["--json"]) else { return };
     let pid = i32::try_from(child.id()).unwrap();
-    // the first line is printed with the first volume; then the second one is being read
-    wait_until("the second volume is read", || {
-        fs::read_to_string(format!("/proc/{pid}/io")).is_ok_and(|io| {
-            let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap();
-            read.parse::<u64>().unwrap() > 64 << 20
-        })
-    });
+    wait_for_reading(pid);
     signal(pid, Signal::SIGINT).unwrap();
     assert_eq!(wait_for(&mut child).code(), Some(130));
     out.read_to_string(&mut printed).unwrap();
@@ -259,6 +263,20 @@ fn a_closed_pipe_ends_it() {
 }
 
 #[test]
+fn a_change_is_told_from_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((mut child, mut out, _)) = start_long(folder.path(), &[]) else { return };
+    wait_for_reading(i32::try_from(child.id()).unwrap());
+    let cube = File::options().write(true).open(folder.path().join("b/1/z0/y0/x0.wkw")).unwrap();
+    cube.set_len(1 << 30).unwrap();
+    assert_eq!(wait_for(&mut child).code(), Some(1));
+    let mut printed = String::new();
+    out.read_to_string(&mut printed).unwrap();
+    assert!(printed.contains("b: it changed while it was checked; verify it again"), "{printed}");
+    assert!(printed.contains("2 volumes are bad (bad bricks: 1, other faults: 1)"), "{printed}");
+}
+
+#[test]
 fn a_box_that_is_all_but_empty_takes_no_time() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = folder.path().join("sparse");
@@ -267,7 +285,8 @@ fn a_box_that_is_all_but_empty_takes_no_time() {
     fs::write(dataset.join("a/1/header.wkw"), header).unwrap();
     fs::write(dataset.join("a/1/z0/y0/x0.wkw"), [&header[..], &[7; 64]].concat()).unwrap();
     let layer = json!({"name": "a", "dataFormat": "wkw", "elementClass": "uint8", "category": "color",
-        "mags": [{"mag": [1, 1, 1]}], "boundingBox": {"topLeft": [0, 0, 0], "width": 1 << 19, "height": 1 << 19, "depth": 1 << 19}});
+        "mags": [{"mag": [1, 1, 1]}],
+        "boundingBox": {"topLeft": [0, 0, 0], "width": 1 << 19, "height": 1 << 19, "depth": 1 << 19}});
     let text = json!({"scale": [1, 1, 1], "dataLayers": [layer]}).to_string();
     fs::write(dataset.join("datasource-properties.json"), text).unwrap();
     let (found, status) = verified(&[], folder.path());

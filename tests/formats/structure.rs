@@ -157,7 +157,8 @@ fn a_wrong_number_of_written_vds_chunks_is_noted() {
 fn wkw(side: u64, cubes: &[(&str, usize)]) -> Box<dyn Dataset> {
     let header = [b'W', b'K', b'W', 1, 0x11, 1, 1, 1, 16, 0, 0, 0, 0, 0, 0, 0];
     let layer = json!({"name": "a", "dataFormat": "wkw", "elementClass": "uint8", "category": "color",
-        "mags": [{"mag": [1, 1, 1]}], "boundingBox": {"topLeft": [0, 0, 0], "width": side, "height": side, "depth": side}});
+        "mags": [{"mag": [1, 1, 1]}],
+        "boundingBox": {"topLeft": [0, 0, 0], "width": side, "height": side, "depth": side}});
     let text = json!({"scale": [1, 1, 1], "dataLayers": [layer]}).to_string();
     let mut files = BTreeMap::from([("datasource-properties.json".to_owned(), text.into_bytes())]);
     files.insert("a/1/header.wkw".into(), header.to_vec());

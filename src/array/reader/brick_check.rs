@@ -31,8 +31,8 @@ impl Reader {
         located(array, &array.brick(at, Wait::Yes)?)
     }
 
-    /// Like [`Reader::locate_brick`], and reads and decodes the brick as well, within the budget of all decoders. Neither
-    /// the cache nor the pool is used. May wait.
+    /// Like [`Reader::locate_brick`], and reads and decodes the brick as well, within the budget of all decoders.
+    /// Neither the cache nor the pool is used. May wait.
     ///
     /// # Errors
     /// Those of the format and the source.
@@ -94,8 +94,8 @@ fn located(array: &dyn Array, brick: &Brick) -> Result<CheckedBrick, FormatError
     Ok(CheckedBrick { constant: false, stored })
 }
 
-/// Returns the range of the bytes of a plain brick in its object. Bricks at the edge of an array are usually stored whole:
-/// their padding counts where the object has it.
+/// Returns the range of the bytes of a plain brick in its object. Bricks at the edge of an array are usually stored
+/// whole: their padding counts where the object has it.
 fn span(array: &dyn Array, plain: &Plain) -> Result<(u64, u64), FormatError> {
     let info = array.info();
     let size = info.dtype.size() as u64;

@@ -69,9 +69,9 @@ pub enum Command {
     Cat(CatArgs),
     /// Find out whether every brick can be read
     ///
-    /// Reads and decodes every brick of every volume below the paths, on all cores, and checks the tables for bricks that
-    /// overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with volume,
-    /// layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
+    /// Reads and decodes every brick of every volume below the paths, on all cores, and checks the tables for bricks
+    /// that overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with
+    /// volume, layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
     Verify(VerifyArgs),
     /// Show what a mount has done so far
     ///

@@ -22,8 +22,8 @@ pub struct VerifyArgs {
 
     /// Print one JSON object
     ///
-    /// `datasets` has an object for each volume, with its layers, the bricks of each level, and what is damaged; `totals`
-    /// has the sums. docs/troubleshooting.md describes all keys.
+    /// `datasets` has an object for each volume, with its layers, the bricks of each level, and what is damaged;
+    /// `totals` has the sums. docs/troubleshooting.md describes all keys.
     #[arg(long)]
     pub json: bool,
 

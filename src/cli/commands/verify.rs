@@ -8,7 +8,7 @@ mod text;
 mod totals;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use self::interrupt::Interrupts;
 use self::printer::{Printer, Style};
@@ -37,6 +37,16 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
     limit_arenas();
+    // from now on, since already a look at a path may hang
+    let started = Arc::new(OnceLock::<(Arc<Verification>, Arc<Printer>)>::new());
+    let running = Arc::clone(&started);
+    interrupts.on_arrival(move || {
+        if let Some((verification, printer)) = running.get() {
+            verification.interrupt();
+            // fails only if the output cannot be written, and the process ends anyway
+            drop(printer.finish(true));
+        }
+    });
     let places = args.paths.iter().map(|path| place(path)).collect::<Result<Vec<_>, _>>()?;
     let first = places.first().map(|place| place.path.clone()).unwrap_or_default();
     let cannot_list = |(source_path, error): (PathBuf, CatalogError)| CliError::ListSource { source_path, error };
@@ -52,12 +62,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
     let sink = Arc::clone(&printer);
     let verification = Arc::new(Verification::new(datasets, options, move |report| sink.add(&report)));
     let shown = bar.follow(&verification);
-    let (interrupted, printing) = (Arc::clone(&verification), Arc::clone(&printer));
-    interrupts.on_arrival(move || {
-        interrupted.interrupt();
-        // fails only if the output cannot be written, and the process ends anyway
-        drop(printing.finish(true));
-    });
+    drop(started.set((Arc::clone(&verification), Arc::clone(&printer))));
     verification.run();
     if verification.is_interrupted() {
         interrupt::wait_for_end();

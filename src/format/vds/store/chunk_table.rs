@@ -152,8 +152,8 @@ pub trait ChunkTable: Send + Sync {
         false
     }
 
-    /// Returns the next chunks from `chunk` on, all below `total`, that may have been written. Those before them were not.
-    /// May wait.
+    /// Returns the next chunks from `chunk` on, all below `total`, that may have been written. Those before them were
+    /// not. May wait.
     ///
     /// # Errors
     /// Those of the source.
