@@ -82,7 +82,7 @@ fn with() -> OpenWith {
 
 #[test]
 fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
-    check(|source| Catalog::new(registry(), source, false, with(), Arc::default()).unwrap());
+    check(|source| Catalog::new(registry(), source, false, with(), Arc::default(), Arc::default()).unwrap());
 }
 
 #[test]
@@ -90,6 +90,6 @@ fn nor_on_a_kernel_without_openat2() {
     use crate::source::SourceRoot;
     check(|source| {
         let root = SourceRoot::without_openat2(source, false);
-        Catalog::with_root(registry(), source, root, with(), Arc::default()).unwrap()
+        Catalog::with_root(registry(), (source, root), with(), Arc::default(), Arc::default()).unwrap()
     });
 }

@@ -11,7 +11,8 @@ use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, Source, SourceError, SourceRoot,
+    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError,
+    SourceRoot,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
@@ -94,11 +95,17 @@ impl OpenContext {
     }
 }
 
-/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE.
+/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE. `recent`
+/// gets a record of files that were written a moment ago.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) -> Result<OpenDataset, OpenError> {
+pub fn open(
+    (path, below): (&Path, &Path),
+    stamp: FileStamp,
+    recent: &Arc<RecentWrites>,
+    context: &OpenContext,
+) -> Result<OpenDataset, OpenError> {
     let unknown = || OpenError::Unknown(context.recogniser.formats().names());
     // resolved once: what is recognised is what is opened
     let place = context.root.locate(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
@@ -106,11 +113,11 @@ pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) 
     let (format, dataset) = if is_folder {
         let folder = FolderProbe::new(&context.root, place);
         let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-        (format, open_folder(format, (path, folder.into_place()), stamp, context))
+        (format, open_folder(format, (path, folder.into_place()), (stamp, recent), context))
     } else {
         let file = context.root.open(&place)?;
         let format = context.recogniser.format_of_file(path, &file)?.ok_or_else(unknown)?;
-        (format, open_file(format, (path, file), stamp, context))
+        (format, open_file(format, (path, file), (stamp, recent), context))
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
@@ -121,10 +128,10 @@ pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) 
 fn open_file(
     format: &dyn Format,
     (path, file): (&Path, File),
-    stamp: FileStamp,
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let file = context.folders.file(path, file)?;
+    let file = context.folders.file(path, file, recent)?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
@@ -138,14 +145,14 @@ fn open_file(
 fn open_folder(
     format: &dyn Format,
     (path, place): (&Path, Place),
-    stamp: FileStamp,
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
     let cannot = |why: NoFolder| match why {
         NoFolder::Source(error) => error.into(),
         why => FormatError::NotThisFormat(why.to_string()),
     };
-    let folder = context.folders.at(place).map_err(cannot)?;
+    let folder = context.folders.at(place, recent).map_err(cannot)?;
     let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &context.with);
     let now = context.recogniser.stamp_of(path, &context.root).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
@@ -165,5 +172,6 @@ pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Resu
     let stamp = recogniser.stamp_of(path, &root)?;
     let name = path.file_name().map_or(path, Path::new);
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
-    open(path, name, stamp, &OpenContext::new(recogniser, root, with, Arc::default()))
+    let context = OpenContext::new(recogniser, root, with, Arc::default());
+    open((path, name), stamp, &RecentWrites::ignored(), &context)
 }

@@ -13,12 +13,12 @@ use lru::LruCache;
 use super::entry::{Entry, NodeKind};
 use super::error::CatalogError;
 use super::lookups::LookupsInFlight;
-use super::node::{Node, NodeId, OpenResult, ROOT};
-use super::open::{OpenContext, open};
+use super::node::{Node, NodeId, OpenResult, ROOT, Reopened};
+use super::open::{OpenContext, OpenDataset, OpenError, open};
 use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
-use crate::source::{EntryKind, SourceRoot};
+use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
@@ -38,11 +38,13 @@ pub struct Catalog {
     pub(super) lookups: LookupsInFlight,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     context: OpenContext,
+    refreshes: Arc<RefreshQueue>,
     known_bytes: AtomicU64,
 }
 
 impl Catalog {
     /// Creates a catalog of the datasets of `formats` at `source`, the absolute path of a folder or of one dataset.
+    /// `refreshes` gets the number of each dataset that [`Catalog::refresh`] is due for.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if it is not there.
@@ -51,17 +53,18 @@ impl Catalog {
         source: &Path,
         follow_links: bool,
         with: OpenWith,
+        refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
-        Self::with_root(formats, source, SourceRoot::below(source, follow_links), with, counters)
+        Self::with_root(formats, (source, SourceRoot::below(source, follow_links)), with, refreshes, counters)
     }
 
     /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
     pub(crate) fn with_root(
         formats: Registry,
-        source: &Path,
-        top: Arc<SourceRoot>,
+        (source, top): (&Path, Arc<SourceRoot>),
         with: OpenWith,
+        refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let recogniser = Arc::new(Recogniser::new(formats));
@@ -78,6 +81,7 @@ impl Catalog {
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
             context: OpenContext::new(recogniser, top, with, counters),
+            refreshes,
             known_bytes: AtomicU64::new(0),
         })
     }
@@ -149,10 +153,11 @@ impl Catalog {
         Ok(names)
     }
 
-    /// Closes the files that were deleted or replaced, so that their space on the disk becomes free. To be called every
-    /// now and then; neither asks a server nor waits for a disk.
-    pub fn close_gone(&self) {
-        self.top.close_gone();
+    /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. To be called every now and then; neither asks a server nor waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.top.take_gone()
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -214,13 +219,7 @@ impl Catalog {
     /// # Errors
     /// [`OpenError`](super::OpenError): why it does not open.
     pub fn open(&self, node: &Arc<Node>) -> OpenResult {
-        let opened = node.open_with(|| {
-            let mut name = node.path();
-            if let Ok(below) = name.strip_prefix(&self.base) {
-                name = below.to_owned();
-            }
-            open(&node.path(), &name, node.stamp(), &self.context)
-        });
+        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent));
         if let Ok(open) = &opened
             && node.count_once()
         {
@@ -233,6 +232,33 @@ impl Catalog {
             other.close();
         }
         opened
+    }
+
+    fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
+        let path = node.path();
+        let below = path.strip_prefix(&self.base).unwrap_or(&path);
+        open((&path, below), node.stamp(), recent, &self.context)
+    }
+
+    /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
+    /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
+    /// otherwise the dataset is stale from then on. Returns whether a refresh was due.
+    pub fn refresh(
+        &self,
+        node: &Arc<Node>,
+        in_use: Option<OpenResult>,
+        is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
+    ) -> bool {
+        node.refresh(|recent, known| {
+            let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
+            if self.check_now(node).is_err() {
+                return Reopened::Other;
+            }
+            // the check may have noticed once more what this refresh is for
+            recent.clear();
+            let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
+            if is_alike(&old, &new) { Reopened::Alike(new) } else { Reopened::Other }
+        })
     }
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.
@@ -256,7 +282,7 @@ impl Catalog {
         let node = {
             let mut nodes = self.nodes.write();
             let id = NodeId::try_from(nodes.len()).ok()?;
-            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry));
+            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry, known.is_some()));
             nodes.push(Arc::clone(&node));
             node
         };

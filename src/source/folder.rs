@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::open_files::{Key, new_number};
-use super::{EntryKind, FileStamp, LocalFile, OpenFile, Place, Source, SourceError, SourceRoot, Wait};
+use super::{EntryKind, FileStamp, LocalFile, OpenFile, Place, RecentWrites, Source, SourceError, SourceRoot, Wait};
 use crate::counters::Counters;
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
@@ -77,40 +77,45 @@ impl Folders {
         Arc::new(Self { root, counters })
     }
 
-    /// Opens the folder at `path`.
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
-    pub fn open(self: &Arc<Self>, path: &Path) -> Result<Arc<LocalFolder>, NoFolder> {
+    pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => NoFolder::Absent,
             io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
             _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
             _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
         };
-        self.at(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?)
+        self.at(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent)
     }
 
-    /// Opens a folder that was just found.
+    /// Opens a folder that was just found, as [`Folders::open`] does.
     ///
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
-    pub fn at(self: &Arc<Self>, place: Place) -> Result<Arc<LocalFolder>, NoFolder> {
+    pub fn at(self: &Arc<Self>, place: Place, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
         if !place.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
+        recent.record(&place.metadata);
         let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
-        Ok(Arc::new(LocalFolder { id, root: place.path, stamp, shared: Arc::clone(self), changed: Arc::default() }))
+        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed: Arc::default(), recent }))
     }
 
-    /// Wraps the file at `path`, which was just opened, as a source.
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
-    pub fn file(&self, path: &Path, file: File) -> Result<LocalFile, SourceError> {
+    pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
         let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
         let metadata = file.metadata().map_err(failed)?;
-        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(&self.counters)))
+        let counters = Arc::clone(&self.counters);
+        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
     }
 }
 
@@ -122,6 +127,7 @@ pub struct LocalFolder {
     stamp: FileStamp,
     shared: Arc<Folders>,
     changed: Arc<AtomicBool>,
+    recent: Arc<RecentWrites>,
 }
 
 impl LocalFolder {
@@ -162,8 +168,9 @@ impl LocalFolder {
             files.insert_missing(key, name);
             return Ok(None);
         };
-        let (changed, counters) = (Arc::clone(&self.changed), Arc::clone(&self.shared.counters));
-        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), changed, counters);
+        let (marks, counters) =
+            ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.shared.counters));
+        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), marks, counters);
         files.insert(key, &file);
         Ok(Some(file))
     }
@@ -230,7 +237,7 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(self.shared.open(&self.root.join(path))?)
+        Ok(self.shared.open(&self.root.join(path), &self.recent)?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {

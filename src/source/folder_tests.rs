@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 
 fn folder_of(root: &Path) -> Arc<LocalFolder> {
-    Folders::new(SourceRoot::below(root, false), Arc::default()).open(root).unwrap()
+    Folders::new(SourceRoot::below(root, false), Arc::default()).open(root, &RecentWrites::ignored()).unwrap()
 }
 
 fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {

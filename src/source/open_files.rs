@@ -84,20 +84,20 @@ impl OpenFiles {
         !closed.is_empty()
     }
 
-    /// Closes the files that have no name any more: the space on the disk is free only then. Readers get an error.
-    pub fn close_gone(&self) {
+    /// Removes and returns the files that have no name any more. Readers of them get an error from now on.
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
-        for (key, file) in files {
-            if !file.is_gone() {
-                continue;
-            }
+        let mut gone = Vec::new();
+        for (key, file) in files.into_iter().filter(|(_, file)| file.is_gone()) {
             file.mark_changed();
             let mut files = self.files.lock();
-            let closed =
-                if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) { files.pop(&key) } else { None };
+            if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) {
+                files.pop(&key);
+            }
             drop(files);
-            drop(closed);
+            gone.push(file);
         }
+        gone
     }
 
     /// Returns whether the negative cache has the name.

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 
 use super::descriptors::is_out_of_descriptors;
 use super::entries::{EntryKind, visit_entries};
+use super::OpenFile;
 use super::open_files::OpenFiles;
 
 /// To open a place without access to its content.
@@ -186,10 +187,11 @@ impl SourceRoot {
         visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
     }
 
-    /// Closes the files below this source that have lost their last name, so that their space on the disk becomes free.
-    /// Asks no server and never waits for a disk.
-    pub fn close_gone(&self) {
-        self.files.close_gone();
+    /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. Asks no server and never waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.files.take_gone()
     }
 
     /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
