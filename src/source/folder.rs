@@ -92,7 +92,7 @@ impl Folders {
         self.at(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent)
     }
 
-    /// Opens a folder that was just found.
+    /// Opens a folder that was just found, as [`Folders::open`] does.
     ///
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
@@ -102,18 +102,20 @@ impl Folders {
         }
         recent.record(&place.metadata);
         let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
-        let (shared, recent) = (Arc::clone(self), Arc::clone(recent));
-        Ok(Arc::new(LocalFolder { id, root: place.path, stamp, shared, changed: Arc::default(), recent }))
+        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed: Arc::default(), recent }))
     }
 
-    /// Wraps the file at `path`, which was just opened, as a source.
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
     pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
         let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
         let metadata = file.metadata().map_err(failed)?;
-        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), Arc::clone(&self.counters)))
+        let counters = Arc::clone(&self.counters);
+        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
     }
 }
 
