@@ -4,8 +4,10 @@ mod array_reader;
 mod box_read;
 mod config;
 mod fast_path;
+mod gauges;
 mod slow_path;
 
 pub use array_reader::{ReadRequest, Reader};
 pub use box_read::BoxRequest;
 pub use config::ReaderConfig;
+pub use gauges::Gauges;
