@@ -7,6 +7,8 @@ mod changes;
 mod daemon;
 mod damage;
 mod descriptions;
+mod faults;
+mod faults_at_opening;
 mod hanging_file;
 mod hanging_folder;
 mod headers;
