@@ -1,12 +1,11 @@
 //! The traits that a format implements, and the types that they exchange.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::FormatError;
-use crate::source::{Folder, IndexCache, Source, Wait};
+use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
@@ -28,13 +27,13 @@ pub trait Format: Send + Sync {
 
     /// Returns whether a folder has a description that makes it a dataset of this format, whatever else it holds: the
     /// strong sign. `None` if the folder has no description, `Some(false)` if it has one of other data.
-    fn described_folder(&self, _folder: &Path) -> Option<bool> {
+    fn described_folder(&self, _folder: &FolderProbe) -> Option<bool> {
         None
     }
 
     /// Returns whether a folder holds the data of one layer: the weak sign. Without a description such a folder is a
     /// dataset of its own, or a layer of the dataset that its parent is.
-    fn is_layer_folder(&self, _folder: &Path) -> bool {
+    fn is_layer_folder(&self, _folder: &FolderProbe) -> bool {
         false
     }
 

@@ -17,6 +17,7 @@ mod memory;
 mod mount_point;
 mod permuted;
 mod read_ahead;
+mod recent_writes;
 mod samples;
 mod status;
 mod tree;

@@ -1,6 +1,5 @@
 //! VDS as a format: recognition, and opening of datasets that are one file or a folder of objects.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +10,7 @@ use super::layer_name::LayerName;
 use super::layers::{self, Layers};
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
 use crate::format::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::{Folder, Source};
+use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
 
 /// The VDS format of OpenVDS.
@@ -30,9 +29,9 @@ impl Format for Vds {
         head.starts_with(container::MAGIC)
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
         let both = |extension: &str| {
-            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
+            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.is_file(format!("{name}{extension}")))
         };
         // a folder with copies of the two JSON files but no layers is not a dataset
         (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
@@ -67,12 +66,14 @@ impl Format for Vds {
 }
 
 /// Returns whether a folder contains the folder of a layer.
-fn has_layers(folder: &Path) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.flatten().any(|entry| {
-        let layer = entry.file_name().to_str().is_some_and(|name| LayerName::parse(name).is_some());
-        layer && entry.path().is_dir()
-    })
+fn has_layers(folder: &FolderProbe) -> bool {
+    let mut found = false;
+    folder.visit(usize::MAX, |name, kind| {
+        let is_layer = name.to_str().is_some_and(|name| LayerName::parse(name).is_some());
+        found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
+        !found
+    });
+    found
 }
 
 /// An open dataset.

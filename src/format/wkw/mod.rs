@@ -23,11 +23,10 @@ mod recognise;
 mod tests;
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::source::{Folder, FolderProbe, IndexCache, SourceError, Wait};
 use crate::volume::DatasetInfo;
 use opening::{OpenedLayer, Opening};
 use properties::Properties;
@@ -40,11 +39,11 @@ impl Format for Wkw {
         "wkw"
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
         recognise::has_described_layer(folder)
     }
 
-    fn is_layer_folder(&self, folder: &Path) -> bool {
+    fn is_layer_folder(&self, folder: &FolderProbe) -> bool {
         recognise::has_mag(folder)
     }
 
