@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::support::checked_reader::{CheckedReader, Tally, Truth, truth_of};
 use crate::support::faults::{Fault, Faults};
 use crate::support::faulty_folder::FaultyFolder;
-use crate::support::{Mount, copy_all, stress, test_data};
+use crate::support::{Mount, copy_all, stress, test_data, wait_until};
 
 /// Datasets of all formats, with all kinds of bricks, as files and as folders.
 const DATASETS: [&str; 12] = [
@@ -73,6 +73,15 @@ fn read(point: &Path, truth: &Truth, faults: &Faults, seed: u64, duration: Durat
     all
 }
 
+/// Waits until the mount does nothing any more.
+fn check_at_rest(mount: &Mount) {
+    wait_until("nothing is in progress", || {
+        let status = mount.status();
+        let now = status["now"].as_object().unwrap();
+        ["open_files", "jobs", "bricks_in_flight", "decoders", "decoder_bytes"].iter().all(|gauge| now[*gauge] == 0)
+    });
+}
+
 /// Waits until all files read right; returns how long that took.
 fn recover(point: &Path, truth: &Truth) -> Duration {
     let begun = Instant::now();
@@ -117,6 +126,9 @@ fn a_source_that_fails_at_random_gives_right_bytes_or_errors_and_recovers() {
             break;
         }
     }
+    check_at_rest(&mount);
+    let lines = mount.log().lines().count();
+    assert!(lines < 200 + 50 * all.failed.len(), "{lines} lines of log");
     println!("{}", faulty.faults.report());
     println!("right: {} requests, {} bytes; failed, by errno: {:?}", all.right, all.bytes, all.failed);
     println!("recovered within {slowest:?}; {} lines of log", mount.log().lines().count());
