@@ -11,8 +11,7 @@ use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError,
-    SourceRoot,
+    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError, SourceRoot,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.

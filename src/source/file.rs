@@ -98,9 +98,6 @@ impl LocalFile {
         if let Some(file) = opened() {
             return Ok(file);
         }
-        if self.changed.load(Ordering::Relaxed) {
-            return Err(SourceError::Changed);
-        }
         if wait == Wait::No {
             return Err(SourceError::WouldBlock);
         }

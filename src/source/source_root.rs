@@ -20,9 +20,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::OpenFile;
 use super::descriptors::is_out_of_descriptors;
 use super::entries::{EntryKind, visit_entries};
-use super::OpenFile;
 use super::open_files::OpenFiles;
 
 /// To open a place without access to its content.

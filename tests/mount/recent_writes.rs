@@ -15,9 +15,7 @@ use fuser::{
 };
 use tempfile::TempDir;
 
-use crate::support::{
-    Mount, SOON, comes_true, fixture, fuse_or_skip, is_eio, read_at, source_with, test_data, volfs,
-};
+use crate::support::{Mount, SOON, comes_true, fixture, fuse_or_skip, is_eio, read_at, source_with, test_data, volfs};
 
 const NAME: &str = "written.zgy";
 const ROOT: INodeNo = INodeNo(1);
