@@ -1,11 +1,11 @@
 //! The source fails at random under eight readers: each request gives what is right, or an error. Afterwards everything
 //! is right again. The source is a file system of this test. `scripts/stress/faults.sh` runs this for minutes.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
 
@@ -39,9 +39,19 @@ const RECOVERY: Duration = Duration::from_secs(20);
 fn source() -> TempDir {
     let source = tempfile::tempdir().unwrap();
     for name in DATASETS {
-        copy_all(&test_data(name), &source.path().join(name.rsplit('/').next().unwrap()));
+        let copy = source.path().join(name.rsplit('/').next().unwrap());
+        copy_all(&test_data(name), &copy);
+        age(&copy);
     }
     source
+}
+
+/// Makes files and folders look as if they were written an hour ago: others are read a second time when they have aged.
+fn age(path: &Path) {
+    if path.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| age(&entry.unwrap().path()));
+    }
+    File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
 }
 
 /// Has readers at work for `duration`; requests that hang are answered every now and then.

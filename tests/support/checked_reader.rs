@@ -40,6 +40,8 @@ pub struct Tally {
     pub right: u64,
     /// Requests that failed, by error number.
     pub failed: BTreeMap<i32, u64>,
+    /// The last request that failed.
+    pub last_failure: String,
     /// What should never be.
     pub wrong: Vec<String>,
 }
@@ -101,6 +103,7 @@ impl<'a> CheckedReader<'a> {
                 Some(value)
             }
             Err(error) => {
+                self.tally.last_failure = format!("{what} {name}: {error}");
                 match error.raw_os_error() {
                     Some(errno) => *self.tally.failed.entry(errno).or_default() += 1,
                     None => self.tally.wrong.push(format!("{what} {name}: {error}")),

@@ -127,7 +127,8 @@ fn attributes(number: INodeNo, found: &Metadata, spoiled: Option<Fault>) -> File
         blocks: found.blocks(),
         atime: time(found.mtime(), found.mtime_nsec()),
         mtime: time(found.mtime(), found.mtime_nsec()),
-        ctime: time(found.ctime(), found.ctime_nsec()),
+        // files that were written long ago
+        ctime: time(found.mtime(), found.mtime_nsec()),
         crtime: time(found.mtime(), found.mtime_nsec()),
         kind: if is_file { FileType::RegularFile } else { FileType::Directory },
         perm: if is_file { 0o444 } else { 0o555 },
