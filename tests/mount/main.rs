@@ -15,6 +15,7 @@ mod hanging_file;
 mod hanging_folder;
 mod headers;
 mod life;
+mod many_readers;
 mod memory;
 mod mount_point;
 mod outside;
