@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["cache"],
     &["format"],
     &["source"],
-    &["codec", "volume", "memory", "pool", "counters", "logging", "sequential"],
+    &["codec", "volume", "memory", "pool", "counters", "log_limit", "logging", "sequential"],
     &["sync"],
 ];
 

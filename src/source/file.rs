@@ -73,6 +73,12 @@ impl LocalFile {
         self.stamp
     }
 
+    /// Returns whether a change was noticed at any time, even if the file is now as it was.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
     /// Keeps a file open until it is evicted.
     fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
         let (noted, counters) = ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.counters));
@@ -91,9 +97,6 @@ impl LocalFile {
         };
         if let Some(file) = opened() {
             return Ok(file);
-        }
-        if self.changed.load(Ordering::Relaxed) {
-            return Err(SourceError::Changed);
         }
         if wait == Wait::No {
             return Err(SourceError::WouldBlock);

@@ -70,7 +70,10 @@ impl OpenFile {
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.mark_changed()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                self.check_unchanged()?;
+                return Err(self.failed("read", &e));
+            }
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())
