@@ -1,18 +1,21 @@
 //! One folder or dataset of SOURCE.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
 use crate::source::FileStamp;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
 pub type NodeId = u32;
+
+/// No node has this number or a greater one: an inode number has 24 bits for it.
+pub const MAX_NODES: usize = 1 << 24;
 
 /// The number of the top folder.
 pub const ROOT: NodeId = 0;
@@ -34,10 +37,17 @@ pub struct Node {
     /// The folder that shows it; none for the root.
     pub parent: Option<Arc<Node>>,
     /// Its name in that folder; for the root its whole path.
-    pub name: OsString,
+    pub name: Box<OsStr>,
     /// What it is.
     pub kind: NodeKind,
     last_look: Mutex<Look>,
+    /// What only datasets need that were opened once: there may be a hundred thousand others in one folder.
+    dataset: OnceLock<Box<DatasetState>>,
+}
+
+/// What is known of a dataset that was opened once.
+#[derive(Default)]
+struct DatasetState {
     opened: Mutex<Option<(OpenResult, Instant)>>,
     /// Locked while the headers are read, so that only one thread reads them.
     opening: Mutex<()>,
@@ -61,33 +71,24 @@ impl Look {
 
 impl Node {
     pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
-        Self::with(ROOT, None, path.into(), &entry)
+        Self::with(ROOT, None, path.as_os_str(), &entry)
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, entry: Entry) -> Self {
+    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: &OsStr, entry: Entry) -> Self {
         Self::with(id, Some(parent), name, &entry)
     }
 
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, entry: &Entry) -> Self {
-        Self {
-            id,
-            parent,
-            name,
-            kind: entry.kind,
-            last_look: Mutex::new(Look::now(entry)),
-            opened: Mutex::default(),
-            opening: Mutex::default(),
-            counted: AtomicBool::new(false),
-            changed: AtomicBool::new(false),
-        }
+    fn with(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: &Entry) -> Self {
+        let last_look = Mutex::new(Look::now(entry));
+        Self { id, parent, name: name.into(), kind: entry.kind, last_look, dataset: OnceLock::new() }
     }
 
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.parent {
-            Some(parent) => parent.path().join(&self.name),
-            None => PathBuf::from(&self.name),
+            Some(parent) => parent.path().join(&*self.name),
+            None => PathBuf::from(&*self.name),
         }
     }
 
@@ -112,7 +113,8 @@ impl Node {
     /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
         let mut last = self.last_look.lock();
-        let changed = self.changed.load(Ordering::Relaxed) || last.stamp != entry.stamp;
+        let changed =
+            self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Relaxed)) || last.stamp != entry.stamp;
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
@@ -122,9 +124,10 @@ impl Node {
 
     /// Asks the dataset, if it is open, whether it has changed. If so, no later look finds this node again.
     pub(super) fn ask_for_change(&self) {
-        let opened = self.lock_opened().as_ref().and_then(|(opened, _)| opened.clone().ok());
+        let Some(state) = self.dataset.get() else { return };
+        let opened = state.opened.lock().as_ref().and_then(|(opened, _)| opened.clone().ok());
         if opened.is_some_and(|open| open.dataset.is_changed()) {
-            self.changed.store(true, Ordering::Relaxed);
+            state.changed.store(true, Ordering::Relaxed);
         }
     }
 
@@ -135,7 +138,7 @@ impl Node {
 
     /// Returns the result of opening it, if there is one. A transient failure counts only for [`RETRY`].
     pub(super) fn opened(&self) -> Option<OpenResult> {
-        match &*self.lock_opened() {
+        match &*self.dataset.get()?.opened.lock() {
             Some((Err(e), at)) if e.is_transient() && at.elapsed() > RETRY => None,
             Some((opened, _)) => Some(opened.clone()),
             None => None,
@@ -144,7 +147,8 @@ impl Node {
 
     /// Opens it with `open` unless it is open already.
     pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> OpenResult {
-        let _one_at_a_time = self.opening.lock();
+        let state = self.dataset.get_or_init(Box::default);
+        let _one_at_a_time = state.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
         }
@@ -152,22 +156,18 @@ impl Node {
         if let Err(e) = &opened {
             log::warn!("{}: {e}", self.path().display());
         }
-        *self.lock_opened() = Some((opened.clone(), Instant::now()));
+        *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened
     }
 
     /// Drops the open dataset. Readers that hold it may go on reading.
     pub(super) fn close(&self) {
-        let closed = self.lock_opened().take();
+        let closed = self.dataset.get().and_then(|state| state.opened.lock().take());
         drop(closed);
     }
 
     /// Returns `true` at the first call.
     pub(super) fn count_once(&self) -> bool {
-        !self.counted.swap(true, Ordering::Relaxed)
-    }
-
-    fn lock_opened(&self) -> MutexGuard<'_, Option<(OpenResult, Instant)>> {
-        self.opened.lock()
+        !self.dataset.get_or_init(Box::default).counted.swap(true, Ordering::Relaxed)
     }
 }

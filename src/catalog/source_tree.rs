@@ -1,6 +1,5 @@
 //! The folders and datasets of SOURCE, as far as they were looked up.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::ReadDir;
 use std::io;
@@ -15,8 +14,10 @@ use super::entry::{Entry, NodeKind};
 use super::error::CatalogError;
 use super::lookups::LookupsInFlight;
 use super::node::{Node, NodeId, OpenResult, ROOT};
+use super::nodes::Nodes;
 use super::open::{OpenContext, open};
 use super::recognise::Recogniser;
+use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
 use crate::source::{Folders, SymlinkPolicy};
@@ -33,9 +34,8 @@ pub struct Catalog {
     only: Option<OsString>,
     policy: Arc<SymlinkPolicy>,
     recogniser: Arc<Recogniser>,
-    /// By number.
-    nodes: RwLock<Vec<Arc<Node>>>,
-    children: Mutex<HashMap<(NodeId, OsString), Arc<Node>>>,
+    nodes: RwLock<Nodes>,
+    pub(super) unseen: UnseenNames,
     pub(super) lookups: LookupsInFlight,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     context: OpenContext,
@@ -58,15 +58,15 @@ impl Catalog {
         let (base, only) = base_of(source, &recogniser)?;
         let policy = Arc::new(SymlinkPolicy::below(source, follow_links));
         let metadata = base.metadata().map_err(|e| CatalogError::io(&base, &e))?;
-        let root = Arc::new(Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata)));
+        let root = Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata));
         let folders = Folders::new(Arc::clone(&policy), Arc::clone(&counters));
         Ok(Self {
             base,
             only,
             policy,
             recogniser: Arc::clone(&recogniser),
-            nodes: RwLock::new(vec![root]),
-            children: Mutex::default(),
+            nodes: RwLock::new(Nodes::new(root)),
+            unseen: UnseenNames::default(),
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
             context: OpenContext { recogniser, with, folders, counters },
@@ -77,7 +77,7 @@ impl Catalog {
     /// Returns the folder or dataset with this number, also if it is stale.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<Arc<Node>> {
-        self.nodes.read().get(id as usize).cloned()
+        self.nodes.read().get(id)
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
@@ -111,8 +111,7 @@ impl Catalog {
 
     /// Returns what `folder` had under `name` when it was looked up last.
     fn known(&self, folder: &Node, name: &OsStr) -> Option<Arc<Node>> {
-        let children = self.children.lock();
-        children.get(&(folder.id, name.to_owned())).cloned()
+        self.nodes.read().child(folder.id, name)
     }
 
     /// Returns the only name that a folder shows, if SOURCE is one dataset.
@@ -211,35 +210,27 @@ impl Catalog {
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.
     fn intern(&self, folder: &Arc<Node>, name: &OsStr, entry: Option<Entry>) -> Option<Arc<Node>> {
-        let key = (folder.id, name.to_owned());
-        let mut children = self.children.lock();
-        let known = children.get(&key).cloned();
-        let Some(entry) = entry else {
-            children.remove(&key);
-            drop(children);
-            if let Some(gone) = known {
-                self.forget(&gone);
-            }
-            return None;
-        };
-        if let Some(known) = &known
-            && known.is_still(&entry)
+        if let (Some(known), Some(entry)) = (self.known(folder, name), &entry)
+            && known.is_still(entry)
         {
-            return Some(Arc::clone(known));
+            return Some(known);
         }
-        let node = {
-            let mut nodes = self.nodes.write();
-            let id = NodeId::try_from(nodes.len()).ok()?;
-            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry));
-            nodes.push(Arc::clone(&node));
-            node
+        let mut nodes = self.nodes.write();
+        // another thread may have been faster
+        let known = nodes.child(folder.id, name);
+        let (node, gone) = match (known, entry) {
+            (Some(known), Some(entry)) if known.is_still(&entry) => (Some(known), None),
+            (known, entry) => {
+                nodes.remove_child(folder.id, name);
+                let new = entry.and_then(|entry| nodes.add(folder, name, entry));
+                (new, known)
+            }
         };
-        children.insert(key, Arc::clone(&node));
-        drop(children);
-        if let Some(old) = known {
-            self.forget(&old);
+        drop(nodes);
+        if let Some(gone) = gone {
+            self.forget(&gone);
         }
-        Some(node)
+        node
     }
 
     fn forget(&self, node: &Arc<Node>) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::ino::Ino;
 use super::readahead_window::ReadaheadWindows;
 use crate::array::ScanDetector;
-use crate::catalog::{NodeId, OpenDataset};
+use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::sync::{Mutex, RwLock};
 use crate::view::Content;
 
@@ -24,8 +24,10 @@ pub enum Handle {
     File(Arc<FileHandle>),
     /// The open file of a client, which the read-ahead process has opened as well.
     Readahead(Arc<FileHandle>),
-    /// A folder, with its entries as of the moment it was opened.
-    Folder(Vec<FolderEntry>),
+    /// A folder of the source, whose listing all handles share.
+    SourceFolder(Arc<Node>),
+    /// Another folder, with its entries as of the moment it was opened.
+    Folder(Arc<[FolderEntry]>),
 }
 
 /// The open file of a client.
@@ -86,6 +88,8 @@ pub struct Handles {
     open: RwLock<HashMap<u64, Arc<Handle>>>,
     next: AtomicU64,
     readahead: Mutex<ReadaheadState>,
+    /// The entries of open folders.
+    entries: Mutex<HashMap<Ino, Weak<[FolderEntry]>>>,
 }
 
 #[derive(Default)]
@@ -113,6 +117,20 @@ impl Handles {
         self.open.read().get(&number).cloned()
     }
 
+    /// Adds a handle of a folder with these entries, and returns its number. Handles with the same entries share them.
+    pub fn add_folder(&self, ino: Ino, entries: Vec<FolderEntry>) -> u64 {
+        let mut shared = self.entries.lock();
+        let known = shared.get(&ino).and_then(Weak::upgrade).filter(|known| **known == *entries);
+        let entries = known.unwrap_or_else(|| {
+            let entries: Arc<[FolderEntry]> = entries.into();
+            shared.retain(|_, other| other.strong_count() > 0);
+            shared.insert(ino, Arc::downgrade(&entries));
+            entries
+        });
+        drop(shared);
+        self.add(Handle::Folder(entries))
+    }
+
     /// Removes a handle. Returns the file if it was a client's and read-ahead was requested for it.
     pub fn remove(&self, number: u64) -> Option<Ino> {
         let removed = self.open.write().remove(&number);
@@ -137,7 +155,7 @@ impl Handles {
                 }
                 None
             }
-            Handle::File(_) | Handle::Folder(_) => None,
+            Handle::File(_) | Handle::SourceFolder(_) | Handle::Folder(_) => None,
         }
     }
 

@@ -5,12 +5,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::fs::MetadataExt;
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::sys::stat::makedev;
 use nix::unistd::{self, ForkResult, Pid};
 use thiserror::Error;
 
@@ -82,7 +80,8 @@ pub fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
 /// Those of the system.
 pub fn give_up_fuse_device() -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
-    let is_fuse = |fd: &RawFd| fs::metadata(format!("/proc/self/fd/{fd}")).is_ok_and(|m| m.rdev() == makedev(10, 229));
+    // a look at the file itself would hang for those of a source that hangs
+    let is_fuse = |fd: &RawFd| fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|to| to.ends_with("dev/fuse"));
     for fd in open_descriptors()?.into_iter().filter(is_fuse) {
         // SAFETY: the number stays that of an open descriptor, so its owner does not use a file of somebody else. The
         // second owner that this call returns is forgotten and closes nothing.

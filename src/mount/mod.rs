@@ -1,8 +1,8 @@
 //! The process and the kernel: the FUSE adapter, the daemon and its signals, mounting and unmounting, and the
 //! processes beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
 
-pub mod daemon;
 mod connection;
+pub mod daemon;
 mod fork;
 mod fuse;
 pub mod mountinfo;

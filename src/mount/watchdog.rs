@@ -145,7 +145,9 @@ impl<'a> Watcher<'a> {
         }
         match pinned.map(PinnedMount::abort) {
             Some(Ok(())) => log::error!("{place}: the daemon still waits for its source; its connection was ended"),
-            Some(Err(error)) => log::error!("{place}: the daemon still waits for its source, and so do readers: {error}"),
+            Some(Err(error)) => {
+                log::error!("{place}: the daemon still waits for its source, and so do readers: {error}")
+            }
             None => {}
         }
     }
@@ -165,10 +167,8 @@ impl<'a> Watcher<'a> {
     /// Waits for the next event; without a limit for any time.
     fn next(&self, limit: Option<Duration>) -> Event {
         let time = limit.map(|limit| Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) });
-        let mut files = [
-            PollFd::new(self.socket, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN),
-        ];
+        let mut files =
+            [PollFd::new(self.socket, PollFlags::IN), PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
         match poll(&mut files, time.as_ref()) {
             Ok(0) => return Event::Nothing,
             Err(Errno::INTR) => return self.next(limit),

@@ -87,6 +87,9 @@ impl Plan {
         let log_file = args.log_file.or(log_file).map(|file| std::path::absolute(&file).unwrap_or(file));
         let shown_log = log_file.as_ref().map_or("", |file| file.to_str().unwrap_or("(not UTF-8)")).to_owned();
         let cache_size = args.cache_size.or(cache_size).map_or_else(limits::default_cache_size, Size::bytes);
+        if let Some(reason) = limits::too_little_memory(cache_size) {
+            return Err(CliError::CannotMount(reason));
+        }
         let threads = args.threads.or(threads).unwrap_or_else(limits::default_threads);
         let shown = [
             ("mountpoint", mountpoint.to_string_lossy().into_owned()),
@@ -150,8 +153,7 @@ impl Plan {
         let readahead = readahead.and_then(|started| {
             started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()
         });
-        let watchdog =
-            watchdog.inspect_err(|error| log::warn!("nobody will watch over this process: {error}")).ok();
+        let watchdog = watchdog.inspect_err(|error| log::warn!("nobody will watch over this process: {error}")).ok();
         let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
         let mounted = session::mount(&self.options, &self.mountpoint, readahead, recent).map_err(CliError::Mount)?;
         stop.remember_mount(&self.mountpoint);

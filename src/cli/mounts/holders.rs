@@ -19,8 +19,7 @@ const MAX_NAMED: usize = 10;
 pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
     let mut found: Vec<String> = below.map(|m| format!("the mount at {}", escape::path(&m.mountpoint))).collect();
-    let mut processes: Vec<u32> =
-        processes().filter(|&pid| pid != process::id() && holds(pid, mount)).collect();
+    let mut processes: Vec<u32> = processes().filter(|&pid| pid != process::id() && holds(pid, mount)).collect();
     processes.sort_unstable();
     let (ahead, others): (Vec<u32>, Vec<u32>) = processes.iter().partition(|pid| reads_ahead(**pid));
     // a read-ahead process has files open for a moment only: name it only if nothing else is found
