@@ -28,7 +28,9 @@ def run(*command):
     """Runs a command; returns its exit status, or None if it hangs."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         try:
-            child.communicate(timeout=LIMIT)
+            _, said = child.communicate(timeout=LIMIT)
+            if child.returncode not in (0, 1) or (child.returncode and "mount" == command[1]):
+                print(said.decode(errors="replace").strip(), flush=True)
             return child.returncode
         except subprocess.TimeoutExpired:
             child.kill()
@@ -188,7 +190,11 @@ class Stress:
         def action(number):
             pid = self.mount()
             self.all_read()
+            if pid is None:
+                return 0
             os.kill(pid, which)
+            if which == signal.SIGKILL and not wait(lambda: pid not in daemons(self.mountpoint)):
+                self.fail("a killed daemon does not end")
             if which == signal.SIGKILL and number % 2:
                 # every other time the next mount clears the dead one
                 return 1

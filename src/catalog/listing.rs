@@ -16,6 +16,7 @@ use super::error::CatalogError;
 use super::node::{Node, NodeId};
 use super::source_tree::Catalog;
 use crate::pool::{Bulkhead, Pool};
+use crate::source::EntryKind;
 use crate::sync::{Condvar, Mutex};
 
 /// A look at an entry that takes longer counts as hanging.
@@ -39,7 +40,7 @@ pub type Listing = Arc<[EntryNumber]>;
 pub enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
-    /// The look hangs, or there was no time for it: the name of a folder, or of a file with the extension of a format.
+    /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a format.
     Unseen(Arc<OsStr>),
 }
 
@@ -183,13 +184,11 @@ fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Names, CatalogError> {
         names.push(only, false);
         return Ok(names);
     }
-    for entry in catalog.read_folder(folder)? {
-        let entry = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !names.push(&entry.file_name(), is_folder) {
-            break;
-        }
-    }
+    let mut has_room = true;
+    catalog.visit_names(folder, |name, kind| {
+        has_room = names.push(name, kind == EntryKind::Folder);
+        has_room
+    })?;
     names.sort();
     Ok(names)
 }
@@ -214,12 +213,15 @@ impl Progress {
                 continue;
             }
             // an entry that cannot be looked at does not hide the others
-            let found = self.catalog.find(&self.folder, name).unwrap_or_default();
+            let found = self.catalog.find(&self.folder, name).ok();
             self.catalog.lookups.end(&key);
             let mut results = self.results.lock();
             results.count += 1;
             if let Some(result) = results.found.get_mut(index) {
-                *result = found.map_or(NOTHING, |node| node.id);
+                // one that fails stays pending, and is listed by its name
+                if let Some(found) = found {
+                    *result = found.map_or(NOTHING, |node| node.id);
+                }
             }
             let done = results.count == self.names.len();
             drop(results);

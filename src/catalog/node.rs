@@ -2,13 +2,13 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use crate::source::FileStamp;
+use crate::source::{FileStamp, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
@@ -30,6 +30,16 @@ const RETRY: Duration = Duration::from_secs(1);
 /// An open dataset, or why it does not open.
 pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
+/// How opening a dataset again for a refresh ended.
+pub enum Reopened {
+    /// It was not open, and nothing that was read of it is in use.
+    NotNeeded,
+    /// It has the same files as before: whoever reads them may go on.
+    Alike(OpenResult),
+    /// It is another dataset by now, or gone.
+    Other,
+}
+
 /// One folder or dataset.
 pub struct Node {
     /// Its number.
@@ -41,7 +51,8 @@ pub struct Node {
     /// What it is.
     pub kind: NodeKind,
     last_look: Mutex<Look>,
-    /// What only datasets need that were opened once: there may be a hundred thousand others in one folder.
+    /// What only datasets need that were opened once, or that replace another: there may be a hundred thousand others in
+    /// one folder.
     dataset: OnceLock<Box<DatasetState>>,
 }
 
@@ -54,6 +65,12 @@ struct DatasetState {
     counted: AtomicBool,
     /// Set when the dataset noticed a change that its stamp does not show.
     changed: AtomicBool,
+    /// When this version was first seen, if it replaces another one.
+    replaces_since: Option<Instant>,
+    /// Tells when it has to be refreshed; set when it is opened for the first time.
+    recent: OnceLock<Arc<RecentWrites>>,
+    /// Number of refreshes. What was read in an earlier epoch may be old.
+    epoch: AtomicU32,
 }
 
 /// What the last look at the disk found.
@@ -71,16 +88,21 @@ impl Look {
 
 impl Node {
     pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
-        Self::with(ROOT, None, path.as_os_str(), &entry)
+        Self::with(ROOT, None, path.as_os_str(), &entry, false)
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: &OsStr, entry: Entry) -> Self {
-        Self::with(id, Some(parent), name, &entry)
+    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: &OsStr, entry: Entry, replaces: bool) -> Self {
+        Self::with(id, Some(parent), name, &entry, replaces)
     }
 
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: &Entry) -> Self {
+    fn with(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: &Entry, replaces: bool) -> Self {
+        let dataset = OnceLock::new();
+        if replaces {
+            dataset
+                .get_or_init(|| Box::new(DatasetState { replaces_since: Some(Instant::now()), ..Default::default() }));
+        }
         let last_look = Mutex::new(Look::now(entry));
-        Self { id, parent, name: name.into(), kind: entry.kind, last_look, dataset: OnceLock::new() }
+        Self { id, parent, name: name.into(), kind: entry.kind, last_look, dataset }
     }
 
     /// Returns its path.
@@ -113,10 +135,14 @@ impl Node {
     /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
         let mut last = self.last_look.lock();
-        let changed =
-            self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Relaxed)) || last.stamp != entry.stamp;
+        let state = self.dataset.get();
+        let changed = state.is_some_and(|state| state.changed.load(Ordering::Relaxed)) || last.stamp != entry.stamp;
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
+        }
+        // other attributes have changed, or new content was given the old time
+        if let (true, Some(recent)) = (last.changed != entry.changed, state.and_then(|state| state.recent.get())) {
+            recent.record_change();
         }
         *last = Look::now(entry);
         true
@@ -145,19 +171,57 @@ impl Node {
         }
     }
 
-    /// Opens it with `open` unless it is open already.
-    pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> OpenResult {
+    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`.
+    pub(super) fn open_with(
+        &self,
+        queue: &Arc<RefreshQueue>,
+        open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
+    ) -> OpenResult {
         let state = self.dataset.get_or_init(Box::default);
         let _one_at_a_time = state.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
         }
-        let opened = open().map(Arc::new).map_err(Arc::new);
+        let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
+        let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
             log::warn!("{}: {e}", self.path().display());
         }
         *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened
+    }
+
+    /// Returns the number of refreshes so far. What was read before the last one may be old.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.dataset.get().map_or(0, |state| state.epoch.load(Ordering::Acquire))
+    }
+
+    /// Returns whether a refresh is due.
+    #[must_use]
+    pub fn is_refresh_due(&self) -> bool {
+        self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
+    }
+
+    /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
+    /// what that returns; with `None` no later look finds this node again. Returns whether a refresh was due.
+    pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
+        let Some(state) = self.dataset.get() else { return false };
+        let _one_at_a_time = state.opening.lock();
+        let Some(recent) = state.recent.get().filter(|recent| recent.is_due()) else { return false };
+        recent.clear();
+        let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
+        let dropped = match reopen(recent, known) {
+            Reopened::NotNeeded => None,
+            Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
+            Reopened::Other => {
+                state.changed.store(true, Ordering::Relaxed);
+                state.opened.lock().take()
+            }
+        };
+        state.epoch.fetch_add(1, Ordering::AcqRel);
+        drop(dropped);
+        true
     }
 
     /// Drops the open dataset. Readers that hold it may go on reading.

@@ -34,14 +34,15 @@ impl Nodes {
         self.get(*found?)
     }
 
-    /// Adds a node and gives it the name. Returns `None` if there are no more numbers.
-    pub fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry) -> Option<Arc<Node>> {
+    /// Adds a node and gives it the name, which another one has had if `replaces`. Returns `None` if there are no more
+    /// numbers.
+    pub fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry, replaces: bool) -> Option<Arc<Node>> {
         if self.all.len() >= MAX_NODES {
             log::error!("too many files were found or changed since the mount was made; mount anew to see {name:?}");
             return None;
         }
         let id = NodeId::try_from(self.all.len()).ok()?;
-        let node = Arc::new(Node::new(id, Arc::clone(folder), name, entry));
+        let node = Arc::new(Node::new(id, Arc::clone(folder), name, entry, replaces));
         self.all.push(Arc::clone(&node));
         let Self { all, children, hasher } = self;
         let hash_of = |id: &NodeId| {

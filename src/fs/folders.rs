@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::FsError;
 use super::handles::{FolderEntry, Handle};
 use super::ino::Ino;
-use super::open::OpenReply;
+use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
 use super::tree::{self, ERROR_TXT, Item};
 use super::volfs::Volfs;
@@ -37,7 +37,7 @@ impl Volfs {
             }
             folder => self.handles.add_folder(ino, self.entries(ino, &folder, wait)?),
         };
-        Ok(OpenReply { handle, uncached: true })
+        Ok(OpenReply { handle, pages: Pages::Bypass })
     }
 
     /// Passes the entries of an open folder that come after position `from` to `add`, each with its own position, until

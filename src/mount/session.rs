@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use rustix::process::geteuid;
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use super::fuse::Adapter;
 use super::mountinfo;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use crate::catalog::CatalogError;
-use crate::fs::{Ino, Options, Readahead, Volfs};
+use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
 use crate::logging::RecentLines;
 use crate::sync::Mutex;
 
@@ -28,8 +28,9 @@ const LONGEST_READ: u32 = 128 << 10;
 /// Worker threads that the mount keeps, so that it goes on when the system has no more threads.
 const KEPT_WORKERS: usize = 2;
 
-/// The threads that a mount needs besides its event loops: the workers, the session, and one for a moment.
-const OTHER_THREADS: usize = KEPT_WORKERS + 2;
+/// The threads that a mount needs besides its event loops: the workers, the session, the one for refreshes, and one for
+/// a moment.
+const OTHER_THREADS: usize = KEPT_WORKERS + 3;
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]
@@ -78,6 +79,8 @@ pub fn mount(
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
+    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier() }));
+    fs.start_refreshes().map_err(refused)?;
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
     if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
@@ -165,5 +168,17 @@ impl Readahead for MountReadahead {
 
     fn cancel(&self, file: Ino) {
         self.process.cancel(file);
+    }
+}
+
+/// The pages that the kernel caches of the mount's files.
+struct KernelPages {
+    notifier: Notifier,
+}
+
+impl PageCache for KernelPages {
+    fn drop_pages(&self, file: Ino) {
+        // an error means that the kernel knows no such file any more
+        let _ = self.notifier.inval_inode(INodeNo(file.0), 0, 0);
     }
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::*;
 
 fn folder_of(root: &Path) -> Arc<LocalFolder> {
-    let policy = Arc::new(SymlinkPolicy::below(root, false));
-    Folders::new(policy, Arc::default()).open(root).unwrap()
+    Folders::new(SourceRoot::below(root, false), Arc::default()).open(root, &RecentWrites::ignored()).unwrap()
 }
 
 fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
@@ -107,7 +106,7 @@ fn a_file_that_changes_makes_the_folder_changed() {
 fn a_file_that_was_closed_is_compared_when_it_is_opened_again() {
     let (root, folder) = sample();
     assert!(read(&*folder, "a/x").is_ok());
-    for n in 0..200 {
+    for n in 0..400 {
         fs::write(root.path().join(format!("a/{n}")), b"x").unwrap();
         assert!(read(&*folder, &format!("a/{n}")).is_ok());
     }
@@ -115,7 +114,7 @@ fn a_file_that_was_closed_is_compared_when_it_is_opened_again() {
         let target = fs::read_link(fd.as_ref().unwrap().path());
         target.is_ok_and(|target| target.starts_with(root.path()))
     });
-    assert!(open.count() <= 128);
+    assert!(open.count() <= 384);
     fs::write(root.path().join("a/x"), b"other").unwrap();
     assert_eq!(read(&*folder, "a/x"), Err(SourceError::Changed));
 }

@@ -18,6 +18,7 @@ mod mount_point;
 mod moved_mounts;
 mod permuted;
 mod read_ahead;
+mod recent_writes;
 mod remounts;
 mod samples;
 mod shared_listings;
