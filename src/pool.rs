@@ -3,12 +3,13 @@
 //! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each
 //! dataset or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead.
 //! So a source that hangs blocks the jobs of its own bulkhead and no others. Worker threads are spawned when a job is
-//! ready and no worker is idle, and end after an idle timeout.
+//! ready and no worker is idle, and end after an idle timeout, except a few that are kept. If the system has no more
+//! threads, jobs wait for the workers that there are.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
@@ -42,6 +43,8 @@ const JOBS_OF_BULKHEAD: usize = 12;
 const MAX_WORKERS: usize = 160;
 /// An idle worker ends after this time without a job.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The shortest time between two log lines about missing threads.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A pool of worker threads.
 #[derive(Default)]
@@ -58,6 +61,10 @@ struct State {
     bulkheads: HashMap<Bulkhead, BulkheadState>,
     workers: usize,
     idle: usize,
+    /// Workers that do not end when they are idle.
+    kept: usize,
+    /// When the last log line about missing threads was written.
+    warned: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -93,10 +100,8 @@ impl Pool {
         }
         state.workers += 1;
         drop(state);
-        let pool = Arc::clone(self);
-        if thread::Builder::new().name("volfs-pool".into()).spawn(move || pool.work()).is_err() {
-            // the system has no more threads: an existing worker will take the job
-            self.lock().workers -= 1;
+        if !self.spawn_worker() {
+            // an existing worker will take the job
             self.job_ready.notify_one();
         }
     }
@@ -107,21 +112,67 @@ impl Pool {
         self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
+    /// Spawns workers that do not end when they are idle, until there are `number` of them.
+    pub fn keep_workers(self: &Arc<Self>, number: usize) {
+        loop {
+            let mut state = self.lock();
+            state.kept = number;
+            if state.workers >= number {
+                return;
+            }
+            state.workers += 1;
+            drop(state);
+            if !self.spawn_worker() {
+                return;
+            }
+        }
+    }
+
+    /// Spawns a worker, which is counted already. Returns `false` if the system has no more threads.
+    fn spawn_worker(self: &Arc<Self>) -> bool {
+        let pool = Arc::clone(self);
+        let spawned = thread::Builder::new().name("volfs-pool".into()).spawn(move || pool.work());
+        let Err(error) = spawned else { return true };
+        let mut state = self.lock();
+        state.workers -= 1;
+        let workers = state.workers;
+        let warns = state.warned.is_none_or(|at| at.elapsed() > WARN_INTERVAL);
+        if warns {
+            state.warned = Some(Instant::now());
+        }
+        drop(state);
+        if warns {
+            log::warn!("no more threads ({error}): {workers} answer all requests; allow more processes (ulimit -u)");
+        }
+        if workers == 0 {
+            // nobody else would ever do it
+            let next = || self.lock().ready.pop_front();
+            while let Some(job) = next() {
+                self.run(job);
+            }
+        }
+        false
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
     /// Runs jobs until the worker should end.
     fn work(&self) {
-        while let Some((bulkhead, job)) = self.next() {
-            if catch_unwind(AssertUnwindSafe(job)).is_err() {
-                log::error!("internal error: a worker stopped in the middle of a request; the request fails");
-            }
-            self.finished(bulkhead);
+        while let Some(job) = self.next() {
+            self.run(job);
         }
     }
 
-    /// Waits for the next ready job. Returns `None` after the idle timeout.
+    fn run(&self, (bulkhead, job): (Bulkhead, Job)) {
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            log::error!("internal error: a worker stopped in the middle of a request; the request fails");
+        }
+        self.finished(bulkhead);
+    }
+
+    /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker is kept.
     fn next(&self) -> Option<(Bulkhead, Job)> {
         let mut state = self.lock();
         loop {
@@ -132,7 +183,7 @@ impl Pool {
             let (now, timed_out) = self.job_ready.wait_timeout(state, IDLE_TIMEOUT);
             state = now;
             state.idle -= 1;
-            if timed_out && state.ready.is_empty() {
+            if timed_out && state.ready.is_empty() && state.workers > state.kept {
                 state.workers -= 1;
                 return None;
             }

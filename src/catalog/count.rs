@@ -43,7 +43,7 @@ fn walk(catalog: &Catalog, folder: &Arc<Node>, below: &Path, until: Instant, cou
         if Instant::now() >= until {
             return false;
         }
-        let path = below.join(&node.name);
+        let path = below.join(&*node.name);
         match node.kind {
             NodeKind::Folder => {
                 if !walk(catalog, &node, &path, until, count) {

@@ -5,8 +5,9 @@
 //! continues with the next entries, and the entry that hangs is listed by its name alone. Other listings skip it until
 //! the first thread returns.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,24 +24,51 @@ const TIMEOUT: Duration = Duration::from_millis(30);
 /// Timeouts after which a listing ends; the remaining entries are listed by their names alone.
 const MAX_TIMEOUTS: usize = 2;
 
+/// An entry of a listing: the number of a node, or, with the top bit, of a name that could not be looked at. A number
+/// stands for the same name in the same folder for as long as the catalog exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryNumber(pub u32);
+
+/// The bit of numbers of names that could not be looked at.
+const UNSEEN: u32 = 1 << 31;
+
+/// What a folder shows, by name. A hundred thousand entries take 400 KB.
+pub type Listing = Arc<[EntryNumber]>;
+
 /// An entry of a folder.
 #[derive(Clone)]
 pub enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
     /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a format.
-    Unseen(OsString),
+    Unseen(Arc<OsStr>),
 }
 
 impl Listed {
     /// Returns the entry's name in its folder.
     #[must_use]
-    pub fn name(&self) -> &OsString {
+    pub fn name(&self) -> &OsStr {
         match self {
             Self::Found(node) => &node.name,
             Self::Unseen(name) => name,
         }
     }
+}
+
+/// Returns the entry with a number, also if its folder does not show it any more.
+#[must_use]
+pub fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
+    match number.0 & UNSEEN {
+        0 => catalog.node(number.0).map(Listed::Found),
+        _ => catalog.unseen.name(number.0 & !UNSEEN).map(Listed::Unseen),
+    }
+}
+
+/// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
+#[must_use]
+pub fn position_after(catalog: &Catalog, listing: &Listing, last: EntryNumber) -> usize {
+    let Some(last) = entry(catalog, last) else { return listing.len() };
+    listing.partition_point(|number| entry(catalog, *number).is_some_and(|entry| entry.name() <= last.name()))
 }
 
 /// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
@@ -52,22 +80,60 @@ pub fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
     Bulkhead::new(hasher.finish() | 1 << 63)
 }
 
+/// The names in a folder, in order.
+#[derive(Default)]
+struct Names {
+    /// All names without separators: each in an allocation of its own would leave holes between the nodes.
+    bytes: Vec<u8>,
+    /// Where each name begins and ends, and whether it is that of a folder as far as that is known without a look.
+    entries: Vec<(u32, u32, bool)>,
+}
+
+impl Names {
+    /// Adds a name; `false` if there is no more room, which takes 4 GiB of names.
+    fn push(&mut self, name: &OsStr, is_folder: bool) -> bool {
+        let from = u32::try_from(self.bytes.len());
+        self.bytes.extend_from_slice(name.as_bytes());
+        let (Ok(from), Ok(to)) = (from, u32::try_from(self.bytes.len())) else { return false };
+        self.entries.push((from, to, is_folder));
+        true
+    }
+
+    fn sort(&mut self) {
+        let Self { bytes, entries } = self;
+        entries.sort_unstable_by_key(|(from, to, _)| bytes.get(*from as usize..*to as usize).unwrap_or_default());
+    }
+
+    fn get(&self, index: usize) -> Option<(&OsStr, bool)> {
+        let (from, to, is_folder) = *self.entries.get(index)?;
+        Some((OsStr::from_bytes(self.bytes.get(from as usize..to as usize)?), is_folder))
+    }
+
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
 /// One listing in progress.
-struct Listing {
+struct Progress {
     catalog: Arc<Catalog>,
     folder: Arc<Node>,
-    /// Names, and whether each is a folder.
-    names: Vec<(OsString, bool)>,
+    names: Names,
     /// The index of the first name that no thread has taken.
     next: AtomicUsize,
     results: Mutex<Results>,
     progress: Condvar,
 }
 
+/// Not looked at yet.
+const PENDING: u32 = u32::MAX;
+/// Nothing that is shown.
+const NOTHING: u32 = u32::MAX - 1;
+
 #[derive(Default)]
 struct Results {
-    /// For each name: not looked at yet, or what was found.
-    found: Vec<Option<Option<Arc<Node>>>>,
+    /// For each name: the number of its node, or one of the above.
+    found: Vec<u32>,
     /// Names that were looked at.
     count: usize,
 }
@@ -76,12 +142,12 @@ struct Results {
 ///
 /// # Errors
 /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
-pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Vec<Listed>, CatalogError> {
+pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
     let names = names(catalog, folder)?;
-    let results = Mutex::new(Results { found: vec![None; names.len()], count: 0 });
+    let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });
     let (catalog, folder) = (Arc::clone(catalog), Arc::clone(folder));
     let (next, progress) = (AtomicUsize::new(0), Condvar::new());
-    let listing = Arc::new(Listing { catalog, folder, names, next, results, progress });
+    let listing = Arc::new(Progress { catalog, folder, names, next, results, progress });
     listing.start_thread(pool);
     let mut timeouts = 0;
     let mut results = listing.results.lock();
@@ -97,25 +163,37 @@ pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Res
             listing.start_thread(pool);
         }
     }
-    let entries = results.found.iter().zip(&listing.names).filter_map(|(found, (name, is_folder))| match found {
-        Some(found) => found.clone().map(Listed::Found),
-        None => (*is_folder || listing.catalog.has_dataset_extension(name)).then(|| Listed::Unseen(name.clone())),
+    let found = results.found.clone();
+    drop(results);
+    let numbers = found.iter().enumerate().filter_map(|(index, found)| match *found {
+        NOTHING => None,
+        PENDING => {
+            let (name, is_folder) = listing.names.get(index)?;
+            let is_shown = is_folder || listing.catalog.has_dataset_extension(name);
+            is_shown.then(|| EntryNumber(UNSEEN | listing.catalog.unseen.number(listing.folder.id, name)))
+        }
+        node => Some(EntryNumber(node)),
     });
-    Ok(entries.collect())
+    Ok(numbers.collect())
 }
 
 /// Returns the names in a folder in order, and whether each is a folder as far as that is known without a look at it.
-fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Vec<(OsString, bool)>, CatalogError> {
+fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Names, CatalogError> {
+    let mut names = Names::default();
     if let Some(only) = catalog.only_of(folder) {
-        return Ok(vec![(only.clone(), false)]);
+        names.push(only, false);
+        return Ok(names);
     }
-    let names = catalog.names_in(folder)?;
-    let mut names: Vec<_> = names.into_iter().map(|(name, kind)| (name, kind == EntryKind::Folder)).collect();
-    names.sort_unstable();
+    let mut has_room = true;
+    catalog.visit_names(folder, |name, kind| {
+        has_room = names.push(name, kind == EntryKind::Folder);
+        has_room
+    })?;
+    names.sort();
     Ok(names)
 }
 
-impl Listing {
+impl Progress {
     /// Has a thread of the pool look at the names that no thread has taken, in the bulkhead of the first of them.
     fn start_thread(self: &Arc<Self>, pool: &Arc<Pool>) {
         let index = self.next.load(Ordering::Relaxed);
@@ -128,22 +206,29 @@ impl Listing {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((name, _)) = self.names.get(index) else { return };
-            let key = (self.folder.id, name.clone());
+            let key = (self.folder.id, name.to_owned());
             let in_flight_for = self.catalog.lookups.begin(&key);
             // the look of another listing hangs
             if in_flight_for > TIMEOUT {
                 continue;
             }
-            // an entry that cannot be looked at does not hide the others, and is listed by its name
+            // an entry that cannot be looked at does not hide the others
             let found = self.catalog.find(&self.folder, name).ok();
             self.catalog.lookups.end(&key);
             let mut results = self.results.lock();
             results.count += 1;
             if let Some(result) = results.found.get_mut(index) {
-                *result = found;
+                // one that fails stays pending, and is listed by its name
+                if let Some(found) = found {
+                    *result = found.map_or(NOTHING, |node| node.id);
+                }
             }
+            let done = results.count == self.names.len();
             drop(results);
-            self.progress.notify_all();
+            // progress until then is seen by the count, without waking the thread that waits for each of many names
+            if done {
+                self.progress.notify_all();
+            }
         }
     }
 }

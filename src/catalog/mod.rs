@@ -15,9 +15,11 @@ mod layer_folders;
 pub mod listing;
 mod lookups;
 mod node;
+mod nodes;
 mod open;
 mod recognise;
 mod source_tree;
+mod unseen;
 
 pub use count::{DatasetCount, count_datasets};
 pub use entry::NodeKind;

@@ -1,6 +1,6 @@
 //! One folder or dataset of SOURCE.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,13 @@ use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
 use crate::log_limit::warn_seldom;
 use crate::source::{FileStamp, RecentWrites, RefreshQueue};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
 pub type NodeId = u32;
+
+/// No node has this number or a greater one: an inode number has 24 bits for it.
+pub const MAX_NODES: usize = 1 << 24;
 
 /// The number of the top folder.
 pub const ROOT: NodeId = 0;
@@ -45,10 +48,18 @@ pub struct Node {
     /// The folder that shows it; none for the root.
     pub parent: Option<Arc<Node>>,
     /// Its name in that folder; for the root its whole path.
-    pub name: OsString,
+    pub name: Box<OsStr>,
     /// What it is.
     pub kind: NodeKind,
     last_look: Mutex<Look>,
+    /// What only datasets need that were opened once, or that replace another: there may be a hundred thousand others in
+    /// one folder.
+    dataset: OnceLock<Box<DatasetState>>,
+}
+
+/// What is known of a dataset that was opened once.
+#[derive(Default)]
+struct DatasetState {
     opened: Mutex<Option<(OpenResult, Instant)>>,
     /// Locked while the headers are read, so that only one thread reads them.
     opening: Mutex<()>,
@@ -78,36 +89,29 @@ impl Look {
 
 impl Node {
     pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
-        Self::with(ROOT, None, path.into(), &entry, false)
+        Self::with(ROOT, None, path.as_os_str(), &entry, false)
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, entry: Entry, replaces: bool) -> Self {
+    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: &OsStr, entry: Entry, replaces: bool) -> Self {
         Self::with(id, Some(parent), name, &entry, replaces)
     }
 
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, entry: &Entry, replaces: bool) -> Self {
-        Self {
-            id,
-            parent,
-            name,
-            kind: entry.kind,
-            last_look: Mutex::new(Look::now(entry)),
-            opened: Mutex::default(),
-            opening: Mutex::default(),
-            counted: AtomicBool::new(false),
-            changed: AtomicBool::new(false),
-            replaces_since: replaces.then(Instant::now),
-            recent: OnceLock::new(),
-            epoch: AtomicU32::new(0),
+    fn with(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: &Entry, replaces: bool) -> Self {
+        let dataset = OnceLock::new();
+        if replaces {
+            dataset
+                .get_or_init(|| Box::new(DatasetState { replaces_since: Some(Instant::now()), ..Default::default() }));
         }
+        let last_look = Mutex::new(Look::now(entry));
+        Self { id, parent, name: name.into(), kind: entry.kind, last_look, dataset }
     }
 
     /// Returns its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.parent {
-            Some(parent) => parent.path().join(&self.name),
-            None => PathBuf::from(&self.name),
+            Some(parent) => parent.path().join(&*self.name),
+            None => PathBuf::from(&*self.name),
         }
     }
 
@@ -132,12 +136,13 @@ impl Node {
     /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
         let mut last = self.last_look.lock();
-        let changed = self.changed.load(Ordering::Relaxed) || last.stamp != entry.stamp;
+        let state = self.dataset.get();
+        let changed = state.is_some_and(|state| state.changed.load(Ordering::Relaxed)) || last.stamp != entry.stamp;
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
         // other attributes have changed, or new content was given the old time
-        if let (true, Some(recent)) = (last.changed != entry.changed, self.recent.get()) {
+        if let (true, Some(recent)) = (last.changed != entry.changed, state.and_then(|state| state.recent.get())) {
             recent.record_change();
         }
         *last = Look::now(entry);
@@ -146,9 +151,10 @@ impl Node {
 
     /// Asks the dataset, if it is open, whether it has changed. If so, no later look finds this node again.
     pub(super) fn ask_for_change(&self) {
-        let opened = self.lock_opened().as_ref().and_then(|(opened, _)| opened.clone().ok());
+        let Some(state) = self.dataset.get() else { return };
+        let opened = state.opened.lock().as_ref().and_then(|(opened, _)| opened.clone().ok());
         if opened.is_some_and(|open| open.dataset.is_changed()) {
-            self.changed.store(true, Ordering::Relaxed);
+            state.changed.store(true, Ordering::Relaxed);
         }
     }
 
@@ -159,7 +165,7 @@ impl Node {
 
     /// Returns the result of opening it, if there is one. A transient failure counts only for [`RETRY`].
     pub(super) fn opened(&self) -> Option<OpenResult> {
-        match &*self.lock_opened() {
+        match &*self.dataset.get()?.opened.lock() {
             Some((Err(e), at)) if e.is_transient() && at.elapsed() > RETRY => None,
             Some((opened, _)) => Some(opened.clone()),
             None => None,
@@ -172,63 +178,61 @@ impl Node {
         queue: &Arc<RefreshQueue>,
         open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
     ) -> OpenResult {
-        let _one_at_a_time = self.opening.lock();
+        let state = self.dataset.get_or_init(Box::default);
+        let _one_at_a_time = state.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
         }
-        let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), self.replaces_since);
-        let opened = open(self.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
+        let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
+        let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
             warn_seldom(&format!("{}: {e}", self.path().display()));
         }
-        *self.lock_opened() = Some((opened.clone(), Instant::now()));
+        *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened
     }
 
     /// Returns the number of refreshes so far. What was read before the last one may be old.
     #[must_use]
     pub fn epoch(&self) -> u32 {
-        self.epoch.load(Ordering::Acquire)
+        self.dataset.get().map_or(0, |state| state.epoch.load(Ordering::Acquire))
     }
 
     /// Returns whether a refresh is due.
     #[must_use]
     pub fn is_refresh_due(&self) -> bool {
-        self.recent.get().is_some_and(|recent| recent.is_due())
+        self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
     /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
     /// what that returns; with `None` no later look finds this node again. Returns whether a refresh was due.
     pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
-        let _one_at_a_time = self.opening.lock();
-        let Some(recent) = self.recent.get().filter(|recent| recent.is_due()) else { return false };
+        let Some(state) = self.dataset.get() else { return false };
+        let _one_at_a_time = state.opening.lock();
+        let Some(recent) = state.recent.get().filter(|recent| recent.is_due()) else { return false };
         recent.clear();
-        let known = self.lock_opened().as_ref().map(|(opened, _)| opened.clone());
+        let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
         let dropped = match reopen(recent, known) {
             Reopened::NotNeeded => None,
-            Reopened::Alike(opened) => self.lock_opened().replace((opened, Instant::now())),
+            Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
             Reopened::Other => {
-                self.changed.store(true, Ordering::Relaxed);
-                self.lock_opened().take()
+                state.changed.store(true, Ordering::Relaxed);
+                state.opened.lock().take()
             }
         };
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        state.epoch.fetch_add(1, Ordering::AcqRel);
         drop(dropped);
         true
     }
 
     /// Drops the open dataset. Readers that hold it may go on reading.
     pub(super) fn close(&self) {
-        let closed = self.lock_opened().take();
+        let closed = self.dataset.get().and_then(|state| state.opened.lock().take());
         drop(closed);
     }
 
     /// Returns `true` at the first call.
     pub(super) fn count_once(&self) -> bool {
-        !self.counted.swap(true, Ordering::Relaxed)
-    }
-
-    fn lock_opened(&self) -> MutexGuard<'_, Option<(OpenResult, Instant)>> {
-        self.opened.lock()
+        !self.dataset.get_or_init(Box::default).counted.swap(true, Ordering::Relaxed)
     }
 }

@@ -1,6 +1,5 @@
 //! The folders and datasets of SOURCE, as far as they were looked up.
 
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::num::NonZeroUsize;
@@ -14,8 +13,10 @@ use super::entry::{Entry, NodeKind};
 use super::error::CatalogError;
 use super::lookups::LookupsInFlight;
 use super::node::{Node, NodeId, OpenResult, ROOT, Reopened};
+use super::nodes::Nodes;
 use super::open::{OpenContext, OpenDataset, OpenError, open};
 use super::recognise::Recogniser;
+use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
 use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
@@ -32,9 +33,8 @@ pub struct Catalog {
     only: Option<OsString>,
     top: Arc<SourceRoot>,
     recogniser: Arc<Recogniser>,
-    /// By number.
-    nodes: RwLock<Vec<Arc<Node>>>,
-    children: Mutex<HashMap<(NodeId, OsString), Arc<Node>>>,
+    nodes: RwLock<Nodes>,
+    pub(super) unseen: UnseenNames,
     pub(super) lookups: LookupsInFlight,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     context: OpenContext,
@@ -70,14 +70,14 @@ impl Catalog {
         let recogniser = Arc::new(Recogniser::new(formats));
         let (base, only) = base_of(source, &recogniser)?;
         let metadata = base.metadata().map_err(|e| CatalogError::io(&base, &e))?;
-        let root = Arc::new(Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata)));
+        let root = Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata));
         Ok(Self {
             base,
             only,
             top: Arc::clone(&top),
             recogniser: Arc::clone(&recogniser),
-            nodes: RwLock::new(vec![root]),
-            children: Mutex::default(),
+            nodes: RwLock::new(Nodes::new(root)),
+            unseen: UnseenNames::default(),
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
             context: OpenContext::new(recogniser, top, with, counters),
@@ -89,7 +89,7 @@ impl Catalog {
     /// Returns the folder or dataset with this number, also if it is stale.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<Arc<Node>> {
-        self.nodes.read().get(id as usize).cloned()
+        self.nodes.read().get(id)
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
@@ -123,8 +123,7 @@ impl Catalog {
 
     /// Returns what `folder` had under `name` when it was looked up last.
     fn known(&self, folder: &Node, name: &OsStr) -> Option<Arc<Node>> {
-        let children = self.children.lock();
-        children.get(&(folder.id, name.to_owned())).cloned()
+        self.nodes.read().child(folder.id, name)
     }
 
     /// Returns the only name that a folder shows, if SOURCE is one dataset.
@@ -132,11 +131,15 @@ impl Catalog {
         self.only.as_ref().filter(|_| folder.id == ROOT)
     }
 
-    /// Returns the names in a folder of the source, and their types.
+    /// Passes the names in a folder of the source, and their types, to `visit` until it returns `false`.
     ///
     /// # Errors
     /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
-    pub(super) fn names_in(&self, folder: &Node) -> Result<Vec<(OsString, EntryKind)>, CatalogError> {
+    pub(super) fn visit_names(
+        &self,
+        folder: &Node,
+        visit: impl FnMut(&OsStr, EntryKind) -> bool,
+    ) -> Result<(), CatalogError> {
         let path = folder.path();
         let stale = || CatalogError::Stale(path.display().to_string());
         let failed = |e: io::Error| match e.kind() {
@@ -144,13 +147,7 @@ impl Catalog {
             _ => CatalogError::io(&path, &e),
         };
         let place = self.top.locate(&path).map_err(failed)?.ok_or_else(stale)?;
-        let mut names = Vec::new();
-        let visit = |name: &OsStr, kind| {
-            names.push((name.to_owned(), kind));
-            true
-        };
-        self.top.visit(&place, visit).map_err(failed)?;
-        Ok(names)
+        self.top.visit(&place, visit).map_err(failed)
     }
 
     /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
@@ -169,8 +166,12 @@ impl Catalog {
         if let Some(only) = self.only_of(folder) {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
-        let mut nodes = Vec::new();
-        for (name, _) in self.names_in(folder)? {
+        let (mut names, mut nodes) = (Vec::new(), Vec::new());
+        self.visit_names(folder, |name, _| {
+            names.push(name.to_owned());
+            true
+        })?;
+        for name in names {
             // an entry that cannot be looked at does not hide the others
             if let Ok(Some(node)) = self.find(folder, &name) {
                 nodes.push(node);
@@ -263,35 +264,27 @@ impl Catalog {
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.
     fn intern(&self, folder: &Arc<Node>, name: &OsStr, entry: Option<Entry>) -> Option<Arc<Node>> {
-        let key = (folder.id, name.to_owned());
-        let mut children = self.children.lock();
-        let known = children.get(&key).cloned();
-        let Some(entry) = entry else {
-            children.remove(&key);
-            drop(children);
-            if let Some(gone) = known {
-                self.forget(&gone);
-            }
-            return None;
-        };
-        if let Some(known) = &known
-            && known.is_still(&entry)
+        if let (Some(known), Some(entry)) = (self.known(folder, name), &entry)
+            && known.is_still(entry)
         {
-            return Some(Arc::clone(known));
+            return Some(known);
         }
-        let node = {
-            let mut nodes = self.nodes.write();
-            let id = NodeId::try_from(nodes.len()).ok()?;
-            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry, known.is_some()));
-            nodes.push(Arc::clone(&node));
-            node
+        let mut nodes = self.nodes.write();
+        // another thread may have been faster
+        let known = nodes.child(folder.id, name);
+        let (node, gone) = match (known, entry) {
+            (Some(known), Some(entry)) if known.is_still(&entry) => (Some(known), None),
+            (known, entry) => {
+                nodes.remove_child(folder.id, name);
+                let new = entry.and_then(|entry| nodes.add(folder, name, entry, known.is_some()));
+                (new, known)
+            }
         };
-        children.insert(key, Arc::clone(&node));
-        drop(children);
-        if let Some(old) = known {
-            self.forget(&old);
+        drop(nodes);
+        if let Some(gone) = gone {
+            self.forget(&gone);
         }
-        Some(node)
+        node
     }
 
     /// Closes a dataset if it is open, and forgets why it did not open. Those who hold it may go on reading.

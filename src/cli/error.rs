@@ -28,6 +28,9 @@ pub enum CliError {
         /// The system's error.
         error: io::Error,
     },
+    /// SOURCE does not answer within this time.
+    #[error("the source {place} does not answer within {s} s; is its server reachable?", place = path(.0), s = .1.as_secs())]
+    SourceTimeout(PathBuf, Duration),
     /// SOURCE is neither a file nor a folder.
     #[error("{} is neither a file nor a folder; give a folder of volumes or one volume", path(.0))]
     SpecialFile(PathBuf),

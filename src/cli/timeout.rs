@@ -10,11 +10,11 @@ pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T
     spawn(work).wait_until(Instant::now() + limit)
 }
 
-/// Runs `work` in a thread of its own.
+/// Runs `work` in a thread of its own. If the system has no more threads there is no result.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
     let (sender, receiver) = mpsc::channel();
-    // the receiver is gone after a timeout
-    thread::spawn(move || drop(sender.send(work())));
+    // the receiver is gone after a timeout; without a thread the sender is dropped, which ends the waiting
+    let _ = thread::Builder::new().spawn(move || drop(sender.send(work())));
     Pending(receiver)
 }
 
@@ -22,7 +22,7 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pe
 pub struct Pending<T>(mpsc::Receiver<T>);
 
 impl<T> Pending<T> {
-    /// Waits for the result; returns `None` if it is not there by `deadline`.
+    /// Waits for the result; returns `None` if it is not there by `deadline`, or never will be.
     pub fn wait_until(self, deadline: Instant) -> Option<T> {
         self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
     }

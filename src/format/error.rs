@@ -1,7 +1,10 @@
 //! Why a dataset, or a part of one, cannot be read.
 
+use std::io;
+
 use thiserror::Error;
 
+use crate::memory::OutOfMemory;
 use crate::source::SourceError;
 
 /// Why a dataset, or a part of one, cannot be read.
@@ -22,6 +25,13 @@ pub enum FormatError {
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),
+}
+
+impl From<OutOfMemory> for FormatError {
+    fn from(error: OutOfMemory) -> Self {
+        let (message, kind) = (error.to_string(), io::ErrorKind::OutOfMemory);
+        Self::Source(SourceError::Io { doing: "cannot hold a brick".to_owned(), message, kind })
+    }
 }
 
 impl FormatError {

@@ -1,6 +1,7 @@
 //! Reading of folders: opendir and readdir.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use super::error::FsError;
 use super::handles::{FolderEntry, Handle};
@@ -9,24 +10,38 @@ use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
 use super::tree::{self, ERROR_TXT, Item};
 use super::volfs::Volfs;
-use crate::catalog::ROOT;
-use crate::catalog::listing::{self, Listed};
+use crate::catalog::listing::{self, EntryNumber, Listed, Listing};
+use crate::catalog::{Node, ROOT};
 use crate::source::Wait;
 
+/// Entries of a folder of the source have their number and this as their position; those before have positions from 1
+/// to 3.
+const FIRST_NUMBER: u64 = 4;
+
 impl Volfs {
-    /// Opens a folder. The handle lists the entries as of this moment.
+    /// Opens a folder. The handle lists the entries as of this moment; those of a folder of the source may be as of a
+    /// later moment.
     ///
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::NotAFolder`] if it is a file.
     pub fn opendir(&self, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
         let folder = self.resolve(ino, wait)?;
         self.check_now(&folder, wait)?;
-        let entries = self.entries(ino, &folder, wait)?;
-        Ok(OpenReply { handle: self.handles.add(Handle::Folder(entries)), pages: Pages::Bypass })
+        let handle = match folder {
+            Resolved::Folder(node) => {
+                if wait == Wait::No {
+                    return Err(FsError::WouldBlock);
+                }
+                self.list(&node)?;
+                self.handles.add(Handle::SourceFolder(node))
+            }
+            folder => self.handles.add_folder(ino, self.entries(ino, &folder, wait)?),
+        };
+        Ok(OpenReply { handle, pages: Pages::Bypass })
     }
 
-    /// Passes the entries of an open folder to `add`, from number `from` on, each with the number of the next one,
-    /// until `add` returns `false`.
+    /// Passes the entries of an open folder that come after position `from` to `add`, each with its own position, until
+    /// `add` returns `false`. Position 0 is the start.
     ///
     /// # Errors
     /// [`FsError::BadHandle`] if it is not a handle of an open folder.
@@ -34,6 +49,7 @@ impl Volfs {
         &self,
         handle: u64,
         from: u64,
+        wait: Wait,
         mut add: impl FnMut(&FolderEntry, u64) -> bool,
     ) -> Result<(), FsError> {
         match self.handles.get(handle).as_deref() {
@@ -46,34 +62,63 @@ impl Volfs {
                 }
                 Ok(())
             }
+            Some(Handle::SourceFolder(node)) => self.read_source_folder(node, from, wait, add),
             _ => Err(FsError::BadHandle),
         }
     }
 
-    /// Returns the entries of a folder; the first two are the folder itself and its parent.
+    fn list(&self, folder: &Arc<Node>) -> Result<Listing, FsError> {
+        Ok(self.listings.make(folder.id, || listing::list(&self.catalog, folder, self.pool()))?)
+    }
+
+    fn read_source_folder(
+        &self,
+        folder: &Arc<Node>,
+        from: u64,
+        wait: Wait,
+        mut add: impl FnMut(&FolderEntry, u64) -> bool,
+    ) -> Result<(), FsError> {
+        let listing = match (self.listings.get(folder.id), wait) {
+            (Some(listing), _) => listing,
+            (None, Wait::No) => return Err(FsError::WouldBlock),
+            (None, Wait::Yes) => self.list(folder)?,
+        };
+        let parent = folder.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0));
+        let first = [(Ino::new(folder.id, 0), "."), (parent, ".."), (Ino::DOT_VOLFS, DOT_VOLFS)];
+        let first = first.into_iter().take(if folder.id == ROOT { 3 } else { 2 });
+        for (position, (ino, name)) in (1..).zip(first) {
+            if from < position && !add(&FolderEntry { ino, name: name.into(), folder: true }, position) {
+                return Ok(());
+            }
+        }
+        let begin = match from.checked_sub(FIRST_NUMBER).map(u32::try_from) {
+            None => 0,
+            Some(Ok(last)) => listing::position_after(&self.catalog, &listing, EntryNumber(last)),
+            Some(Err(_)) => listing.len(),
+        };
+        for number in listing.iter().skip(begin) {
+            let Some(child) = listing::entry(&self.catalog, *number) else { continue };
+            let ino = match &child {
+                Listed::Found(child) => Ino::new(child.id, 0),
+                // its number is known only once the source answers; a list of names may have any other number
+                Listed::Unseen(_) => Ino(u64::MAX),
+            };
+            let entry = FolderEntry { ino, name: name_in_mount(folder.id, child.name()).to_owned(), folder: true };
+            if !add(&entry, u64::from(number.0) + FIRST_NUMBER) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the entries of a folder that is not one of the source; the first two are the folder itself and its
+    /// parent.
     fn entries(&self, ino: Ino, folder: &Resolved, wait: Wait) -> Result<Vec<FolderEntry>, FsError> {
         let mut entries = Vec::new();
         let mut add = |ino: Ino, name: OsString, folder: bool| entries.push(FolderEntry { ino, name, folder });
         add(ino, ".".into(), true);
         add(parent(folder), "..".into(), true);
         match folder {
-            Resolved::Folder(node) => {
-                if wait == Wait::No {
-                    return Err(FsError::WouldBlock);
-                }
-                if node.id == ROOT {
-                    add(Ino::DOT_VOLFS, DOT_VOLFS.into(), true);
-                }
-                for child in listing::list(&self.catalog, node, self.pool())? {
-                    let name = name_in_mount(node.id, child.name()).to_owned();
-                    let ino = match child {
-                        Listed::Found(child) => Ino::new(child.id, 0),
-                        // its number is known only once the source answers; a list of names may have any other number
-                        Listed::Unseen(_) => Ino(u64::MAX),
-                    };
-                    add(ino, name, true);
-                }
-            }
             Resolved::DotVolfs => {
                 add(Ino::STATUS, STATUS.into(), false);
                 add(Ino::LOG, LOG.into(), false);
@@ -101,10 +146,110 @@ impl Volfs {
 /// Returns the inode number of the folder that contains `folder`.
 fn parent(folder: &Resolved) -> Ino {
     match folder {
-        Resolved::Folder(node) | Resolved::Dataset(node) => {
-            node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0))
-        }
+        Resolved::Dataset(node) => node.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0)),
         Resolved::Inside(node, open, tree, item) => Ino::new(node.id, tree.index(tree.parent(open, *item))),
         _ => Ino::ROOT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::fs::Options;
+
+    fn volfs(source: &Path) -> Volfs {
+        let options = Options {
+            source: source.to_owned(),
+            cache_size: 1 << 20,
+            threads: 1,
+            direct_io: false,
+            follow_links: false,
+            quality: None,
+            allow_other: false,
+            shown: Vec::new(),
+        };
+        Volfs::new(options, Arc::default()).unwrap()
+    }
+
+    /// Reads up to `count` names after a position; returns them and the new position.
+    fn read(fs: &Volfs, handle: u64, from: u64, count: usize) -> (Vec<String>, u64) {
+        let (mut names, mut at) = (Vec::new(), from);
+        fs.readdir(handle, from, Wait::Yes, |entry, position| {
+            if names.len() == count {
+                return false;
+            }
+            names.push(entry.name.to_str().unwrap().to_owned());
+            at = position;
+            true
+        })
+        .unwrap();
+        (names, at)
+    }
+
+    fn opened(fs: &Volfs) -> u64 {
+        fs.opendir(Ino::ROOT, Wait::Yes).unwrap().handle
+    }
+
+    #[test]
+    fn names_that_stay_are_listed_once_although_the_listing_is_made_again() {
+        for drops in [true, false] {
+            let source = tempfile::tempdir().unwrap();
+            let path = |name: &str| source.path().join(name);
+            for name in ["b", "d", "f", "h"] {
+                fs::create_dir(path(name)).unwrap();
+            }
+            let fs = volfs(source.path());
+            let handle = opened(&fs);
+            let (names, at) = read(&fs, handle, 0, 5);
+            assert_eq!(names, [".", "..", ".volfs", "b", "d"]);
+            // the last name that was read goes, and names before and after it come and go
+            for name in ["a", "c", "e", "g"] {
+                fs::create_dir(path(name)).unwrap();
+            }
+            fs::remove_dir(path("d")).unwrap();
+            fs::remove_dir(path("b")).unwrap();
+            if drops {
+                fs.listings.forget(ROOT);
+                assert_eq!(fs.readdir(handle, at, Wait::No, |_, _| true), Err(FsError::WouldBlock));
+            } else {
+                opened(&fs);
+            }
+            let (names, end) = read(&fs, handle, at, usize::MAX);
+            assert_eq!(names, ["e", "f", "g", "h"]);
+            assert_eq!(read(&fs, handle, end, usize::MAX).0, [""; 0]);
+            assert_eq!(read(&fs, handle, 0, usize::MAX).0, [".", "..", ".volfs", "a", "c", "e", "f", "g", "h"]);
+        }
+    }
+
+    #[test]
+    fn a_position_means_the_same_name_for_ever() {
+        let source = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::create_dir(source.path().join(name)).unwrap();
+        }
+        let fs = volfs(source.path());
+        let handle = opened(&fs);
+        let (_, after_b) = read(&fs, handle, 0, 5);
+        assert_eq!(read(&fs, handle, after_b, 9).0, ["c"]);
+        fs::remove_dir(source.path().join("a")).unwrap();
+        fs::create_dir(source.path().join("bb")).unwrap();
+        assert_eq!(read(&fs, opened(&fs), after_b, 9).0, ["bb", "c"]);
+        assert_eq!(read(&fs, handle, 1, 9).0, ["..", ".volfs", "b", "bb", "c"]);
+        assert_eq!(read(&fs, handle, u64::MAX, 9).0, [""; 0]);
+        assert_eq!(read(&fs, handle, 4 + 77, 9).0, [""; 0]);
+    }
+
+    #[test]
+    fn handles_share_their_entries() {
+        let source = tempfile::tempdir().unwrap();
+        let fs = volfs(source.path());
+        let handles: Vec<u64> = (0..2).map(|_| fs.opendir(Ino::DOT_VOLFS, Wait::Yes).unwrap().handle).collect();
+        let entries: Vec<Arc<Handle>> = handles.iter().map(|handle| fs.handles.get(*handle).unwrap()).collect();
+        let [Handle::Folder(one), Handle::Folder(other)] = [&*entries[0], &*entries[1]] else { panic!("no folders") };
+        assert!(Arc::ptr_eq(one, other));
+        assert_eq!(read(&fs, handles[1], 2, 9).0, [STATUS, LOG]);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::ino::Ino;
 use super::readahead_window::ReadaheadWindows;
 use crate::array::ScanDetector;
-use crate::catalog::{NodeId, OpenDataset};
+use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::sync::{Mutex, RwLock};
 use crate::view::Content;
 
@@ -24,8 +24,10 @@ pub enum Handle {
     File(Arc<FileHandle>),
     /// The open file of a client, which the read-ahead process has opened as well.
     Readahead(Arc<FileHandle>),
-    /// A folder, with its entries as of the moment it was opened.
-    Folder(Vec<FolderEntry>),
+    /// A folder of the source, whose listing all handles share.
+    SourceFolder(Arc<Node>),
+    /// Another folder, with its entries as of the moment it was opened.
+    Folder(Arc<[FolderEntry]>),
 }
 
 /// The open file of a client.
@@ -100,6 +102,8 @@ pub struct Handles {
     open: RwLock<HashMap<u64, Arc<Handle>>>,
     next: AtomicU64,
     readahead: Mutex<ReadaheadState>,
+    /// The entries of open folders.
+    entries: Mutex<HashMap<Ino, Weak<[FolderEntry]>>>,
 }
 
 #[derive(Default)]
@@ -126,7 +130,7 @@ impl Handles {
     pub fn open_files(&self) -> usize {
         let is_of_dataset = |handle: &&Arc<Handle>| match &***handle {
             Handle::File(file) | Handle::Readahead(file) => file.layer.is_some(),
-            Handle::Folder(_) => false,
+            Handle::SourceFolder(_) | Handle::Folder(_) => false,
         };
         self.open.read().values().filter(is_of_dataset).count()
     }
@@ -134,6 +138,20 @@ impl Handles {
     /// Returns the handle with a number.
     pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
         self.open.read().get(&number).cloned()
+    }
+
+    /// Adds a handle of a folder with these entries, and returns its number. Handles with the same entries share them.
+    pub fn add_folder(&self, ino: Ino, entries: Vec<FolderEntry>) -> u64 {
+        let mut shared = self.entries.lock();
+        let known = shared.get(&ino).and_then(Weak::upgrade).filter(|known| **known == *entries);
+        let entries = known.unwrap_or_else(|| {
+            let entries: Arc<[FolderEntry]> = entries.into();
+            shared.retain(|_, other| other.strong_count() > 0);
+            shared.insert(ino, Arc::downgrade(&entries));
+            entries
+        });
+        drop(shared);
+        self.add(Handle::Folder(entries))
     }
 
     /// Returns all open files of a dataset with the numbers of their handles.
@@ -183,7 +201,7 @@ impl Handles {
                 }
                 None
             }
-            Handle::File(_) | Handle::Folder(_) => None,
+            Handle::File(_) | Handle::SourceFolder(_) | Handle::Folder(_) => None,
         }
     }
 

@@ -12,6 +12,7 @@ mod folders;
 mod handles;
 mod ino;
 mod inode_path;
+mod listings;
 mod marker_pages;
 mod open;
 mod options;

@@ -53,7 +53,7 @@ impl Volfs {
         let (file, readahead) = match self.handles.get(read.handle).as_deref() {
             Some(Handle::File(file)) => (Arc::clone(file), false),
             Some(Handle::Readahead(file)) => (Arc::clone(file), true),
-            Some(Handle::Folder(_)) => return done(Err(FsError::IsAFolder)),
+            Some(Handle::Folder(_) | Handle::SourceFolder(_)) => return done(Err(FsError::IsAFolder)),
             None => return done(Err(FsError::BadHandle)),
         };
         if file.is_stale {

@@ -74,7 +74,7 @@ mod tests {
 
         let mut names = Vec::new();
         let folder = fs.opendir(layer, Wait::Yes).unwrap().handle;
-        fs.readdir(folder, 2, |entry, _| {
+        fs.readdir(folder, 2, Wait::Yes, |entry, _| {
             names.push(entry.name.clone());
             true
         })

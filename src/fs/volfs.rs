@@ -9,6 +9,7 @@ use lru::LruCache;
 
 use super::handles::Handles;
 use super::ino::Ino;
+use super::listings::Listings;
 use super::marker_pages::MarkerPages;
 use super::options::Options;
 use super::read_errors::ReadErrors;
@@ -42,6 +43,7 @@ pub struct Volfs {
     pool: Arc<Pool>,
     pub(super) counters: Arc<Counters>,
     pub(super) handles: Handles,
+    pub(super) listings: Listings,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
     pub(super) read_errors: ReadErrors,
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
@@ -93,6 +95,7 @@ impl Volfs {
             pool,
             counters,
             handles: Handles::default(),
+            listings: Listings::default(),
             trees: Mutex::new(LruCache::new(TREES)),
             read_errors: ReadErrors::default(),
             readahead: OnceLock::new(),

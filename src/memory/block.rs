@@ -22,6 +22,20 @@ impl Block {
         if size < MIN_MAPPED { Self::heap(size) } else { Self::mapped(size) }
     }
 
+    /// Like [`Block::new`], but returns `None` if the system has no more memory.
+    pub fn try_new(size: usize) -> Option<Self> {
+        if size >= MIN_MAPPED
+            && let Ok(map) = MmapMut::map_anon(size)
+        {
+            let _ = map.advise(Advice::PopulateWrite);
+            return Some(Self::Map(map));
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).ok()?;
+        bytes.resize(size, 0);
+        Some(Self::Heap(bytes.into_boxed_slice()))
+    }
+
     fn heap(size: usize) -> Self {
         Self::Heap(vec![0; size].into_boxed_slice())
     }

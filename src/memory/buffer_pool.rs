@@ -8,6 +8,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
+use thiserror::Error;
+
 use super::block::{Block, MIN_MAPPED};
 use super::free_list::FreeList;
 use super::slab::Slab;
@@ -36,23 +38,44 @@ impl BufferPool {
         Arc::new(Self { free: Mutex::default(), capacity, slabs: Default::default() })
     }
 
-    /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left.
+    /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left. The process
+    /// ends if the system has no more memory, so for large buffers there is [`BufferPool::try_take`].
     #[must_use]
     pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
-        let size = if len < PAGE { len } else { len.next_multiple_of(PAGE) };
-        let reused = if len < PAGE { None } else { self.free().pop(size) };
+        let (size, reused) = self.reuse(len);
         let block = reused.unwrap_or_else(|| Block::new(size));
         Buffer { block, len, pool: Arc::clone(self) }
     }
 
-    /// Like [`BufferPool::take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
+    /// Like [`BufferPool::take`].
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has no more memory.
+    pub fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+        let (size, reused) = self.reuse(len);
+        let block = reused.or_else(|| Block::try_new(size)).ok_or(OutOfMemory(size))?;
+        Ok(Buffer { block, len, pool: Arc::clone(self) })
+    }
+
+    /// Returns the bytes to allocate for a buffer of `len` bytes, and a free block of that size if there is one.
+    fn reuse(&self, len: usize) -> (usize, Option<Block>) {
+        if len < PAGE {
+            return (len, None);
+        }
+        let size = len.checked_next_multiple_of(PAGE).unwrap_or(len);
+        (size, self.free().pop(size))
+    }
+
+    /// Like [`BufferPool::try_take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
     /// block is reused for lengths that differ a little.
-    #[must_use]
-    pub fn take_scratch(self: &Arc<Self>, len: usize) -> Buffer {
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has no more memory.
+    pub fn take_scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let step = (len / 2).next_power_of_two() / 4;
-        let mut buffer = self.take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len));
+        let mut buffer = self.try_take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len))?;
         buffer.truncate(len);
-        buffer
+        Ok(buffer)
     }
 
     /// Like [`BufferPool::take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab if
@@ -82,6 +105,11 @@ impl BufferPool {
         self.free.lock()
     }
 }
+
+/// The system has no more memory for this many bytes.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("no memory for {0} bytes; choose a smaller --cache-size, or allow the process more memory")]
+pub struct OutOfMemory(usize);
 
 /// Bytes with a single owner. The memory returns to the pool on drop.
 pub struct Buffer {
@@ -145,13 +173,13 @@ mod tests {
     #[test]
     fn scratch_memory_is_reused_for_similar_lengths() {
         let buffers = BufferPool::new(4 << 20);
-        let first = buffers.take_scratch(930_000);
+        let first = buffers.take_scratch(930_000).unwrap();
         let at = first.as_ptr();
         drop(first);
-        let again = buffers.take_scratch(970_000);
+        let again = buffers.take_scratch(970_000).unwrap();
         assert_eq!((again.as_ptr(), again.len()), (at, 970_000));
         for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
-            let buffer = buffers.take_scratch(len);
+            let buffer = buffers.take_scratch(len).unwrap();
             assert_eq!(buffer.len(), len);
             assert!(buffer.capacity() <= len + len / 3 + 4096);
         }
@@ -173,6 +201,16 @@ mod tests {
         let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10)).collect();
         assert!(short.iter().all(|reply| reply.as_ptr() != first), "short replies do not use the slots of long ones");
         assert_ne!(buffers.take(1 << 20).as_ptr(), first, "only replies use slots");
+    }
+
+    #[test]
+    fn memory_that_does_not_exist_is_an_error() {
+        let buffers = BufferPool::new(1 << 20);
+        for len in [1 << 62, usize::MAX] {
+            assert!(buffers.try_take(len).is_err_and(|error| error.to_string().contains(&len.to_string()[..4])));
+            assert!(buffers.take_scratch(len).is_err());
+        }
+        assert_eq!(buffers.try_take(200 << 10).unwrap().len(), 200 << 10);
     }
 
     #[test]

@@ -8,5 +8,5 @@ mod lru_by_weight;
 mod slab;
 
 pub use allocator::{limit_arenas, trim_heap};
-pub use buffer_pool::{Buffer, BufferPool};
+pub use buffer_pool::{Buffer, BufferPool, OutOfMemory};
 pub use lru_by_weight::{LruByWeight, entry_weight};

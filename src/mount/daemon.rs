@@ -5,13 +5,13 @@ use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::exit;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::fork::{self, ProcessError, failed};
@@ -22,7 +22,7 @@ use super::unmount::unmount;
 const READY: &str = "ready\n";
 
 /// The longest reason in bytes; the rest is not read.
-const LONGEST_REASON: u64 = 64 * 1024;
+const LONGEST_REASON: usize = 64 * 1024;
 
 /// Why there is no daemon.
 #[derive(Debug, Error)]
@@ -88,21 +88,37 @@ impl Starter {
     pub fn wait(self, limit: Duration, mountpoint: &Path) -> Result<Started, DaemonError> {
         let Self { child, reader } = self;
         let started = Started { child };
-        let (sender, receiver) = mpsc::channel();
-        thread::spawn(move || {
-            let mut message = String::new();
-            // a message that cannot be read counts as none; the receiver is gone if this took too long
-            let _ = reader.take(LONGEST_REASON).read_to_string(&mut message);
-            let _ = sender.send(message);
-        });
-        match receiver.recv_timeout(limit) {
-            Ok(message) if message == READY => Ok(started),
-            Ok(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
-            Ok(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
-            Err(_) => {
+        match read_until(reader, Instant::now() + limit) {
+            Some(message) if message == READY => Ok(started),
+            Some(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
+            Some(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
+            None => {
                 started.give_up(mountpoint);
                 Err(DaemonError::TimedOut(limit))
             }
+        }
+    }
+}
+
+/// Reads a message to its end; returns `None` if that does not come by `deadline`. What cannot be read counts as the
+/// end.
+fn read_until(mut reader: PipeReader, deadline: Instant) -> Option<String> {
+    let mut message = Vec::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return None,
+            Err(Errno::INTR) => continue,
+            _ => {}
+        }
+        let mut part = [0; 4096];
+        match reader.read(&mut part) {
+            Ok(length @ 1..) if message.len() < LONGEST_REASON => {
+                message.extend_from_slice(part.get(..length).unwrap_or_default());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            _ => return Some(String::from_utf8_lossy(&message).into_owned()),
         }
     }
 }
@@ -162,6 +178,16 @@ impl Ready {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waiting_for_a_message_ends() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        writer.write_all(b"no ").unwrap();
+        assert_eq!(read_until(reader.try_clone().unwrap(), Instant::now() + Duration::from_millis(5)), None);
+        writer.write_all("für".as_bytes()).unwrap();
+        drop(writer);
+        assert_eq!(read_until(reader, Instant::now() + Duration::from_secs(10)), Some("für".to_owned()));
+    }
 
     #[test]
     fn readiness_is_reported_through_the_pipe() {

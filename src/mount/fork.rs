@@ -46,12 +46,13 @@ pub fn fork() -> Result<ForkResult, ProcessError> {
     unsafe { unistd::fork() }.map_err(failed("fork"))
 }
 
-/// Makes the kernel kill this process when its parent, the process `parent`, ends.
+/// Makes the kernel send `signal` to this process when the thread that forked it, of the process `parent`, ends. That
+/// thread also ends with its process, even if another thread of it cannot end.
 ///
 /// # Errors
 /// [`ProcessError`] if the system refuses, or the parent has ended already.
-pub fn die_with_parent(parent: Pid) -> Result<(), ProcessError> {
-    set_pdeathsig(Signal::SIGKILL).map_err(failed("cannot be told of its parent's end"))?;
+pub fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
+    set_pdeathsig(signal).map_err(failed("cannot be told of its parent's end"))?;
     if unistd::getppid() == parent { Ok(()) } else { Err(failed("too late")(io::Error::other("its parent has ended"))) }
 }
 
@@ -71,13 +72,34 @@ pub fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     Ok(())
 }
 
+/// Gives up this process's connections to the FUSE driver: replaces every descriptor of `/dev/fuse` by one of
+/// `/dev/null`. A process that is about to end calls this, since a thread of it that waits for a source uninterruptibly
+/// would keep the connections open, and with them everybody who waits for an answer of this process.
+///
+/// # Errors
+/// Those of the system.
+pub fn give_up_fuse_device() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    // a look at the file itself would hang for those of a source that hangs
+    let is_fuse = |fd: &RawFd| fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|to| to.ends_with("dev/fuse"));
+    for fd in open_descriptors()?.into_iter().filter(is_fuse) {
+        // SAFETY: the number stays that of an open descriptor, so its owner does not use a file of somebody else. The
+        // second owner that this call returns is forgotten and closes nothing.
+        let replaced = unsafe { unistd::dup2_raw(&null, fd) }?;
+        std::mem::forget(replaced);
+    }
+    Ok(())
+}
+
+/// Returns the numbers of the open descriptors above 2; one of them is closed by now.
+fn open_descriptors() -> io::Result<Vec<RawFd>> {
+    let entries = fs::read_dir("/proc/self/fd")?;
+    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(|&fd| fd > 2).collect())
+}
+
 /// Closes every descriptor above 2 except `kept`.
 fn close_inherited(kept: RawFd) -> io::Result<()> {
-    let open: Vec<RawFd> = fs::read_dir("/proc/self/fd")?
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&fd| fd > 2 && fd != kept)
-        .collect();
-    for fd in open {
+    for fd in open_descriptors()?.into_iter().filter(|&fd| fd != kept) {
         // the list contains the descriptor with which it was read, which is closed by now
         match unistd::close(fd) {
             Ok(()) | Err(Errno::EBADF | Errno::EINTR) => {}

@@ -124,6 +124,25 @@ fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
     }
 }
 
+fn add_entries(
+    fs: &Volfs,
+    handle: FileHandle,
+    offset: u64,
+    wait: Wait,
+    reply: &mut ReplyDirectory,
+) -> Result<(), FsError> {
+    fs.readdir(handle.0, offset, wait, |entry, position| {
+        !reply.add(INodeNo(entry.ino.0), position, kind(entry.folder), &entry.name)
+    })
+}
+
+fn reply_listed(reply: ReplyDirectory, listed: Result<(), FsError>) {
+    match listed {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(errno(&e)),
+    }
+}
+
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // a kernel that refuses any of these still works, only slower
@@ -225,13 +244,18 @@ impl Filesystem for Adapter {
         );
     }
 
-    fn readdir(&self, _: &Request, _: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let listed = self.fs.readdir(handle.0, offset, |entry, next| {
-            !reply.add(INodeNo(entry.ino.0), next, kind(entry.folder), &entry.name)
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(errno(&e)),
+    fn readdir(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let number = ino(number);
+        match add_entries(&self.fs, handle, offset, Wait::No, &mut reply) {
+            // then nothing was added
+            Err(FsError::WouldBlock) => {
+                let fs = Arc::clone(&self.fs);
+                self.fs.pool().submit(Volfs::bulkhead(number), move || {
+                    let listed = add_entries(&fs, handle, offset, Wait::Yes, &mut reply);
+                    reply_listed(reply, listed);
+                });
+            }
+            listed => reply_listed(reply, listed),
         }
     }
 

@@ -118,6 +118,15 @@ pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
 }
 
+/// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
+/// mounted.
+#[must_use]
+pub fn place_of(device: (u32, u32)) -> Option<PathBuf> {
+    let mounts = read().ok()?;
+    let is_visible = |m: &&Mount| m.is_volfs() && m.device == device && topmost(&mounts, &m.mountpoint) == Some(m);
+    mounts.iter().find(is_visible).map(|m| m.mountpoint.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

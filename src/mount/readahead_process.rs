@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::exit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nix::sys::signal::Signal;
 use nix::unistd::{ForkResult, Pid, getpid};
 use rustix::fs::{Advice, AtFlags, CWD, Mode, OFlags, StatxFlags, fadvise, openat, statx};
 use rustix::io::Errno;
@@ -65,7 +66,8 @@ impl ReadaheadProcess {
         match fork::fork()? {
             ForkResult::Parent { child } => Ok(Self { socket, pid: child, in_flight: AtomicUsize::new(0) }),
             ForkResult::Child => {
-                let ready = fork::die_with_parent(parent).and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
+                let ready = fork::signal_at_end_of_parent(parent, Signal::SIGKILL)
+                    .and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
                 // a failure is harmless: the process works under any name
                 let _ = set_name(NAME);
                 exit(if ready.is_ok() { Worker::new(theirs).run() } else { 1 })

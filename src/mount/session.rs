@@ -18,11 +18,19 @@ use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use crate::catalog::CatalogError;
 use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
 use crate::logging::RecentLines;
+use crate::sync::Mutex;
 
 /// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
 /// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. If all reads bypass
 /// the page cache the kernel requests the parts one after the other, so they should be long, and this limit is not set.
 const LONGEST_READ: u32 = 128 << 10;
+
+/// Worker threads that the mount keeps, so that it goes on when the system has no more threads.
+const KEPT_WORKERS: usize = 2;
+
+/// The threads that a mount needs besides its event loops: the workers, the session, the one for refreshes, and one for
+/// a moment.
+const OTHER_THREADS: usize = KEPT_WORKERS + 3;
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]
@@ -38,6 +46,9 @@ pub enum MountError {
         /// The error of the operating system.
         error: io::Error,
     },
+    /// The system has too few threads for the mount.
+    #[error("cannot start {0} threads: {1}; allow more processes (ulimit -u) or more memory (ulimit -v)")]
+    Threads(usize, io::Error),
     /// The connection to the kernel broke.
     #[error("the connection to the kernel ended: {0}")]
     Broken(io::Error),
@@ -58,16 +69,20 @@ pub fn mount(
     process: Option<ReadaheadProcess>,
     log: Arc<RecentLines>,
 ) -> Result<Mounted, MountError> {
+    let config = config(options);
+    check_threads(config.n_threads.unwrap_or(1) + OTHER_THREADS)?;
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
-    let session = Session::new(adapter, mountpoint, &config(options)).map_err(refused)?;
+    let session = Session::new(adapter, mountpoint, &config).map_err(refused)?;
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
+    let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier() }));
     fs.start_refreshes().map_err(refused)?;
-    let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
+    let ended = mem::replace(&mut session.guard, placeholder);
+    fs.pool().keep_workers(KEPT_WORKERS);
     if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
         fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
     }
@@ -85,6 +100,28 @@ impl Mounted {
             Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
         }
     }
+}
+
+/// Checks that the system has this many more threads. The FUSE library starts its threads after it has mounted, and one
+/// that it cannot start would leave the mount half alive.
+fn check_threads(number: usize) -> Result<(), MountError> {
+    let all_started = Arc::new(Mutex::new(()));
+    let hold = all_started.lock();
+    let started: Vec<io::Result<JoinHandle<()>>> = (0..number)
+        .map(|_| {
+            let all_started = Arc::clone(&all_started);
+            thread::Builder::new().spawn(move || drop(all_started.lock()))
+        })
+        .collect();
+    drop(hold);
+    let mut failure = None;
+    for thread in started {
+        match thread {
+            Ok(thread) => drop(thread.join()),
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(()), |error| Err(MountError::Threads(number, error)))
 }
 
 fn config(options: &Options) -> Config {

@@ -10,9 +10,10 @@ use std::time::Duration;
 use nix::sys::signal::{SigSet, Signal};
 
 use super::daemon::DaemonError;
-use super::fork::failed;
+use super::fork::{failed, give_up_fuse_device};
 use super::mountinfo;
 use super::unmount::{UnmountError, unmount};
+use super::watchdog::Watchdog;
 
 /// The time for requests in flight to finish, after the process has unmounted on a signal.
 const GRACE: Duration = Duration::from_secs(5);
@@ -42,11 +43,13 @@ impl Signals {
 
     /// Starts a thread that waits for the signals. The first one unmounts `mountpoint`, lazily if it is busy, and ends
     /// the process with exit status 0 after a grace time, if the end of the session has not ended it before.
-    #[must_use]
-    pub fn unmount_on_arrival(self, mountpoint: PathBuf) -> Stop {
-        let stop = Stop { requested: Arc::default(), mount: Arc::default() };
+    ///
+    /// # Errors
+    /// [`DaemonError::System`] if the system has no more threads.
+    pub fn unmount_on_arrival(self, mountpoint: PathBuf, watchdog: Option<Watchdog>) -> Result<Stop, DaemonError> {
+        let stop = Stop { requested: Arc::default(), mount: Arc::default(), watchdog: watchdog.map(Arc::new) };
         let shared = stop.clone();
-        thread::spawn(move || {
+        let wait = move || {
             let signal = loop {
                 if let Ok(signal) = self.0.wait() {
                     break signal;
@@ -54,9 +57,11 @@ impl Signals {
             };
             log::info!("{}: unmounting", signal.as_str());
             thread::sleep(shared.unmount_now(&mountpoint));
+            shared.finished();
             exit(0);
-        });
-        stop
+        };
+        thread::Builder::new().name("volfs-signals".into()).spawn(wait).map_err(failed("no thread for signals"))?;
+        Ok(stop)
     }
 }
 
@@ -65,14 +70,18 @@ impl Signals {
 pub struct Stop {
     requested: Arc<AtomicBool>,
     mount: Arc<OnceLock<(u32, u32)>>,
+    watchdog: Option<Arc<Watchdog>>,
 }
 
 impl Stop {
     /// Remembers the mount at `mountpoint` as this process's own. A signal then does not unmount another mount that has
-    /// been mounted there since ours was unmounted.
+    /// been mounted there since ours was unmounted, and finds ours where it is if it was moved.
     pub fn remember_mount(&self, mountpoint: &Path) {
         if let Some(device) = mountinfo::volfs_at(mountpoint) {
             let _ = self.mount.set(device);
+            if let Some(watchdog) = &self.watchdog {
+                watchdog.watch(device, mountpoint);
+            }
         }
     }
 
@@ -82,27 +91,39 @@ impl Stop {
         self.requested.load(Ordering::SeqCst)
     }
 
+    /// Gives up the connection to the kernel, so that nobody waits for this process any more. The process is to end
+    /// right after that: what is still in flight gets no answer.
+    pub fn finished(&self) {
+        if let Err(error) = give_up_fuse_device() {
+            // then the watchdog ends the connection if this process cannot end
+            log::warn!("cannot give up the connection to the kernel: {error}");
+        } else if let Some(watchdog) = &self.watchdog {
+            watchdog.finished();
+        }
+    }
+
     /// Unmounts, lazily if the mount is busy. Returns how long the session may take to end.
     pub fn unmount_now(&self, mountpoint: &Path) -> Duration {
         self.requested.store(true, Ordering::SeqCst);
-        // if the mount was not remembered yet, nothing but our own can have been mounted there since the start
-        let seen = mountinfo::volfs_at(mountpoint);
-        if seen.is_none() || self.mount.get().is_some_and(|own| seen != Some(*own)) {
-            return Duration::ZERO;
-        }
-        let mut outcome = unmount(mountpoint, false);
+        let place = match self.mount.get() {
+            Some(device) => mountinfo::place_of(*device),
+            // if the mount was not remembered yet, nothing but our own can have been mounted there since the start
+            None => mountinfo::volfs_at(mountpoint).map(|_| mountpoint.to_owned()),
+        };
+        let Some(mountpoint) = place else { return Duration::ZERO };
+        let mut outcome = unmount(&mountpoint, false);
         for _ in 0..RETRIES {
             if outcome != Err(UnmountError::Busy) {
                 break;
             }
             thread::sleep(PAUSE);
-            outcome = unmount(mountpoint, false);
+            outcome = unmount(&mountpoint, false);
         }
         match outcome {
             Ok(()) | Err(UnmountError::NotMounted) => GRACE,
             Err(reason) => {
                 log::warn!("{reason}: the mount is taken away all the same");
-                if let Err(error) = unmount(mountpoint, true) {
+                if let Err(error) = unmount(&mountpoint, true) {
                     log::error!("cannot unmount {}: {error}", mountpoint.display());
                 }
                 GRACE_IF_BUSY
@@ -118,7 +139,7 @@ mod tests {
     #[test]
     fn a_folder_without_a_mount_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let stop = Stop { requested: Arc::default(), mount: Arc::default() };
+        let stop = Stop { requested: Arc::default(), mount: Arc::default(), watchdog: None };
         stop.remember_mount(folder.path());
         assert_eq!(stop.unmount_now(folder.path()), Duration::ZERO);
         assert!(stop.is_requested());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -65,4 +65,12 @@ pub fn read_at(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
 /// Returns whether an error is EIO.
 pub fn is_eio(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EIO as i32)
+}
+
+/// Reads a whole file with O_DIRECT, which bypasses the page cache.
+pub fn read_directly(path: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut file = File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(path).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
 }

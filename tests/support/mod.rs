@@ -13,6 +13,7 @@ pub mod npy;
 pub mod process;
 pub mod python;
 pub mod skip;
+pub mod slow_source;
 pub mod stress;
 pub mod value;
 pub mod vds;
@@ -21,11 +22,13 @@ pub mod wait;
 pub mod wkw;
 pub mod zgy;
 
-pub use folder::{copy_all, is_eio, names, read_at, replace, set, source_of, test_data};
+pub use folder::{copy_all, is_eio, names, read_at, read_directly, replace, set, source_of, test_data};
 pub use mount::{Mount, mounted_name};
 pub use noise::Noise;
 pub use npy::Npy;
-pub use process::{memory, one_line_of_failure, peak_memory, process_lives, signal, text, volfs, wait_for};
+pub use process::{
+    children, has_stuck_thread, memory, one_line_of_failure, peak_memory, process_lives, signal, text, volfs, wait_for,
+};
 pub use python::python_with_numpy;
 pub use skip::{fuse_or_skip, skip};
 pub use value::{by_dataset, crc, floats, json, numbers};

@@ -64,3 +64,25 @@ pub fn memory(pid: i32, figure: &str) -> u64 {
 pub fn peak_memory() -> u64 {
     memory(i32::try_from(std::process::id()).unwrap(), "VmHWM")
 }
+
+/// Returns the processes whose parent is `pid`, with their names.
+pub fn children(pid: i32) -> Vec<(i32, String)> {
+    let entries = fs::read_dir("/proc").unwrap();
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|child: i32| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        let (name, fields) = (stat.split_once('(')?.1, stat.rsplit_once(") ")?.1);
+        let parent = fields.split(' ').nth(1)?.parse::<i32>().ok()?;
+        (parent == pid).then(|| (child, name.rsplit_once(')').map_or("", |(name, _)| name).to_owned()))
+    })
+    .collect()
+}
+
+/// Returns whether a thread of a process cannot end, since it waits for an answer of a file system.
+pub fn has_stuck_thread(pid: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads.into_iter().any(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().unwrap().starts_with(" D")
+    })
+}

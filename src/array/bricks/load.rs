@@ -25,7 +25,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     let (source, size) = (access.array().source(), access.sample_size());
     let layout = Layout { first: 0, ..plain.layout };
     let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
-    let mut bytes = access.resources.buffers.take(span.ok_or_else(missing_object)?);
+    let mut bytes = access.resources.buffers.try_take(span.ok_or_else(missing_object)?)?;
     if !source.read_at(&plain.object, plain.offset + plain.layout.first, &mut bytes, Wait::Yes)? {
         return Err(missing_object());
     }
@@ -39,7 +39,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
 fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatError> {
     let (resources, array) = (&*access.resources, access.array());
     let length = stored_length(array, coded)?;
-    let mut stored = resources.buffers.take_scratch(length);
+    let mut stored = resources.buffers.take_scratch(length)?;
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(missing_object());
     }
@@ -50,12 +50,12 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     let transpose = is_transposed_on_load(access, &layout);
     let transpose_bytes = if transpose { coded.decoded } else { 0 };
     let brick = resources.gate.admit(needed.saturating_add(transpose_bytes), || {
-        let mut bytes = resources.buffers.take(coded.decoded);
+        let mut bytes = resources.buffers.try_take(coded.decoded)?;
         if padded == 0 {
             array.decode(coded, &stored, &mut bytes)?;
         } else {
             // padded after admission: a thread that waits at the gate holds only the bytes that it has read
-            let mut with_padding = resources.buffers.take_scratch(padded);
+            let mut with_padding = resources.buffers.take_scratch(padded)?;
             with_padding[..length].copy_from_slice(&stored);
             with_padding[length..].fill(0);
             array.decode(coded, &with_padding, &mut bytes)?;

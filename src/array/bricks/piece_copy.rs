@@ -76,7 +76,8 @@ impl BrickAccess {
             ReadStrategy::Parts(plain) => {
                 let strides = piece.region.shape.strides(self.sample_size() as u64);
                 let layout = Layout { held: piece.region, first: 0, strides };
-                let mut bytes = self.resources.buffers.take(piece.region.samples() as usize * self.sample_size());
+                let length = piece.region.samples() as usize * self.sample_size();
+                let mut bytes = self.resources.buffers.try_take(length)?;
                 read_piece(array, piece, &plain, &layout.strides, &mut bytes)?;
                 Ok(LoadedPiece::Brick(Arc::new(DecodedBrick { bytes: bytes.into(), layout }), Origin::Source))
             }

@@ -55,7 +55,7 @@ pub fn run(args: &LsArgs) -> Result<(), CliError> {
 /// Prints all that lies below some nodes. Returns `false` once the reader of the output is gone.
 fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter) -> Result<bool, CliError> {
     for node in nodes {
-        let path = below.join(&node.name);
+        let path = below.join(&*node.name);
         let goes_on = match node.kind {
             NodeKind::Folder => match catalog.list(node) {
                 Ok(nodes) => walk(catalog, &nodes, &path, printer)?,

@@ -5,15 +5,15 @@ mod announcement;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use self::announcement::PendingCount;
+use self::announcement::Announcement;
 use crate::catalog::Recogniser;
 use crate::cli::args::{MountArgs, MountOption};
 use crate::cli::error::CliError;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
-use crate::cli::mounts::status::{self, Answer};
+use crate::cli::mounts::status::Answer;
 use crate::cli::output;
 use crate::cli::text::size::Size;
 use crate::format::registry;
@@ -23,7 +23,9 @@ use crate::memory::limit_arenas;
 use crate::mount::daemon::{self, DaemonError, Ready, Role};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
+use crate::mount::side_process::SideProcess;
 use crate::mount::signals::{Signals, Stop};
+use crate::mount::watchdog::Watchdog;
 
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,6 +36,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// [`CliError`]: why the mount failed.
 pub fn run(args: MountArgs) -> Result<(), CliError> {
     let by_mount = args.called_by_mount;
+    check_source_answers(&args.source)?;
     let plan = match Plan::make(args) {
         // mount -a cannot tell that this mount is the one of its line, and mounts it again
         Err(CliError::AlreadyMounted { wanted, shown, .. }) if by_mount && wanted == shown => return Ok(()),
@@ -46,9 +49,9 @@ pub fn run(args: MountArgs) -> Result<(), CliError> {
     match daemon::detach()? {
         Role::Daemon(ready) => plan.serve(Some(ready)),
         Role::Starter(starter) => {
-            let count = plan.count_datasets();
+            let announcement = plan.announcement();
             let started = starter.wait(TIMEOUT, &plan.mountpoint)?;
-            plan.announce(count).inspect_err(|_| started.give_up(&plan.mountpoint))
+            plan.announce(announcement).inspect_err(|_| started.give_up(&plan.mountpoint))
         }
     }
 }
@@ -84,6 +87,9 @@ impl Plan {
         let log_file = args.log_file.or(log_file).map(|file| std::path::absolute(&file).unwrap_or(file));
         let shown_log = log_file.as_ref().map_or("", |file| file.to_str().unwrap_or("(not UTF-8)")).to_owned();
         let cache_size = args.cache_size.or(cache_size).map_or_else(limits::default_cache_size, Size::bytes);
+        if let Some(reason) = limits::too_little_memory(cache_size) {
+            return Err(CliError::CannotMount(reason));
+        }
         let threads = args.threads.or(threads).unwrap_or_else(limits::default_threads);
         let shown = [
             ("mountpoint", mountpoint.to_string_lossy().into_owned()),
@@ -117,6 +123,8 @@ impl Plan {
     /// Mounts and answers requests until the mount is gone. A daemon reports to its starter, through `ready`, that the
     /// mount works or why it failed.
     fn serve(self, ready: Option<Ready>) -> Result<(), CliError> {
+        // forks, and so has to run before there are threads
+        let announcement = ready.is_none().then(|| self.announcement());
         match self.mount() {
             Err(error) => {
                 if let Some(ready) = ready {
@@ -125,11 +133,12 @@ impl Plan {
                 Err(error)
             }
             Ok(session) => {
-                let answering = match ready {
-                    Some(ready) => Ok(ready.succeeded()),
-                    None => self.announce(self.count_datasets()).map(|()| true),
+                let answering = match (ready, announcement) {
+                    (Some(ready), _) => Ok(ready.succeeded()),
+                    (None, Some(announcement)) => self.announce(announcement).map(|()| true),
+                    (None, None) => Ok(true),
                 };
-                session.wait_unless(answering, self)
+                session.wait_unless(answering, &self)
             }
         }
     }
@@ -137,13 +146,15 @@ impl Plan {
     fn mount(&self) -> Result<Session, CliError> {
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
+        let watchdog = Watchdog::start(self.log.clone());
         let signals = Signals::block()?;
         let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
         let readahead = readahead.and_then(|started| {
             started.inspect_err(|error| log::warn!("there will be no reading ahead: {error}")).ok()
         });
-        let stop = signals.unmount_on_arrival(self.mountpoint.clone());
+        let watchdog = watchdog.inspect_err(|error| log::warn!("nobody will watch over this process: {error}")).ok();
+        let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
         let mounted = session::mount(&self.options, &self.mountpoint, readahead, recent).map_err(CliError::Mount)?;
         stop.remember_mount(&self.mountpoint);
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
@@ -151,14 +162,14 @@ impl Plan {
         Ok(Session { mounted, stop })
     }
 
-    fn count_datasets(&self) -> PendingCount {
-        PendingCount::begin(&self.options.source, self.options.follow_links)
+    fn announcement(&self) -> Announcement<'_> {
+        Announcement::begin(&self.options.source, self.options.follow_links, &self.mountpoint)
     }
 
     /// Waits until the mount answers, and prints the announcement.
-    fn announce(&self, count: PendingCount) -> Result<(), CliError> {
-        match status::ask(&self.mountpoint, TIMEOUT) {
-            Answer::Alive(_) => output::line(&count.line(&self.options.source, &self.mountpoint)),
+    fn announce(&self, announcement: Announcement<'_>) -> Result<(), CliError> {
+        match announcement.ask(TIMEOUT) {
+            Answer::Alive(_) => output::line(&announcement.line()),
             Answer::Silent => Err(DaemonError::TimedOut(TIMEOUT).into()),
             Answer::Dead => Err(CliError::NoAnswer(self.mountpoint.clone(), "its daemon died".to_owned())),
             Answer::Error(error) => Err(CliError::NoAnswer(self.mountpoint.clone(), error)),
@@ -175,23 +186,44 @@ struct Session {
 impl Session {
     /// Waits until the mount is gone. Unless it is `wanted` (`Ok(true)`), unmounts first. If a signal arrived before
     /// the mount was announced, the failed announcement is no error.
-    fn wait_unless(self, wanted: Result<bool, CliError>, plan: Plan) -> Result<(), CliError> {
-        if !matches!(wanted, Ok(true)) && !self.stop.is_requested() {
-            self.stop.unmount_now(&plan.mountpoint);
-            return wanted.map(|_| ());
-        }
-        match self.mounted.wait() {
-            Err(error) if !self.stop.is_requested() => {
-                log::error!("the mount ended: {error}");
-                self.stop.unmount_now(&plan.mountpoint);
-                Err(CliError::Ended { mountpoint: plan.mountpoint, error })
+    fn wait_unless(self, wanted: Result<bool, CliError>, plan: &Plan) -> Result<(), CliError> {
+        let Self { mounted, stop } = self;
+        let outcome = if !matches!(wanted, Ok(true)) && !stop.is_requested() {
+            stop.unmount_now(&plan.mountpoint);
+            wanted.map(|_| ())
+        } else {
+            match mounted.wait() {
+                Err(error) if !stop.is_requested() => {
+                    log::error!("the mount ended: {error}");
+                    stop.unmount_now(&plan.mountpoint);
+                    Err(CliError::Ended { mountpoint: plan.mountpoint.clone(), error })
+                }
+                _ => {
+                    log::info!("unmounted");
+                    Ok(())
+                }
             }
-            _ => {
-                log::info!("unmounted");
-                Ok(())
-            }
-        }
+        };
+        stop.finished();
+        outcome
     }
+}
+
+/// Checks that SOURCE answers at all. A look at one whose server hangs might never return, nor let this process end, so
+/// another process looks first.
+///
+/// # Errors
+/// [`CliError::SourceTimeout`]
+fn check_source_answers(typed: &Path) -> Result<(), CliError> {
+    // without a further process there can be no daemon either, which is reported then
+    let Ok(look) = SideProcess::start(|link| {
+        let _ = checked_source(typed);
+        link.send(b"done");
+    }) else {
+        return Ok(());
+    };
+    let answer = look.link().receive(Instant::now() + TIMEOUT);
+    answer.map(drop).ok_or_else(|| CliError::SourceTimeout(typed.to_owned(), TIMEOUT))
 }
 
 /// Returns SOURCE as an absolute path without links, since the daemon has another working directory.

@@ -40,6 +40,7 @@ pub fn run(args: &UmountArgs) -> Result<(), CliError> {
         Answer::Silent if !args.lazy => return Err(CliError::Unresponsive(place)),
         Answer::Silent | Answer::Error(_) => None,
     };
+    holders::end_stopped_read_ahead(&mount);
     unmount_or_explain(&place, &mount, args.lazy)?;
     if !timeout::poll_until(EXIT_TIMEOUT, || !is_listed(&mount)) {
         return Err(CliError::StillMounted(place, EXIT_TIMEOUT));

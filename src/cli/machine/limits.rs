@@ -4,10 +4,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use rustix::process::{Resource, getrlimit};
+
+use crate::cli::text::size::Size;
 use crate::mount::mountinfo::{self, Mount};
 
 /// The largest default size of the cache.
 const MAX_DEFAULT_CACHE: u64 = 4 << 30;
+
+/// What a mount may need besides its cache, whatever it shows.
+const MEMORY_BESIDES_CACHE: u64 = 64 << 20;
+
+/// The addresses that a mount reserves besides its cache, most of which it never uses: stacks of threads, heaps of the
+/// allocator, buffers for requests of the kernel.
+const ADDRESSES_BESIDES_CACHE: u64 = 448 << 20;
 
 /// Assumed where the system does not report the memory.
 const UNKNOWN_MEMORY: u64 = 1 << 30;
@@ -16,6 +26,31 @@ const UNKNOWN_MEMORY: u64 = 1 << 30;
 #[must_use]
 pub fn default_cache_size() -> u64 {
     (allowed_memory() / 4).min(MAX_DEFAULT_CACHE)
+}
+
+/// Returns why this process may not use as much memory as a mount with a cache of this many bytes needs, if so: it would
+/// be killed as soon as many read at once.
+#[must_use]
+pub fn too_little_memory(cache: u64) -> Option<String> {
+    let wanted = cache.saturating_add(MEMORY_BESIDES_CACHE);
+    let allowed = allowed_memory();
+    if wanted > allowed {
+        return Some(format!(
+            "a cache of {} and {} besides do not fit into the {} of memory that this process may use; choose a smaller --cache-size",
+            Size::of(cache),
+            Size::of(MEMORY_BESIDES_CACHE),
+            Size::of(allowed),
+        ));
+    }
+    let space = getrlimit(Resource::As).current?;
+    (cache.saturating_add(ADDRESSES_BESIDES_CACHE) > space).then(|| {
+        format!(
+            "a cache of {} and {} of addresses besides do not fit into the {} that this process may use (ulimit -v); choose a smaller --cache-size, or allow more",
+            Size::of(cache),
+            Size::of(ADDRESSES_BESIDES_CACHE),
+            Size::of(space),
+        )
+    })
 }
 
 /// Returns the default number of threads that decode.

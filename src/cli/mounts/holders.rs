@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
 use crate::cli::text::escape;
 use crate::mount::mountinfo::Mount;
 use crate::mount::readahead_process;
@@ -17,16 +19,10 @@ const MAX_NAMED: usize = 10;
 pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
     let mut found: Vec<String> = below.map(|m| format!("the mount at {}", escape::path(&m.mountpoint))).collect();
-    let mut processes: Vec<u32> = fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != process::id() && holds(pid, mount))
-        .collect();
+    let mut processes: Vec<u32> = processes().filter(|&pid| pid != process::id() && holds(pid, mount)).collect();
     processes.sort_unstable();
     let (ahead, others): (Vec<u32>, Vec<u32>) = processes.iter().partition(|pid| reads_ahead(**pid));
-    // a read-ahead process has files open for a moment only, unless it was stopped: name it only if nothing else is
-    // found
+    // a read-ahead process has files open for a moment only: name it only if nothing else is found
     let processes = if others.is_empty() && found.is_empty() { ahead } else { others };
     found.extend(processes.iter().map(|&pid| describe(pid)));
     if found.len() > MAX_NAMED {
@@ -34,6 +30,32 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
         found.push(format!("{more} more"));
     }
     found
+}
+
+/// Ends the read-ahead processes that hold `mount` and are stopped, by a signal or a debugger: they would hold it for as
+/// long as that lasts. A mount can do without them.
+pub fn end_stopped_read_ahead(mount: &Mount) {
+    for pid in processes().filter(|&pid| reads_ahead(pid)) {
+        // the descriptor stands for this process even if its number is reused
+        let Some(process) = Pid::from_raw(pid.cast_signed()) else { continue };
+        let Ok(process) = pidfd_open(process, PidfdFlags::empty()) else { continue };
+        if reads_ahead(pid) && is_stopped(pid) && holds(pid, mount) {
+            // of another user, or gone: then the mount is reported as busy
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+        }
+    }
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // the state is the first field behind the name, which is in brackets
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
+}
+
+/// Returns the numbers of all processes that this user can see.
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 fn describe(pid: u32) -> String {

@@ -81,7 +81,7 @@ impl Extended {
         let handle = self.0.opendir(folder, Wait::Yes).unwrap().handle;
         let mut names = Vec::new();
         self.0
-            .readdir(handle, 2, |entry, _| {
+            .readdir(handle, 2, Wait::Yes, |entry, _| {
                 names.push(entry.name.to_str().unwrap().to_owned());
                 true
             })

@@ -1,43 +1,113 @@
 //! The line that `volfs mount` prints: what is mounted where, and how to open the first array.
+//!
+//! All that is looked up for it may hang with the source, so side processes do it. The line leaves out whatever is not
+//! known in time, and the command ends then.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::catalog::{DatasetCount, count_datasets};
+use crate::cli::mounts::status::{self, Answer};
 use crate::cli::text::escape;
-use crate::cli::timeout::{Pending, spawn, with_timeout};
 use crate::format::registry;
+use crate::mount::side_process::{Link, SideProcess};
 
 /// How long the line waits for the count of datasets and the first array.
 const TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A count of datasets that runs while the mount starts.
-pub struct PendingCount(Pending<DatasetCount>);
+/// How long a side process waits for the mount to be made.
+const PATIENCE: Duration = Duration::from_secs(60);
 
-impl PendingCount {
-    /// Starts to count below `source`.
+/// The message to a side process that the mount is made.
+const MOUNTED: &[u8] = b"mounted";
+
+/// The processes that look up what the announcement says. One that the system refuses is done without.
+pub struct Announcement<'a> {
+    source: &'a Path,
+    mountpoint: &'a Path,
+    count: Option<SideProcess>,
+    asker: Option<SideProcess>,
+}
+
+impl<'a> Announcement<'a> {
+    /// Starts to count below `source`. Must be called before there are threads.
     #[must_use]
-    pub fn begin(source: &Path, follow_links: bool) -> Self {
-        let source = source.to_owned();
-        Self(spawn(move || count_datasets(registry(), &source, follow_links, Instant::now() + TIMEOUT)))
+    pub fn begin(source: &'a Path, follow_links: bool, mountpoint: &'a Path) -> Self {
+        let count = |link: &Link| {
+            let count = count_datasets(registry(), source, follow_links, Instant::now() + TIMEOUT);
+            link.send(&message_of(&count));
+        };
+        let ask = |link: &Link| ask_mount(link, mountpoint);
+        Self { source, mountpoint, count: SideProcess::start(count).ok(), asker: SideProcess::start(ask).ok() }
     }
 
-    /// Returns the line for a mount that answers. Leaves out whatever is not known in time.
+    /// Returns how the mount answers within `limit`, once it is made.
+    pub fn ask(&self, limit: Duration) -> Answer {
+        let Some(asker) = &self.asker else { return status::ask(self.mountpoint, limit) };
+        asker.link().send(MOUNTED);
+        match asker.link().receive(Instant::now() + limit).as_deref() {
+            Some([b'A', ..]) => Answer::Alive(None),
+            Some([b'D', ..]) => Answer::Dead,
+            Some([b'E', text @ ..]) => Answer::Error(String::from_utf8_lossy(text).into_owned()),
+            _ => Answer::Silent,
+        }
+    }
+
+    /// Returns the line for a mount that answers.
     #[must_use]
-    pub fn line(self, source: &Path, mountpoint: &Path) -> String {
+    pub fn line(self) -> String {
         let deadline = Instant::now() + TIMEOUT;
-        let mut line = format!("{} is mounted on {}", escape::path(source), escape::path(mountpoint));
-        let Some(count) = self.0.wait_until(deadline) else { return line };
+        let mut line = format!("{} is mounted on {}", escape::path(self.source), escape::path(self.mountpoint));
+        let count = self.count.and_then(|process| parse_count(&process.link().receive(deadline)?));
+        let Some(count) = count else { return line };
         line.push_str(&dataset_count(&count));
         let Some(first) = count.first else { return line };
-        let folder = mountpoint.join(first);
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Some(array) = with_timeout(left, move || first_array(&folder)).flatten() {
-            line.push_str(&format!(", try np.load({}, mmap_mode=\"r\")", escape::python(&array)));
+        let array = self.asker.and_then(|asker| {
+            asker.link().send(self.mountpoint.join(first).as_os_str().as_bytes());
+            asker.link().receive(deadline)
+        });
+        if let Some(array) = array {
+            let array = escape::python(Path::new(OsStr::from_bytes(&array)));
+            line.push_str(&format!(", try np.load({array}, mmap_mode=\"r\")"));
         }
         line
     }
+}
+
+/// Asks the mount for its status once it is made, and then for the first array in a dataset's folder.
+fn ask_mount(link: &Link, mountpoint: &Path) {
+    if link.receive(Instant::now() + PATIENCE).is_none() {
+        return;
+    }
+    let answer = match status::ask(mountpoint, PATIENCE) {
+        Answer::Alive(_) => "A".to_owned(),
+        Answer::Dead => "D".to_owned(),
+        Answer::Error(error) => format!("E{error}"),
+        Answer::Silent => return,
+    };
+    link.send(answer.as_bytes());
+    let Some(folder) = link.receive(Instant::now() + PATIENCE) else { return };
+    if let Some(array) = first_array(Path::new(OsStr::from_bytes(&folder))) {
+        link.send(array.as_os_str().as_bytes());
+    }
+}
+
+/// The message of a count: two numbers and a path, separated by spaces.
+fn message_of(count: &DatasetCount) -> Vec<u8> {
+    let mut message = format!("{} {} ", count.datasets, u8::from(count.complete)).into_bytes();
+    message.extend_from_slice(count.first.as_deref().unwrap_or(Path::new("")).as_os_str().as_bytes());
+    message
+}
+
+fn parse_count(message: &[u8]) -> Option<DatasetCount> {
+    let mut parts = message.splitn(3, |byte| *byte == b' ');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse::<usize>().ok();
+    let (datasets, complete) = (number()?, number()? == 1);
+    let first = parts.next().filter(|path| !path.is_empty()).map(|path| OsStr::from_bytes(path).into());
+    Some(DatasetCount { datasets, complete, first })
 }
 
 fn dataset_count(count: &DatasetCount) -> String {
@@ -68,6 +138,15 @@ mod tests {
         assert_eq!(text(3, false), ": 3 or more datasets");
         assert_eq!(text(0, true), ": no datasets found");
         assert_eq!(text(0, false), "");
+    }
+
+    #[test]
+    fn a_count_survives_the_way_between_processes() {
+        for first in [None, Some(PathBuf::from(OsStr::from_bytes(b"a b/\xff.zgy")))] {
+            let count = DatasetCount { datasets: 12, complete: first.is_some(), first };
+            assert_eq!(parse_count(&message_of(&count)), Some(count));
+        }
+        assert_eq!(parse_count(b"1"), None);
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! Work that may hang, such as a look at a source whose server does not answer, in a process of its own.
+//!
+//! A process whose thread waits uninterruptibly cannot end, and whoever waits for that process waits too. So such work
+//! is not done on a thread: the side process has no terminal and none of the files of its parent, nobody waits for its
+//! end, and it ends whenever its work does.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::exit;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+
+use super::fork::{self, ProcessError, failed};
+
+/// The longest message in bytes.
+const MAX_MESSAGE: usize = 16 << 10;
+
+/// A running side process.
+#[derive(Debug)]
+pub struct SideProcess {
+    pid: Pid,
+    link: Link,
+}
+
+/// One end of the connection between a process and its side process.
+#[derive(Debug)]
+pub struct Link(OwnedFd);
+
+impl Link {
+    /// Sends a message of at most 16 KiB, which must not be empty. Returns whether the other end is there.
+    pub fn send(&self, message: &[u8]) -> bool {
+        message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
+    }
+
+    /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
+    #[must_use]
+    pub fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timespec(left))) {
+                Ok(0) => return None,
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+                Ok(_) => {}
+            }
+            let mut message = vec![0; MAX_MESSAGE];
+            match recv(&self.0, message.as_mut_slice(), RecvFlags::DONTWAIT) {
+                Ok((length @ 1.., _)) => {
+                    message.truncate(length);
+                    return Some(message);
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
+}
+
+impl SideProcess {
+    /// Forks a process that runs `work` with its end of the connection. It must be called before there are threads.
+    ///
+    /// # Errors
+    /// [`ProcessError`] if the system refuses, or there are other threads.
+    pub fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
+        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (socket, theirs) = made.map_err(failed("no sockets"))?;
+        match fork::fork()? {
+            ForkResult::Parent { child } => Ok(Self { pid: child, link: Link(socket) }),
+            ForkResult::Child => {
+                if fork::detach_from_parent(theirs.as_raw_fd()).is_err() {
+                    exit(1);
+                }
+                work(&Link(theirs));
+                exit(0)
+            }
+        }
+    }
+
+    /// The connection to the process.
+    #[must_use]
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+}
+
+impl Drop for SideProcess {
+    /// Ends the process, unless it hangs.
+    fn drop(&mut self) {
+        let _ = kill(self.pid, Signal::SIGKILL);
+        for _ in 0..20 {
+            if waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive) {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_message_ends() {
+        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (one, other) = made.unwrap();
+        let (one, other) = (Link(one), Link(other));
+        assert_eq!(one.receive(Instant::now() + Duration::from_millis(5)), None);
+        assert!(other.send(b"a") && other.send(b"bc"));
+        let soon = || Instant::now() + Duration::from_secs(10);
+        assert_eq!((one.receive(soon()), one.receive(soon())), (Some(b"a".to_vec()), Some(b"bc".to_vec())));
+        drop(other);
+        assert_eq!(one.receive(soon()), None);
+        assert!(!one.send(b"d"));
+    }
+}
