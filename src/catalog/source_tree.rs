@@ -56,13 +56,14 @@ impl Catalog {
         refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
-        Self::with_root(formats, (source, SourceRoot::below(source, follow_links)), with, refreshes, counters)
+        Self::with_root(formats, source, SourceRoot::below(source, follow_links), with, refreshes, counters)
     }
 
     /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
     pub(crate) fn with_root(
         formats: Registry,
-        (source, top): (&Path, Arc<SourceRoot>),
+        source: &Path,
+        top: Arc<SourceRoot>,
         with: OpenWith,
         refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,

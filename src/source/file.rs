@@ -33,18 +33,18 @@ pub struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens a file that is a source of its own; the version that it has now is the one that is read. `recent` gets a
-    /// record if it was written to a moment ago.
+    /// Opens a file that is a source of its own; the version that it has now is the one that is read.
     ///
     /// # Errors
     /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
-    pub fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
+    pub fn open(path: &Path, counters: Arc<Counters>) -> Result<Self, SourceError> {
         let root = SourceRoot::below(path, false);
         let (file, metadata) = open(&root, path)?;
-        Ok(Self::new(&root, path, (file, &metadata), recent, counters))
+        Ok(Self::new(&root, path, (file, &metadata), RecentWrites::ignored(), counters))
     }
 
-    /// Wraps the file at a path below `root`, which was just opened, with its metadata from then.
+    /// Wraps the file at a path below `root`, which was just opened, with its metadata from then. `recent` gets a record
+    /// if it was written to a moment ago.
     pub(super) fn new(
         root: &Arc<SourceRoot>,
         path: &Path,
@@ -75,8 +75,8 @@ impl LocalFile {
 
     /// Keeps a file open until it is evicted.
     fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
-        let (noted, counters) = ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.counters));
-        let file = OpenFile::new((WHOLE, self.path.clone()), (file, metadata), noted, counters);
+        let marks = (Arc::clone(&self.changed), Arc::clone(&self.recent));
+        let file = OpenFile::new((WHOLE, self.path.clone()), (file, metadata), marks, Arc::clone(&self.counters));
         *self.open.write() = Arc::downgrade(&file);
         self.root.files.insert((self.number, 0), &file);
         file
@@ -176,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, bytes).unwrap();
-        let file = LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap();
+        let file = LocalFile::open(&path, Arc::default()).unwrap();
         (folder, path, file)
     }
 

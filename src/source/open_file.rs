@@ -45,7 +45,8 @@ impl OpenFile {
     ) -> Arc<Self> {
         recent.record(metadata);
         let (stamp, windows) = (FileStamp::of(metadata), FileWindows::new(&file, metadata.size()));
-        let (ctime, used) = ((metadata.ctime(), metadata.ctime_nsec()), AtomicBool::new(true));
+        let ctime = (metadata.ctime(), metadata.ctime_nsec());
+        let used = AtomicBool::new(true);
         Arc::new(Self { name: name.into(), stamp, ctime, path, file, windows, changed, recent, used, counters })
     }
 

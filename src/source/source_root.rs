@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 
 use super::OpenFile;

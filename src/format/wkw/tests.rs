@@ -172,10 +172,12 @@ fn paths_outside_of_the_source_are_not_shown() {
     // nothing tells what there is outside
     symlink(root.path().join("other/color"), dataset.join("there")).unwrap();
     symlink(root.path().join("other/nothing"), dataset.join("not there")).unwrap();
-    let paths = ["../other/color/1", "../other/color/9", "../other/color/1/header.wkw", "there/1", "there/9", "not there/1"];
+    let paths =
+        ["../other/color/1", "../other/color/9", "../other/color/1/header.wkw", "there/1", "there/9", "not there/1"];
     describe(&dataset, paths.iter().map(|path| with(path)).collect());
     let volume = open(&dataset);
-    let reasons: Vec<_> = volume.hidden.iter().zip(paths).map(|(layer, path)| layer.reason.replace(path, "PATH")).collect();
+    let reasons: Vec<_> =
+        volume.hidden.iter().zip(paths).map(|(layer, path)| layer.reason.replace(path, "PATH")).collect();
     assert!(reasons.len() == paths.len() && reasons.iter().all(|reason| *reason == reasons[0]), "{reasons:#?}");
 }
 
