@@ -13,7 +13,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["mount"],
     &["fs"],
-    &["view"],
+    &["view", "verify"],
     &["catalog"],
     &["array"],
     &["cache"],

@@ -294,6 +294,11 @@ impl Catalog {
         Some(node)
     }
 
+    /// Closes a dataset if it is open, and forgets why it did not open. Those who hold it may go on reading.
+    pub fn close(&self, node: &Arc<Node>) {
+        self.forget(node);
+    }
+
     fn forget(&self, node: &Arc<Node>) {
         self.lock_open().pop(&node.id);
         node.close();

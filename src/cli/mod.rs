@@ -38,6 +38,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
         Command::Ls(args) => commands::ls::run(&args),
         Command::Info(args) => commands::info::run(&args),
         Command::Cat(args) => commands::cat::run(&args),
+        Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
     }

@@ -21,6 +21,7 @@ mod read_errors;
 mod readahead;
 mod readahead_window;
 mod refresh;
+mod refresh_state;
 mod registries;
 mod resolve;
 mod status;

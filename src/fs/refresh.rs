@@ -8,27 +8,19 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lru::LruCache;
-
 use super::handles::FileHandle;
-use super::ino::Ino;
 use super::page_cache::PageCache;
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::Bulkhead;
-use crate::source::{Next, RefreshQueue, Wait};
-use crate::sync::Mutex;
+use crate::source::{Next, Wait};
 use crate::view::Content;
 
-/// Files of refreshed datasets whose pages the kernel may keep when they are opened again. The pages of others are
-/// dropped at each open.
-const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Added to the number of a node for the bulkhead of jobs that wait until reads of its files have ended, which is not
 /// that of the reads themselves.
 const DROPPING: u64 = 1 << 32;
@@ -37,27 +29,6 @@ const DROPPING: u64 = 1 << 32;
 const CLOSING: u64 = 1 << 33;
 /// The time between two looks for deleted sources: up to so long they keep their space on the disk.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// The state of refreshes.
-pub struct Refreshes {
-    pub queue: Arc<RefreshQueue>,
-    pub page_cache: OnceLock<Box<dyn PageCache>>,
-    /// The epoch of the dataset at the last open of a file. Has only files of datasets that were refreshed.
-    kept: Mutex<LruCache<Ino, u32>>,
-}
-
-impl Default for Refreshes {
-    fn default() -> Self {
-        Self { queue: Arc::default(), page_cache: OnceLock::new(), kept: Mutex::new(LruCache::new(KEPT_FILES)) }
-    }
-}
-
-impl Refreshes {
-    /// Returns whether the kernel may keep the pages that it has of a file which is opened in this epoch.
-    pub fn keeps_pages(&self, file: Ino, epoch: u32) -> bool {
-        epoch == 0 || self.kept.lock().put(file, epoch) == Some(epoch)
-    }
-}
 
 impl Volfs {
     /// Sets the kernel's page cache. Only the first call has an effect.

@@ -13,7 +13,7 @@ use super::marker_pages::MarkerPages;
 use super::options::Options;
 use super::read_errors::ReadErrors;
 use super::readahead::Readahead;
-use super::refresh::Refreshes;
+use super::refresh_state::Refreshes;
 use super::registries::Registries;
 use super::tree::Tree;
 use crate::array::{Reader, ReaderConfig};

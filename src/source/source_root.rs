@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, fcntl_getfl, fcntl_setfl, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat,
 };
 use rustix::io::Errno;
 
@@ -247,15 +247,32 @@ impl SourceRoot {
     /// Returns whether a path that leads to nothing is known not to leave the source on its way.
     fn stays_below(&self, path: &Path) -> bool {
         let Ok(below) = path.strip_prefix(&self.root) else { return false };
-        if !self.has_openat2 || below.as_os_str().is_empty() {
+        if below.as_os_str().is_empty() {
             return false;
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let Ok(root) = self.retrying(|| openat(CWD, &self.root, PLACE | OFlags::NOFOLLOW, Mode::empty())) else {
-            return false;
+        let open = || match self.has_openat2 {
+            true => openat2(openat(CWD, &self.root, PLACE, Mode::empty())?, below, PLACE, Mode::empty(), resolve),
+            false => Err(Errno::NOSYS),
         };
-        let found = openat2(root, below, PLACE, Mode::empty(), resolve);
-        !matches!(found, Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::AGAIN))
+        match self.retrying(open) {
+            Err(Errno::NOSYS | Errno::PERM) => self.has_no_link_at(path),
+            Err(Errno::XDEV | Errno::AGAIN) => false,
+            _ => true,
+        }
+    }
+
+    /// Returns whether the part of a path where the way ends is in the source, and is no link.
+    fn has_no_link_at(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.locate(parent) {
+            Ok(Some(folder)) => {
+                let found = statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW);
+                !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+            }
+            Ok(None) => false,
+            Err(_) => true,
+        }
     }
 
     /// Calls `open`, again if there was no descriptor left: files that nothing reads are closed then. Also again if
@@ -294,7 +311,8 @@ impl Place {
 
 /// Makes reads of a file wait, which matters for file systems of other programs.
 fn without_nonblock(file: OwnedFd) -> io::Result<File> {
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    // of the flags that can be changed this is the only one that was set
+    fcntl_setfl(&file, OFlags::empty())?;
     Ok(file.into())
 }
 

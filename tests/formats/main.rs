@@ -2,6 +2,7 @@
 //! of random mutations. All tests together must stay below the limit of memory that the mutations check.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod structure;
 mod vds_damage;
 mod vds_mutations;
 mod vds_oracle;

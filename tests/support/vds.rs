@@ -40,8 +40,10 @@ pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
         let folders = Folders::new(SourceRoot::below(path, false), Arc::default());
         Vds.open_folder(folders.open(path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
-        let file = LocalFile::open(path, RecentWrites::ignored(), Arc::default()).unwrap();
-        Vds.open(Arc::new(file), &OpenWith::new(IndexCache::new(1 << 20)))
+        Vds.open(
+            Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default()).unwrap()),
+            &OpenWith::new(IndexCache::new(1 << 20)),
+        )
     }
 }
 

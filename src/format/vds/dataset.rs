@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::check::Checked;
 use super::describe;
 use super::description::Description;
 use super::layer_name::LayerName;
 use super::layers::{self, Layers};
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
-use crate::format::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
 
@@ -50,7 +51,9 @@ impl Format for Vds {
             Syntax::Json => "HueDataStore 1, VolumeDataLayout",
             Syntax::Object => "HueDataStore 1, VDSObject",
         };
-        let layers = layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        let mut layers =
+            layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        layers.checked.parts = Some(container.parts());
         Ok(Box::new(Volume::new(&description, version, layers, text, None)))
     }
 
@@ -84,6 +87,7 @@ struct Volume {
     /// The text of the description, which is parsed again for the metadata.
     text: DescriptionText,
     folder: Option<Arc<dyn Folder>>,
+    checked: Checked,
 }
 
 impl Volume {
@@ -101,7 +105,7 @@ impl Volume {
             native: describe::native(description),
             ..DatasetInfo::default()
         };
-        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked }
     }
 }
 
@@ -120,6 +124,10 @@ impl Dataset for Volume {
 
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
         Ok(Some(describe::metadata(&self.text.read()?)))
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        self.checked.check(report)
     }
 
     fn is_changed(&self) -> bool {
