@@ -271,6 +271,25 @@ fn a_circle_would_be_found() {
 }
 
 #[test]
+fn every_test_that_the_promises_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/semantics.md")).unwrap();
+    let names = text.split('`').skip(1).step_by(2).filter(|name| name.contains("::") && !name.ends_with("::NAME"));
+    let mut named = 0;
+    for name in names {
+        let (module, test) = name.rsplit_once("::").unwrap();
+        let path = match module.strip_prefix("lib::") {
+            Some(module) => root.join("src").join(module.replace("::", "/")),
+            None => root.join("tests").join(module.replace("::", "/")),
+        };
+        let text = fs::read_to_string(path.with_extension("rs")).unwrap_or_default();
+        assert!(text.contains(&format!("fn {test}(")), "there is no test {name}");
+        named += 1;
+    }
+    assert!(named > 15, "the names are found: {named}");
+}
+
+#[test]
 fn every_file_that_the_documents_name_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let modules: BTreeSet<String> = source_tree().files.into_keys().map(|module| module.join("/")).collect();
