@@ -7,6 +7,7 @@ mod byte_reader;
 mod error;
 mod registry;
 mod traits;
+mod value_limit;
 pub mod vds;
 pub mod wkw;
 pub mod zgy;

@@ -14,6 +14,7 @@ mod describe;
 mod disk;
 mod element_class;
 mod header;
+mod limits;
 mod mag;
 mod morton;
 mod opening;
