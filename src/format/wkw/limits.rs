@@ -50,7 +50,8 @@ mod tests {
 
     fn parse(layers: Value, unit: &str) -> Result<Properties, String> {
         let scale = json!({"factor": [1, 1, 1], "unit": unit});
-        Properties::parse(json!({"scale": scale, "dataLayers": layers}).to_string().as_bytes())
+        let properties = Properties::parse(json!({"scale": scale, "dataLayers": layers}).to_string().as_bytes())?;
+        check(&properties).map(|()| properties)
     }
 
     #[test]

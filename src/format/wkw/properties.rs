@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::limits;
 use super::mag::{Extent, Mag, whole};
 use crate::format::value_limit::check_values;
 use crate::volume::NativeJson;
@@ -87,9 +86,7 @@ impl Properties {
         if layers.is_empty() {
             warnings.push(format!("{FILE} lists no layers"));
         }
-        let properties = Self { scale, layers, warnings, json };
-        limits::check(&properties)?;
-        Ok(properties)
+        Ok(Self { scale, layers, warnings, json })
     }
 }
 
