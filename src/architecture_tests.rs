@@ -13,13 +13,13 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["mount"],
     &["fs"],
-    &["view"],
+    &["view", "verify"],
     &["catalog"],
     &["array"],
     &["cache"],
     &["format"],
     &["source"],
-    &["codec", "volume", "memory", "pool", "counters", "logging", "sequential"],
+    &["codec", "volume", "memory", "pool", "counters", "log_limit", "logging", "sequential"],
     &["sync"],
 ];
 

@@ -19,7 +19,7 @@
 //! Every module uses only those below it. `volume` defines the vocabulary that they share (shape, region, brick grid,
 //! layout) and knows nothing of files. `memory` (buffers, LRU), `pool` (worker threads), `sequential` (detection of
 //! sequential readers), `counters`, `logging` and `sync` (locks) may be used anywhere. `catalog` finds datasets below
-//! the source and opens them, and `cli` is the command line.
+//! the source and opens them, `verify` checks all bricks of all datasets below a path, and `cli` is the command line.
 //!
 //! The threads that talk to the kernel answer from memory and never wait. Requests that need a disk or a decoder go to
 //! the pool, whose threads reply. A new format is a folder below `format` and a line in its registry; a new kind of
@@ -35,6 +35,7 @@ pub mod codec;
 pub mod counters;
 pub mod format;
 pub mod fs;
+pub mod log_limit;
 pub mod logging;
 pub mod memory;
 pub mod mount;
@@ -42,5 +43,6 @@ pub mod pool;
 pub mod sequential;
 pub mod source;
 pub mod sync;
+pub mod verify;
 pub mod view;
 pub mod volume;

@@ -8,10 +8,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +99,12 @@ impl Pool {
             self.lock().workers -= 1;
             self.job_ready.notify_one();
         }
+    }
+
+    /// Returns the number of jobs that run, are ready or wait for their bulkhead.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

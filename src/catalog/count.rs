@@ -29,7 +29,7 @@ pub struct DatasetCount {
 pub fn count_datasets(formats: Registry, source: &Path, follow_links: bool, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    if let Ok(catalog) = Catalog::new(formats, source, follow_links, with, Arc::default())
+    if let Ok(catalog) = Catalog::new(formats, source, follow_links, with, Arc::default(), Arc::default())
         && let Some(root) = catalog.node(ROOT)
     {
         count.complete = walk(&catalog, &root, Path::new(""), until, &mut count);

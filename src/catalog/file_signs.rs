@@ -10,7 +10,7 @@ use crate::format::{Format, Registry};
 const HEAD: usize = 16;
 
 /// Reads the first bytes of a file.
-pub fn read_head(file: File) -> io::Result<Vec<u8>> {
+pub fn read_head(file: &File) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
     file.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)

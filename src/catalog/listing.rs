@@ -15,6 +15,7 @@ use super::error::CatalogError;
 use super::node::{Node, NodeId};
 use super::source_tree::Catalog;
 use crate::pool::{Bulkhead, Pool};
+use crate::source::EntryKind;
 use crate::sync::{Condvar, Mutex};
 
 /// A look at an entry that takes longer counts as hanging.
@@ -27,7 +28,7 @@ const MAX_TIMEOUTS: usize = 2;
 pub enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
-    /// The look hangs, or there was no time for it: the name of a folder, or of a file with the extension of a format.
+    /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a format.
     Unseen(OsString),
 }
 
@@ -108,12 +109,8 @@ fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Vec<(OsString, bool)>,
     if let Some(only) = catalog.only_of(folder) {
         return Ok(vec![(only.clone(), false)]);
     }
-    let mut names = Vec::new();
-    for entry in catalog.read_folder(folder)? {
-        let entry = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?;
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        names.push((entry.file_name(), is_folder));
-    }
+    let names = catalog.names_in(folder)?;
+    let mut names: Vec<_> = names.into_iter().map(|(name, kind)| (name, kind == EntryKind::Folder)).collect();
     names.sort_unstable();
     Ok(names)
 }
@@ -137,13 +134,13 @@ impl Listing {
             if in_flight_for > TIMEOUT {
                 continue;
             }
-            // an entry that cannot be looked at does not hide the others
-            let found = self.catalog.find(&self.folder, name).unwrap_or_default();
+            // an entry that cannot be looked at does not hide the others, and is listed by its name
+            let found = self.catalog.find(&self.folder, name).ok();
             self.catalog.lookups.end(&key);
             let mut results = self.results.lock();
             results.count += 1;
             if let Some(result) = results.found.get_mut(index) {
-                *result = Some(found);
+                *result = found;
             }
             drop(results);
             self.progress.notify_all();

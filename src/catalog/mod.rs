@@ -8,6 +8,8 @@
 mod count;
 mod entry;
 mod error;
+#[cfg(test)]
+mod exchange_tests;
 mod file_signs;
 mod layer_folders;
 pub mod listing;

@@ -2,13 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use crate::source::FileStamp;
+use crate::log_limit::warn_seldom;
+use crate::source::{FileStamp, RecentWrites, RefreshQueue};
 use crate::sync::{Mutex, MutexGuard};
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
@@ -27,6 +28,16 @@ const RETRY: Duration = Duration::from_secs(1);
 /// An open dataset, or why it does not open.
 pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
+/// How opening a dataset again for a refresh ended.
+pub enum Reopened {
+    /// It was not open, and nothing that was read of it is in use.
+    NotNeeded,
+    /// It has the same files as before: whoever reads them may go on.
+    Alike(OpenResult),
+    /// It is another dataset by now, or gone.
+    Other,
+}
+
 /// One folder or dataset.
 pub struct Node {
     /// Its number.
@@ -44,6 +55,12 @@ pub struct Node {
     counted: AtomicBool,
     /// Set when the dataset noticed a change that its stamp does not show.
     changed: AtomicBool,
+    /// When this version was first seen, if it replaces another one.
+    replaces_since: Option<Instant>,
+    /// Tells when it has to be refreshed; set when it is opened for the first time.
+    recent: OnceLock<Arc<RecentWrites>>,
+    /// Number of refreshes. What was read in an earlier epoch may be old.
+    epoch: AtomicU32,
 }
 
 /// What the last look at the disk found.
@@ -61,14 +78,14 @@ impl Look {
 
 impl Node {
     pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
-        Self::with(ROOT, None, path.into(), &entry)
+        Self::with(ROOT, None, path.into(), &entry, false)
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, entry: Entry) -> Self {
-        Self::with(id, Some(parent), name, &entry)
+    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: OsString, entry: Entry, replaces: bool) -> Self {
+        Self::with(id, Some(parent), name, &entry, replaces)
     }
 
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, entry: &Entry) -> Self {
+    fn with(id: NodeId, parent: Option<Arc<Self>>, name: OsString, entry: &Entry, replaces: bool) -> Self {
         Self {
             id,
             parent,
@@ -79,6 +96,9 @@ impl Node {
             opening: Mutex::default(),
             counted: AtomicBool::new(false),
             changed: AtomicBool::new(false),
+            replaces_since: replaces.then(Instant::now),
+            recent: OnceLock::new(),
+            epoch: AtomicU32::new(0),
         }
     }
 
@@ -116,6 +136,10 @@ impl Node {
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
+        // other attributes have changed, or new content was given the old time
+        if let (true, Some(recent)) = (last.changed != entry.changed, self.recent.get()) {
+            recent.record_change();
+        }
         *last = Look::now(entry);
         true
     }
@@ -142,18 +166,55 @@ impl Node {
         }
     }
 
-    /// Opens it with `open` unless it is open already.
-    pub(super) fn open_with(&self, open: impl FnOnce() -> Result<OpenDataset, OpenError>) -> OpenResult {
+    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`.
+    pub(super) fn open_with(
+        &self,
+        queue: &Arc<RefreshQueue>,
+        open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
+    ) -> OpenResult {
         let _one_at_a_time = self.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
         }
-        let opened = open().map(Arc::new).map_err(Arc::new);
+        let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), self.replaces_since);
+        let opened = open(self.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
-            log::warn!("{}: {e}", self.path().display());
+            warn_seldom(&format!("{}: {e}", self.path().display()));
         }
         *self.lock_opened() = Some((opened.clone(), Instant::now()));
         opened
+    }
+
+    /// Returns the number of refreshes so far. What was read before the last one may be old.
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a refresh is due.
+    #[must_use]
+    pub fn is_refresh_due(&self) -> bool {
+        self.recent.get().is_some_and(|recent| recent.is_due())
+    }
+
+    /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
+    /// what that returns; with `None` no later look finds this node again. Returns whether a refresh was due.
+    pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
+        let _one_at_a_time = self.opening.lock();
+        let Some(recent) = self.recent.get().filter(|recent| recent.is_due()) else { return false };
+        recent.clear();
+        let known = self.lock_opened().as_ref().map(|(opened, _)| opened.clone());
+        let dropped = match reopen(recent, known) {
+            Reopened::NotNeeded => None,
+            Reopened::Alike(opened) => self.lock_opened().replace((opened, Instant::now())),
+            Reopened::Other => {
+                self.changed.store(true, Ordering::Relaxed);
+                self.lock_opened().take()
+            }
+        };
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        drop(dropped);
+        true
     }
 
     /// Drops the open dataset. Readers that hold it may go on reading.

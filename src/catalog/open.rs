@@ -1,5 +1,6 @@
 //! Opens a dataset with the format that it is of.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,9 @@ use thiserror::Error;
 use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
-use crate::source::{FileStamp, Folder, Folders, IndexCache, LocalFile, NoFolder, Source, SourceError, SymlinkPolicy};
+use crate::source::{
+    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError, SourceRoot,
+};
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
 const INDEX_BYTES: usize = 41 << 20;
@@ -78,23 +81,42 @@ impl From<io::Error> for OpenError {
 /// What all datasets of a source are opened with.
 pub struct OpenContext {
     pub recogniser: Arc<Recogniser>,
+    pub root: Arc<SourceRoot>,
     pub with: OpenWith,
     pub folders: Arc<Folders>,
-    pub counters: Arc<Counters>,
 }
 
-/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE.
+impl OpenContext {
+    /// Opens files and folders below `root`.
+    pub fn new(recogniser: Arc<Recogniser>, root: Arc<SourceRoot>, with: OpenWith, counters: Arc<Counters>) -> Self {
+        let folders = Folders::new(Arc::clone(&root), counters);
+        Self { recogniser, root, with, folders }
+    }
+}
+
+/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE. `recent`
+/// gets a record of files that were written a moment ago.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) -> Result<OpenDataset, OpenError> {
-    let Some(format) = context.recogniser.format_of(path)? else {
-        return Err(OpenError::Unknown(context.recogniser.formats().names()));
-    };
-    let is_folder = path.metadata()?.is_dir();
-    let dataset = match is_folder {
-        true => open_folder(format, path, stamp, context),
-        false => open_file(format, path, stamp, context),
+pub fn open(
+    (path, below): (&Path, &Path),
+    stamp: FileStamp,
+    recent: &Arc<RecentWrites>,
+    context: &OpenContext,
+) -> Result<OpenDataset, OpenError> {
+    let unknown = || OpenError::Unknown(context.recogniser.formats().names());
+    // resolved once: what is recognised is what is opened
+    let place = context.root.locate(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let is_folder = place.metadata.is_dir();
+    let (format, dataset) = if is_folder {
+        let folder = FolderProbe::new(&context.root, place);
+        let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
+        (format, open_folder(format, (path, folder.into_place()), (stamp, recent), context))
+    } else {
+        let file = context.root.open(&place)?;
+        let format = context.recogniser.format_of_file(path, &file)?.ok_or_else(unknown)?;
+        (format, open_file(format, (path, file), (stamp, recent), context))
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
@@ -104,38 +126,46 @@ pub fn open(path: &Path, below: &Path, stamp: FileStamp, context: &OpenContext) 
 
 fn open_file(
     format: &dyn Format,
-    path: &Path,
-    stamp: FileStamp,
+    (path, file): (&Path, File),
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let file = LocalFile::open(path, Arc::clone(&context.counters))?;
+    let file = context.folders.file(path, file, recent)?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
-    let source: Arc<dyn Source> = Arc::new(file);
-    let dataset = format.open(Arc::clone(&source), &context.with);
+    let file = Arc::new(file);
+    let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &context.with);
     // headers of two versions contradict each other: then neither the dataset nor its error means anything
-    source.check_unchanged()?;
+    file.check_unchanged()?;
+    if file.has_changed() {
+        return Err(SourceError::Changed.into());
+    }
     dataset
 }
 
 fn open_folder(
     format: &dyn Format,
-    path: &Path,
-    stamp: FileStamp,
+    (path, place): (&Path, Place),
+    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
     let cannot = |why: NoFolder| match why {
         NoFolder::Source(error) => error.into(),
         why => FormatError::NotThisFormat(why.to_string()),
     };
-    let folder = context.folders.open(path).map_err(cannot)?;
+    let folder = context.folders.at(place, recent).map_err(cannot)?;
     let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &context.with);
-    let now = context.recogniser.stamp_of(path).map_err(|e| SourceError::io("cannot look at it", &e))?;
+    let now = context.recogniser.stamp_of(path, &context.root).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
     }
-    dataset
+    // a format may take a level that it could not read for one that is not there: such a dataset would have other levels
+    // under the same names
+    match folder.failure() {
+        Some(error) => Err(error.into()),
+        None => dataset,
+    }
 }
 
 /// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
@@ -145,10 +175,10 @@ fn open_folder(
 /// [`OpenError`]: why it does not open.
 pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     let recogniser = Arc::new(Recogniser::new(formats));
-    let stamp = recogniser.stamp_of(path)?;
+    let root = SourceRoot::below(path, false);
+    let stamp = recogniser.stamp_of(path, &root)?;
     let name = path.file_name().map_or(path, Path::new);
-    let counters = Arc::<Counters>::default();
-    let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::clone(&counters));
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
-    open(path, name, stamp, &OpenContext { recogniser, with, folders, counters })
+    let context = OpenContext::new(recogniser, root, with, Arc::default());
+    open((path, name), stamp, &RecentWrites::ignored(), &context)
 }

@@ -5,11 +5,12 @@
 //! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
 //! and a verdict that takes more than a few system calls is cached for a second.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -19,7 +20,7 @@ use super::entry::{Entry, NodeKind};
 use super::file_signs::{format_of_extension, format_of_head, read_head};
 use super::layer_folders;
 use crate::format::{Format, Registry};
-use crate::source::{FileStamp, SymlinkPolicy};
+use crate::source::{FileStamp, FolderProbe, Place, SourceRoot};
 use crate::sync::Mutex;
 
 /// Folders whose verdict by the weak sign is cached.
@@ -49,17 +50,26 @@ impl Recogniser {
         self.formats
     }
 
-    /// Returns the format of the dataset at a path: by its content, or else by the extension of a file. `None` if the
-    /// path is not a dataset.
+    /// Returns the format of the dataset at a path, which is a source of its own: by its content, or else by the
+    /// extension of a file. `None` if the path is not a dataset.
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
     pub fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
-        let metadata = path.metadata()?;
-        if metadata.is_dir() {
-            return Ok(self.format_of_folder(path, &metadata));
+        let root = SourceRoot::below(path, false);
+        let place = root.locate(path)?.ok_or(Errno::NOENT)?;
+        if place.metadata.is_dir() {
+            return self.format_of_folder(&FolderProbe::new(&root, place));
         }
-        let head = read_head(File::open(path)?)?;
+        self.format_of_file(path, &root.open(&place)?)
+    }
+
+    /// Returns the format of an open file by its content, or else by the extension of its name.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn format_of_file(&self, path: &Path, file: &File) -> io::Result<Option<&'static dyn Format>> {
+        let head = read_head(file)?;
         Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
     }
 
@@ -74,13 +84,17 @@ impl Recogniser {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub(super) fn stamp_of(&self, path: &Path) -> io::Result<FileStamp> {
-        let metadata = path.metadata()?;
-        let dataset = if metadata.is_dir() { self.dataset_folder(path, &metadata) } else { None };
-        Ok(dataset.map_or_else(|| FileStamp::of(&metadata), |entry| entry.stamp))
+    pub(super) fn stamp_of(&self, path: &Path, root: &Arc<SourceRoot>) -> io::Result<FileStamp> {
+        let place = root.locate(path)?.ok_or(Errno::NOENT)?;
+        if !place.metadata.is_dir() {
+            return Ok(FileStamp::of(&place.metadata));
+        }
+        let folder = FolderProbe::new(root, place);
+        let dataset = self.dataset_folder(&folder)?;
+        Ok(dataset.map_or_else(|| FileStamp::of(&folder.place().metadata), |entry| entry.stamp))
     }
 
-    /// Returns what is at `path`; `None` if it is not shown. Follows links that `policy` allows, except to a folder
+    /// Returns what is at `path`; `None` if it is not shown. Follows links that stay below `root`, except to a folder
     /// whose device and inode number `is_above` knows: the path came through it.
     ///
     /// # Errors
@@ -88,66 +102,68 @@ impl Recogniser {
     pub(super) fn look(
         &self,
         path: &Path,
-        policy: &SymlinkPolicy,
+        root: &Arc<SourceRoot>,
         is_above: impl Fn((u64, u64)) -> bool,
     ) -> io::Result<Option<Entry>> {
-        let Some(metadata) = none_if_absent(path.symlink_metadata())? else { return Ok(None) };
-        let metadata = if metadata.is_symlink() {
-            let Some(target) = follow(path, policy, is_above)? else { return Ok(None) };
-            target
-        } else {
-            metadata
-        };
-        if metadata.is_dir() {
-            let dataset = self.dataset_folder(path, &metadata);
-            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &metadata))));
+        let Some(place) = none_if_absent(root.locate(path))?.flatten() else { return Ok(None) };
+        if place.metadata.is_dir() {
+            if place.by_links && is_above((place.metadata.dev(), place.metadata.ino())) {
+                return Ok(None);
+            }
+            let folder = FolderProbe::new(root, place);
+            let dataset = self.dataset_folder(&folder)?;
+            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &folder.place().metadata))));
         }
-        let is_dataset = metadata.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(path)?);
-        Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &metadata)))
+        let is_dataset =
+            place.metadata.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(root, &place)?);
+        Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &place.metadata)))
     }
 
-    fn dataset_folder(&self, folder: &Path, metadata: &Metadata) -> Option<Entry> {
-        let described_by = self.format_of_folder(folder, metadata)?.folder_file();
-        let description = described_by.and_then(|file| folder.join(file).metadata().ok());
-        Some(Entry::new(NodeKind::Dataset, description.as_ref().unwrap_or(metadata)))
+    fn dataset_folder(&self, folder: &FolderProbe) -> io::Result<Option<Entry>> {
+        let Some(format) = self.format_of_folder(folder)? else { return Ok(None) };
+        let description = format.folder_file().and_then(|file| folder.metadata(file));
+        match folder.failure() {
+            Some(error) => Err(error),
+            None => {
+                let of = description.as_ref().unwrap_or(&folder.place().metadata);
+                Ok(Some(Entry::new(NodeKind::Dataset, of)))
+            }
+        }
     }
 
-    fn format_of_folder(&self, folder: &Path, metadata: &Metadata) -> Option<&'static dyn Format> {
+    /// Returns the format of the dataset that a folder is; `None` if it is not a dataset.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn format_of_folder(&self, folder: &FolderProbe) -> io::Result<Option<&'static dyn Format>> {
         let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
-        described.or_else(|| self.format_of_layers(folder, FileStamp::of(metadata)))
+        let format = described.or_else(|| self.format_of_layers(folder));
+        folder.failure().map_or(Ok(format), Err)
     }
 
-    fn format_of_layers(&self, folder: &Path, stamp: FileStamp) -> Option<&'static dyn Format> {
+    fn format_of_layers(&self, folder: &FolderProbe) -> Option<&'static dyn Format> {
+        let stamp = FileStamp::of(&folder.place().metadata);
         if let Some((format, at)) = self.verdicts.lock().get(&stamp)
             && at.elapsed() < VERDICT_TTL
         {
             return *format;
         }
         let format = layer_folders::format_of(self.formats, folder);
-        self.verdicts.lock().put(stamp, (format, Instant::now()));
+        if !folder.has_failed() {
+            self.verdicts.lock().put(stamp, (format, Instant::now()));
+        }
         format
     }
 
     /// Returns whether a format knows the first bytes of a file; `false` if it is gone or may not be read.
-    fn is_known_by_head(&self, path: &Path) -> io::Result<bool> {
-        let file = match none_if_absent(File::open(path)) {
+    fn is_known_by_head(&self, root: &SourceRoot, place: &Place) -> io::Result<bool> {
+        let file = match none_if_absent(root.open(place)) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
             file => file?,
         };
         let Some(file) = file else { return Ok(false) };
-        Ok(format_of_head(self.formats, &read_head(file)?).is_some())
+        Ok(format_of_head(self.formats, &read_head(&file)?).is_some())
     }
-}
-
-/// Returns where a link leads; `None` if it leads to nothing, out of the source, or back to a folder that the path came
-/// through.
-fn follow(path: &Path, policy: &SymlinkPolicy, is_above: impl Fn((u64, u64)) -> bool) -> io::Result<Option<Metadata>> {
-    let Some(metadata) = none_if_absent(path.metadata())? else { return Ok(None) };
-    if metadata.is_dir() && is_above((metadata.dev(), metadata.ino())) {
-        return Ok(None);
-    }
-    let Some(real) = none_if_absent(policy.real(path))? else { return Ok(None) };
-    Ok(real.map(|_| metadata))
 }
 
 /// Returns `None` for the errors that mean that nothing is there or that links lead in a circle.

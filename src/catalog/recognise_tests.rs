@@ -29,8 +29,8 @@ impl Format for Brk {
         head.starts_with(b"BRK!")
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
-        folder.join("bricks.txt").is_file().then_some(true)
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
+        folder.is_file("bricks.txt").then_some(true)
     }
 }
 
@@ -59,7 +59,7 @@ fn format_of(formats: Registry, path: &Path) -> Option<&'static str> {
 /// Returns the names and kinds that a catalog shows at its top.
 fn shown(formats: Registry, source: &Path) -> Vec<(String, NodeKind)> {
     let with = OpenWith::new(IndexCache::new(1 << 20));
-    let catalog = Catalog::new(formats, source, false, with, Arc::default()).unwrap();
+    let catalog = Catalog::new(formats, source, false, with, Arc::default(), Arc::default()).unwrap();
     let nodes = catalog.list(&catalog.node(ROOT).unwrap()).unwrap();
     nodes.iter().map(|node| (node.name.to_str().unwrap().to_owned(), node.kind)).collect()
 }

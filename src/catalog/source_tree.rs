@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::ReadDir;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -14,15 +13,15 @@ use lru::LruCache;
 use super::entry::{Entry, NodeKind};
 use super::error::CatalogError;
 use super::lookups::LookupsInFlight;
-use super::node::{Node, NodeId, OpenResult, ROOT};
-use super::open::{OpenContext, open};
+use super::node::{Node, NodeId, OpenResult, ROOT, Reopened};
+use super::open::{OpenContext, OpenDataset, OpenError, open};
 use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
-use crate::source::{Folders, SymlinkPolicy};
+use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
-/// Datasets that stay open although nothing reads them: each may hold a file descriptor.
+/// Datasets whose headers stay in memory although nothing reads them.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// The folders and datasets of SOURCE, as far as they were looked up.
@@ -31,7 +30,7 @@ pub struct Catalog {
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
-    policy: Arc<SymlinkPolicy>,
+    top: Arc<SourceRoot>,
     recogniser: Arc<Recogniser>,
     /// By number.
     nodes: RwLock<Vec<Arc<Node>>>,
@@ -39,11 +38,13 @@ pub struct Catalog {
     pub(super) lookups: LookupsInFlight,
     open: Mutex<LruCache<NodeId, Arc<Node>>>,
     context: OpenContext,
+    refreshes: Arc<RefreshQueue>,
     known_bytes: AtomicU64,
 }
 
 impl Catalog {
     /// Creates a catalog of the datasets of `formats` at `source`, the absolute path of a folder or of one dataset.
+    /// `refreshes` gets the number of each dataset that [`Catalog::refresh`] is due for.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if it is not there.
@@ -52,24 +53,35 @@ impl Catalog {
         source: &Path,
         follow_links: bool,
         with: OpenWith,
+        refreshes: Arc<RefreshQueue>,
+        counters: Arc<Counters>,
+    ) -> Result<Self, CatalogError> {
+        Self::with_root(formats, (source, SourceRoot::below(source, follow_links)), with, refreshes, counters)
+    }
+
+    /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
+    pub(crate) fn with_root(
+        formats: Registry,
+        (source, top): (&Path, Arc<SourceRoot>),
+        with: OpenWith,
+        refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let recogniser = Arc::new(Recogniser::new(formats));
         let (base, only) = base_of(source, &recogniser)?;
-        let policy = Arc::new(SymlinkPolicy::below(source, follow_links));
         let metadata = base.metadata().map_err(|e| CatalogError::io(&base, &e))?;
         let root = Arc::new(Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata)));
-        let folders = Folders::new(Arc::clone(&policy), Arc::clone(&counters));
         Ok(Self {
             base,
             only,
-            policy,
+            top: Arc::clone(&top),
             recogniser: Arc::clone(&recogniser),
             nodes: RwLock::new(vec![root]),
             children: Mutex::default(),
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
-            context: OpenContext { recogniser, with, folders, counters },
+            context: OpenContext::new(recogniser, top, with, counters),
+            refreshes,
             known_bytes: AtomicU64::new(0),
         })
     }
@@ -101,7 +113,7 @@ impl Catalog {
         }
         let path = folder.path().join(name);
         let is_above = |inode| folder.is_or_lies_in(inode);
-        let entry = self.recogniser.look(&path, &self.policy, is_above).map_err(|e| CatalogError::io(&path, &e))?;
+        let entry = self.recogniser.look(&path, &self.top, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
@@ -120,12 +132,32 @@ impl Catalog {
         self.only.as_ref().filter(|_| folder.id == ROOT)
     }
 
-    pub(super) fn read_folder(&self, folder: &Node) -> Result<ReadDir, CatalogError> {
+    /// Returns the names in a folder of the source, and their types.
+    ///
+    /// # Errors
+    /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
+    pub(super) fn names_in(&self, folder: &Node) -> Result<Vec<(OsString, EntryKind)>, CatalogError> {
         let path = folder.path();
-        path.read_dir().map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => CatalogError::Stale(path.display().to_string()),
+        let stale = || CatalogError::Stale(path.display().to_string());
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => stale(),
             _ => CatalogError::io(&path, &e),
-        })
+        };
+        let place = self.top.locate(&path).map_err(failed)?.ok_or_else(stale)?;
+        let mut names = Vec::new();
+        let visit = |name: &OsStr, kind| {
+            names.push((name.to_owned(), kind));
+            true
+        };
+        self.top.visit(&place, visit).map_err(failed)?;
+        Ok(names)
+    }
+
+    /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. To be called every now and then; neither asks a server nor waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.top.take_gone()
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -138,8 +170,7 @@ impl Catalog {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
         let mut nodes = Vec::new();
-        for entry in self.read_folder(folder)? {
-            let name = entry.map_err(|e| CatalogError::io(&folder.path(), &e))?.file_name();
+        for (name, _) in self.names_in(folder)? {
             // an entry that cannot be looked at does not hide the others
             if let Ok(Some(node)) = self.find(folder, &name) {
                 nodes.push(node);
@@ -188,13 +219,7 @@ impl Catalog {
     /// # Errors
     /// [`OpenError`](super::OpenError): why it does not open.
     pub fn open(&self, node: &Arc<Node>) -> OpenResult {
-        let opened = node.open_with(|| {
-            let mut name = node.path();
-            if let Ok(below) = name.strip_prefix(&self.base) {
-                name = below.to_owned();
-            }
-            open(&node.path(), &name, node.stamp(), &self.context)
-        });
+        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent));
         if let Ok(open) = &opened
             && node.count_once()
         {
@@ -207,6 +232,33 @@ impl Catalog {
             other.close();
         }
         opened
+    }
+
+    fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
+        let path = node.path();
+        let below = path.strip_prefix(&self.base).unwrap_or(&path);
+        open((&path, below), node.stamp(), recent, &self.context)
+    }
+
+    /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
+    /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
+    /// otherwise the dataset is stale from then on. Returns whether a refresh was due.
+    pub fn refresh(
+        &self,
+        node: &Arc<Node>,
+        in_use: Option<OpenResult>,
+        is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
+    ) -> bool {
+        node.refresh(|recent, known| {
+            let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
+            if self.check_now(node).is_err() {
+                return Reopened::Other;
+            }
+            // the check may have noticed once more what this refresh is for
+            recent.clear();
+            let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
+            if is_alike(&old, &new) { Reopened::Alike(new) } else { Reopened::Other }
+        })
     }
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.
@@ -230,7 +282,7 @@ impl Catalog {
         let node = {
             let mut nodes = self.nodes.write();
             let id = NodeId::try_from(nodes.len()).ok()?;
-            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry));
+            let node = Arc::new(Node::new(id, Arc::clone(folder), name.to_owned(), entry, known.is_some()));
             nodes.push(Arc::clone(&node));
             node
         };
@@ -240,6 +292,11 @@ impl Catalog {
             self.forget(&old);
         }
         Some(node)
+    }
+
+    /// Closes a dataset if it is open, and forgets why it did not open. Those who hold it may go on reading.
+    pub fn close(&self, node: &Arc<Node>) {
+        self.forget(node);
     }
 
     fn forget(&self, node: &Arc<Node>) {

@@ -170,6 +170,14 @@ pub enum CliError {
     /// The mount's status cannot be read or parsed; with the reason.
     #[error("cannot read the status of the mount at {place}: {1}; is it of this version?", place = path(.0))]
     BadStatus(PathBuf, String),
+    /// `volfs verify` found something that cannot be read.
+    #[error("{bad} of {of} volumes {are} bad; restore what is named above from a copy: the rest can be read", are = if *.bad == 1 { "is" } else { "are" })]
+    BadVolumes {
+        /// Volumes that are bad.
+        bad: u64,
+        /// All volumes.
+        of: u64,
+    },
     /// `volfs doctor` found something that prevents mounting.
     #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,

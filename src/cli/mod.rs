@@ -19,6 +19,7 @@ mod timeout;
 
 use std::ffi::OsString;
 
+use crate::source::raise_descriptor_limit;
 use args::{Cli, Command};
 pub use error::CliError;
 
@@ -27,12 +28,17 @@ pub use error::CliError;
 /// # Errors
 /// [`CliError`], which knows the exit status and prints as one line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
-    match Cli::read(args.into_iter().collect())?.command {
+    let command = Cli::read(args.into_iter().collect())?.command;
+    if matches!(command, Command::Mount(_) | Command::Ls(_) | Command::Info(_) | Command::Cat(_)) {
+        raise_descriptor_limit();
+    }
+    match command {
         Command::Mount(args) => commands::mount::run(args),
         Command::Umount(args) => commands::umount::run(&args),
         Command::Ls(args) => commands::ls::run(&args),
         Command::Info(args) => commands::info::run(&args),
         Command::Cat(args) => commands::cat::run(&args),
+        Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
     }

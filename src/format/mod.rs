@@ -5,6 +5,8 @@
 
 mod byte_reader;
 mod error;
+pub mod extents;
+mod finding;
 mod registry;
 mod traits;
 mod value_limit;
@@ -13,5 +15,6 @@ pub mod wkw;
 pub mod zgy;
 
 pub use error::FormatError;
+pub use finding::{Finding, Severity};
 pub use registry::{Registry, registry};
 pub use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith};

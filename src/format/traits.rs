@@ -1,13 +1,12 @@
 //! The traits that a format implements, and the types that they exchange.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::FormatError;
-use crate::source::{Folder, IndexCache, Source, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, DatasetInfo, Dims, Dtype, NativeJson};
+use super::{Finding, FormatError};
+use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
 /// all formats.
@@ -28,13 +27,13 @@ pub trait Format: Send + Sync {
 
     /// Returns whether a folder has a description that makes it a dataset of this format, whatever else it holds: the
     /// strong sign. `None` if the folder has no description, `Some(false)` if it has one of other data.
-    fn described_folder(&self, _folder: &Path) -> Option<bool> {
+    fn described_folder(&self, _folder: &FolderProbe) -> Option<bool> {
         None
     }
 
     /// Returns whether a folder holds the data of one layer: the weak sign. Without a description such a folder is a
     /// dataset of its own, or a layer of the dataset that its parent is.
-    fn is_layer_folder(&self, _folder: &Path) -> bool {
+    fn is_layer_folder(&self, _folder: &FolderProbe) -> bool {
         false
     }
 
@@ -101,6 +100,16 @@ pub trait Dataset: Send + Sync {
         Ok(None)
     }
 
+    /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels
+    /// that are missing, and what else contradicts the format. Takes time, and bounded memory however large the tables
+    /// are. May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn check_structure(&self, _report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        Ok(())
+    }
+
     /// Returns whether the dataset is known to have changed since it was opened, so that it has to be opened anew. May
     /// look at the source.
     fn is_changed(&self) -> bool {
@@ -128,6 +137,8 @@ pub struct HiddenLayer {
     pub shape: Option<Dims>,
     /// Why it cannot be shown.
     pub reason: String,
+    /// Whether data that should be there are damaged or missing; otherwise they are of a kind that is not read.
+    pub damaged: bool,
     /// The format's own keys of the layer in dataset.json.
     pub native: NativeJson,
 }
@@ -157,6 +168,16 @@ pub trait Array: Send + Sync {
     /// [`FormatError::Damaged`] if the bytes do not decode to exactly the brick.
     fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {
         Err(FormatError::Unsupported("this format has no coded bricks".into()))
+    }
+
+    /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.
+    /// May wait.
+    ///
+    /// # Errors
+    /// [`FormatError::DamagedObject`] if no brick can be read, and those of the source.
+    fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
+        visit(BrickSet::Run(0..self.info().grid.total()));
+        Ok(())
     }
 
     /// Counts the bricks of each kind and names their codec; `None` if counting is not cheap.

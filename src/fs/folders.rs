@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use super::error::FsError;
 use super::handles::{FolderEntry, Handle};
 use super::ino::Ino;
-use super::open::OpenReply;
+use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
 use super::tree::{self, ERROR_TXT, Item};
 use super::volfs::Volfs;
@@ -22,7 +22,7 @@ impl Volfs {
         let folder = self.resolve(ino, wait)?;
         self.check_now(&folder, wait)?;
         let entries = self.entries(ino, &folder, wait)?;
-        Ok(OpenReply { handle: self.handles.add(Handle::Folder(entries)), uncached: true })
+        Ok(OpenReply { handle: self.handles.add(Handle::Folder(entries)), pages: Pages::Bypass })
     }
 
     /// Passes the entries of an open folder to `add`, from number `from` on, each with the number of the next one,

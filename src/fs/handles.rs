@@ -44,6 +44,8 @@ pub struct FileHandle {
     pub path: OnceLock<Option<PathBuf>>,
     /// Whether read-ahead was ever requested.
     readahead_requested: AtomicBool,
+    /// Whether reads fail, since the dataset has become another one.
+    pub is_stale: bool,
 }
 
 impl FileHandle {
@@ -57,7 +59,19 @@ impl FileHandle {
             readahead_windows: ReadaheadWindows::default(),
             path: OnceLock::new(),
             readahead_requested: AtomicBool::new(false),
+            is_stale: false,
         }
+    }
+
+    /// Returns the open file with other content: nothing of its readers is known yet.
+    pub fn with_content(&self, content: Content, layer: Option<DatasetLayer>) -> Self {
+        let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
+        Self { readahead_requested: requested, ..Self::new(self.ino, content, layer) }
+    }
+
+    /// Returns the open file with the content that it had, which is not to be read any more.
+    pub fn stale(&self) -> Self {
+        Self { is_stale: true, ..self.with_content(self.content.clone(), None) }
     }
 }
 
@@ -108,9 +122,41 @@ impl Handles {
         number
     }
 
+    /// Returns the number of open files of datasets.
+    pub fn open_files(&self) -> usize {
+        let is_of_dataset = |handle: &&Arc<Handle>| match &***handle {
+            Handle::File(file) | Handle::Readahead(file) => file.layer.is_some(),
+            Handle::Folder(_) => false,
+        };
+        self.open.read().values().filter(is_of_dataset).count()
+    }
+
     /// Returns the handle with a number.
     pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
         self.open.read().get(&number).cloned()
+    }
+
+    /// Returns all open files of a dataset with the numbers of their handles.
+    pub fn files_of(&self, dataset: NodeId) -> Vec<(u64, Arc<FileHandle>)> {
+        let open = self.open.read();
+        let files = open.iter().filter_map(|(number, handle)| match &**handle {
+            Handle::File(file) | Handle::Readahead(file) if file.ino.node() == dataset => {
+                Some((*number, Arc::clone(file)))
+            }
+            _ => None,
+        });
+        files.collect()
+    }
+
+    /// Makes a handle one of `new`, if it is still one of `old`.
+    pub fn replace(&self, number: u64, old: &Arc<FileHandle>, new: Arc<FileHandle>) {
+        let mut open = self.open.write();
+        let Some(handle) = open.get_mut(&number) else { return };
+        match &**handle {
+            Handle::File(file) if Arc::ptr_eq(file, old) => *handle = Arc::new(Handle::File(new)),
+            Handle::Readahead(file) if Arc::ptr_eq(file, old) => *handle = Arc::new(Handle::Readahead(new)),
+            _ => {}
+        }
     }
 
     /// Removes a handle. Returns the file if it was a client's and read-ahead was requested for it.

@@ -13,6 +13,7 @@ use lru::LruCache;
 
 use super::ino::Ino;
 use crate::sync::Mutex;
+use crate::volume::ArrayId;
 
 /// Bytes that the kernel reads ahead by itself. No range of [`advice_ranges`] is longer, so several threads of the
 /// daemon answer one request.
@@ -47,8 +48,8 @@ pub fn marker_before(offset: u64, page: u64) -> Option<u64> {
     offset.checked_sub(page).filter(|at| at.is_multiple_of(MARKER_SPACING))
 }
 
-/// A file, and the offset of a page in it.
-type PageKey = (Ino, u64);
+/// A file and the array that it shows, and the offset of a page. A dataset that is opened again has other arrays.
+type PageKey = (Ino, ArrayId, u64);
 
 /// The stored marker pages.
 pub struct MarkerPages {
@@ -63,13 +64,13 @@ impl Default for MarkerPages {
 
 impl MarkerPages {
     /// Stores the bytes of a page until they are taken.
-    pub fn put(&self, file: Ino, offset: u64, page: &[u8]) {
-        self.pages.lock().put((file, offset), page.into());
+    pub fn put(&self, (file, array): (Ino, ArrayId), offset: u64, page: &[u8]) {
+        self.pages.lock().put((file, array, offset), page.into());
     }
 
     /// Removes and returns the bytes of a page.
-    pub fn take(&self, file: Ino, offset: u64) -> Option<Box<[u8]>> {
-        self.pages.lock().pop(&(file, offset))
+    pub fn take(&self, (file, array): (Ino, ArrayId), offset: u64) -> Option<Box<[u8]>> {
+        self.pages.lock().pop(&(file, array, offset))
     }
 }
 
@@ -83,13 +84,15 @@ mod tests {
     fn a_page_is_taken_once_and_memory_is_bounded() {
         let pages = MarkerPages::default();
         let number = |n: u64| n.to_le_bytes();
+        let (file, other) = ((Ino(7), ArrayId::next()), (Ino(7), ArrayId::next()));
         for n in 0..1000 {
-            pages.put(Ino(7), n * 4096, &number(n));
+            pages.put(file, n * 4096, &number(n));
         }
-        assert_eq!(pages.take(Ino(7), 999 * 4096).as_deref(), Some(&number(999)[..]));
-        assert_eq!(pages.take(Ino(7), 999 * 4096), None);
-        assert_eq!(pages.take(Ino(8), 998 * 4096), None);
-        assert_eq!(pages.take(Ino(7), 0), None);
+        assert_eq!(pages.take(file, 999 * 4096).as_deref(), Some(&number(999)[..]));
+        assert_eq!(pages.take(file, 999 * 4096), None);
+        assert_eq!(pages.take((Ino(8), file.1), 998 * 4096), None);
+        assert_eq!(pages.take(other, 998 * 4096), None);
+        assert_eq!(pages.take(file, 0), None);
         assert_eq!(pages.pages.lock().len(), MAX_STORED.get() - 1);
     }
 

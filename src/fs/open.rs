@@ -8,13 +8,27 @@ use super::ino::Ino;
 use super::volfs::Volfs;
 use crate::source::Wait;
 
+/// Refreshes of a dataset that may come between while a file of it is opened.
+const MAX_ATTEMPTS: usize = 4;
+
 /// A new handle, and how the kernel may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenReply {
     /// The handle.
     pub handle: u64,
-    /// Whether the kernel must not keep what is read in its page cache.
-    pub uncached: bool,
+    /// How the kernel may use its page cache for the file.
+    pub pages: Pages,
+}
+
+/// How the kernel may use its page cache for an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// The pages that it has from earlier opens are still right.
+    Keep,
+    /// It must drop the pages that it has, and may keep those that are read from now on.
+    Drop,
+    /// It must not cache anything.
+    Bypass,
 }
 
 impl Volfs {
@@ -23,13 +37,35 @@ impl Volfs {
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::Io`] if its content cannot be
     /// computed.
-    pub fn open(&self, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
-        let resolved = self.resolve(ino, wait)?;
-        self.check_now(&resolved, wait)?;
-        let content = self.content(&resolved, wait)?;
-        let uncached = resolved.is_volatile() || self.options.direct_io;
-        let file = FileHandle::new(ino, content, resolved.layer());
-        Ok(OpenReply { handle: self.handles.add(Handle::File(Arc::new(file))), uncached })
+    pub fn open(self: &Arc<Self>, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let mut resolved = self.resolve(ino, wait)?;
+            self.check_now(&resolved, wait)?;
+            let node = resolved.node().cloned();
+            if let Some(node) = &node
+                && node.is_refresh_due()
+            {
+                self.refresh_if_due(node);
+            }
+            let epoch = node.as_ref().map_or(0, |node| node.epoch());
+            if epoch > 0 {
+                resolved = self.resolve(ino, wait)?;
+            }
+            let content = self.content(&resolved, wait)?;
+            let pages = match resolved.is_volatile() || self.options.direct_io {
+                true => Pages::Bypass,
+                false if self.refreshes.keeps_pages(ino, epoch) => Pages::Keep,
+                false => Pages::Drop,
+            };
+            let file = FileHandle::new(ino, content, resolved.layer());
+            let handle = self.handles.add(Handle::File(Arc::new(file)));
+            // a refresh in between may not have seen this handle
+            if node.is_none_or(|node| node.epoch() == epoch) {
+                return Ok(OpenReply { handle, pages });
+            }
+            self.release(handle);
+        }
+        Err(FsError::Stale)
     }
 
     /// Opens a file for read-ahead. The handle shares the client's open file for which the read-ahead was requested:
@@ -39,7 +75,7 @@ impl Volfs {
     /// [`FsError::NotFound`] if there was no such request, or the client has closed the file.
     pub fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
         let file = self.handles.take_expected(ino).ok_or(FsError::NotFound)?;
-        Ok(OpenReply { handle: self.handles.add(Handle::Readahead(file)), uncached: false })
+        Ok(OpenReply { handle: self.handles.add(Handle::Readahead(file)), pages: Pages::Keep })
     }
 
     /// Closes a file or folder. Cancels read-ahead requests for a file that a client has closed.

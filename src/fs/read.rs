@@ -56,6 +56,9 @@ impl Volfs {
             Some(Handle::Folder(_)) => return done(Err(FsError::IsAFolder)),
             None => return done(Err(FsError::BadHandle)),
         };
+        if file.is_stale {
+            return done(Err(FsError::Io));
+        }
         let length = u64::from(read.size).min(file.content.len().saturating_sub(read.offset));
         match &file.content {
             Content::Bytes(bytes) => {
@@ -74,7 +77,10 @@ impl Volfs {
                 // before the reply: the client may close the file after it
                 self.request_readahead(&file, kernel_read);
                 let is_marker = is_marker(read.offset, length, page());
-                match is_marker.then(|| self.marker_pages.take(file.ino, read.offset)).flatten() {
+                match is_marker
+                    .then(|| self.marker_pages.take((file.ino, array.array().info().id), read.offset))
+                    .flatten()
+                {
                     Some(page) => done(Ok(&page)),
                     None => self.read_array(file, read.offset, read.size, done),
                 }
@@ -111,11 +117,12 @@ impl Volfs {
                 done(bytes.inspect(|bytes| fs.counters.bytes_read.add(bytes.len() as u64)));
             });
         };
-        let (fs, ino) = (Arc::clone(self), file.ino);
+        let Content::Array(array) = &file.content else { return done(Err(FsError::Io)) };
+        let (fs, shown) = (Arc::clone(self), (file.ino, array.array().info().id));
         self.read_array(file, marker, size, move |bytes| {
             done(bytes.map(|bytes| {
                 let (page, bytes) = bytes.split_at(bytes.len().min(page() as usize));
-                fs.marker_pages.put(ino, marker, page);
+                fs.marker_pages.put(shown, marker, page);
                 fs.counters.bytes_read.add(bytes.len() as u64);
                 bytes
             }))
@@ -221,7 +228,7 @@ mod tests {
         path.split('/').fold(Ino::ROOT, step)
     }
 
-    fn open(fs: &Volfs, path: &str) -> u64 {
+    fn open(fs: &Arc<Volfs>, path: &str) -> u64 {
         fs.open(find(fs, path), Wait::Yes).unwrap().handle
     }
 

@@ -60,7 +60,8 @@ impl Resolved {
         Some((shown, open.format))
     }
 
-    fn node(&self) -> Option<&Arc<Node>> {
+    /// Returns the folder or dataset of the source that it belongs to.
+    pub fn node(&self) -> Option<&Arc<Node>> {
         match self {
             Self::Folder(node) | Self::Dataset(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
             Self::DotVolfs | Self::Status | Self::Log => None,

@@ -13,6 +13,7 @@ use super::marker_pages::MarkerPages;
 use super::options::Options;
 use super::read_errors::ReadErrors;
 use super::readahead::Readahead;
+use super::refresh_state::Refreshes;
 use super::registries::Registries;
 use super::tree::Tree;
 use crate::array::{Reader, ReaderConfig};
@@ -35,7 +36,7 @@ const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// The file system. Its operations are in the other files of this folder.
 pub struct Volfs {
     pub(super) options: Options,
-    registries: Registries,
+    pub(super) registries: Registries,
     pub(super) catalog: Arc<Catalog>,
     pub(super) reader: Arc<Reader>,
     pool: Arc<Pool>,
@@ -45,6 +46,7 @@ pub struct Volfs {
     pub(super) read_errors: ReadErrors,
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
+    pub(super) refreshes: Refreshes,
     pub(super) log: Arc<RecentLines>,
     pub(super) started: Instant,
     started_at: SystemTime,
@@ -70,8 +72,15 @@ impl Volfs {
     ) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
-        let catalog =
-            Catalog::new(registries.formats, &options.source, options.follow_links, with, Arc::clone(&counters))?;
+        let refreshes = Refreshes::default();
+        let catalog = Catalog::new(
+            registries.formats,
+            &options.source,
+            options.follow_links,
+            with,
+            Arc::clone(&refreshes.queue),
+            Arc::clone(&counters),
+        )?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
         let pool = Pool::new();
@@ -88,6 +97,7 @@ impl Volfs {
             read_errors: ReadErrors::default(),
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),
+            refreshes,
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -136,5 +146,11 @@ impl Volfs {
     /// Returns when a folder or dataset was last written to, and when anything about it last changed.
     pub(super) fn times(&self, node: NodeId) -> (SystemTime, SystemTime) {
         self.catalog.node(node).map_or((self.started_at, self.started_at), |node| node.times())
+    }
+}
+
+impl Drop for Volfs {
+    fn drop(&mut self) {
+        self.refreshes.queue.close();
     }
 }

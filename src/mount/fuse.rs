@@ -16,7 +16,7 @@ use fuser::{
 use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 
-use crate::fs::{Attributes, FsError, Ino, OpenReply, ReadRequest, Volfs};
+use crate::fs::{Attributes, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
@@ -44,7 +44,7 @@ impl Adapter {
     fn answer<T: 'static>(
         &self,
         bulkhead: Bulkhead,
-        call: impl Fn(&Volfs, Wait) -> Result<T, FsError> + Send + 'static,
+        call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
         // a panic fails one request and does not end the thread that talks to the kernel
@@ -103,10 +103,11 @@ fn no_file() -> FileAttr {
 fn reply_opened(reply: ReplyOpen, opened: Result<OpenReply, FsError>, folder: bool) {
     match opened {
         Ok(opened) => {
-            let flags = match (folder, opened.uncached) {
-                (true, _) => FopenFlags::empty(),
-                (false, true) => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
-                (false, false) => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
+            let flags = match opened.pages {
+                _ if folder => FopenFlags::empty(),
+                Pages::Bypass => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_NOFLUSH,
+                Pages::Drop => FopenFlags::FOPEN_NOFLUSH,
+                Pages::Keep => FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH,
             };
             reply.opened(FileHandle(opened.handle), flags);
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use rustix::process::geteuid;
 use thiserror::Error;
 
@@ -16,7 +16,7 @@ use super::fuse::Adapter;
 use super::mountinfo;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use crate::catalog::CatalogError;
-use crate::fs::{Ino, Options, Readahead, Volfs};
+use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
 use crate::logging::RecentLines;
 
 /// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
@@ -65,6 +65,8 @@ pub fn mount(
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
+    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier() }));
+    fs.start_refreshes().map_err(refused)?;
     let ended = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
     if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
         fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
@@ -129,5 +131,17 @@ impl Readahead for MountReadahead {
 
     fn cancel(&self, file: Ino) {
         self.process.cancel(file);
+    }
+}
+
+/// The pages that the kernel caches of the mount's files.
+struct KernelPages {
+    notifier: Notifier,
+}
+
+impl PageCache for KernelPages {
+    fn drop_pages(&self, file: Ino) {
+        // an error means that the kernel knows no such file any more
+        let _ = self.notifier.inval_inode(INodeNo(file.0), 0, 0);
     }
 }

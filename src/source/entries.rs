@@ -1,17 +1,58 @@
-//! A bounded look at the entries of a local folder.
+//! The entries of an open folder.
 
 use std::ffi::OsStr;
-use std::fs::FileType;
-use std::path::Path;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 
-/// Visits at most `most` entries of a folder, in no order, until `visit` returns `false`. Links are not followed. A
-/// folder or an entry that cannot be read is skipped.
-pub fn visit_entries(folder: &Path, most: usize, mut visit: impl FnMut(&OsStr, FileType) -> bool) {
-    let Ok(entries) = folder.read_dir() else { return };
-    for entry in entries.flatten().take(most) {
-        let Ok(kind) = entry.file_type() else { continue };
-        if !visit(&entry.file_name(), kind) {
-            return;
+use rustix::fs::{AtFlags, FileType, RawDir, statat};
+
+/// Bytes of a folder that are read at a time.
+const BUFFER: usize = 32 << 10;
+
+/// The type of a folder's entry, as the folder itself has it: links are not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A regular file.
+    File,
+    /// Anything else: a pipe, a socket, a device.
+    Other,
+}
+
+impl From<FileType> for EntryKind {
+    fn from(kind: FileType) -> Self {
+        match kind {
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            FileType::RegularFile => Self::File,
+            _ => Self::Other,
         }
     }
+}
+
+/// Visits the entries of a folder, in no order, until `visit` returns `false`.
+pub(super) fn visit_entries(folder: &OwnedFd, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(BUFFER);
+    let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let kind = match entry.file_type() {
+            // a file system that does not tell
+            FileType::Unknown => statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
+            kind => kind,
+        };
+        if !visit(OsStr::from_bytes(name.to_bytes()), kind.into()) {
+            return Ok(());
+        }
+    }
+    Ok(())
 }

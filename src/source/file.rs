@@ -1,60 +1,170 @@
 //! A dataset that is one local file.
+//!
+//! The file is among the open files that are bounded in number: one that is evicted is opened again at the next read,
+//! and must be of the same version then.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
-use super::{FileStamp, OpenFile, Source, SourceError, WHOLE, Wait};
+use rustix::io::Errno;
+
+use super::open_files::new_number;
+use super::{FileStamp, OpenFile, RecentWrites, Source, SourceError, SourceRoot, WHOLE, Wait};
 use crate::counters::Counters;
+use crate::sync::{Mutex, RwLock};
 
 /// One local file. Truncation while it is read is an error, not a crash.
 pub struct LocalFile {
-    open: Arc<OpenFile>,
+    number: u64,
+    path: PathBuf,
+    stamp: FileStamp,
+    root: Arc<SourceRoot>,
+    open: RwLock<Weak<OpenFile>>,
+    /// The time of the last change of content or attributes (ctime) when the file was opened last. Locked while it is
+    /// opened again, so that only one thread opens it.
+    opening: Mutex<(i64, i64)>,
+    changed: Arc<AtomicBool>,
+    recent: Arc<RecentWrites>,
+    counters: Arc<Counters>,
 }
 
 impl LocalFile {
-    /// Opens the file; the version that it has now is the one that is read.
+    /// Opens a file that is a source of its own; the version that it has now is the one that is read. `recent` gets a
+    /// record if it was written to a moment ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
-    pub fn open(path: &Path, counters: Arc<Counters>) -> Result<Self, SourceError> {
-        let failed = |e: &io::Error| SourceError::io(format!("cannot open {}", path.display()), e);
-        let file = File::open(path).map_err(|e| failed(&e))?;
-        let metadata = file.metadata().map_err(|e| failed(&e))?;
-        if !metadata.is_file() {
-            return Err(failed(&io::Error::other("not a regular file")));
-        }
-        Ok(Self { open: OpenFile::new((WHOLE, path.to_owned()), (file, &metadata), Arc::default(), counters) })
+    pub fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
+        let root = SourceRoot::below(path, false);
+        let (file, metadata) = open(&root, path)?;
+        Ok(Self::new(&root, path, (file, &metadata), recent, counters))
+    }
+
+    /// Wraps the file at a path below `root`, which was just opened, with its metadata from then.
+    pub(super) fn new(
+        root: &Arc<SourceRoot>,
+        path: &Path,
+        (file, metadata): (File, &Metadata),
+        recent: Arc<RecentWrites>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        let this = Self {
+            number: new_number(),
+            path: path.to_owned(),
+            stamp: FileStamp::of(metadata),
+            root: Arc::clone(root),
+            open: RwLock::default(),
+            opening: Mutex::new(ctime(metadata)),
+            changed: Arc::default(),
+            recent,
+            counters,
+        };
+        this.keep(file, metadata);
+        this
     }
 
     /// Returns the version of the file that this source reads.
     #[must_use]
     pub fn stamp(&self) -> FileStamp {
-        self.open.stamp
+        self.stamp
     }
+
+    /// Returns whether a change was noticed at any time, even if the file is now as it was.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a file open until it is evicted.
+    fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
+        let (noted, counters) = ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.counters));
+        let file = OpenFile::new((WHOLE, self.path.clone()), (file, metadata), noted, counters);
+        *self.open.write() = Arc::downgrade(&file);
+        self.root.files.insert((self.number, 0), &file);
+        file
+    }
+
+    /// Returns the file, and opens it if it is not open.
+    fn file(&self, wait: Wait) -> Result<Arc<OpenFile>, SourceError> {
+        let opened = || {
+            let file = self.open.read().upgrade()?;
+            file.mark_used();
+            Some(file)
+        };
+        if let Some(file) = opened() {
+            return Ok(file);
+        }
+        if wait == Wait::No {
+            return Err(SourceError::WouldBlock);
+        }
+        let mut last_changed = self.opening.lock();
+        if let Some(file) = opened() {
+            return Ok(file);
+        }
+        let (file, metadata) = match open(&self.root, &self.path) {
+            Err(SourceError::Io { kind: io::ErrorKind::NotFound, .. }) => return Err(self.mark_changed()),
+            opened => opened?,
+        };
+        if FileStamp::of(&metadata) != self.stamp {
+            return Err(self.mark_changed());
+        }
+        // other attributes have changed, or new content was given the old time
+        if std::mem::replace(&mut *last_changed, ctime(&metadata)) != ctime(&metadata) {
+            self.recent.record_change();
+        }
+        Ok(self.keep(file, &metadata))
+    }
+
+    /// Remembers that the file has changed: all further reads fail.
+    fn mark_changed(&self) -> SourceError {
+        self.changed.store(true, Ordering::Relaxed);
+        SourceError::Changed
+    }
+}
+
+fn ctime(metadata: &Metadata) -> (i64, i64) {
+    (metadata.ctime(), metadata.ctime_nsec())
+}
+
+/// Opens the file at a path below `root`.
+fn open(root: &SourceRoot, path: &Path) -> Result<(File, Metadata), SourceError> {
+    let failed = |e: io::Error| SourceError::io(format!("cannot open {}", path.display()), &e);
+    let file = root.open_file(path).map_err(failed)?.ok_or_else(|| failed(Errno::NOENT.into()))?;
+    let metadata = file.metadata().map_err(failed)?;
+    Ok((file, metadata))
 }
 
 impl Source for LocalFile {
     fn len(&self, _object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(Some(self.open.stamp.size))
+        Ok(Some(self.stamp.size))
     }
 
     fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        match self.open.read_at(offset, out, wait) {
+        let file = self.file(wait)?;
+        match file.read_at(offset, out, wait) {
             Err(SourceError::Changed) => {
-                Err(SourceError::TooShort { offset, length: out.len() as u64, size: self.open.size_now() })
+                Err(SourceError::TooShort { offset, length: out.len() as u64, size: file.size_now() })
             }
             read => read.map(|()| true),
         }
     }
 
-    fn open_object(&self, _object: &str, _: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
-        Ok(Some(Arc::clone(&self.open)))
+    fn open_object(&self, _object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.file(wait).map(Some)
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {
-        self.open.check_unchanged()
+        self.file(Wait::Yes)?.check_unchanged()
+    }
+}
+
+impl Drop for LocalFile {
+    fn drop(&mut self) {
+        self.root.files.close(self.number);
     }
 }
 
@@ -69,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, bytes).unwrap();
-        let file = LocalFile::open(&path, Arc::default()).unwrap();
+        let file = LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap();
         (folder, path, file)
     }
 
@@ -94,6 +204,42 @@ mod tests {
 
         let (_folder, path, file) = sample(b"0123456789");
         fs::remove_file(path).unwrap();
+        assert_eq!(file.check_unchanged(), Err(SourceError::Changed));
+    }
+
+    #[test]
+    fn an_evicted_file_is_opened_again_if_it_is_the_same() {
+        let (_folder, path, file) = sample(b"0123456789");
+        let read = || {
+            let mut out = [0; 4];
+            file.read_at("", 3, &mut out, Wait::Yes).map(|_| out)
+        };
+        assert_eq!(read(), Ok(*b"3456"));
+        assert!(file.root.files.close_idle() && file.open.read().upgrade().is_none());
+        assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::No), Err(SourceError::WouldBlock));
+        assert_eq!((read(), file.check_unchanged()), (Ok(*b"3456"), Ok(())));
+        assert!(file.root.files.close_idle());
+        assert_eq!(file.check_unchanged(), Ok(()), "also without a read");
+        assert!(file.root.files.close_idle());
+        fs::write(path.with_extension("new"), b"0123456789").unwrap();
+        fs::rename(path.with_extension("new"), &path).unwrap();
+        assert_eq!((read(), file.check_unchanged()), (Err(SourceError::Changed), Err(SourceError::Changed)));
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_closed_and_no_other() {
+        let (_folder, path, file) = sample(b"0123456789");
+        let is_open = || file.open.read().upgrade().is_some();
+        drop(file.root.take_gone());
+        assert!(is_open());
+        fs::rename(&path, path.with_extension("renamed")).unwrap();
+        drop(file.root.take_gone());
+        assert!(is_open());
+        fs::remove_file(path.with_extension("renamed")).unwrap();
+        drop(file.root.take_gone());
+        assert!(!is_open());
+        fs::write(&path, b"0123456789").unwrap();
+        assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::Yes), Err(SourceError::Changed));
         assert_eq!(file.check_unchanged(), Err(SourceError::Changed));
     }
 }

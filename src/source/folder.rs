@@ -7,32 +7,19 @@
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use super::open_files::{Key, OpenFiles};
-use super::{FileStamp, OpenFile, Source, SourceError, SymlinkPolicy, Wait};
+use super::open_files::{Key, new_number};
+use super::{EntryKind, FileStamp, LocalFile, OpenFile, Place, RecentWrites, Source, SourceError, SourceRoot, Wait};
 use crate::counters::Counters;
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
 const CHECKED_FILES: usize = 128;
-
-/// The type of a folder's entry, as the folder itself has it: links are not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// Anything else.
-    File,
-}
 
 /// A source whose objects are files below a folder: names with `/` between them.
 pub trait Folder: Source {
@@ -69,47 +56,86 @@ pub enum NoFolder {
     /// Links lead in a circle.
     #[error("its links lead in a circle")]
     Loop,
-    /// The path leads out of the source, and the policy does not allow it.
-    #[error("it lies outside of the source (--follow-links shows it)")]
+    /// The path leads out of the source, and links may not. Whether anything is there remains unsaid.
+    #[error("it is absent or lies outside of the source (where --follow-links would show it)")]
     Outside,
     /// The operating system reported an error.
     #[error(transparent)]
     Source(#[from] SourceError),
 }
 
-/// Opens folders. All of them share the policy for links and the caches of files.
+/// Opens folders and files of a source.
 pub struct Folders {
-    policy: Arc<SymlinkPolicy>,
-    files: OpenFiles,
+    root: Arc<SourceRoot>,
     counters: Arc<Counters>,
 }
 
 impl Folders {
-    /// Folders and files in them that `policy` allows.
+    /// Folders and files below `root`.
     #[must_use]
-    pub fn new(policy: Arc<SymlinkPolicy>, counters: Arc<Counters>) -> Arc<Self> {
-        Arc::new(Self { policy, files: OpenFiles::new(), counters })
+    pub fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self { root, counters })
     }
 
-    /// Opens the folder at `path`.
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
-    pub fn open(self: &Arc<Self>, path: &Path) -> Result<Arc<LocalFolder>, NoFolder> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+    pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.open_beside(path, recent, &Arc::default())
+    }
+
+    /// Opens a folder whose failures are those of another one, too.
+    fn open_beside(
+        self: &Arc<Self>,
+        path: &Path,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => NoFolder::Absent,
             io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
             _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
             _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
         };
-        let root = self.policy.real(path).map_err(failed)?.ok_or(NoFolder::Outside)?;
-        let metadata = root.metadata().map_err(failed)?;
-        if !metadata.is_dir() {
+        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent, failure)
+    }
+
+    /// Opens a folder that was just found, as [`Folders::open`] does.
+    ///
+    /// # Errors
+    /// [`NoFolder::NotAFolder`] if it is something else.
+    pub fn at(self: &Arc<Self>, place: Place, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.at_beside(place, recent, &Arc::default())
+    }
+
+    fn at_beside(
+        self: &Arc<Self>,
+        place: Place,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
+        if !place.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
-        let (id, stamp) = (NEXT.fetch_add(1, Ordering::Relaxed), FileStamp::of(&metadata));
-        Ok(Arc::new(LocalFolder { id, root, stamp, shared: Arc::clone(self), changed: Arc::default() }))
+        recent.record(&place.metadata);
+        let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
+        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
+        let (changed, failure) = (Arc::default(), Arc::clone(failure));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
+    }
+
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
+    /// ago.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] where the system fails.
+    pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
+        let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
+        let metadata = file.metadata().map_err(failed)?;
+        let counters = Arc::clone(&self.counters);
+        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
     }
 }
 
@@ -121,9 +147,28 @@ pub struct LocalFolder {
     stamp: FileStamp,
     shared: Arc<Folders>,
     changed: Arc<AtomicBool>,
+    /// The first failure of the system here or in a folder that was opened from here.
+    failure: Arc<OnceLock<SourceError>>,
+    recent: Arc<RecentWrites>,
 }
 
 impl LocalFolder {
+    /// Returns the first failure of the system since the folder was opened, here or in a folder that was opened from
+    /// here. What was concluded from the answers may be wrong then.
+    #[must_use]
+    pub fn failure(&self) -> Option<SourceError> {
+        self.failure.get().cloned()
+    }
+
+    /// Returns a result, and remembers a failure of the system.
+    fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
+        result.inspect_err(|error| {
+            if error.is_failure_of_system() {
+                let _ = self.failure.set(error.clone());
+            }
+        })
+    }
+
     fn key(&self, name: &str) -> Key {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -143,7 +188,7 @@ impl LocalFolder {
     /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
     fn file(&self, name: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.check_unchanged()?;
-        let (key, files) = (self.key(name), &self.shared.files);
+        let (key, files) = (self.key(name), &self.shared.root.files);
         if let Some(file) = files.get(key, name) {
             return Ok(Some(file));
         }
@@ -161,8 +206,9 @@ impl LocalFolder {
             files.insert_missing(key, name);
             return Ok(None);
         };
-        let (changed, counters) = (Arc::clone(&self.changed), Arc::clone(&self.shared.counters));
-        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), changed, counters);
+        let (marks, counters) =
+            ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.shared.counters));
+        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), marks, counters);
         files.insert(key, &file);
         Ok(Some(file))
     }
@@ -173,57 +219,50 @@ impl LocalFolder {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
         }
-        // NONBLOCK: the open of a pipe must not wait for its other end
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-        let path = self.root.join(name);
-        let file = match openat2(CWD, &path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP | Errno::NOSYS | Errno::PERM) => match self.open_by_links(&path)? {
-                Some(file) => file,
-                None => return Ok(None),
+        let (root, path) = (&self.shared.root, self.root.join(name));
+        let is_absent = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+        let file = match root.open_plain_file(&path) {
+            Some(Err(e)) if is_absent(&e) => return Ok(None),
+            Some(file) => file?,
+            None => match root.open_linked_file(&path) {
+                Ok(Some(file)) => file,
+                Err(e) if !is_absent(&e) => return Err(e),
+                _ if self.is_absent(&path) => return Ok(None),
+                _ => return Err(io::Error::other("a link leads out of the source, or to nothing")),
             },
-            Err(e) => return Err(e.into()),
         };
         let metadata = file.metadata()?;
-        match metadata.is_file() {
-            true => Ok(Some((file, metadata))),
-            false => Err(io::Error::other("not a regular file")),
+        Ok(Some((file, metadata)))
+    }
+
+    /// Returns whether there is nothing at a path, not even a link that leads to nothing: the last folder on the way
+    /// that there is has no entry of the next name.
+    fn is_absent(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.shared.root.locate(parent) {
+            Ok(Some(folder)) => !self.shared.root.has_entry(&folder, name),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => false,
+            _ => parent != self.root && self.is_absent(parent),
         }
-    }
-
-    /// Opens a file at a path with links, if the policy allows where they lead. Also used on kernels without `openat2`.
-    fn open_by_links(&self, path: &Path) -> io::Result<Option<File>> {
-        let real = match self.shared.policy.real(path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound && !self.dangles(path) => return Ok(None),
-            real => real?.ok_or_else(|| io::Error::other("a link leads out of the source"))?,
-        };
-        let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
-        File::options().read(true).custom_flags(flags.bits() as i32).open(real).map(Some)
-    }
-
-    /// Returns whether a link on the way from the folder to `path` leads to nothing.
-    fn dangles(&self, path: &Path) -> bool {
-        let mut parents = path.ancestors().take_while(|at| *at != self.root);
-        parents.any(|at| at.symlink_metadata().is_ok_and(|m| m.is_symlink()) && at.metadata().is_err())
     }
 }
 
 impl Source for LocalFolder {
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(self.file(object, Wait::Yes)?.map(|file| file.stamp.size))
+        Ok(self.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let Some(file) = self.file(object, wait)? else { return Ok(false) };
-        file.read_at(offset, out, wait)?;
+        let Some(file) = self.noted(self.file(object, wait))? else { return Ok(false) };
+        self.noted(file.read_at(offset, out, wait))?;
         // here and not in `check_unchanged`, which does not know which file was read
-        file.check_unchanged()?;
+        self.noted(file.check_unchanged())?;
         Ok(true)
     }
 
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        self.file(object, Wait::Yes)?.map_or(Ok(None), |open| open.tag(name))
+        let file = self.noted(self.file(object, Wait::Yes))?;
+        file.map_or(Ok(None), |open| self.noted(open.tag(name)))
     }
 
     fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
@@ -237,31 +276,27 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(self.shared.open(&self.root.join(path))?)
+        let opened = self.shared.open_beside(&self.root.join(path), &self.recent, &self.failure);
+        if let Err(NoFolder::Source(error)) = &opened {
+            let _ = self.noted(Err::<(), _>(error.clone()));
+        }
+        Ok(opened?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
         let path = self.root.join(below);
-        let failed = |e: io::Error| SourceError::io(format!("cannot list {}", path.display()), &e);
-        let entries = match self.shared.policy.real(&path).and_then(|real| real.map(|real| real.read_dir()).transpose())
-        {
-            Ok(Some(entries)) => entries,
-            Ok(None) => return Ok(()),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(()),
-            Err(e) => return Err(failed(e)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let kind = match entry.file_type() {
-                Ok(kind) if kind.is_dir() => EntryKind::Folder,
-                Ok(kind) if kind.is_symlink() => EntryKind::Link,
-                _ => EntryKind::File,
-            };
-            if entry.file_name().to_str().is_some_and(|name| !visit(name, kind)) {
-                break;
+        let is_absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let visited = match self.shared.root.locate(&path) {
+            Ok(Some(folder)) => {
+                self.shared.root.visit(&folder, |name, kind| name.to_str().is_none_or(|name| visit(name, kind)))
             }
+            Ok(None) => Ok(()),
+            Err(e) => Err(e),
+        };
+        match visited {
+            Err(e) if !is_absent(&e) => self.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e))),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn identity(&self) -> (u64, u64) {
@@ -271,9 +306,11 @@ impl Folder for LocalFolder {
     fn is_changed(&self) -> bool {
         let is_same = |path: &Path, before: Option<FileStamp>| match path.metadata() {
             Ok(now) => before == Some(FileStamp::of(&now)),
-            Err(e) => before.is_none() && e.kind() == io::ErrorKind::NotFound,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => before.is_none(),
+            // a failure of the system is no change: who reads the file gets it
+            Err(_) => true,
         };
-        let recent = || self.shared.files.recent(self.id, CHECKED_FILES);
+        let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
         let same = self.check_unchanged().is_ok()
             && is_same(&self.root, Some(self.stamp))
             && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before));
@@ -286,7 +323,7 @@ impl Folder for LocalFolder {
 
 impl Drop for LocalFolder {
     fn drop(&mut self) {
-        self.shared.files.close(self.id);
+        self.shared.root.files.close(self.id);
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use memmap2::{Mmap, MmapOptions};
 use nix::libc::{self, c_int, c_void, siginfo_t};
@@ -21,9 +21,13 @@ const MAX_MAPS: usize = 128;
 static SLOTS: [Slot; MAX_MAPS] = [const { Slot::new() }; MAX_MAPS];
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
+/// The address range of one map. It is written by the owner of the slot and read by the signal handler at any moment, so
+/// it is a sequence lock: a range counts only if it was not written while it was read.
 struct Slot {
     taken: AtomicBool,
-    /// The address range of a map; empty unless `start` is below `end`.
+    /// Odd while the range is being written.
+    sequence: AtomicU64,
+    /// The range; empty if both are equal.
     start: AtomicUsize,
     end: AtomicUsize,
     broken: AtomicBool,
@@ -32,7 +36,36 @@ struct Slot {
 impl Slot {
     const fn new() -> Self {
         let (start, end) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { taken: AtomicBool::new(false), start, end, broken: AtomicBool::new(false) }
+        Self { taken: AtomicBool::new(false), sequence: AtomicU64::new(0), start, end, broken: AtomicBool::new(false) }
+    }
+
+    /// Takes the slot for its next owner; `false` if it has one.
+    fn take(&self) -> bool {
+        self.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    fn give_back(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+
+    /// Writes the range. Only the owner may call this.
+    fn set(&self, start: usize, end: usize) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.start.store(start, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+        self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Returns whether the range has the address `at`; `false` also if it is written at the same time. That cannot be
+    /// the range of the map in which the fault is: it stays as it is while somebody reads the map.
+    fn has(&self, at: usize) -> bool {
+        let before = self.sequence.load(Ordering::Acquire);
+        let range = self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let is_whole = before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before;
+        is_whole && range.contains(&at)
     }
 }
 
@@ -82,8 +115,7 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     // and only its readers use its addresses. errno belongs to this thread.
     unsafe {
         let at = if (*info).si_code > 0 { (*info).si_addr() as usize } else { 0 };
-        let hit = |slot: &&Slot| (slot.start.load(Ordering::Acquire)..slot.end.load(Ordering::Acquire)).contains(&at);
-        if let Some(slot) = SLOTS.iter().find(hit) {
+        if let Some(slot) = SLOTS.iter().find(|slot| slot.has(at)) {
             slot.broken.store(true, Ordering::SeqCst);
             let errno = libc::__errno_location();
             let before = *errno;
@@ -133,20 +165,16 @@ impl GuardedMmap {
     /// Maps `length` bytes of a file from `offset` on, if there is a free slot. The file may be shorter.
     pub fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
         guard().former?;
-        let free = |slot: &&Slot| slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        let slot = SLOTS.iter().find(free)?;
+        let slot = SLOTS.iter().find(|slot| slot.take())?;
         // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends
         // on them, and the signal handler replaces those that vanish.
         let Ok(map) = (unsafe { MmapOptions::new().offset(offset).len(length).map(file) }) else {
-            slot.taken.store(false, Ordering::Release);
+            slot.give_back();
             return None;
         };
         let start = map.as_ptr() as usize;
         slot.broken.store(false, Ordering::Relaxed);
-        // `end` first: the range is empty until `start` is set
-        slot.start.store(usize::MAX, Ordering::Relaxed);
-        slot.end.store(start + map.len(), Ordering::Release);
-        slot.start.store(start, Ordering::Release);
+        slot.set(start, start + map.len());
         Some(Self { map, slot })
     }
 
@@ -177,11 +205,9 @@ impl GuardedMmap {
 
 impl Drop for GuardedMmap {
     fn drop(&mut self) {
-        // `start` first, so that the range is empty at once; the file is unmapped after this, and its addresses may be
-        // reused
-        self.slot.start.store(usize::MAX, Ordering::SeqCst);
-        self.slot.end.store(0, Ordering::SeqCst);
-        self.slot.taken.store(false, Ordering::Release);
+        // the file is unmapped after this, and its addresses may be reused
+        self.slot.set(0, 0);
+        self.slot.give_back();
     }
 }
 
@@ -203,6 +229,7 @@ pub(super) fn mincore_is_reliable(file: &File, size: u64) -> bool {
 mod tests {
     use std::io::Write;
     use std::thread;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -210,6 +237,34 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![7; bytes]).unwrap();
         file
+    }
+
+    #[test]
+    fn an_address_between_two_ranges_of_one_slot_is_in_neither() {
+        let (slot, stop, writes) = (Slot::new(), AtomicBool::new(false), AtomicUsize::new(0));
+        let (ranges, between) = ([(100, 200), (700, 800), (0, 0)], 450);
+        let (mut found, mut is_mixed, mut n) = ([0; 2], false, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let (start, end) = ranges[writes.fetch_add(1, Ordering::Relaxed) % ranges.len()];
+                    slot.set(start, end);
+                }
+            });
+            // a busy machine may run one of the two threads alone for a while
+            let is_enough = |n: usize, found: [usize; 2]| {
+                n > 3_000_000 && found.iter().all(|n| *n > 0) && writes.load(Ordering::Relaxed) > 1000
+            };
+            let began = Instant::now();
+            while !is_mixed && !is_enough(n, found) && began.elapsed() < Duration::from_secs(30) {
+                found[n % 2] += usize::from(slot.has([150, 750][n % 2]));
+                is_mixed = slot.has(between);
+                n += 1;
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert!(!is_mixed, "a start and an end of two maps were taken for one range");
+        assert!(found.iter().all(|n| *n > 0), "{found:?}");
     }
 
     #[test]

@@ -85,40 +85,77 @@ impl FileWindows {
 
     /// Returns a window if it is mapped, or is now requested often enough to be mapped.
     pub fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
+        self.window_or(number, || self.map(file, number))
+    }
+
+    /// Returns a window if it is mapped, or else maps it with `map` once it is requested often. The cache is locked for
+    /// lookups only: windows are mapped and unmapped outside of the lock, since that takes time.
+    fn window_or(&self, number: u64, map: impl FnOnce() -> Option<MappedWindow>) -> Option<Arc<MappedWindow>> {
         if !self.is_mapped || self.mincore_is_reliable.get() == Some(&false) {
             return None;
         }
-        let mut cache = lock();
         let key = (self.id, number);
-        if !cache.contains(&key) {
-            // an evicted window is unmapped after the lock is released, since that takes time
-            let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
-            drop(cache);
-            drop(evicted);
-            return None;
+        match request(key) {
+            Request::Mapped(mapped) => return Some(mapped),
+            Request::Wait => return None,
+            Request::Map => {}
         }
-        let window = cache.get_mut(&key)?;
-        if let Some(mapped) = &window.mapped {
-            if !mapped.is_broken() {
-                return Some(Arc::clone(mapped));
-            }
-            // a broken window, unlike an evicted one, is unmapped under the lock
-            *window = CachedWindow::default();
-        }
-        window.requests += 1;
-        if window.requests < MAP_AFTER {
-            return None;
-        }
-        window.requests = 0;
-        // mapping, too, is done under the lock
+        let mapped = Arc::new(map()?);
+        let former = match lock().get_mut(&key) {
+            Some(window) => window.mapped.replace(Arc::clone(&mapped)),
+            // evicted meanwhile
+            None => None,
+        };
+        drop(former);
+        Some(mapped)
+    }
+
+    fn map(&self, file: &File, number: u64) -> Option<MappedWindow> {
         if !*self.mincore_is_reliable.get_or_init(|| mincore_is_reliable(file, self.size)) {
             return None;
         }
         let offset = number * WINDOW_BYTES;
         let length = self.size.saturating_sub(offset).min(WINDOW_BYTES) as usize;
-        window.mapped = Some(Arc::new(MappedWindow::new(GuardedMmap::open(file, offset, length)?)));
-        window.mapped.clone()
+        Some(MappedWindow::new(GuardedMmap::open(file, offset, length)?))
     }
+}
+
+/// What to do about a window that is requested.
+enum Request {
+    /// It is mapped.
+    Mapped(Arc<MappedWindow>),
+    /// To read, and not map it yet.
+    Wait,
+    /// To map it.
+    Map,
+}
+
+/// Counts a request for a window.
+fn request(key: (u64, u64)) -> Request {
+    let mut cache = lock();
+    let Some(window) = cache.get_mut(&key) else {
+        let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
+        drop(cache);
+        drop(evicted);
+        return Request::Wait;
+    };
+    match &window.mapped {
+        Some(mapped) if !mapped.is_broken() => return Request::Mapped(Arc::clone(mapped)),
+        Some(_) => {
+            let broken = std::mem::take(window);
+            drop(cache);
+            drop(broken);
+            return Request::Wait;
+        }
+        None => {}
+    }
+    window.requests += 1;
+    if window.requests < MAP_AFTER {
+        return Request::Wait;
+    }
+    // the requests that come while the window is being mapped read
+    window.requests = 0;
+    Request::Map
 }
 
 impl Drop for FileWindows {
@@ -205,11 +242,65 @@ impl CoarseInstant {
     }
 }
 
+/// In tests every window checks that it is not unmapped under the lock.
+#[cfg(test)]
+impl Drop for MappedWindow {
+    fn drop(&mut self) {
+        tests::check_not_locked();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::io::Write;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     use super::*;
+
+    thread_local! {
+        /// Checks of this thread that found the lock free, and those that did not.
+        static CHECKS: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    /// Checks that this thread does not hold the lock of the cache: another one gets it.
+    pub(super) fn check_not_locked() {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            drop(lock());
+            let _ = sender.send(());
+        });
+        let free = receiver.recv_timeout(Duration::from_secs(3)).is_ok();
+        CHECKS.with(|checks| checks.set((checks.get().0 + usize::from(free), checks.get().1 + usize::from(!free))));
+    }
+
+    #[test]
+    fn windows_are_mapped_and_unmapped_outside_of_the_lock() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 100]).unwrap();
+        let windows = FileWindows::new(&file, 100);
+        let map = || {
+            check_not_locked();
+            windows.map(&file, 0)
+        };
+        let request = || (0..MAP_AFTER).map(|_| windows.window_or(0, map)).last().flatten();
+        let Some(mapped) = request() else { return }; // not on a local file system
+        file.set_len(0).unwrap();
+        assert!(mapped.bytes()[0] == 0 && mapped.is_broken());
+        drop(mapped);
+        assert_eq!(CHECKS.get(), (1, 0), "mapped");
+        assert!(windows.window_or(0, map).is_none());
+        assert_eq!(CHECKS.get(), (2, 0), "unmapped since it is broken");
+        assert!(request().is_some());
+        for number in 1..=CAPACITY.get() as u64 {
+            assert!(windows.window_or(number, || None).is_none());
+        }
+        assert_eq!(CHECKS.get(), (4, 0), "unmapped since it is evicted");
+        assert!(request().is_some());
+        drop(windows);
+        assert_eq!(CHECKS.get(), (6, 0), "unmapped with its file");
+    }
 
     #[test]
     fn a_window_is_mapped_once_it_is_requested_often_and_unmapped_with_its_file() {

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::fgetxattr;
+use rustix::fs::{AtFlags, StatxFlags, fgetxattr, statx};
 use rustix::io::Errno;
 
 use super::mmap_cache::{FileWindows, MappedWindow};
 use super::pread::fill;
-use super::{FileStamp, SourceError, Wait};
+use super::{FileStamp, RecentWrites, SourceError, Wait};
 use crate::counters::Counters;
 
 /// Bytes of the longest extended attribute that is read.
@@ -22,24 +22,31 @@ const MAX_TAG_BYTES: usize = 4096;
 pub struct OpenFile {
     pub(super) name: Box<str>,
     pub(super) stamp: FileStamp,
+    /// The time of the last change of its content or attributes (ctime): seconds and nanoseconds.
+    ctime: (i64, i64),
     path: PathBuf,
     file: File,
     windows: FileWindows,
     changed: Arc<AtomicBool>,
+    recent: Arc<RecentWrites>,
+    /// Whether it was used since the last [`OpenFile::was_used`].
+    used: AtomicBool,
     counters: Arc<Counters>,
 }
 
 impl OpenFile {
-    /// Wraps a file that was just opened, with its metadata from then. `changed` is set once a change is noticed. May
-    /// wait for its disk.
+    /// Wraps a file that was just opened, with its metadata from then. `changed` is set once a change is noticed, and
+    /// `recent` gets a record if the file was written to a moment ago. May wait for its disk.
     pub(super) fn new(
         (name, path): (&str, PathBuf),
         (file, metadata): (File, &Metadata),
-        changed: Arc<AtomicBool>,
+        (changed, recent): (Arc<AtomicBool>, Arc<RecentWrites>),
         counters: Arc<Counters>,
     ) -> Arc<Self> {
+        recent.record(metadata);
         let (stamp, windows) = (FileStamp::of(metadata), FileWindows::new(&file, metadata.size()));
-        Arc::new(Self { name: name.into(), stamp, path, file, windows, changed, counters })
+        let (ctime, used) = ((metadata.ctime(), metadata.ctime_nsec()), AtomicBool::new(true));
+        Arc::new(Self { name: name.into(), stamp, ctime, path, file, windows, changed, recent, used, counters })
     }
 
     /// Returns the bytes that the file has now.
@@ -63,7 +70,10 @@ impl OpenFile {
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.mark_changed()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                self.check_unchanged()?;
+                return Err(self.failed("read", &e));
+            }
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())
@@ -124,11 +134,34 @@ impl OpenFile {
         if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {
             return Err(self.mark_changed());
         }
+        // other attributes have changed, or new content was given the old time
+        if (now.ctime(), now.ctime_nsec()) != self.ctime {
+            self.recent.record_change();
+        }
         Ok(())
     }
 
+    /// Records that the file is in use, so that it is not evicted next.
+    pub(super) fn mark_used(&self) {
+        // most calls write nothing, which other processors would have to notice
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the file was used since the last call.
+    pub(super) fn was_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns whether the file has lost its last name. Neither asks a server nor waits for a disk.
+    pub(super) fn is_gone(&self) -> bool {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        statx(&self.file, "", flags, StatxFlags::NLINK).is_ok_and(|now| now.stx_nlink == 0)
+    }
+
     /// Remembers that the file has changed.
-    fn mark_changed(&self) -> SourceError {
+    pub(super) fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
     }

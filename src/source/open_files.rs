@@ -1,31 +1,43 @@
-//! Caches that all folders of the source share: open files, names of missing files (a negative cache), and digests of
+//! Caches that all datasets of the source share: open files, names of missing files (a negative cache), and digests of
 //! the versions of files that were opened before.
+//!
+//! A file that is evicted is opened again when it is read again, so that the number of open files is bounded although
+//! the number of readers is not.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
+use super::descriptors::most_open_files;
 use super::{FileStamp, OpenFile};
 use crate::sync::Mutex;
 
-/// Open files, all folders together.
-const MAX_OPEN: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 /// Names in the negative cache.
 const MAX_MISSING: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// The most recently used of these are searched for those of one folder.
 const RECENT_MISSING: usize = 512;
 /// How long an entry of the negative cache is used.
 const MISSING_TTL: Duration = Duration::from_secs(1);
+/// Bytes of the stack of a thread that closes files.
+const CLOSING_STACK: usize = 64 << 10;
 /// Digests in one generation.
 const GENERATION: usize = 1 << 16;
 
-/// A file of a folder: the folder's number, and the hash of the name.
+/// A file of a dataset: the number of the dataset's file or folder, and the hash of the name in it.
 pub(super) type Key = (u64, u64);
 
-/// The caches of all folders.
+/// Returns a number that no file or folder of a dataset has had before.
+pub(super) fn new_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// The caches of all datasets.
 pub(super) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
     /// The negative cache.
@@ -34,8 +46,9 @@ pub(super) struct OpenFiles {
 }
 
 impl OpenFiles {
+    /// Creates the caches, for as many open files as the limit of the process allows.
     pub fn new() -> Self {
-        let (files, missing) = (Mutex::new(LruCache::new(MAX_OPEN)), Mutex::new(LruCache::new(MAX_MISSING)));
+        let (files, missing) = (Mutex::new(LruCache::new(most_open_files())), Mutex::new(LruCache::new(MAX_MISSING)));
         Self { files, missing, digests: Mutex::default() }
     }
 
@@ -46,9 +59,49 @@ impl OpenFiles {
 
     /// Keeps a file open until it is evicted.
     pub fn insert(&self, key: Key, file: &Arc<OpenFile>) {
-        // an evicted file is closed after the lock is released, since that takes time
-        let closed = self.files.lock().push(key, Arc::clone(file));
-        drop(closed);
+        let mut files = self.files.lock();
+        // files that are read without being looked up here get a second chance
+        for _ in 0..if files.len() < files.cap().get() { 0 } else { files.len() } {
+            match files.peek_lru() {
+                Some((oldest, file)) if file.was_used() => {
+                    let oldest = *oldest;
+                    files.promote(&oldest);
+                }
+                _ => break,
+            }
+        }
+        let evicted = files.push(key, Arc::clone(file)).map(|(_, file)| file);
+        drop(files);
+        close_aside(evicted);
+    }
+
+    /// Closes the files that were not used lately: a half of those that nobody reads at this moment. Returns `false`
+    /// if there are none.
+    pub fn close_idle(&self) -> bool {
+        let mut files = self.files.lock();
+        let is_idle = |file: &Arc<OpenFile>| Arc::strong_count(file) == 1;
+        let idle: Vec<Key> = files.iter().rev().filter(|(_, file)| is_idle(file)).map(|(key, _)| *key).collect();
+        let closed: Vec<_> = idle.iter().take(idle.len().div_ceil(2)).filter_map(|key| files.pop(key)).collect();
+        drop(files);
+        let are_some = !closed.is_empty();
+        close_aside(closed);
+        are_some
+    }
+
+    /// Removes and returns the files that have no name any more. Readers of them get an error from now on.
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
+        let mut gone = Vec::new();
+        for (key, file) in files.into_iter().filter(|(_, file)| file.is_gone()) {
+            file.mark_changed();
+            let mut files = self.files.lock();
+            if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) {
+                files.pop(&key);
+            }
+            drop(files);
+            gone.push(file);
+        }
+        gone
     }
 
     /// Returns whether the negative cache has the name.
@@ -81,13 +134,25 @@ impl OpenFiles {
         recent
     }
 
-    /// Closes the files of a folder.
+    /// Closes the files of a dataset's file or folder.
     pub fn close(&self, folder: u64) {
         let mut files = self.files.lock();
         let keys: Vec<Key> = files.iter().map(|(key, _)| *key).filter(|key| key.0 == folder).collect();
         let closed: Vec<_> = keys.iter().filter_map(|key| files.pop(key)).collect();
         drop(files);
-        drop(closed);
+        close_aside(closed);
+    }
+}
+
+/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file
+/// that is not local is closed by a thread of its own: its server is told, which may never answer, and the caller may
+/// be a reader of another dataset.
+fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
+    let remote: Vec<_> = files.into_iter().filter(|file| !file.is_local()).collect();
+    if !remote.is_empty() {
+        // without a thread they are closed here
+        let close = thread::Builder::new().name("volfs-close".into()).stack_size(CLOSING_STACK);
+        let _ = close.spawn(move || drop(remote));
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool};
-use crate::volume::{Arithmetic, AxisPermutation, Dtype, Scaling};
+use crate::volume::{Arithmetic, ArrayInfo, AxisPermutation, Dtype, Scaling};
 
 /// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes.
 #[derive(Clone)]
@@ -72,6 +72,15 @@ impl ArrayFile {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns whether the other file has the same header, shape and type of samples.
+    #[must_use]
+    pub fn has_layout_of(&self, other: &Self) -> bool {
+        let (info, of_other) = (self.array.info(), other.array.info());
+        let order = |file: &Self| (file.permutation, file.float32);
+        let layout = |info: &ArrayInfo| (info.shape(), info.dtype);
+        self.header == other.header && order(self) == order(other) && layout(info) == layout(of_other)
     }
 
     /// Returns the bytes of one sample in the file.
@@ -179,7 +188,7 @@ pub(super) mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
-    use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, Element};
+    use crate::volume::{Axis, Brick, BrickGrid, Dims, Element};
 
     /// An array of zeros without a source.
     pub struct Zeros(pub ArrayInfo);

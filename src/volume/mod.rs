@@ -5,6 +5,7 @@
 mod array;
 mod axis_permutation;
 mod brick;
+mod brick_set;
 mod dims;
 mod dtype;
 mod grid;
@@ -15,6 +16,7 @@ mod survey;
 pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, NativeJson, Scaling};
 pub use axis_permutation::AxisPermutation;
 pub use brick::{Brick, Coded, Element, ObjectName, Plain, StoredLength};
+pub use brick_set::BrickSet;
 pub use dims::{Dims, MAX_AXES};
 pub use dtype::Dtype;
 pub use grid::BrickGrid;

@@ -7,6 +7,7 @@ mod fstab;
 mod ls;
 mod stats;
 mod usage;
+mod verify;
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)]

@@ -6,6 +6,7 @@
 
 mod bombs;
 mod fuzzing;
+mod structure;
 mod vds_damage;
 mod vds_mutations;
 mod vds_oracle;

@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError};
-use volfs::source::Wait;
+use volfs::source::{FolderProbe, Wait};
 use volfs::volume::{Arithmetic, Brick};
 
 use crate::support::vds::{data, expected, find, open, open_path, open_tagged};
@@ -21,17 +22,21 @@ fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
     by_name.into_iter().map(|(name, entries)| (open_tagged(&name), entries)).collect()
 }
 
+fn described(folder: &Path) -> Option<bool> {
+    Vds.described_folder(&FolderProbe::open(folder).unwrap())
+}
+
 #[test]
 fn every_dataset_is_recognised_by_its_content() {
     let names: BTreeSet<_> = fs::read_dir(data()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in names.iter().filter(|path| !path.ends_with("expected.json")) {
         assert!(
-            path.is_dir() && Vds.described_folder(path) == Some(true) || Vds.is_file(&fs::read(path).unwrap()),
+            path.is_dir() && described(path) == Some(true) || Vds.is_file(&fs::read(path).unwrap()),
             "{}",
             path.display()
         );
     }
-    assert!(Vds.described_folder(&data()).is_none());
+    assert!(described(&data()).is_none());
 }
 
 #[test]

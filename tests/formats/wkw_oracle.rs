@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use volfs::catalog::Recogniser;
 use volfs::format::wkw::Wkw;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
-use volfs::source::{Folders, IndexCache, SymlinkPolicy, Wait};
+use volfs::source::{Folders, IndexCache, RecentWrites, SourceRoot, Wait};
 use volfs::volume::Brick;
 
 use crate::support::wkw::expected;
@@ -19,8 +19,9 @@ fn open(name: &str) -> Box<dyn Dataset> {
         Recogniser::new(registry()).format_of(&path).unwrap().is_some_and(|f| f.name() == "wkw"),
         "{name} is not recognised as a dataset"
     );
-    let folders = Folders::new(Arc::new(SymlinkPolicy::below(&path, false)), Arc::default());
-    Wkw.open_folder(folders.open(&path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
+    let folders = Folders::new(SourceRoot::below(&path, false), Arc::default());
+    Wkw.open_folder(folders.open(&path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
+        .unwrap()
 }
 
 /// Opens every dataset that has entries in `list`, and returns it with them.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use volfs::format::vds::Vds;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{Folders, IndexCache, LocalFile, SymlinkPolicy};
+use volfs::source::{Folders, IndexCache, LocalFile, RecentWrites, SourceRoot};
 
 use super::memory_folder::{MemoryFolder, files_below, tag_of};
 use super::{json, test_data};
@@ -37,10 +37,13 @@ pub fn open_path(path: &Path) -> Box<dyn Dataset> {
 /// Opens a file or folder, and returns the error of the format if that fails.
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
-        let folders = Folders::new(Arc::new(SymlinkPolicy::below(path, false)), Arc::default());
-        Vds.open_folder(folders.open(path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
+        let folders = Folders::new(SourceRoot::below(path, false), Arc::default());
+        Vds.open_folder(folders.open(path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
-        Vds.open(Arc::new(LocalFile::open(path, Arc::default()).unwrap()), &OpenWith::new(IndexCache::new(1 << 20)))
+        Vds.open(
+            Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default()).unwrap()),
+            &OpenWith::new(IndexCache::new(1 << 20)),
+        )
     }
 }
 

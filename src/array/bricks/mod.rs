@@ -13,8 +13,10 @@ mod read_strategy;
 
 pub use access::BrickAccess;
 pub use cached_pieces::CachedPieces;
+pub use load::load;
 pub use lookup::{Purpose, first_plane};
 pub use origin::{Origin, Origins};
 pub use piece_copy::Attempt;
 pub use plain_pieces::{CopyFailure, PlainPieces};
-pub use read_strategy::ReadStrategy;
+pub use plain_read::missing_object;
+pub use read_strategy::{ReadStrategy, WholeBrick};

@@ -11,6 +11,7 @@ use super::ls::LsArgs;
 use super::mount::MountArgs;
 use super::stats::StatsArgs;
 use super::umount::UmountArgs;
+use super::verify::VerifyArgs;
 
 /// Shows seismic and microscopy volumes (ZGY, WKW, VDS) as plain array files.
 ///
@@ -66,6 +67,12 @@ pub enum Command {
     /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a
     /// file. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written.
     Cat(CatArgs),
+    /// Find out whether every brick can be read
+    ///
+    /// Reads and decodes every brick of every volume below the paths, on all cores, and checks the tables for bricks
+    /// that overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with
+    /// volume, layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
+    Verify(VerifyArgs),
     /// Show what a mount has done so far
     ///
     /// Reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted.
@@ -180,6 +187,7 @@ mod tests {
         assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
         assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
         assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
+        assert!(matches!(read("verify P Q"), Ok(Command::Verify(a)) if a.paths.len() == 2 && !a.quick));
         assert!(matches!(read("doctor"), Ok(Command::Doctor(DoctorArgs { json: false }))));
         for (line, status) in [
             ("help mount", 0),
@@ -199,6 +207,8 @@ mod tests {
             ("cat P --at inline", 2),
             ("cat P --format png", 2),
             ("doctor P", 2),
+            ("verify", 2),
+            ("verify P --threads 0", 2),
         ] {
             assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
         }

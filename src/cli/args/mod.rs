@@ -11,6 +11,7 @@ mod mount_options;
 mod slices;
 mod stats;
 mod umount;
+mod verify;
 
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};
@@ -22,3 +23,4 @@ pub use mount_options::MountOption;
 pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;
+pub use verify::VerifyArgs;

@@ -38,7 +38,8 @@ pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let source = mount::checked_source(&args.source)?;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    let catalog = Catalog::new(registry(), &source, args.follow_links, with, Arc::default()).map_err(failed)?;
+    let catalog =
+        Catalog::new(registry(), &source, args.follow_links, with, Arc::default(), Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut printer = RowPrinter::new(args.json);
     let top = catalog.list(&root).map_err(failed)?;

@@ -8,3 +8,4 @@ pub mod ls;
 pub mod mount;
 pub mod stats;
 pub mod umount;
+pub mod verify;

@@ -2,4 +2,5 @@
 
 pub mod holders;
 pub mod mountpoint;
+pub mod source_behind;
 pub mod status;

@@ -13,7 +13,7 @@ use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, Coded, Dims, NativeJson, Plain, StoredLength};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, NativeJson, Plain, StoredLength};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
@@ -29,6 +29,8 @@ pub(super) struct VdsArray {
     /// The adaptive level at which wavelet chunks are decoded; `None` for the best quality.
     pub quality: Option<u8>,
     pub table: Box<dyn ChunkTable>,
+    /// The number of chunks that were written, as the container says.
+    pub valid: Option<u64>,
     /// The chunks that [`VdsArray::check`] has passed.
     pub checked: CheckedBitmap,
     pub census: OnceLock<Option<Census>>,
@@ -214,6 +216,19 @@ impl Array for VdsArray {
         }
         data_block::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
             .map_err(|why| self.damaged(chunk, why))
+    }
+
+    fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
+        let (mut chunk, total) = (0, self.grid.total());
+        while chunk < total {
+            // chunks and bricks are numbered in the same order
+            let run = self.table.written_run(chunk, total)?;
+            chunk = run.end.max(chunk + 1);
+            if !run.is_empty() && !visit(BrickSet::Run(run)) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

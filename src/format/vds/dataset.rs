@@ -1,17 +1,17 @@
 //! VDS as a format: recognition, and opening of datasets that are one file or a folder of objects.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::check::Checked;
 use super::describe;
 use super::description::Description;
 use super::layer_name::LayerName;
 use super::layers::{self, Layers};
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
-use crate::format::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::{Folder, Source};
+use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
 
 /// The VDS format of OpenVDS.
@@ -30,9 +30,9 @@ impl Format for Vds {
         head.starts_with(container::MAGIC)
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
         let both = |extension: &str| {
-            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.join(format!("{name}{extension}")).is_file())
+            [cloud::LAYOUT, cloud::STATUS].iter().all(|name| folder.is_file(format!("{name}{extension}")))
         };
         // a folder with copies of the two JSON files but no layers is not a dataset
         (both("") || both(cloud::EXTENSION) && has_layers(folder)).then_some(true)
@@ -51,7 +51,9 @@ impl Format for Vds {
             Syntax::Json => "HueDataStore 1, VolumeDataLayout",
             Syntax::Object => "HueDataStore 1, VDSObject",
         };
-        let layers = layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        let mut layers =
+            layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        layers.checked.parts = Some(container.parts());
         Ok(Box::new(Volume::new(&description, version, layers, text, None)))
     }
 
@@ -67,12 +69,14 @@ impl Format for Vds {
 }
 
 /// Returns whether a folder contains the folder of a layer.
-fn has_layers(folder: &Path) -> bool {
-    let Ok(entries) = folder.read_dir() else { return false };
-    entries.flatten().any(|entry| {
-        let layer = entry.file_name().to_str().is_some_and(|name| LayerName::parse(name).is_some());
-        layer && entry.path().is_dir()
-    })
+fn has_layers(folder: &FolderProbe) -> bool {
+    let mut found = false;
+    folder.visit(usize::MAX, |name, kind| {
+        let is_layer = name.to_str().is_some_and(|name| LayerName::parse(name).is_some());
+        found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
+        !found
+    });
+    found
 }
 
 /// An open dataset.
@@ -83,6 +87,7 @@ struct Volume {
     /// The text of the description, which is parsed again for the metadata.
     text: DescriptionText,
     folder: Option<Arc<dyn Folder>>,
+    checked: Checked,
 }
 
 impl Volume {
@@ -100,7 +105,7 @@ impl Volume {
             native: describe::native(description),
             ..DatasetInfo::default()
         };
-        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder }
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked }
     }
 }
 
@@ -119,6 +124,10 @@ impl Dataset for Volume {
 
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
         Ok(Some(describe::metadata(&self.text.read()?)))
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        self.checked.check(report)
     }
 
     fn is_changed(&self) -> bool {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 
 use super::array::VdsArray;
+use super::check::Checked;
 use super::checked_bitmap::CheckedBitmap;
 use super::chunk_grid::ChunkGrid;
 use super::description::{Channel, Description, MAX_LAYERS, SampleFormat};
@@ -13,7 +14,7 @@ use super::layer_name::{Group, LayerName};
 use super::store::StoredLayer;
 use super::unreadable_level::UnreadableLevel;
 use super::{array_info, wavelet};
-use crate::format::{Array, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::format::{Array, Finding, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::source::Source;
 use crate::volume::NativeJson;
 
@@ -26,6 +27,8 @@ pub(super) struct Layers {
     pub shown: Vec<Layer>,
     pub hidden: Vec<HiddenLayer>,
     pub warnings: Vec<String>,
+    /// What a check of the structure needs.
+    pub checked: Checked,
 }
 
 /// One channel in one partitioning.
@@ -68,6 +71,7 @@ pub(super) fn layers<'a>(
                 dtype: None,
                 shape: None,
                 reason,
+                damaged: false,
                 native: NativeJson::new(),
             });
             continue;
@@ -101,6 +105,7 @@ impl Partition<'_> {
         layers: &mut Layers,
     ) -> Result<(), FormatError> {
         let (mut levels, mut reasons, mut methods) = (Vec::<Arc<dyn Array>>::new(), Vec::new(), Vec::new());
+        let mut arrays = Vec::new();
         for (expected, (lod, name)) in (0..).zip(&self.stored) {
             if *lod != expected {
                 let rest: Vec<_> = self.stored.range(expected..).map(|(lod, _)| lod.to_string()).collect();
@@ -109,6 +114,7 @@ impl Partition<'_> {
                     self.name,
                     rest.join(", ")
                 );
+                layers.checked.findings.push(Finding::damage(warning.clone()));
                 layers.warnings.push(warning);
                 break;
             }
@@ -124,7 +130,7 @@ impl Partition<'_> {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
                     let info =
                         array_info::array_info(description, &self.channel, &grid, *lod, Some(&stored), with.quality);
-                    levels.push(Arc::new(VdsArray {
+                    let array = Arc::new(VdsArray {
                         info,
                         name: (*name).into(),
                         grid,
@@ -132,9 +138,12 @@ impl Partition<'_> {
                         method: stored.method,
                         quality: with.quality,
                         table: stored.table,
+                        valid: stored.valid,
                         checked: CheckedBitmap::new(Arc::clone(&with.index)),
                         census: OnceLock::new(),
-                    }));
+                    });
+                    arrays.push((self.name.clone(), Arc::clone(&array)));
+                    levels.push(array);
                 }
                 Err(FormatError::Source(error)) => return Err(error.into()),
                 Err(why) => {
@@ -155,11 +164,13 @@ impl Partition<'_> {
                 dtype: Some(self.channel.format.dtype()),
                 shape: finest.map(|grid| grid.brick_grid().shape()),
                 reason,
+                damaged: true,
                 native,
             });
             return Ok(());
         }
         layers.warnings.extend(reasons.iter().map(|reason| format!("{}: {reason}", self.name)));
+        layers.checked.arrays.append(&mut arrays);
         layers.shown.push(Layer { name: self.name.clone(), levels, native });
         Ok(())
     }

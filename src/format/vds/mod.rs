@@ -4,13 +4,14 @@
 //! The [`description`] of a dataset is parsed from its `VolumeDataLayout` or `VDSObject`, and [`describe`] makes JSON
 //! of it. The chunks are in a [`store`]: one file, or a folder of objects. A [`chunk_grid`] computes which chunk has
 //! which samples, [`layers`] combines the stored layers of a channel by their [`layer_name`], and [`array`] makes
-//! bricks of chunks, which [`data_block`] or [`wavelet`] decodes. Sizes and counts from a file are checked before
-//! memory is allocated for them.
+//! bricks of chunks, which [`data_block`] or [`wavelet`] decodes. [`check`] looks for faults of the tables as a whole.
+//! Sizes and counts from a file are checked before memory is allocated for them.
 //!
 //! The format has no written specification: the names and the arithmetic are those of the OpenVDS source code.
 
 mod array;
 mod array_info;
+mod check;
 mod checked_bitmap;
 mod chunk_grid;
 mod data_block;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Source, Wait};
-use crate::volume::{ArrayInfo, Brick, Dims};
+use crate::volume::{ArrayInfo, Brick, BrickSet, Dims};
 
 /// A level that exists by its name, but whose tables are damaged or unknown.
 pub(super) struct UnreadableLevel {
@@ -23,6 +23,10 @@ impl Array for UnreadableLevel {
     }
 
     fn brick(&self, _at: &Dims, _wait: Wait) -> Result<Brick, FormatError> {
+        Err(self.why.clone())
+    }
+
+    fn visit_stored(&self, _visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
         Err(self.why.clone())
     }
 

@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use super::cube_files::visit_cubes;
 use super::cubes::{BlockLocation, Cube, Cubes};
 use super::mag::Extent;
 use super::morton::morton;
 use crate::codec::lz4;
 use crate::format::{Array, Census, FormatError};
 use crate::source::{IndexCache, Source, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickGrid, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region, StoredLength};
+use crate::volume::{
+    ArrayInfo, Brick, BrickGrid, BrickSet, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
+};
 
 /// A box of one mag. Its axes are z, y, x, and the channel where there are several.
 pub(super) struct WkwArray {
     info: ArrayInfo,
-    cubes: Arc<Cubes>,
+    pub(super) cubes: Arc<Cubes>,
     /// The box in voxels of the mag, x, y, z.
     extent: Extent,
     /// A number of its own in the keys of the index cache, since boxes number their cubes differently.
@@ -45,6 +48,36 @@ impl WkwArray {
         Self { info, cubes, extent, table_id: IndexCache::new_id() }
     }
 
+    /// Returns the first and the last cube that have voxels of the box, along x, y, z.
+    pub(super) fn cubes_of_box(&self) -> [[u64; 3]; 2] {
+        let side = self.cubes.header.cube_len();
+        [self.extent.low.map(|low| low / side), self.extent.high.map(|high| high.saturating_sub(1) / side)]
+    }
+
+    /// Returns whether a block, given by its x, y, z among all blocks of the mag, has voxels of the box.
+    pub(super) fn has_block(&self, block: [u64; 3]) -> bool {
+        let log = self.cubes.header.block_log;
+        (0..3).all(|a| {
+            let last = self.extent.high[a].saturating_sub(1) >> log;
+            (self.extent.low[a] >> log..=last).contains(&block[a])
+        })
+    }
+
+    /// Returns the bricks of the box that lie in a cube.
+    fn bricks_of(&self, cube: [u64; 3]) -> BrickSet {
+        let (header, count) = (&self.cubes.header, self.info.grid.count());
+        let region = |axis: usize| {
+            let Some(a) = 2usize.checked_sub(axis) else { return (0, 1) };
+            let first = self.extent.low[a] >> header.block_log;
+            let begin = cube[a] << header.file_log;
+            let low = begin.max(first) - first;
+            (low, (begin + header.file_len()).saturating_sub(first).min(count[axis]).saturating_sub(low))
+        };
+        let [start, shape] = [|(start, _): (u64, u64)| start, |(_, length)| length]
+            .map(|part| Dims::from_fn(count.len(), |axis| part(region(axis))));
+        BrickSet::Box(Region { start, shape })
+    }
+
     /// Returns the block of a brick: its x, y, z among all blocks of the mag.
     fn block(&self, at: &Dims) -> Option<[u64; 3]> {
         let count = self.info.grid.count();
@@ -60,8 +93,7 @@ impl WkwArray {
         let header = &self.cubes.header;
         let at = block.map(|n| n >> header.file_log);
         let within = block.map(|n| n & (header.file_len() - 1));
-        let first = self.extent.low.map(|low| low / header.cube_len());
-        let last = self.extent.high.map(|high| high.saturating_sub(1) / header.cube_len());
+        let [first, last] = self.cubes_of_box();
         // there are no more cubes than bricks, whose number fits
         let number = [2, 1, 0]
             .into_iter()
@@ -122,6 +154,12 @@ impl Array for WkwArray {
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let damaged = |e| FormatError::Damaged(format!("block {} of {}: {e}", coded.codec, coded.object));
         lz4::decode(stored, out).map_err(damaged)
+    }
+
+    fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
+        // a box may be all but empty: cubes that do not exist are passed over by their names
+        let [low, high] = self.cubes_of_box();
+        Ok(visit_cubes(&*self.cubes.folder, low, high, &mut |at| Ok(visit(self.bricks_of(at))))?)
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -112,7 +112,7 @@ pub(super) fn extent(mag: &dyn Folder, header: &Header) -> Result<Option<Extent>
 
 /// Returns the numbers in the names of the folders in `below`, for all names that are a number between `before` and
 /// `after`.
-fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<Vec<u64>, SourceError> {
+pub(super) fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<Vec<u64>, SourceError> {
     let mut numbers = Vec::new();
     mag.list(below, &mut |name, kind| {
         if kind != EntryKind::File {
@@ -124,7 +124,7 @@ fn numbers(mag: &dyn Folder, below: &str, before: &str, after: &str) -> Result<V
 }
 
 /// Parses the number in a name: decimal, without sign or leading zeros.
-fn number(name: &str, before: &str, after: &str) -> Option<u64> {
+pub(super) fn number(name: &str, before: &str, after: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
     plain.then(|| digits.parse().ok()).flatten().filter(|n| *n < MAX_COORDINATE)

@@ -9,6 +9,8 @@
 //! "Datasets" in the documentation of webKNOSSOS for `datasource-properties.json`.
 
 mod array;
+mod check;
+mod cube_files;
 mod cubes;
 mod describe;
 mod disk;
@@ -24,12 +26,12 @@ mod recognise;
 mod tests;
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 
-use super::{Dataset, Format, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::{Folder, IndexCache, SourceError, Wait};
+use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::source::{Folder, FolderProbe, IndexCache, SourceError, Wait};
 use crate::volume::DatasetInfo;
+use array::WkwArray;
 use opening::{OpenedLayer, Opening};
 use properties::Properties;
 
@@ -41,11 +43,11 @@ impl Format for Wkw {
         "wkw"
     }
 
-    fn described_folder(&self, folder: &Path) -> Option<bool> {
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
         recognise::has_described_layer(folder)
     }
 
-    fn is_layer_folder(&self, folder: &Path) -> bool {
+    fn is_layer_folder(&self, folder: &FolderProbe) -> bool {
         recognise::has_mag(folder)
     }
 
@@ -65,6 +67,10 @@ struct Volume {
     hidden: Vec<HiddenLayer>,
     /// All folders that were read.
     folders: Vec<Arc<dyn Folder>>,
+    /// The layer's name and the array of each mag.
+    to_check: Vec<(String, Arc<WkwArray>)>,
+    /// What was found wrong when the dataset was opened.
+    findings: Vec<Finding>,
 }
 
 impl Volume {
@@ -78,6 +84,8 @@ impl Volume {
             arrays: Vec::new(),
             watched: vec![folder],
             warnings: properties.warnings,
+            to_check: Vec::new(),
+            findings: Vec::new(),
         };
         let (mut layers, mut hidden, mut names) = (Vec::new(), Vec::new(), HashSet::new());
         for described in &properties.layers {
@@ -89,10 +97,11 @@ impl Volume {
                 OpenedLayer::Hidden(layer) => hidden.push(layer),
             }
         }
-        let Opening { cubes, watched: mut folders, warnings, .. } = opening;
+        let Opening { cubes, watched: mut folders, warnings, to_check, mut findings, .. } = opening;
+        findings.extend(properties.fault.map(Finding::damage));
         folders.extend(cubes.iter().map(|cubes| Arc::clone(&cubes.folder)));
         let info = DatasetInfo { version: "1".into(), warnings, native: properties.json, ..DatasetInfo::default() };
-        Ok(Self { info, layers, hidden, folders })
+        Ok(Self { info, layers, hidden, folders, to_check, findings })
     }
 }
 
@@ -117,8 +126,8 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
         (Some(why), true) => Err(FormatError::Damaged(format!("{why}, and no folder has mags"))),
         (None, true) => Err(FormatError::NotThisFormat("no folder has mags with a header.wkw".into())),
         (fault, false) => {
-            let warning = fault.map(|why| format!("{why}: what is shown is what the folders have"));
-            Ok(Properties { layers, warnings: warning.into_iter().collect(), ..Properties::default() })
+            let fault = fault.map(|why| format!("{why}: what is shown is what the folders have"));
+            Ok(Properties { layers, warnings: fault.clone().into_iter().collect(), fault, ..Properties::default() })
         }
     }
 }
@@ -141,6 +150,15 @@ impl Dataset for Volume {
 
     fn hidden(&self) -> &[HiddenLayer] {
         &self.hidden
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        self.findings.iter().cloned().for_each(&mut *report);
+        for (layer, array) in &self.to_check {
+            let lod = array.info().lod;
+            check::check_mag(array, &mut |found| report(found.of_layer(layer).of_lod(lod)))?;
+        }
+        Ok(())
     }
 
     fn is_changed(&self) -> bool {

@@ -12,7 +12,7 @@ use super::element_class;
 use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
 use super::properties::{DescribedLayer, DescribedMag, Scale};
-use crate::format::{Array, HiddenLayer, Layer};
+use crate::format::{Array, Finding, HiddenLayer, Layer, Severity};
 use crate::source::{Folder, IndexCache, NoFolder, SourceError, Wait};
 use crate::volume::{ArrayId, Dtype, NativeJson};
 
@@ -32,6 +32,10 @@ pub(super) struct Opening {
     /// Folders whose versions change when a mag is added or removed.
     pub watched: Vec<Arc<dyn Folder>>,
     pub warnings: Vec<String>,
+    /// The layer's name and the array of each mag whose structure can be checked, each mag's box once.
+    pub to_check: Vec<(String, Arc<WkwArray>)>,
+    /// The mags that cannot be shown, of layers that are.
+    pub findings: Vec<Finding>,
 }
 
 /// A mag that can be read.
@@ -45,7 +49,32 @@ struct OpenMag {
 /// A mag that cannot be shown.
 struct MissingMag {
     mag: Value,
+    why: NoMag,
+}
+
+/// Why a mag cannot be shown.
+struct NoMag {
     reason: String,
+    /// Whether data that should be there are damaged or missing.
+    damaged: bool,
+}
+
+impl NoMag {
+    fn damaged(reason: String) -> Self {
+        Self { reason, damaged: true }
+    }
+
+    fn not_read(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), damaged: false }
+    }
+}
+
+impl MissingMag {
+    fn finding(&self, layer: &str) -> Finding {
+        let severity = if self.why.damaged { Severity::Damage } else { Severity::Note };
+        let found = Finding::damage(format!("{}: {}", name(&self.mag), self.why.reason)).of_layer(layer);
+        Finding { severity, ..found }
+    }
 }
 
 /// A layer after opening.
@@ -68,12 +97,18 @@ impl Opening {
         let levels = self.levels(described, &mut report);
         let (name, mut native) = (described.name.clone(), native(described));
         if !report.missing.is_empty() {
-            let entries = report.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.reason}));
+            let entries = report.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.why.reason}));
             native.insert("missing".into(), entries.collect());
         }
         match levels {
-            Ok(levels) => OpenedLayer::Shown(Layer { name, levels, native }),
-            Err(reason) => OpenedLayer::Hidden(HiddenLayer { name, dtype: report.dtype, shape: None, reason, native }),
+            Ok(levels) => {
+                self.findings.extend(report.missing.iter().map(|missing| missing.finding(&described.name)));
+                OpenedLayer::Shown(Layer { name, levels, native })
+            }
+            Err(reason) => {
+                let damaged = report.missing.iter().any(|missing| missing.why.damaged);
+                OpenedLayer::Hidden(HiddenLayer { name, dtype: report.dtype, shape: None, reason, damaged, native })
+            }
         }
     }
 
@@ -83,7 +118,7 @@ impl Opening {
         let found = self.open_mags(described, &mut report.missing);
         let Some(finest) = found.first() else {
             return Err(report.missing.first().map_or("it lists no mags".into(), |first| {
-                format!("none of its mags can be read; {}: {}", name(&first.mag), first.reason)
+                format!("none of its mags can be read; {}: {}", name(&first.mag), first.why.reason)
             }));
         };
         let header = finest.cubes.header;
@@ -100,7 +135,9 @@ impl Opening {
         for at in found {
             match self.level(described, &at, extent, levels.len(), &header, &warnings) {
                 Some(level) => levels.push(level),
-                None => report.missing.push(MissingMag { mag: json!(at.mag.0), reason: "its box is too large".into() }),
+                None => report
+                    .missing
+                    .push(MissingMag { mag: json!(at.mag.0), why: NoMag::not_read("its box is too large") }),
             }
         }
         if levels.is_empty() { Err("its box is too large".into()) } else { Ok(levels) }
@@ -110,14 +147,14 @@ impl Opening {
     fn open_mags(&mut self, described: &DescribedLayer, missing: &mut Vec<MissingMag>) -> Vec<OpenMag> {
         let odd = described.odd_mags.iter().map(|entry| {
             let mag = entry.get("mag").or(entry.get("resolution")).unwrap_or(entry).clone();
-            MissingMag { mag, reason: "it is no mag".into() }
+            MissingMag { mag, why: NoMag::not_read("it is no mag") }
         });
         missing.extend(odd);
         let mut found = Vec::new();
         for listed in &described.mags {
             match self.open_mag(described, listed) {
                 Ok((cubes, path)) => found.push(OpenMag { mag: listed.mag, cubes, path }),
-                Err(reason) => missing.push(MissingMag { mag: json!(listed.mag.0), reason }),
+                Err(why) => missing.push(MissingMag { mag: json!(listed.mag.0), why }),
             }
         }
         if described.format.is_some() || !found.is_empty() {
@@ -128,27 +165,32 @@ impl Opening {
 
     /// Opens a mag, and returns its path. Without a path in the description its folder is `LAYER/MAG`, where `MAG` is
     /// written `2-2-1`, or also `2` if the three factors are the same.
-    fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), String> {
+    fn open_mag(&mut self, described: &DescribedLayer, listed: &DescribedMag) -> Result<(Arc<Cubes>, String), NoMag> {
         let paths = match &listed.path {
             Some(path) if path.contains("://") => {
-                return Err(format!("{path} is remote, and only local folders are read"));
+                return Err(NoMag::not_read(format!("{path} is remote, and only local folders are read")));
             }
             Some(path) => vec![path.clone()],
             None => listed.mag.names().into_iter().map(|name| format!("{}/{name}", described.name)).collect(),
         };
-        let mut reason = String::new();
+        let mut no_mag = None;
         for path in paths {
             match self.folder.folder(&path) {
-                Ok(folder) => return Ok((self.cubes_of(folder).map_err(|why| format!("{path}: {why}"))?, path)),
+                Ok(folder) => match self.cubes_of(folder) {
+                    Ok(cubes) => return Ok((cubes, path)),
+                    Err(why) => return Err(NoMag { reason: format!("{path}: {}", why.reason), ..why }),
+                },
                 // the first of two names is the usual one
-                Err(NoFolder::Absent) if !reason.is_empty() => {}
-                Err(why) => reason = format!("{path}: {why}"),
+                Err(NoFolder::Absent) if no_mag.is_some() => {}
+                Err(why) => {
+                    no_mag = Some(NoMag { reason: format!("{path}: {why}"), damaged: why != NoFolder::Outside });
+                }
             }
         }
-        Err(reason)
+        Err(no_mag.unwrap_or_else(|| NoMag::damaged("it has no name".into())))
     }
 
-    fn cubes_of(&mut self, folder: Arc<dyn Folder>) -> Result<Arc<Cubes>, String> {
+    fn cubes_of(&mut self, folder: Arc<dyn Folder>) -> Result<Arc<Cubes>, NoMag> {
         if let Some(known) = self.cubes.iter().find(|cubes| cubes.folder.identity() == folder.identity()) {
             return Ok(Arc::clone(known));
         }
@@ -208,8 +250,8 @@ impl Opening {
         let (in_mag, header) = (extent.in_mag(at.mag), &at.cubes.header);
         let (grid, brick) = grid(&at.cubes, &in_mag)?;
         let key = (at.cubes.folder.identity(), in_mag);
-        let known = self.arrays.iter().find(|(_, folder, shown)| (*folder, *shown) == key);
-        let id = known.map_or_else(ArrayId::next, |(id, ..)| *id);
+        let known = self.arrays.iter().find(|(_, folder, shown)| (*folder, *shown) == key).map(|(id, ..)| *id);
+        let id = known.unwrap_or_else(ArrayId::next);
         if known.is_none() {
             self.arrays.push((id, key.0, key.1));
         }
@@ -219,7 +261,12 @@ impl Opening {
         }
         let level =
             Level { described, scale: self.scale.as_ref(), mag: at.mag, path: &at.path, header, extent, in_mag };
-        Some(Arc::new(WkwArray::new(of_level(&level, lod, id, grid, brick, warnings), Arc::clone(&at.cubes), in_mag)))
+        let info = of_level(&level, lod, id, grid, brick, warnings);
+        let array = Arc::new(WkwArray::new(info, Arc::clone(&at.cubes), in_mag));
+        if known.is_none() {
+            self.to_check.push((described.name.clone(), Arc::clone(&array)));
+        }
+        Some(array)
     }
 }
 
@@ -236,16 +283,16 @@ fn check_can_be_shown(described: &DescribedLayer) -> Result<(), String> {
 }
 
 /// Reads the header of a mag.
-fn header_of(mag: &dyn Folder) -> Result<Header, String> {
+fn header_of(mag: &dyn Folder) -> Result<Header, NoMag> {
     let mut bytes = [0; BYTES];
     match mag.read_at(HEADER, 0, &mut bytes, Wait::Yes) {
-        Ok(true) => Header::parse(&bytes).map_err(|e| format!("{HEADER}: {e}")),
+        Ok(true) => Header::parse(&bytes).map_err(|e| NoMag::damaged(format!("{HEADER}: {e}"))),
         Ok(false) => match OTHER_FORMATS.into_iter().find(|file| matches!(mag.len(file), Ok(Some(_)))) {
-            Some(file) => Err(format!("it is not WKW: it has {file} and no {HEADER}")),
-            None => Err(format!("{HEADER} is missing")),
+            Some(file) => Err(NoMag::not_read(format!("it is not WKW: it has {file} and no {HEADER}"))),
+            None => Err(NoMag::damaged(format!("{HEADER} is missing"))),
         },
-        Err(SourceError::TooShort { size, .. }) => Err(format!("{HEADER} has only {size} bytes")),
-        Err(e) => Err(e.to_string()),
+        Err(SourceError::TooShort { size, .. }) => Err(NoMag::damaged(format!("{HEADER} has only {size} bytes"))),
+        Err(e) => Err(NoMag::damaged(e.to_string())),
     }
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Properties {
     pub scale: Option<Scale>,
     pub layers: Vec<DescribedLayer>,
     pub warnings: Vec<String>,
+    /// Why the file cannot be read, if the layers were found without it.
+    pub fault: Option<String>,
 }
 
 /// A layer as the file, or else the names of folders, describe it.
@@ -86,7 +88,7 @@ impl Properties {
         if layers.is_empty() {
             warnings.push(format!("{FILE} lists no layers"));
         }
-        Ok(Self { scale, layers, warnings, json })
+        Ok(Self { scale, layers, warnings, json, fault: None })
     }
 }
 

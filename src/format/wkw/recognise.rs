@@ -1,9 +1,7 @@
 //! The signs by which a folder is a dataset of this format: its description, or mags with headers.
 
-use std::fs::{File, Metadata};
 use std::io::Read;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use lru::LruCache;
@@ -11,7 +9,7 @@ use lru::LruCache;
 use super::disk::HEADER;
 use super::mag::Mag;
 use super::properties::{FILE, MAX_BYTES, Properties};
-use crate::source::{FileStamp, visit_entries};
+use crate::source::{EntryKind, FileStamp, FolderProbe};
 use crate::sync::Mutex;
 
 /// Descriptions whose verdict is remembered.
@@ -24,29 +22,29 @@ static VERDICTS: LazyLock<Mutex<LruCache<FileStamp, bool>>> = LazyLock::new(|| M
 
 /// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
 /// cannot be read counts: opening the dataset then gives the reason.
-pub(super) fn has_described_layer(folder: &Path) -> Option<bool> {
-    let path = folder.join(FILE);
-    let metadata = path.metadata().ok().filter(Metadata::is_file)?;
-    let stamp = FileStamp::of(&metadata);
+pub(super) fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
+    let description = folder.find(FILE).filter(|found| found.metadata.is_file())?;
+    let stamp = FileStamp::of(&description.metadata);
     if let Some(verdict) = VERDICTS.lock().get(&stamp) {
         return Some(*verdict);
     }
     let mut text = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
+    let read = folder.read(&description).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
     let verdict = match read.map(|_| Properties::parse(&text)) {
         Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
-        _ => true,
+        Ok(Err(_)) => true,
+        Err(_) => return Some(true),
     };
     VERDICTS.lock().put(stamp, verdict);
     Some(verdict)
 }
 
 /// Returns whether a folder has a mag with a header.
-pub(super) fn has_mag(folder: &Path) -> bool {
+pub(super) fn has_mag(folder: &FolderProbe) -> bool {
     let mut found = false;
-    visit_entries(folder, MAX_ENTRIES, |name, kind| {
-        let is_mag = |name: &str| Mag::of_name(name).is_some() && folder.join(name).join(HEADER).is_file();
-        found = !kind.is_file() && name.to_str().is_some_and(is_mag);
+    folder.visit(MAX_ENTRIES, |name, kind| {
+        let is_mag = |name: &str| Mag::of_name(name).is_some() && folder.is_file(format!("{name}/{HEADER}"));
+        found = kind != EntryKind::File && name.to_str().is_some_and(is_mag);
         !found
     });
     found

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::{Folders, SymlinkPolicy};
+use crate::source::{FolderProbe, Folders, RecentWrites, SourceRoot};
 use crate::volume::{Brick, Element};
 
 const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -54,9 +54,17 @@ fn describe(root: &Path, layers: Value) {
     fs::write(root.join("datasource-properties.json"), text).unwrap();
 }
 
+fn probe(folder: &Path) -> Option<FolderProbe> {
+    FolderProbe::open(folder).ok()
+}
+
+fn described(folder: &Path) -> Option<bool> {
+    Wkw.described_folder(&probe(folder)?)
+}
+
 fn open_below(source: &Path, path: &Path) -> Result<Volume, FormatError> {
-    let folders = Folders::new(Arc::new(SymlinkPolicy::below(source, false)), Arc::default());
-    Volume::open(folders.open(path).unwrap(), IndexCache::new(1 << 20))
+    let folders = Folders::new(SourceRoot::below(source, false), Arc::default());
+    Volume::open(folders.open(path, &RecentWrites::ignored()).unwrap(), IndexCache::new(1 << 20))
 }
 
 fn open(root: &Path) -> Volume {
@@ -76,7 +84,7 @@ fn a_description_with_a_layer_makes_a_dataset() {
     let root = tempfile::tempdir().unwrap();
     let of = |name: &str, layers: Value| {
         describe(&root.path().join(name), layers);
-        Wkw.described_folder(&root.path().join(name))
+        described(&root.path().join(name))
     };
     assert_eq!(of("wkw", json!([layer("a", json!([]))])), Some(true));
     assert_eq!(of("unsaid", json!([{"name": "a"}])), Some(true));
@@ -86,10 +94,10 @@ fn a_description_with_a_layer_makes_a_dataset() {
     assert_eq!(of("zarr", json!([{"name": "a", "dataFormat": "zarr"}])), Some(false));
     fs::create_dir(root.path().join("broken")).unwrap();
     fs::write(root.path().join("broken/datasource-properties.json"), "{").unwrap();
-    assert_eq!(Wkw.described_folder(&root.path().join("broken")), Some(true));
+    assert_eq!(described(&root.path().join("broken")), Some(true));
     fs::create_dir_all(root.path().join("odd/datasource-properties.json")).unwrap();
-    assert_eq!(Wkw.described_folder(&root.path().join("odd")), None);
-    assert_eq!(Wkw.described_folder(&root.path().join("nothing")), None);
+    assert_eq!(described(&root.path().join("odd")), None);
+    assert_eq!(described(&root.path().join("nothing")), None);
 }
 
 #[test]
@@ -99,7 +107,8 @@ fn a_folder_of_mags_with_headers_is_a_layer() {
         mag(root.path(), path);
     }
     fs::create_dir_all(root.path().join("four/1")).unwrap();
-    let is_layer = ["one", "two", "three", "four", "five"].map(|name| Wkw.is_layer_folder(&root.path().join(name)));
+    let is_layer = ["one", "two", "three", "four", "five"]
+        .map(|name| probe(&root.path().join(name)).is_some_and(|folder| Wkw.is_layer_folder(&folder)));
     assert_eq!(is_layer, [true, true, false, false, false]);
 }
 
@@ -160,6 +169,16 @@ fn paths_outside_of_the_source_are_not_shown() {
     let volume = open(&dataset);
     assert!(volume.layers.is_empty());
     assert!(volume.hidden.iter().all(|layer| layer.reason.contains("outside of the source")));
+    // nothing tells what there is outside
+    symlink(root.path().join("other/color"), dataset.join("there")).unwrap();
+    symlink(root.path().join("other/nothing"), dataset.join("not there")).unwrap();
+    let paths =
+        ["../other/color/1", "../other/color/9", "../other/color/1/header.wkw", "there/1", "there/9", "not there/1"];
+    describe(&dataset, paths.iter().map(|path| with(path)).collect());
+    let volume = open(&dataset);
+    let reasons: Vec<_> =
+        volume.hidden.iter().zip(paths).map(|(layer, path)| layer.reason.replace(path, "PATH")).collect();
+    assert!(reasons.len() == paths.len() && reasons.iter().all(|reason| *reason == reasons[0]), "{reasons:#?}");
 }
 
 #[test]

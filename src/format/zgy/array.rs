@@ -39,7 +39,7 @@ pub(super) struct Bricks {
 
 impl Bricks {
     /// Returns what is wrong with an entry, as far as can be known without reading the brick.
-    fn fault(&self, entry: u64) -> Option<String> {
+    pub(super) fn fault(&self, entry: u64) -> Option<String> {
         let file = self.table.file_bytes;
         match Entry::of(entry) {
             Entry::Unknown => Some(format!("brick entry {entry:#x} has an unknown kind")),

@@ -11,6 +11,8 @@ use crate::volume::Histogram;
 /// Bytes of the histogram of version 1, and of the later versions.
 const HISTOGRAM_V1: u64 = 1032;
 const HISTOGRAM_V2: u64 = 2064;
+/// Where the offsets of the parts of version 1 end.
+const OFFSETS_V1_END: u64 = 40;
 /// Where the info header of the later versions begins.
 const INFO_V2: u64 = 9;
 /// At most this much of the string list is read: only its first five strings are used.
@@ -28,8 +30,12 @@ pub(super) struct Header {
     pub text: Text,
     pub histogram: Histogram,
     pub levels: Levels,
+    /// Offset of the alpha table, which lies within the file.
+    pub alpha: u64,
     /// Offset of the brick table, which lies within the file.
     pub table: u64,
+    /// The parts before the bricks: name, offset and length.
+    pub parts: Vec<(&'static str, u64, u64)>,
     /// Bytes of the file.
     pub file_bytes: u64,
 }
@@ -101,14 +107,22 @@ impl File<'_> {
         // the lengths of the tables follow from the info header; both have at least one entry
         let alpha = offset_of("alpha table", 8)?;
         let table = offset_of("brick table", 8)?;
-        let histogram = offset_of("histogram", HISTOGRAM_V1)?;
+        let histogram_at = offset_of("histogram", HISTOGRAM_V1)?;
 
-        let histogram = histogram_v1(&self.read("histogram", histogram, HISTOGRAM_V1)?)?;
+        let histogram = histogram_v1(&self.read("histogram", histogram_at, HISTOGRAM_V1)?)?;
         let info = Info::v1(&self.read(info::PART, at, info::LENGTH_V1)?, &histogram)?;
         let levels = self.levels(&info)?;
         self.check_table("alpha table", alpha, levels.alpha_entries)?;
         self.check_table("brick table", table, levels.entries)?;
-        Ok(Header { version: 1, info, text: Text::default(), histogram, levels, table, file_bytes: self.length })
+        let parts = vec![
+            ("file header", 0, OFFSETS_V1_END),
+            (info::PART, at, info::LENGTH_V1),
+            ("histogram", histogram_at, HISTOGRAM_V1),
+            ("alpha table", alpha, levels.alpha_entries * 8),
+            ("brick table", table, levels.entries * 8),
+        ];
+        let (text, file_bytes) = (Text::default(), self.length);
+        Ok(Header { version: 1, info, text, histogram, levels, alpha, table, parts, file_bytes })
     }
 
     /// Reads the header of versions 2 to 4, whose parts follow each other.
@@ -129,7 +143,8 @@ impl File<'_> {
         info.units.vertical.name = vertical;
         let histogram = histogram_v2(&self.read("histogram", histogram_at, HISTOGRAM_V2)?)?;
         let text = Text { source_name, source_description, coordinate_system };
-        Ok(Header { version, info, text, histogram, levels, table, file_bytes: self.length })
+        let parts = vec![("header", 0, table + 8 * levels.entries)];
+        Ok(Header { version, info, text, histogram, levels, alpha, table, parts, file_bytes: self.length })
     }
 
     fn levels(&self, info: &Info) -> Result<Levels, FormatError> {

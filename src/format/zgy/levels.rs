@@ -24,6 +24,12 @@ impl Level {
         let [ni, nj, nk] = self.bricks;
         (i < ni && j < nj && k < nk).then(|| self.start + i + ni * (j + nj * k))
     }
+
+    /// Returns the brick whose entry has this number among those of the level.
+    pub(super) fn position_of(&self, number: u64) -> [u64; 3] {
+        let [ni, nj, _] = self.bricks.map(|n| n.max(1));
+        [number % ni, number / ni % nj, number / ni / nj]
+    }
 }
 
 /// All levels that the header announces, the finest first.
@@ -111,6 +117,7 @@ mod tests {
                 for n in 0..level.count {
                     let at = [n / (nj * nk), n / nk % nj, n % nk];
                     prop_assert!(at[0] < ni);
+                    prop_assert_eq!(level.position_of(level.entry(at).unwrap() - level.start), at);
                     seen[level.entry(at).unwrap() as usize] += 1;
                 }
             }

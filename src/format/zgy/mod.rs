@@ -4,10 +4,11 @@
 //! and Python libraries and its text on the format differ, comments name the one that is followed.
 //!
 //! [`header`] finds and checks the parts of the header, [`levels`] computes the position of a brick's table entry,
-//! [`table`] reads the entry, and [`array`] makes a brick of it. Every size that a file announces is compared with
-//! the file's length before memory is allocated for it.
+//! [`table`] reads the entry, and [`array`] makes a brick of it. [`check`] looks for faults of the whole table. Every
+//! size that a file announces is compared with the file's length before memory is allocated for it.
 
 mod array;
+mod check;
 mod describe;
 mod geometry;
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::array::{Bricks, ZgyArray};
+use super::check;
 use super::describe::FileMetadata;
 use super::header::{self, Header};
 use super::sample_type::CodingRange;
 use super::table::Table;
-use crate::format::{Array, Dataset, Format, FormatError, Layer, OpenWith};
+use crate::format::{Array, Dataset, Finding, Format, FormatError, Layer, OpenWith};
 use crate::source::{IndexCache, Source};
 use crate::volume::{DatasetInfo, NativeJson};
 
@@ -37,6 +38,7 @@ impl Format for Zgy {
 struct Survey {
     info: DatasetInfo,
     layers: Vec<Layer>,
+    checked: check::Checked,
 }
 
 impl Survey {
@@ -44,7 +46,9 @@ impl Survey {
         let header = Header::read(&*source)?;
         let info = &header.info;
         let position = (header.table, header.levels.entries);
-        let table = Table::new(Arc::clone(&source), cache, position, header.version, header.file_bytes);
+        let new_table =
+            |position| Table::new(Arc::clone(&source), Arc::clone(&cache), position, header.version, header.file_bytes);
+        let (table, alpha) = (new_table(position), new_table((header.alpha, header.levels.alpha_entries)));
         let usable = table.usable(&header.levels.all)?;
 
         let range = CodingRange::new(info.dtype, info.coding_range);
@@ -52,7 +56,7 @@ impl Survey {
         let metadata = FileMetadata { header: &header, range, default, usable };
         let bytes = info.brick.iter().product::<u64>() as usize * info.dtype.size(); // 2 GiB at most
         let bricks = Arc::new(Bricks {
-            source,
+            source: Arc::clone(&source),
             table,
             shape: info.brick,
             bytes,
@@ -64,8 +68,11 @@ impl Survey {
             let array = ZgyArray::new(metadata.array(lod, level), *level, Arc::clone(&bricks));
             Arc::new(array) as Arc<dyn Array>
         });
-        let layers = vec![Layer { name: "data".into(), levels: levels.collect(), native: NativeJson::new() }];
-        Ok(Self { info: metadata.dataset(), layers })
+        let layers = vec![Layer { name: check::LAYER.into(), levels: levels.collect(), native: NativeJson::new() }];
+        let info = metadata.dataset();
+        let levels = header.levels.all.into_iter().take(usable).collect();
+        let checked = check::Checked { bricks, levels, alpha, parts: header.parts };
+        Ok(Self { info, layers, checked })
     }
 }
 
@@ -76,5 +83,9 @@ impl Dataset for Survey {
 
     fn layers(&self) -> &[Layer] {
         &self.layers
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        self.checked.check(report)
     }
 }

@@ -88,6 +88,14 @@ impl Table {
         self.index.scan(level.start, level.count, |raw| visit(self.unswapped(raw)))
     }
 
+    /// Calls `visit` for each entry of the table.
+    pub(super) fn scan_all(&self, mut visit: impl FnMut(u64)) -> Result<(), SourceError> {
+        self.index.scan(0, self.index.length() / 8, |raw| {
+            visit(self.unswapped(raw));
+            true
+        })
+    }
+
     /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
     /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
     /// OpenZGY's C++ library.

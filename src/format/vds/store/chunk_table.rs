@@ -1,5 +1,7 @@
 //! The interface that both containers implement: stored layers, their compression methods, and their chunk tables.
 
+use std::ops::Range;
+
 use crate::format::FormatError;
 use crate::source::{Source, Wait};
 use crate::volume::ObjectName;
@@ -150,6 +152,23 @@ pub trait ChunkTable: Send + Sync {
         false
     }
 
+    /// Returns the next chunks from `chunk` on, all below `total`, that may have been written. Those before them were
+    /// not. May wait.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
+        Ok(chunk..total)
+    }
+
+    /// Visits the offset and the length of each part of the table that lies among the chunks. May wait.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn visit_pages(&self, _visit: &mut dyn FnMut(u64, u64)) -> Result<(), FormatError> {
+        Ok(())
+    }
+
     /// Returns the bytes of the records of all chunks; `None` if each takes a request of its own.
     fn cost(&self) -> Option<u64>;
 }
@@ -160,6 +179,8 @@ pub struct StoredLayer {
     pub tolerance: Option<f32>,
     /// The number of chunks, if the container has it.
     pub chunks: Option<u64>,
+    /// The number of chunks that were written, if the container has it.
+    pub valid: Option<u64>,
     pub table: Box<dyn ChunkTable>,
 }
 

@@ -120,7 +120,8 @@ impl Cloud {
             layer: name.into(),
             pages,
         };
-        Ok(StoredLayer { method, tolerance, chunks: stated, table: Box::new(table) })
+        let valid = record.get("validChunkCount").and_then(Value::as_u64);
+        Ok(StoredLayer { method, tolerance, chunks: stated, valid, table: Box::new(table) })
     }
 }
 

@@ -2,6 +2,7 @@
 //! of its chunks.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Record, StoredLayer};
@@ -34,6 +35,8 @@ pub struct Container {
     index: Arc<Index>,
     length: u64,
     files: Vec<StoredFile>,
+    /// The place of the file table: name, offset and length.
+    file_table: (String, u64, u64),
     /// The index in `files` of each layer; of several with one name the first.
     by_name: HashMap<String, usize>,
 }
@@ -92,7 +95,8 @@ impl Container {
             by_name.entry(file.name.clone()).or_insert(number);
         }
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
-        Ok(Self { source, index, length, files, by_name })
+        let file_table = ("the file table".to_owned(), table, bytes);
+        Ok(Self { source, index, length, files, file_table, by_name })
     }
 
     /// Finds the text of the description, preferably the JSON; `None` if the container has none.
@@ -130,6 +134,25 @@ impl Container {
         Ok(Some((offset, length)))
     }
 
+    /// Returns the parts of the container that are no chunks of layers: name, offset and length.
+    pub fn parts(&self) -> Vec<(String, u64, u64)> {
+        let mut parts = vec![("the header".to_owned(), 0, HEADER as u64), self.file_table.clone()];
+        for file in &self.files {
+            // tables that are damaged are reported elsewhere
+            let Ok((table, metadata)) = self.table(file) else { continue };
+            let begin = table.pages.saturating_sub(DIRECTORY + metadata.len() as u64);
+            let end = table.pages + 8 * table.chunks.div_ceil(table.per_page);
+            parts.push((format!("the page directory of {}", file.name), begin, end - begin));
+            if &file.kind != LAYER
+                && table.chunks > 0
+                && let Ok((offset, length, _)) = table.entry(0, Wait::Yes)
+            {
+                parts.push((file.name.clone(), offset, length));
+            }
+        }
+        parts
+    }
+
     /// Returns the names of all stored layers.
     pub fn layers(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
@@ -153,8 +176,9 @@ impl Container {
             return Err(FormatError::Damaged(format!("it has {n} bytes of metadata for each chunk, not 8 or 24")));
         }
         let tolerance = fields.f32().ok();
+        let valid = fields.i32().ok().and_then(|valid| u64::try_from(valid).ok());
         let chunks = table.chunks;
-        Ok(StoredLayer { method, tolerance, chunks: Some(chunks), table: Box::new(table) })
+        Ok(StoredLayer { method, tolerance, chunks: Some(chunks), valid, table: Box::new(table) })
     }
 
     /// Opens the table of a file's chunks, and the file's metadata.
@@ -249,6 +273,29 @@ impl ChunkTable for FileTable {
     fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
         let (offset, length, metadata) = self.entry(chunk, wait)?;
         Ok(Record { metadata, object: WHOLE.into(), offset, length: Some(length) })
+    }
+
+    fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
+        let mut page = chunk / self.per_page;
+        let pages = total.div_ceil(self.per_page);
+        while page < pages && self.index.u64_at(self.pages + 8 * page, Wait::Yes)? == 0 {
+            page += 1;
+        }
+        let end = page.saturating_add(1).saturating_mul(self.per_page).min(total);
+        Ok((page * self.per_page).max(chunk).min(total)..end)
+    }
+
+    fn visit_pages(&self, visit: &mut dyn FnMut(u64, u64)) -> Result<(), FormatError> {
+        let entry = DIRECTORY + self.chunk_metadata;
+        for page in 0..self.chunks.div_ceil(self.per_page) {
+            let offset = self.index.u64_at(self.pages + 8 * page, Wait::Yes)?;
+            // the padding of the last page may be cut off
+            let entries = self.per_page.min(self.chunks - page * self.per_page);
+            if offset != 0 {
+                visit(offset, entries.saturating_mul(entry));
+            }
+        }
+        Ok(())
     }
 
     fn cost(&self) -> Option<u64> {

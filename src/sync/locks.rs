@@ -7,7 +7,8 @@
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::MutexGuard;
+pub use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 /// [`std::sync::Mutex`], whose lock is never poisoned.
 #[derive(Debug, Default)]

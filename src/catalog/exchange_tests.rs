@@ -1,0 +1,95 @@
+//! A dataset that is exchanged with a link to a file outside, without pause: what is opened is judged, not its name.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::*;
+use crate::format::{OpenWith, registry};
+use crate::source::{IndexCache, Wait};
+
+const TIME: Duration = Duration::from_millis(800);
+
+fn data() -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/zgy/v3_int16.zgy")).unwrap()
+}
+
+/// Reads the last bytes of a dataset.
+fn last_bytes(open: &OpenDataset) -> Option<[u8; 16]> {
+    let source = open.dataset.layers()[0].levels[0].source();
+    let mut out = [0; 16];
+    let size = source.len("").ok()??;
+    source.read_at("", size - 16, &mut out, Wait::Yes).ok()?.then_some(out)
+}
+
+/// Exchanges two names while the dataset `x/x.zgy` is looked up, opened and read; fails if it is ever the one outside.
+fn exchange(catalog: &Catalog, one: &Path, other: &Path, expected: [u8; 16]) {
+    let stop = AtomicBool::new(false);
+    let exchange = || renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
+    let mut inside = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                exchange();
+                exchange();
+            }
+        });
+        let began = Instant::now();
+        let mut found = None;
+        while began.elapsed() < TIME && found.is_none_or(|found| found == expected) {
+            let root = catalog.node(ROOT).unwrap();
+            let folder = catalog.find(&root, OsStr::new("x")).ok().flatten();
+            let node = folder.and_then(|folder| catalog.find(&folder, OsStr::new("x.zgy")).ok().flatten());
+            let open = node.and_then(|node| catalog.open(&node).ok());
+            found = open.and_then(|open| last_bytes(&open));
+            inside += usize::from(found.is_some());
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(found.is_none_or(|found| found == expected), "read a file outside");
+    });
+    assert!(inside > 10, "opened {inside} times");
+}
+
+fn check(catalog: impl Fn(&Path) -> Catalog) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+    for name in ["source/x", "outside"] {
+        fs::create_dir_all(at(name)).unwrap();
+    }
+    let mut bytes = data();
+    fs::write(at("source/x/x.zgy"), &bytes).unwrap();
+    let end = bytes.len() - 16;
+    let expected: [u8; 16] = bytes[end..].try_into().unwrap();
+    bytes[end..].iter_mut().for_each(|byte| *byte ^= 0xFF);
+    fs::write(at("outside/x.zgy"), &bytes).unwrap();
+    symlink(at("outside/x.zgy"), at("source/x/other")).unwrap();
+    symlink(at("outside"), at("source/y")).unwrap();
+    let catalog = catalog(&at("source"));
+    exchange(&catalog, &at("source/x/x.zgy"), &at("source/x/other"), expected);
+    exchange(&catalog, &at("source/x"), &at("source/y"), expected);
+}
+
+fn with() -> OpenWith {
+    OpenWith::new(IndexCache::new(1 << 20))
+}
+
+#[test]
+fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
+    check(|source| Catalog::new(registry(), source, false, with(), Arc::default(), Arc::default()).unwrap());
+}
+
+#[test]
+fn nor_on_a_kernel_without_openat2() {
+    use crate::source::SourceRoot;
+    check(|source| {
+        let root = SourceRoot::without_openat2(source, false);
+        Catalog::with_root(registry(), (source, root), with(), Arc::default(), Arc::default()).unwrap()
+    });
+}

@@ -1,0 +1,50 @@
+//! The arguments of `volfs verify`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// The arguments of `volfs verify`.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLE)]
+pub struct VerifyArgs {
+    /// Folders of volumes, searched in depth, or single volumes; also inside a mount
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+
+    /// Check headers and tables alone, and decode nothing
+    ///
+    /// Finds bricks that overlap or lie beyond the end of the file, and levels that are missing, but no damage within a
+    /// brick.
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Print one JSON object
+    ///
+    /// `datasets` has an object for each volume, with its layers, the bricks of each level, and what is damaged;
+    /// `totals` has the sums. docs/troubleshooting.md describes all keys.
+    #[arg(long)]
+    pub json: bool,
+
+    /// List all that is bad, and not only the first entries of each volume
+    #[arg(long)]
+    pub all: bool,
+
+    /// Threads that read and decode [default: the number of cores]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// Follow symbolic links that lead out of PATH
+    #[arg(long)]
+    pub follow_links: bool,
+}
+
+const VERIFY_EXAMPLE: &str = "\
+Example:
+  volfs verify ~/surveys
+  volfs verify --quick ~/surveys/north.zgy ~/cells
+  volfs verify --json ~/surveys | jq -r '.datasets[] | select(.bad) | .path'
+
+Exit status: 0 all can be read, 1 something is bad, 2 wrong usage; 130 or 143 if
+interrupted by SIGINT (Ctrl-C) or SIGTERM: what was found so far is printed.";

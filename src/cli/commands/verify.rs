@@ -1,0 +1,87 @@
+//! `volfs verify`: reads and decodes every brick below some paths, and prints what cannot be read.
+
+mod interrupt;
+mod json;
+mod printer;
+mod progress_bar;
+mod text;
+mod totals;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use self::interrupt::Interrupts;
+use self::printer::{Printer, Style};
+use self::progress_bar::Bar;
+use super::mount;
+use crate::catalog::CatalogError;
+use crate::cli::args::VerifyArgs;
+use crate::cli::error::CliError;
+use crate::cli::machine::limits;
+use crate::cli::mounts::source_behind::source_behind;
+use crate::cli::output;
+use crate::cli::text::escape;
+use crate::format::registry;
+use crate::memory::limit_arenas;
+use crate::verify::{Datasets, Place, Verification, VerifyOptions};
+
+/// The most entries that are kept of what is bad in one dataset, and with `--all`.
+const ENTRIES: usize = 1000;
+const ALL_ENTRIES: usize = 100_000;
+
+/// Checks every brick below some paths.
+///
+/// # Errors
+/// [`CliError`]: a path cannot be found, something is bad, or the output cannot be written.
+pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
+    // before there are threads, which inherit the mask
+    let interrupts = Interrupts::block();
+    limit_arenas();
+    // from now on, since already a look at a path may hang
+    let started = Arc::new(OnceLock::<(Arc<Verification>, Arc<Printer>)>::new());
+    let running = Arc::clone(&started);
+    interrupts.on_arrival(move || {
+        if let Some((verification, printer)) = running.get() {
+            verification.interrupt();
+            // fails only if the output cannot be written, and the process ends anyway
+            drop(printer.finish(true));
+        }
+    });
+    let places = args.paths.iter().map(|path| place(path)).collect::<Result<Vec<_>, _>>()?;
+    let first = places.first().map(|place| place.path.clone()).unwrap_or_default();
+    let cannot_list = |(source_path, error): (PathBuf, CatalogError)| CliError::ListSource { source_path, error };
+    let datasets = Datasets::new(registry(), places, args.follow_links).map_err(cannot_list)?;
+    let options = VerifyOptions {
+        quick: args.quick,
+        threads: args.threads.map_or_else(limits::default_threads, usize::from),
+        most: if args.all { ALL_ENTRIES } else { ENTRIES },
+    };
+    let bar = Bar::new(args.quick);
+    let style = Style { json: args.json, quick: args.quick, all: args.all };
+    let printer = Arc::new(Printer::new(style, bar.clone()));
+    let sink = Arc::clone(&printer);
+    let verification = Arc::new(Verification::new(datasets, options, move |report| sink.add(&report)));
+    let shown = bar.follow(&verification);
+    drop(started.set((Arc::clone(&verification), Arc::clone(&printer))));
+    verification.run();
+    if verification.is_interrupted() {
+        interrupt::wait_for_end();
+    }
+    drop(shown);
+    let totals = printer.finish(false)?;
+    if totals.datasets == 0 && !args.json {
+        let (place, formats) = (escape::path(&first), registry().names());
+        output::note(&format!("no volumes found below {place}; this version reads {formats}"));
+    }
+    match totals.bad_datasets {
+        0 => Ok(()),
+        bad => Err(CliError::BadVolumes { bad, of: totals.datasets }),
+    }
+}
+
+/// Finds what a path means: for one inside a mount its source, which is then called by its own name.
+fn place(typed: &Path) -> Result<Place, CliError> {
+    let behind = source_behind(typed)?;
+    let path = mount::checked_source(behind.as_deref().unwrap_or(typed))?;
+    Ok(Place { name: behind.unwrap_or_else(|| typed.to_owned()), path })
+}

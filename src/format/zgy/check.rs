@@ -1,0 +1,135 @@
+//! Checks the tables as a whole: bricks that overlap each other or the header, levels with holes, alpha tiles.
+
+use std::sync::Arc;
+
+use super::array::Bricks;
+use super::levels::Level;
+use super::table::{Entry, Table};
+use crate::codec::zfp;
+use crate::format::extents::{Extent, Overlap, find_overlaps};
+use crate::format::{Finding, FormatError};
+use crate::source::Wait;
+use crate::volume::Dims;
+
+/// The name of the only layer.
+pub(super) const LAYER: &str = "data";
+/// The owner of a part of the header, in place of a level.
+const PART: u32 = u32::MAX;
+
+/// The tables of an open file.
+pub(super) struct Checked {
+    pub bricks: Arc<Bricks>,
+    /// The levels that have data. Entries of other levels may be stale.
+    pub levels: Vec<Level>,
+    pub alpha: Table,
+    /// The parts of the header: name, offset and length.
+    pub parts: Vec<(&'static str, u64, u64)>,
+}
+
+impl Checked {
+    /// Reports the faults of the tables as a whole.
+    pub(super) fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        // no writer stores two bricks at one place, and the C++ library refuses such files
+        find_overlaps(|visit| self.visit_extents(visit), |overlap| report(self.overlap(&overlap)))?;
+        for lod in 1..self.levels.len() {
+            self.check_holes(lod, report)?;
+        }
+        self.check_alpha(report)
+    }
+
+    /// Visits the places of all stored bricks, and of the parts of the header. A compressed brick, whose length is not
+    /// stored, counts as long as it must be at least.
+    fn visit_extents(&self, visit: &mut dyn FnMut(Extent)) -> Result<(), FormatError> {
+        for (number, (_, offset, length)) in (0..).zip(&self.parts) {
+            visit(Extent { offset: *offset, length: *length, owner: (PART, number) });
+        }
+        let (plain, shortest) = (self.bricks.bytes as u64, zfp::shortest(self.bricks.shape));
+        for (lod, level) in (0..).zip(&self.levels) {
+            let mut number = 0;
+            self.bricks.table.scan(level, |entry| {
+                let owner = (lod, number);
+                number += 1;
+                match Entry::of(entry) {
+                    _ if self.bricks.fault(entry).is_some() => {}
+                    Entry::Stored(offset) => visit(Extent { offset, length: plain, owner }),
+                    Entry::Compressed(offset) => visit(Extent { offset, length: shortest, owner }),
+                    _ => {}
+                }
+                true
+            })?;
+        }
+        Ok(())
+    }
+
+    fn overlap(&self, overlap: &Overlap) -> Finding {
+        let Overlap { first, second } = overlap;
+        let other = |extent: &Extent| match self.brick_of(extent) {
+            Some((lod, brick)) => format!("brick {brick:?} of lod {lod}"),
+            None => format!("the {}", self.parts.get(extent.owner.1 as usize).map_or("header", |part| part.0)),
+        };
+        // at least one of the two is a brick, unless two parts overlap
+        let (named, against) = if self.brick_of(second).is_some() { (second, first) } else { (first, second) };
+        let reason = match overlap.is_shared() {
+            true => format!("brick at byte {} has the place of {}", named.offset, other(against)),
+            false => format!("brick at byte {} overlaps {} at byte {}", named.offset, other(against), against.offset),
+        };
+        match self.brick_of(named) {
+            Some((lod, brick)) => Finding::damage(reason).of_layer(LAYER).of_lod(lod).of_brick(brick),
+            None => Finding::damage(format!("{} overlaps {} at byte {}", other(first), other(second), second.offset)),
+        }
+    }
+
+    /// Returns the level and index of the brick that an extent belongs to; `None` for a part of the header.
+    fn brick_of(&self, extent: &Extent) -> Option<(usize, Dims)> {
+        let (lod, number) = (extent.owner.0 as usize, extent.owner.1);
+        Some((lod, self.levels.get(lod)?.position_of(number).into()))
+    }
+
+    /// Notes bricks of a level that were never written, although bricks of the finer level that they stand for were.
+    fn check_holes(&self, lod: usize, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        let (Some(level), Some(finer)) = (self.levels.get(lod), self.levels.get(lod - 1)) else { return Ok(()) };
+        let table = &self.bricks.table;
+        let (mut holes, mut number, mut failed) = (0u64, 0, None);
+        table.scan(level, |entry| {
+            let at = level.position_of(number);
+            number += 1;
+            if entry != 0 {
+                return true;
+            }
+            let children = (0..8u64).map(|n| [0, 1, 2].map(|axis| 2 * at[axis] + (n >> axis & 1)));
+            for child in children.filter_map(|child| finer.entry(child)) {
+                match table.entry(child, Wait::Yes) {
+                    Ok(entry) if Entry::of(entry).offset().is_some() => {
+                        holes += 1;
+                        break;
+                    }
+                    Ok(_) => {}
+                    Err(error) => failed = Some(error),
+                }
+            }
+            failed.is_none()
+        })?;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        if holes > 0 {
+            let text = format!("{holes} bricks were never written, although the finer level has data there");
+            report(Finding::note(text).of_layer(LAYER).of_lod(lod));
+        }
+        Ok(())
+    }
+
+    /// Notes alpha tiles that are not within the file. They are not shown, and may be anything.
+    fn check_alpha(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        let [i, j, _] = self.bricks.shape;
+        let mut outside = 0u64;
+        self.alpha.scan_all(|entry| {
+            let end = Entry::of(entry).offset().map(|offset| offset.saturating_add(i * j));
+            outside += u64::from(end.is_some_and(|end| end > self.alpha.file_bytes));
+        })?;
+        if outside > 0 {
+            report(Finding::note(format!("{outside} alpha tiles lie beyond the end of the file (they are not shown)")));
+        }
+        Ok(())
+    }
+}

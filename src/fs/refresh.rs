@@ -1,0 +1,139 @@
+//! Refreshes of datasets that were opened a moment after a write: what was read then may be old although the timestamps
+//! have not changed since (see [`RecentWrites`](crate::source::RecentWrites)).
+//!
+//! A refresh opens the dataset again, so that no brick, table or header of before is used, gives the new arrays to the
+//! files that clients have open, and drops the pages of these files from the kernel's page cache. Files that are opened
+//! later do not reuse pages of before. Clients notice nothing, unless the dataset has become another one: then their
+//! reads fail.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::handles::FileHandle;
+use super::page_cache::PageCache;
+use super::tree::{Item, Tree};
+use super::volfs::Volfs;
+use crate::catalog::{Node, OpenDataset, OpenResult};
+use crate::pool::Bulkhead;
+use crate::source::{Next, Wait};
+use crate::view::Content;
+
+/// Added to the number of a node for the bulkhead of jobs that wait until reads of its files have ended, which is not
+/// that of the reads themselves.
+const DROPPING: u64 = 1 << 32;
+
+/// The number of the bulkhead of jobs that close files.
+const CLOSING: u64 = 1 << 33;
+/// The time between two looks for deleted sources: up to so long they keep their space on the disk.
+const SWEEP: Duration = Duration::from_secs(1);
+
+impl Volfs {
+    /// Sets the kernel's page cache. Only the first call has an effect.
+    pub fn set_page_cache(&self, pages: Box<dyn PageCache>) {
+        let _ = self.refreshes.page_cache.set(pages);
+    }
+
+    /// Starts the thread that refreshes datasets when they are due, and lets go of sources that were deleted. It ends
+    /// when the file system is dropped.
+    ///
+    /// # Errors
+    /// Those of the system: it has no more threads.
+    pub fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
+        let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
+        let run = move || {
+            let mut swept = Instant::now();
+            loop {
+                let next = queue.next(SWEEP.saturating_sub(swept.elapsed()));
+                let Some(fs) = fs.upgrade().filter(|_| next != Next::Closed) else { return };
+                if swept.elapsed() >= SWEEP {
+                    fs.close_gone();
+                    swept = Instant::now();
+                }
+                let Next::Due(number) = next else { continue };
+                let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
+                let pool = Arc::clone(fs.pool());
+                pool.submit(Bulkhead::new(number), move || fs.refresh_if_due(&node));
+            }
+        };
+        thread::Builder::new().name("volfs-refresh".into()).spawn(run).map(drop)
+    }
+
+    /// Closes the sources that were deleted or replaced. Threads of the pool close them, since that may take time.
+    fn close_gone(&self) {
+        let gone = self.catalog.take_gone();
+        if !gone.is_empty() {
+            self.pool().submit(Bulkhead::new(CLOSING), move || drop(gone));
+        }
+    }
+
+    /// Refreshes a dataset if that is due. Reads the source. Pages of the kernel are dropped later, by another thread.
+    pub(super) fn refresh_if_due(self: &Arc<Self>, node: &Arc<Node>) {
+        if !node.is_refresh_due() {
+            return;
+        }
+        let files = self.handles.files_of(node.id);
+        let in_use = files.iter().find_map(|(_, file)| file.layer.as_ref()).map(|layer| Ok(Arc::clone(&layer.open)));
+        let is_alike = |old: &OpenResult, new: &OpenResult| self.is_alike(old, new);
+        if !self.catalog.refresh(node, in_use, is_alike) {
+            return;
+        }
+        log::debug!("{} is read again, since it was written a moment before it was read", node.path().display());
+        let mut files = HashSet::new();
+        for (number, file) in self.handles.files_of(node.id) {
+            files.insert(file.ino);
+            self.handles.replace(number, &file, Arc::new(self.refreshed(&file)));
+        }
+        if files.is_empty() || self.refreshes.page_cache.get().is_none() {
+            return;
+        }
+        let fs = Arc::clone(self);
+        self.pool().submit(Bulkhead::new(u64::from(node.id) | DROPPING), move || {
+            if let Some(pages) = fs.refreshes.page_cache.get() {
+                files.into_iter().for_each(|file| pages.drop_pages(file));
+            }
+        });
+    }
+
+    /// Returns the open file with the content of now; a stale one if it has no such content any more.
+    fn refreshed(&self, file: &FileHandle) -> FileHandle {
+        let content = self.resolve(file.ino, Wait::Yes).and_then(|now| {
+            let layer = now.layer();
+            self.content(&now, Wait::Yes).map(|content| (content, layer))
+        });
+        match content {
+            Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer),
+            _ => file.stale(),
+        }
+    }
+
+    /// Returns whether a dataset has the same files as before, with arrays of the same shapes and types.
+    fn is_alike(&self, old: &OpenResult, new: &OpenResult) -> bool {
+        match (old, new) {
+            (Ok(old), Ok(new)) => self.files_of(old) == self.files_of(new),
+            (Err(_), Err(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the files of a dataset's layers with their sizes.
+    fn files_of(&self, open: &OpenDataset) -> Vec<(Item, String, bool)> {
+        let tree = Tree::new(open, self.registries.views);
+        let mut files = Vec::new();
+        for layer in 0..open.dataset.layers().len() {
+            tree.list(open, Item::Layer(layer), &mut |item, name, folder| files.push((item, name, folder)));
+        }
+        files
+    }
+}
+
+/// Returns whether a client that has read some of a file may read the rest from the new content.
+fn continues(old: &Content, new: &Content) -> bool {
+    match (old, new) {
+        (Content::Bytes(old), Content::Bytes(new)) => old == new,
+        (Content::Array(old), Content::Array(new)) => old.has_layout_of(new),
+        _ => false,
+    }
+}

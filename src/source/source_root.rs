@@ -1,0 +1,321 @@
+//! Opens what lies below SOURCE, and nothing else, whatever links are put there meanwhile.
+//!
+//! A path is resolved once, by the kernel, and what it led to is judged, never its name. Most paths have no links in
+//! them: `openat2` opens these and refuses all others, so that what it opens is where its path says. Any other path is
+//! opened without access to the content (`O_PATH`), and the kernel is asked where that file is; its content is then
+//! opened through that descriptor. Kernels and sandboxes without `openat2` do so for every path.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat,
+};
+use rustix::io::Errno;
+
+use super::OpenFile;
+use super::descriptors::is_out_of_descriptors;
+use super::entries::{EntryKind, visit_entries};
+use super::open_files::OpenFiles;
+
+/// To open a place without access to its content.
+const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// To open a file for reading. NONBLOCK: the open of a pipe, which may have taken the place of a file, must not wait.
+const CONTENT: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOCTTY).union(OFlags::NONBLOCK);
+/// Attempts to open something for which there is no descriptor, or that another program is just giving up, and the
+/// time between two of them.
+const ATTEMPTS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The top of a source: a folder, or a single file.
+pub struct SourceRoot {
+    /// The path without links.
+    root: PathBuf,
+    /// Whether links may lead anywhere.
+    anywhere: bool,
+    has_openat2: bool,
+    pub(super) files: OpenFiles,
+}
+
+/// A file or folder that a path led to, as it was then.
+pub struct Place {
+    /// Opened without access to the content.
+    handle: File,
+    /// Its type, size and times.
+    pub metadata: Metadata,
+    /// Its path, without links as far as the kernel tells.
+    pub path: PathBuf,
+    /// Whether there was a link on the way to it, or nobody knows.
+    pub by_links: bool,
+}
+
+impl SourceRoot {
+    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`.
+    #[must_use]
+    pub fn below(root: &Path, anywhere: bool) -> Arc<Self> {
+        Arc::new(Self::new(root, anywhere, true))
+    }
+
+    /// Like [`SourceRoot::below`], on a kernel without `openat2`.
+    #[cfg(test)]
+    pub(crate) fn without_openat2(root: &Path, anywhere: bool) -> Arc<Self> {
+        Arc::new(Self::new(root, anywhere, false))
+    }
+
+    fn new(root: &Path, anywhere: bool, has_openat2: bool) -> Self {
+        let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        Self { root, anywhere, has_openat2, files: OpenFiles::new() }
+    }
+
+    /// Returns the place that a path leads to. `None` if it is outside of the source; also if nothing is there and the
+    /// way would have led out of the source, since nobody may learn what there is outside.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn locate(&self, path: &Path) -> io::Result<Option<Place>> {
+        match self.open_plainly(path, PLACE) {
+            Some(handle) => Place::new(handle?, path.to_owned(), false).map(Some),
+            None => self.locate_by_links(CWD, path, path),
+        }
+    }
+
+    /// Returns the place that `name`, a path without `..`, leads to in a folder, as [`SourceRoot::locate`] does.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn locate_in(&self, folder: &Place, name: &Path) -> io::Result<Option<Place>> {
+        let path = folder.path.join(name);
+        let mut parts = name.components();
+        if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
+            let handle = self.retrying(|| openat(&folder.handle, name, PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+            let place = Place::new(handle, path, folder.by_links)?;
+            if !place.metadata.is_symlink() {
+                return Ok(Some(place));
+            }
+            return self.locate_by_links(folder.handle.as_fd(), name, &place.path);
+        }
+        match self.open_without_links(folder.handle.as_fd(), name, PLACE, ResolveFlags::BENEATH) {
+            Some(handle) => Place::new(handle?, path, folder.by_links).map(Some),
+            None => self.locate_by_links(folder.handle.as_fd(), name, &path),
+        }
+    }
+
+    /// Returns whether a folder has an entry of this name, which may be a link that leads to nothing.
+    pub(super) fn has_entry(&self, folder: &Place, name: &OsStr) -> bool {
+        statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn locate_beside(&self, folder: &Place, name: &Path) -> io::Result<Option<Place>> {
+        let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+        let open = || match self.has_openat2 {
+            true => openat2(&folder.handle, name, PLACE, Mode::empty(), resolve),
+            false => Err(Errno::NOSYS),
+        };
+        let handle = match self.retrying(open) {
+            // kernels or sandboxes without this call: no link is followed
+            Err(Errno::NOSYS | Errno::PERM) => {
+                self.retrying(|| openat(&folder.handle, name, PLACE | OFlags::NOFOLLOW, Mode::empty()))?
+            }
+            Err(Errno::XDEV) => return Ok(None),
+            handle => handle?,
+        };
+        self.judge(handle, &folder.path.join(name))
+    }
+
+    /// Opens the content of a file.
+    ///
+    /// # Errors
+    /// Those of the system; an error if it is no regular file.
+    pub fn open(&self, place: &Place) -> io::Result<File> {
+        if !place.metadata.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        let path = format!("/proc/self/fd/{}", place.handle.as_raw_fd());
+        match self.retrying(|| openat(CWD, &path, CONTENT, Mode::empty())) {
+            // there is no /proc
+            Err(Errno::NOENT) if !place.by_links => self.open_file(&place.path)?.ok_or(Errno::NOENT.into()),
+            file => without_nonblock(file?),
+        }
+    }
+
+    /// Opens the regular file at a path for reading; `None` if it is outside of the source, as in
+    /// [`SourceRoot::locate`].
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there; an error if it is no regular file.
+    pub fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
+        match self.open_plain_file(path) {
+            Some(file) => file.map(Some),
+            None => self.open_linked_file(path),
+        }
+    }
+
+    /// Opens the regular file at a path that has no links in it; `None` if it may have some.
+    pub(super) fn open_plain_file(&self, path: &Path) -> Option<io::Result<File>> {
+        let regular = |handle: OwnedFd| {
+            let file = File::from(handle);
+            match file.metadata()?.is_file() {
+                true => without_nonblock(file.into()),
+                false => Err(io::Error::other("not a regular file")),
+            }
+        };
+        Some(self.open_plainly(path, CONTENT)?.and_then(regular))
+    }
+
+    /// Opens the regular file that the links of a path lead to; `None` as in [`SourceRoot::locate`].
+    pub(super) fn open_linked_file(&self, path: &Path) -> io::Result<Option<File>> {
+        self.locate_by_links(CWD, path, path)?.map(|place| self.open(&place)).transpose()
+    }
+
+    /// Visits the entries of a folder, in no order, until `visit` returns `false`.
+    ///
+    /// # Errors
+    /// Those of the system, also if it is no folder.
+    pub fn visit(&self, folder: &Place, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
+    }
+
+    /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. Asks no server and never waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.files.take_gone()
+    }
+
+    /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
+    fn open_plainly(&self, path: &Path, flags: OFlags) -> Option<io::Result<OwnedFd>> {
+        let is_below = path.is_absolute() && (self.anywhere || path.starts_with(&self.root));
+        if !is_below || path.components().any(|part| part == Component::ParentDir) {
+            return None;
+        }
+        self.open_without_links(CWD, path, flags, ResolveFlags::empty())
+    }
+
+    /// Opens a path if it has no links in it, and `None` if it has or nobody can tell.
+    fn open_without_links(
+        &self,
+        at: BorrowedFd,
+        path: &Path,
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> Option<io::Result<OwnedFd>> {
+        if !self.has_openat2 {
+            return None;
+        }
+        let resolve = resolve | ResolveFlags::NO_SYMLINKS;
+        match self.retrying(|| openat2(at, path, flags, Mode::empty(), resolve)) {
+            Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::PERM) => None,
+            opened => Some(opened.map_err(io::Error::from)),
+        }
+    }
+
+    /// Follows the links of a path, relative to `at`, and judges where they lead. `name` is the path with all folders.
+    fn locate_by_links(&self, at: BorrowedFd, path: &Path, name: &Path) -> io::Result<Option<Place>> {
+        match self.retrying(|| openat(at, path, PLACE, Mode::empty())) {
+            Ok(handle) => self.judge(handle, name),
+            Err(e) if self.anywhere || is_out_of_descriptors(e) || self.stays_below(name) => Err(e.into()),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Returns the place that was opened at a path, if the kernel says that it is below the source.
+    fn judge(&self, handle: OwnedFd, path: &Path) -> io::Result<Option<Place>> {
+        let real = readlinkat(CWD, format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new());
+        let real = real.map(|real| PathBuf::from(OsString::from_vec(real.into_bytes())));
+        let real = match real {
+            Err(_) if self.anywhere => path.to_owned(),
+            real => real.map_err(|e| io::Error::other(format!("where a link leads is unknown without /proc: {e}")))?,
+        };
+        if !self.anywhere && !real.starts_with(&self.root) {
+            return Ok(None);
+        }
+        Place::new(handle, real, true).map(Some)
+    }
+
+    /// Returns whether a path that leads to nothing is known not to leave the source on its way.
+    fn stays_below(&self, path: &Path) -> bool {
+        let Ok(below) = path.strip_prefix(&self.root) else { return false };
+        if below.as_os_str().is_empty() {
+            return false;
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let open = || match self.has_openat2 {
+            true => openat2(openat(CWD, &self.root, PLACE, Mode::empty())?, below, PLACE, Mode::empty(), resolve),
+            false => Err(Errno::NOSYS),
+        };
+        match self.retrying(open) {
+            Err(Errno::NOSYS | Errno::PERM) => self.has_no_link_at(path),
+            Err(Errno::XDEV | Errno::AGAIN) => false,
+            _ => true,
+        }
+    }
+
+    /// Returns whether the part of a path where the way ends is in the source, and is no link.
+    fn has_no_link_at(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.locate(parent) {
+            Ok(Some(folder)) => {
+                let found = statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW);
+                !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+            }
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// Calls `open`, again if there was no descriptor left: files that nothing reads are closed then. Also again if
+    /// another program has a lease on the file, which it is asked to give up.
+    fn retrying<T>(&self, open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+        for _ in 1..ATTEMPTS {
+            match open() {
+                Err(Errno::INTR) => {}
+                Err(e) if is_out_of_descriptors(e) => {
+                    if !self.files.close_idle() {
+                        // others need theirs for a moment only
+                        thread::sleep(PAUSE);
+                    }
+                }
+                Err(Errno::AGAIN) => thread::sleep(PAUSE),
+                opened => return opened,
+            }
+        }
+        open()
+    }
+}
+
+impl Place {
+    fn new(handle: OwnedFd, path: PathBuf, by_links: bool) -> io::Result<Self> {
+        let handle = File::from(handle);
+        let metadata = handle.metadata()?;
+        Ok(Self { handle, metadata, path, by_links })
+    }
+
+    /// Returns the descriptor, which gives no access to the content.
+    #[must_use]
+    pub fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// Makes reads of a file wait, which matters for file systems of other programs.
+fn without_nonblock(file: OwnedFd) -> io::Result<File> {
+    // of the flags that can be changed this is the only one that was set
+    fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file.into())
+}
+
+#[cfg(test)]
+#[path = "source_root_tests.rs"]
+mod tests;

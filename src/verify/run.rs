@@ -1,0 +1,296 @@
+//! The threads of a verification: one makes tasks, the others do them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+
+use super::datasets::{Datasets, Found, open};
+use super::delivery::Delivery;
+use super::job::{Job, Level};
+use super::progress::Progress;
+use super::report::DatasetReport;
+use crate::array::{CheckedBrick, Reader, ReaderConfig};
+use crate::catalog::OpenDataset;
+use crate::format::{Finding, FormatError};
+use crate::pool::Pool;
+use crate::source::SourceError;
+use crate::sync::Mutex;
+use crate::volume::{BrickSet, Dims};
+
+/// Tasks that wait for a worker.
+const QUEUE: usize = 64;
+/// A task has bricks of about this many bytes, decoded; and at most this many bricks.
+const TASK_BYTES: u64 = 4 << 20;
+const TASK_BRICKS: u64 = 256;
+/// The same where bricks are not read.
+const QUICK_BRICKS: u64 = 1024;
+/// Bytes of unused buffers that are kept.
+const IDLE_BYTES: usize = 64 << 20;
+
+/// How to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifyOptions {
+    /// Whether to check tables and headers alone, and not to read bricks.
+    pub quick: bool,
+    /// Workers.
+    pub threads: usize,
+    /// The most entries that are kept of what is found in one dataset.
+    pub most: usize,
+}
+
+/// A verification of all bricks of some datasets.
+pub struct Verification {
+    datasets: Datasets,
+    options: VerifyOptions,
+    reader: Arc<Reader>,
+    progress: Progress,
+    delivery: Delivery,
+    /// No more is to be checked.
+    stop: AtomicBool,
+    interrupted: AtomicBool,
+}
+
+/// A part of a dataset to check.
+struct Task {
+    job: Arc<Job>,
+    work: Work,
+}
+
+enum Work {
+    Structure,
+    /// Bricks `from` to before `to` of a set of bricks of a level.
+    Bricks {
+        level: usize,
+        set: BrickSet,
+        from: u64,
+        to: u64,
+    },
+}
+
+impl Verification {
+    /// Prepares a verification. `sink` gets the report of each dataset, in order, and returns `false` to end it.
+    #[must_use]
+    pub fn new(
+        datasets: Datasets,
+        options: VerifyOptions,
+        sink: impl FnMut(DatasetReport) -> bool + Send + 'static,
+    ) -> Self {
+        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: IDLE_BYTES, threads: options.threads };
+        Self {
+            datasets,
+            options,
+            reader: config.reader(Pool::new(), Arc::default()),
+            progress: Progress::default(),
+            delivery: Delivery::new(Box::new(sink)),
+            stop: AtomicBool::new(false),
+            interrupted: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the figures so far.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Delivers what was found so far, and nothing more. For another thread: does not wait for bricks that are being
+    /// read.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Release);
+        self.stop.store(true, Ordering::Relaxed);
+        self.delivery.close();
+    }
+
+    /// Returns whether [`Verification::interrupt`] was called.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Acquire)
+    }
+
+    /// Opens every dataset to count the bricks, for [`Progress::total`]. May run beside [`Verification::run`].
+    pub fn count(&self) {
+        let mut total = 0u64;
+        self.datasets.visit(&mut |_, found| {
+            if let Found::Dataset(catalog, node) = found
+                && let Ok(open) = open(catalog, &node)
+            {
+                let levels = open.dataset.layers().iter().flat_map(|layer| &layer.levels);
+                total = levels.fold(total, |sum, level| sum.saturating_add(level.info().grid.total()));
+            }
+            !self.is_stopped()
+        });
+        self.progress.set_total(total);
+    }
+
+    /// Checks everything, and returns when it is done.
+    pub fn run(&self) {
+        let (sender, receiver) = mpsc::sync_channel(QUEUE);
+        let receiver = Mutex::new(receiver);
+        thread::scope(|scope| {
+            let mut workers = 0;
+            for _ in 0..self.options.threads.max(1) {
+                let worker = thread::Builder::new().name("volfs-verify".into());
+                // fewer threads than wanted only take longer
+                workers += usize::from(worker.spawn_scoped(scope, || self.work(&receiver)).is_ok());
+            }
+            self.make_tasks(&Tasks { sender, here: workers == 0 });
+        });
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn make_tasks(&self, tasks: &Tasks) {
+        let mut number = 0;
+        self.datasets.visit(&mut |path, found| {
+            let opened = match found {
+                Found::Dataset(catalog, node) => open(catalog, &node).map_err(|e| e.to_string()),
+                Found::Unreadable(why) => Err(why),
+            };
+            self.make_tasks_of(tasks, number, path, opened);
+            number += 1;
+            !self.is_stopped()
+        });
+    }
+
+    fn make_tasks_of(&self, tasks: &Tasks, number: u64, path: PathBuf, opened: Result<Arc<OpenDataset>, String>) {
+        let job = Arc::new(Job::new(number, path, opened, self.options.most));
+        if !self.delivery.begin(&job) {
+            return self.stop.store(true, Ordering::Relaxed);
+        }
+        self.submit(tasks, &job, Work::Structure);
+        for (number, level) in job.levels.iter().enumerate() {
+            let mut visited = 0u64;
+            let result = level.array.visit_stored(&mut |set| {
+                visited = visited.saturating_add(set.len());
+                self.split(tasks, &job, number, &set)
+            });
+            let rest = level.array.info().grid.total().saturating_sub(visited);
+            match result {
+                Ok(()) if self.is_stopped() || job.is_over() => continue,
+                Ok(()) => {
+                    level.checked.add(rest);
+                    level.constant.add(rest);
+                }
+                Err(FormatError::Source(SourceError::Changed)) => job.add_change(),
+                Err(error) => {
+                    let lod = level.array.info().lod;
+                    job.add(Finding::damage(error.to_string()).of_layer(&level.layer).of_lod(lod));
+                }
+            }
+            self.progress.bricks.add(rest);
+        }
+        self.end_task(&job);
+    }
+
+    /// Makes tasks of a set of bricks. Returns `false` if no more are wanted.
+    fn split(&self, tasks: &Tasks, job: &Arc<Job>, level: usize, set: &BrickSet) -> bool {
+        let Some(info) = job.levels.get(level).map(|level| level.array.info()) else { return false };
+        let brick = info.brick_shape.product().unwrap_or(u64::MAX).saturating_mul(info.dtype.size() as u64);
+        let step = match self.options.quick {
+            true => QUICK_BRICKS,
+            false => (TASK_BYTES / brick.max(1)).clamp(1, TASK_BRICKS),
+        };
+        let (mut from, end) = (0, set.len());
+        while from < end {
+            if self.is_stopped() || job.is_over() {
+                return false;
+            }
+            let to = end.min(from + step);
+            self.submit(tasks, job, Work::Bricks { level, set: set.clone(), from, to });
+            from = to;
+        }
+        true
+    }
+
+    fn submit(&self, tasks: &Tasks, job: &Arc<Job>, work: Work) {
+        job.begin_task();
+        let task = Task { job: Arc::clone(job), work };
+        if tasks.here {
+            return self.do_task(&task);
+        }
+        // without workers, which end last, nobody waits for the task
+        let _ = tasks.sender.send(task);
+    }
+
+    fn work(&self, tasks: &Mutex<Receiver<Task>>) {
+        loop {
+            let task = tasks.lock().recv();
+            let Ok(task) = task else { return };
+            self.do_task(&task);
+        }
+    }
+
+    fn do_task(&self, task: &Task) {
+        if !self.is_stopped() && !task.job.is_over() {
+            match &task.work {
+                Work::Structure => {
+                    if catch_unwind(AssertUnwindSafe(|| task.job.check_structure())).is_err() {
+                        task.job.add(Finding::damage("internal error: the check of its structure stopped"));
+                    }
+                }
+                Work::Bricks { level, set, from, to } => self.check_bricks(&task.job, *level, set, *from, *to),
+            }
+        }
+        self.end_task(&task.job);
+    }
+
+    fn check_bricks(&self, job: &Job, number: usize, set: &BrickSet, from: u64, to: u64) {
+        let Some(level) = job.levels.get(number) else { return };
+        let count = level.array.info().grid.count();
+        let (mut checked, mut constant, mut bad, mut bytes) = (0, 0, 0, 0);
+        for n in from..to {
+            if self.is_stopped() || job.is_over() {
+                break;
+            }
+            let at = set.nth(n, &count);
+            match self.check_brick(level, &at) {
+                Ok(brick) => {
+                    constant += u64::from(brick.constant);
+                    bytes += brick.stored;
+                }
+                Err(error) => {
+                    job.add_bad(number, at, count.linear_of(&at), &error);
+                    bad += 1;
+                }
+            }
+            checked += 1;
+        }
+        for (counter, n) in [(&level.checked, checked), (&level.constant, constant), (&level.bytes, bytes)] {
+            counter.add(n);
+        }
+        for (counter, n) in [(&self.progress.bricks, checked), (&self.progress.bytes, bytes), (&self.progress.bad, bad)]
+        {
+            counter.add(n);
+        }
+    }
+
+    fn check_brick(&self, level: &Level, at: &Dims) -> Result<CheckedBrick, FormatError> {
+        let check = || match self.options.quick {
+            true => self.reader.locate_brick(&*level.array, at),
+            false => self.reader.check_brick(&level.array, at),
+        };
+        catch_unwind(AssertUnwindSafe(check))
+            .unwrap_or_else(|_| Err(FormatError::Damaged("internal error: the decoder stopped".into())))
+    }
+
+    fn end_task(&self, job: &Job) {
+        if job.end_task() {
+            self.progress.datasets.add(1);
+            if !self.delivery.end(job) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Where tasks go.
+struct Tasks {
+    sender: SyncSender<Task>,
+    /// There are no workers: each task is done by the thread that makes it.
+    here: bool,
+}
