@@ -40,7 +40,9 @@ impl ReadErrors {
             }
             _ => info.grid.count().linear_of(&error.brick),
         };
-        let Decision::Log { suppressed } = self.0.decide((info.id, key), Instant::now()) else { return };
+        // not the array's number: a dataset that is opened again has other arrays
+        let array = (&layer.open.path, layer.open.stamp, layer.layer, info.lod);
+        let Decision::Log { suppressed } = self.0.decide((array, key), Instant::now()) else { return };
         if suppressed > 0 {
             log::warn!("{suppressed} more reads failed, of bricks that are not named here");
         }
