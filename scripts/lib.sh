@@ -113,6 +113,18 @@ Get it from https://rustup.rs (one command, no root needed), then start again."
     done
 }
 
+# The version of cargo-deny that is installed where there is none. Building it takes two and a half minutes on two cores;
+# cargo keeps it in its home folder.
+cargo_deny_version=0.20.2
+
+# Installs cargo-deny if it is missing.
+need_cargo_deny() {
+    if ! (cd "$repo" && cargo deny --version) >/dev/null 2>&1; then
+        say "installing: cargo-deny $cargo_deny_version (some minutes)"
+        (cd "$repo" && cargo install --quiet --locked "cargo-deny@$cargo_deny_version") || die "cargo cannot install cargo-deny"
+    fi
+}
+
 # Prints the target folder of cargo.
 target_dir() {
     (cd "$repo" && cargo metadata --no-deps --format-version 1) | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks formatting and lints, and runs all tests. Installs missing packages (Debian 12 and 13).
+# Checks formatting, lints and dependencies, and runs all tests. Installs missing packages (Debian 12 and 13).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -14,10 +14,12 @@ check() {
 
 need_packages
 need_rust clippy rustfmt
+need_cargo_deny
 cd "$repo"
 
 check cargo fmt --check
 check cargo clippy --all-targets -- -D warnings
+check cargo deny --locked check licenses bans sources
 check cargo test
 check ./scripts/make_docs.sh
 
@@ -25,6 +27,7 @@ why=$(why_no_fuse)
 step "Summary"
 say "cargo fmt      passed"
 say "cargo clippy   passed"
+say "cargo deny     passed: licenses, bans, sources"
 say "cargo test     passed"
 say "manual pages   generated, with the completions"
 if [ -n "$why" ]; then

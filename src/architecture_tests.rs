@@ -19,7 +19,7 @@ const FLOORS: &[&[&str]] = &[
     &["cache"],
     &["format"],
     &["source"],
-    &["codec", "volume", "memory", "pool", "counters", "logging", "sequential"],
+    &["codec", "volume", "memory", "pool", "counters", "log_limit", "logging", "sequential"],
     &["sync"],
 ];
 
@@ -268,6 +268,25 @@ fn a_circle_would_be_found() {
         tree.files.insert(module.clone(), File::parse(&module, text));
     }
     assert_eq!(circles(&tree.imports()).iter().map(BTreeSet::len).collect::<Vec<_>>(), [3]);
+}
+
+#[test]
+fn every_test_that_the_promises_name_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("docs/semantics.md")).unwrap();
+    let names = text.split('`').skip(1).step_by(2).filter(|name| name.contains("::") && !name.ends_with("::NAME"));
+    let mut named = 0;
+    for name in names {
+        let (module, test) = name.rsplit_once("::").unwrap();
+        let path = match module.strip_prefix("lib::") {
+            Some(module) => root.join("src").join(module.replace("::", "/")),
+            None => root.join("tests").join(module.replace("::", "/")),
+        };
+        let text = fs::read_to_string(path.with_extension("rs")).unwrap_or_default();
+        assert!(text.contains(&format!("fn {test}(")), "there is no test {name}");
+        named += 1;
+    }
+    assert!(named > 15, "the names are found: {named}");
 }
 
 #[test]

@@ -35,6 +35,7 @@ pub mod codec;
 pub mod counters;
 pub mod format;
 pub mod fs;
+pub mod log_limit;
 pub mod logging;
 pub mod memory;
 pub mod mount;

@@ -9,10 +9,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -107,6 +106,12 @@ impl Pool {
         }
     }
 
+    /// Returns the number of jobs that run, are ready or wait for their bulkhead.
+    #[must_use]
+    pub fn jobs(&self) -> usize {
+        self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
+    }
+
     /// Spawns workers that do not end when they are idle, until there are `number` of them.
     pub fn keep_workers(self: &Arc<Self>, number: usize) {
         loop {
@@ -141,7 +146,8 @@ impl Pool {
         }
         if workers == 0 {
             // nobody else would ever do it
-            while let Some(job) = self.lock().ready.pop_front() {
+            let next = || self.lock().ready.pop_front();
+            while let Some(job) = next() {
                 self.run(job);
             }
         }

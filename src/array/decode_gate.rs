@@ -32,6 +32,13 @@ impl DecodeGate {
         self.decoders
     }
 
+    /// Returns the number of decoders that are admitted now, and the bytes that they need.
+    #[must_use]
+    pub fn admitted(&self) -> (usize, usize) {
+        let admitted = self.admitted.lock();
+        (admitted.decoders, admitted.bytes)
+    }
+
     /// Waits for admission, then runs `decode`, which needs `bytes` of memory.
     pub fn admit<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
         let mut admitted = self.admitted.lock();

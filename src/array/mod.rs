@@ -29,5 +29,5 @@ mod tests;
 
 pub use decode_gate::DecodeGate;
 pub use error::ReadError;
-pub use reader::{BoxRequest, CheckedBrick, ReadRequest, Reader, ReaderConfig};
+pub use reader::{BoxRequest, CheckedBrick, Gauges, ReadRequest, Reader, ReaderConfig};
 pub use scan::ScanDetector;

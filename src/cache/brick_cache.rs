@@ -124,6 +124,12 @@ impl BrickCache {
         self.lock().partitions.bytes()
     }
 
+    /// Bricks that are being decoded.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.lock().in_flight.len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }

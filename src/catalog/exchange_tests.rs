@@ -90,6 +90,6 @@ fn nor_on_a_kernel_without_openat2() {
     use crate::source::SourceRoot;
     check(|source| {
         let root = SourceRoot::without_openat2(source, false);
-        Catalog::with_root(registry(), source, root, with(), Arc::default(), Arc::default()).unwrap()
+        Catalog::with_root(registry(), (source, root), with(), Arc::default(), Arc::default()).unwrap()
     });
 }

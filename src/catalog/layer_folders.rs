@@ -91,7 +91,7 @@ fn has_layer_folder(formats: Registry, folder: &FolderProbe) -> bool {
 /// Returns whether a format knows the first bytes of any of these files of a folder.
 fn has_dataset_file(formats: Registry, folder: &FolderProbe, files: &[OsString]) -> bool {
     let is_dataset = |name: &OsString| {
-        let head = folder.read_beside(name).and_then(|file| read_head(&file).ok());
+        let head = folder.read_beside(name).and_then(|file| folder.known(read_head(&file)));
         head.is_some_and(|head| format_of_head(formats, &head).is_some())
     };
     files.iter().any(is_dataset)

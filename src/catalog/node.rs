@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
+use crate::log_limit::warn_seldom;
 use crate::source::{FileStamp, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
@@ -185,7 +186,7 @@ impl Node {
         let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
         let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
-            log::warn!("{}: {e}", self.path().display());
+            warn_seldom(&format!("{}: {e}", self.path().display()));
         }
         *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened

@@ -134,10 +134,13 @@ fn open_file(
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
-    let source: Arc<dyn Source> = Arc::new(file);
-    let dataset = format.open(Arc::clone(&source), &context.with);
+    let file = Arc::new(file);
+    let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &context.with);
     // headers of two versions contradict each other: then neither the dataset nor its error means anything
-    source.check_unchanged()?;
+    file.check_unchanged()?;
+    if file.has_changed() {
+        return Err(SourceError::Changed.into());
+    }
     dataset
 }
 
@@ -157,7 +160,12 @@ fn open_folder(
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
     }
-    dataset
+    // a format may take a level that it could not read for one that is not there: such a dataset would have other levels
+    // under the same names
+    match folder.failure() {
+        Some(error) => Err(error.into()),
+        None => dataset,
+    }
 }
 
 /// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a

@@ -19,7 +19,7 @@ use super::recognise::Recogniser;
 use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
-use crate::source::{EntryKind, RecentWrites, RefreshQueue, SourceRoot};
+use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
@@ -56,14 +56,13 @@ impl Catalog {
         refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
-        Self::with_root(formats, source, SourceRoot::below(source, follow_links), with, refreshes, counters)
+        Self::with_root(formats, (source, SourceRoot::below(source, follow_links)), with, refreshes, counters)
     }
 
     /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
     pub(crate) fn with_root(
         formats: Registry,
-        source: &Path,
-        top: Arc<SourceRoot>,
+        (source, top): (&Path, Arc<SourceRoot>),
         with: OpenWith,
         refreshes: Arc<RefreshQueue>,
         counters: Arc<Counters>,
@@ -151,10 +150,11 @@ impl Catalog {
         self.top.visit(&place, visit).map_err(failed)
     }
 
-    /// Closes the files that were deleted or replaced, so that their space on the disk becomes free. To be called every
-    /// now and then; neither asks a server nor waits for a disk.
-    pub fn close_gone(&self) {
-        self.top.close_gone();
+    /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. To be called every now and then; neither asks a server nor waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.top.take_gone()
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -285,6 +285,11 @@ impl Catalog {
             self.forget(&gone);
         }
         node
+    }
+
+    /// Closes a dataset if it is open, and forgets why it did not open. Those who hold it may go on reading.
+    pub fn close(&self, node: &Arc<Node>) {
+        self.forget(node);
     }
 
     fn forget(&self, node: &Arc<Node>) {

@@ -43,13 +43,21 @@ pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     }
 }
 
+/// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte before
+/// it and five after it, and its length is stored minus 4, of which the token holds 15.
+const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
+
+/// Returns the length of [`zeros`].
+#[must_use]
+pub fn zeros_length(bytes: u64) -> Option<u64> {
+    Some(bytes.checked_sub(NOT_COUNTED)? / 255 + 4 + 1 + 6)
+}
+
 /// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
 /// is too short for a match.
 #[must_use]
 pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
-    // the match covers all but one byte before it and five after it; its length is stored minus 4, of which the token
-    // holds 15
-    let rest = usize::try_from(bytes.checked_sub(1 + 5 + 4 + 15)?).ok()?;
+    let rest = usize::try_from(bytes.checked_sub(NOT_COUNTED)?).ok()?;
     let mut block = vec![0x1f, 0, 1, 0];
     block.resize(4 + rest / 255, 255);
     block.push((rest % 255) as u8);
@@ -78,12 +86,13 @@ mod tests {
     fn zeros_are_as_compressors_write_them() {
         for (bytes, length) in [(1, 139), (2, 267), (4, 524), (8, 1038)] {
             assert_eq!(zeros(bytes << 15).map(|block| block.len()), Some(length));
+            assert_eq!(zeros_length(bytes << 15), Some(length as u64));
         }
         for bytes in [25, 26, 279, 280, 281, 512, 4096, 100_000] {
             let mut out = vec![1; bytes];
             assert_eq!(decode(&zeros(bytes as u64).unwrap(), &mut out), Ok(()), "{bytes}");
             assert!(out.iter().all(|b| *b == 0) && bytes as u64 <= most(zeros(bytes as u64).unwrap().len() as u64));
         }
-        assert_eq!(zeros(24), None);
+        assert_eq!((zeros(24), zeros_length(24)), (None, None));
     }
 }

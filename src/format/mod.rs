@@ -9,6 +9,7 @@ pub mod extents;
 mod finding;
 mod registry;
 mod traits;
+mod value_limit;
 pub mod vds;
 pub mod wkw;
 pub mod zgy;

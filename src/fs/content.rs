@@ -3,7 +3,7 @@
 use super::error::FsError;
 use super::read_errors::content_error;
 use super::resolve::Resolved;
-use super::status::status;
+use super::status::{Now, status};
 use super::tree::Item;
 use super::volfs::Volfs;
 use crate::source::Wait;
@@ -17,7 +17,9 @@ impl Volfs {
     pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
         match resolved {
             Resolved::Status => {
-                Ok(status(&self.options, self.started, &self.counters, self.reader.bytes_held()).into())
+                let (cache_bytes, gauges) = (self.reader.bytes_held(), self.reader.gauges());
+                let now = Now { cache_bytes, open_files: self.handles.open_files(), gauges };
+                Ok(status(&self.options, self.started, &self.counters, &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::catalog::CatalogError;
+use crate::log_limit::warn_seldom;
 
 /// Why an operation of the file system fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl From<CatalogError> for FsError {
             CatalogError::Stale(_) => Self::Stale,
             CatalogError::Io { kind: io::ErrorKind::PermissionDenied, .. } => Self::Denied,
             CatalogError::Io { .. } => {
-                log::warn!("{error}");
+                warn_seldom(&error.to_string());
                 Self::Io
             }
         }

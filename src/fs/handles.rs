@@ -126,6 +126,15 @@ impl Handles {
         number
     }
 
+    /// Returns the number of open files of datasets.
+    pub fn open_files(&self) -> usize {
+        let is_of_dataset = |handle: &&Arc<Handle>| match &***handle {
+            Handle::File(file) | Handle::Readahead(file) => file.layer.is_some(),
+            Handle::SourceFolder(_) | Handle::Folder(_) => false,
+        };
+        self.open.read().values().filter(is_of_dataset).count()
+    }
+
     /// Returns the handle with a number.
     pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
         self.open.read().get(&number).cloned()

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::handles::FileHandle;
 use super::page_cache::PageCache;
@@ -17,12 +18,17 @@ use super::tree::{Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::Bulkhead;
-use crate::source::Wait;
+use crate::source::{Next, Wait};
 use crate::view::Content;
 
 /// Added to the number of a node for the bulkhead of jobs that wait until reads of its files have ended, which is not
 /// that of the reads themselves.
 const DROPPING: u64 = 1 << 32;
+
+/// The number of the bulkhead of jobs that close files.
+const CLOSING: u64 = 1 << 33;
+/// The time between two looks for deleted sources: up to so long they keep their space on the disk.
+const SWEEP: Duration = Duration::from_secs(1);
 
 impl Volfs {
     /// Sets the kernel's page cache. Only the first call has an effect.
@@ -30,21 +36,37 @@ impl Volfs {
         let _ = self.refreshes.page_cache.set(pages);
     }
 
-    /// Starts the thread that refreshes datasets when they are due. It ends when the file system is dropped.
+    /// Starts the thread that refreshes datasets when they are due, and lets go of sources that were deleted. It ends
+    /// when the file system is dropped.
     ///
     /// # Errors
     /// Those of the system: it has no more threads.
     pub fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let run = move || {
-            while let Some(number) = queue.next() {
-                let Some(fs) = fs.upgrade() else { return };
+            let mut swept = Instant::now();
+            loop {
+                let next = queue.next(SWEEP.saturating_sub(swept.elapsed()));
+                let Some(fs) = fs.upgrade().filter(|_| next != Next::Closed) else { return };
+                if swept.elapsed() >= SWEEP {
+                    fs.close_gone();
+                    swept = Instant::now();
+                }
+                let Next::Due(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
                 let pool = Arc::clone(fs.pool());
                 pool.submit(Bulkhead::new(number), move || fs.refresh_if_due(&node));
             }
         };
         thread::Builder::new().name("volfs-refresh".into()).spawn(run).map(drop)
+    }
+
+    /// Closes the sources that were deleted or replaced. Threads of the pool close them, since that may take time.
+    fn close_gone(&self) {
+        let gone = self.catalog.take_gone();
+        if !gone.is_empty() {
+            self.pool().submit(Bulkhead::new(CLOSING), move || drop(gone));
+        }
     }
 
     /// Refreshes a dataset if that is due. Reads the source. Pages of the kernel are dropped later, by another thread.

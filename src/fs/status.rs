@@ -6,17 +6,30 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::options::Options;
+use crate::array::Gauges;
 use crate::counters::Counters;
 use crate::view::json_text;
 
-/// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`.
+/// What the mount holds and does just now.
+pub struct Now {
+    /// Bytes of decoded samples in memory.
+    pub cache_bytes: usize,
+    /// Files of datasets that clients have open, and those that are read ahead.
+    pub open_files: usize,
+    /// What is in progress.
+    pub gauges: Gauges,
+}
+
+/// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
+/// nobody reads.
 #[must_use]
-pub fn status(options: &Options, started: Instant, counters: &Counters, cache_bytes: usize) -> String {
+pub fn status(options: &Options, started: Instant, counters: &Counters, now: &Now) -> String {
     let shown: Map<String, Value> =
         options.shown.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let mut counted: Map<String, Value> =
         counters.list().into_iter().map(|(name, n)| (name.into(), n.into())).collect();
-    counted.insert("cache_bytes".into(), cache_bytes.into());
+    counted.insert("cache_bytes".into(), now.cache_bytes.into());
+    let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
     json_text::format(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::id(),
@@ -24,5 +37,12 @@ pub fn status(options: &Options, started: Instant, counters: &Counters, cache_by
         "options": shown,
         "uptime": started.elapsed().as_secs_f64(),
         "counters": counted,
+        "now": {
+            "open_files": now.open_files,
+            "jobs": jobs,
+            "bricks_in_flight": bricks_in_flight,
+            "decoders": decoders,
+            "decoder_bytes": decoder_bytes,
+        },
     }))
 }

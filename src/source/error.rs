@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why bytes of a source cannot be read.
@@ -41,4 +42,19 @@ impl SourceError {
     pub fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         Self::Io { doing: doing.into(), message: error.to_string(), kind: error.kind() }
     }
+
+    /// Returns whether the system failed, so that nothing is known of what is there: the same call may succeed later.
+    #[must_use]
+    pub fn is_failure_of_system(&self) -> bool {
+        matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
+    }
+}
+
+/// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
+/// not be read), and not a failure to find out.
+pub(super) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
+    let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];
+    let odd_paths = [Errno::LOOP, Errno::NAMETOOLONG, Errno::XDEV];
+    answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)
 }

@@ -24,28 +24,27 @@ pub struct LocalFile {
     stamp: FileStamp,
     root: Arc<SourceRoot>,
     open: RwLock<Weak<OpenFile>>,
-    /// Locked while the file is opened again, so that only one thread opens it.
-    opening: Mutex<()>,
+    /// The time of the last change of content or attributes (ctime) when the file was opened last. Locked while it is
+    /// opened again, so that only one thread opens it.
+    opening: Mutex<(i64, i64)>,
     changed: Arc<AtomicBool>,
-    /// The time of the last change of its content or attributes when it was opened first: seconds and nanoseconds.
-    ctime: (i64, i64),
     recent: Arc<RecentWrites>,
     counters: Arc<Counters>,
 }
 
 impl LocalFile {
-    /// Opens a file that is a source of its own; the version that it has now is the one that is read.
+    /// Opens a file that is a source of its own; the version that it has now is the one that is read. `recent` gets a
+    /// record if it was written to a moment ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
-    pub fn open(path: &Path, counters: Arc<Counters>) -> Result<Self, SourceError> {
+    pub fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
         let root = SourceRoot::below(path, false);
         let (file, metadata) = open(&root, path)?;
-        Ok(Self::new(&root, path, (file, &metadata), RecentWrites::ignored(), counters))
+        Ok(Self::new(&root, path, (file, &metadata), recent, counters))
     }
 
-    /// Wraps the file at a path below `root`, which was just opened, with its metadata from then. `recent` gets a record
-    /// if it was written to a moment ago.
+    /// Wraps the file at a path below `root`, which was just opened, with its metadata from then.
     pub(super) fn new(
         root: &Arc<SourceRoot>,
         path: &Path,
@@ -59,9 +58,8 @@ impl LocalFile {
             stamp: FileStamp::of(metadata),
             root: Arc::clone(root),
             open: RwLock::default(),
-            opening: Mutex::default(),
+            opening: Mutex::new(ctime(metadata)),
             changed: Arc::default(),
-            ctime: (metadata.ctime(), metadata.ctime_nsec()),
             recent,
             counters,
         };
@@ -75,10 +73,16 @@ impl LocalFile {
         self.stamp
     }
 
+    /// Returns whether a change was noticed at any time, even if the file is now as it was.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
+    }
+
     /// Keeps a file open until it is evicted.
     fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
-        let marks = (Arc::clone(&self.changed), Arc::clone(&self.recent));
-        let file = OpenFile::new((WHOLE, self.path.clone()), (file, metadata), marks, Arc::clone(&self.counters));
+        let (noted, counters) = ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.counters));
+        let file = OpenFile::new((WHOLE, self.path.clone()), (file, metadata), noted, counters);
         *self.open.write() = Arc::downgrade(&file);
         self.root.files.insert((self.number, 0), &file);
         file
@@ -94,13 +98,10 @@ impl LocalFile {
         if let Some(file) = opened() {
             return Ok(file);
         }
-        if self.changed.load(Ordering::Relaxed) {
-            return Err(SourceError::Changed);
-        }
         if wait == Wait::No {
             return Err(SourceError::WouldBlock);
         }
-        let _one_at_a_time = self.opening.lock();
+        let mut last_changed = self.opening.lock();
         if let Some(file) = opened() {
             return Ok(file);
         }
@@ -111,7 +112,8 @@ impl LocalFile {
         if FileStamp::of(&metadata) != self.stamp {
             return Err(self.mark_changed());
         }
-        if (metadata.ctime(), metadata.ctime_nsec()) != self.ctime {
+        // other attributes have changed, or new content was given the old time
+        if std::mem::replace(&mut *last_changed, ctime(&metadata)) != ctime(&metadata) {
             self.recent.record_change();
         }
         Ok(self.keep(file, &metadata))
@@ -122,6 +124,10 @@ impl LocalFile {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
     }
+}
+
+fn ctime(metadata: &Metadata) -> (i64, i64) {
+    (metadata.ctime(), metadata.ctime_nsec())
 }
 
 /// Opens the file at a path below `root`.
@@ -173,7 +179,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         fs::write(&path, bytes).unwrap();
-        let file = LocalFile::open(&path, Arc::default()).unwrap();
+        let file = LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap();
         (folder, path, file)
     }
 
@@ -224,13 +230,13 @@ mod tests {
     fn a_file_without_a_name_is_closed_and_no_other() {
         let (_folder, path, file) = sample(b"0123456789");
         let is_open = || file.open.read().upgrade().is_some();
-        file.root.close_gone();
+        drop(file.root.take_gone());
         assert!(is_open());
         fs::rename(&path, path.with_extension("renamed")).unwrap();
-        file.root.close_gone();
+        drop(file.root.take_gone());
         assert!(is_open());
         fs::remove_file(path.with_extension("renamed")).unwrap();
-        file.root.close_gone();
+        drop(file.root.take_gone());
         assert!(!is_open());
         fs::write(&path, b"0123456789").unwrap();
         assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::Yes), Err(SourceError::Changed));

@@ -8,8 +8,8 @@ use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 use thiserror::Error;
@@ -83,37 +83,59 @@ impl Folders {
     /// # Errors
     /// [`NoFolder`]: why there is none.
     pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.open_beside(path, recent, &Arc::default())
+    }
+
+    /// Opens a folder whose failures are those of another one, too.
+    fn open_beside(
+        self: &Arc<Self>,
+        path: &Path,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => NoFolder::Absent,
             io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
             _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
             _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
         };
-        self.at(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent)
+        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent, failure)
     }
 
-    /// Opens a folder that was just found.
+    /// Opens a folder that was just found, as [`Folders::open`] does.
     ///
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
     pub fn at(self: &Arc<Self>, place: Place, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.at_beside(place, recent, &Arc::default())
+    }
+
+    fn at_beside(
+        self: &Arc<Self>,
+        place: Place,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
         if !place.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
         }
         recent.record(&place.metadata);
         let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
-        let (shared, recent) = (Arc::clone(self), Arc::clone(recent));
-        Ok(Arc::new(LocalFolder { id, root: place.path, stamp, shared, changed: Arc::default(), recent }))
+        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
+        let (changed, failure) = (Arc::default(), Arc::clone(failure));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
     }
 
-    /// Wraps the file at `path`, which was just opened, as a source.
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
+    /// ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
     pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
         let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
         let metadata = file.metadata().map_err(failed)?;
-        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), Arc::clone(&self.counters)))
+        let counters = Arc::clone(&self.counters);
+        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
     }
 }
 
@@ -125,10 +147,28 @@ pub struct LocalFolder {
     stamp: FileStamp,
     shared: Arc<Folders>,
     changed: Arc<AtomicBool>,
+    /// The first failure of the system here or in a folder that was opened from here.
+    failure: Arc<OnceLock<SourceError>>,
     recent: Arc<RecentWrites>,
 }
 
 impl LocalFolder {
+    /// Returns the first failure of the system since the folder was opened, here or in a folder that was opened from
+    /// here. What was concluded from the answers may be wrong then.
+    #[must_use]
+    pub fn failure(&self) -> Option<SourceError> {
+        self.failure.get().cloned()
+    }
+
+    /// Returns a result, and remembers a failure of the system.
+    fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
+        result.inspect_err(|error| {
+            if error.is_failure_of_system() {
+                let _ = self.failure.set(error.clone());
+            }
+        })
+    }
+
     fn key(&self, name: &str) -> Key {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -209,19 +249,20 @@ impl LocalFolder {
 
 impl Source for LocalFolder {
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(self.file(object, Wait::Yes)?.map(|file| file.stamp.size))
+        Ok(self.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let Some(file) = self.file(object, wait)? else { return Ok(false) };
-        file.read_at(offset, out, wait)?;
+        let Some(file) = self.noted(self.file(object, wait))? else { return Ok(false) };
+        self.noted(file.read_at(offset, out, wait))?;
         // here and not in `check_unchanged`, which does not know which file was read
-        file.check_unchanged()?;
+        self.noted(file.check_unchanged())?;
         Ok(true)
     }
 
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        self.file(object, Wait::Yes)?.map_or(Ok(None), |open| open.tag(name))
+        let file = self.noted(self.file(object, Wait::Yes))?;
+        file.map_or(Ok(None), |open| self.noted(open.tag(name)))
     }
 
     fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
@@ -235,7 +276,11 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        Ok(self.shared.open(&self.root.join(path), &self.recent)?)
+        let opened = self.shared.open_beside(&self.root.join(path), &self.recent, &self.failure);
+        if let Err(NoFolder::Source(error)) = &opened {
+            let _ = self.noted(Err::<(), _>(error.clone()));
+        }
+        Ok(opened?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
@@ -249,7 +294,7 @@ impl Folder for LocalFolder {
             Err(e) => Err(e),
         };
         match visited {
-            Err(e) if !is_absent(&e) => Err(SourceError::io(format!("cannot list {}", path.display()), &e)),
+            Err(e) if !is_absent(&e) => self.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e))),
             _ => Ok(()),
         }
     }
@@ -261,7 +306,9 @@ impl Folder for LocalFolder {
     fn is_changed(&self) -> bool {
         let is_same = |path: &Path, before: Option<FileStamp>| match path.metadata() {
             Ok(now) => before == Some(FileStamp::of(&now)),
-            Err(e) => before.is_none() && e.kind() == io::ErrorKind::NotFound,
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => before.is_none(),
+            // a failure of the system is no change: who reads the file gets it
+            Err(_) => true,
         };
         let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
         let same = self.check_unchanged().is_ok()

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 
-use super::descriptors::is_out_of_descriptors;
+use super::error::tells_what_is_there;
 use super::{EntryKind, Place, SourceRoot};
 
 /// A folder in which a format looks for its signs. Links are followed if they stay in the source. What cannot be looked
-/// at counts as absent, except that a lack of descriptors or memory is [remembered](FolderProbe::failure): then the
-/// answers mean nothing.
+/// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers mean
+/// nothing.
 pub struct FolderProbe {
     root: Arc<SourceRoot>,
     place: Place,
@@ -101,7 +101,8 @@ impl FolderProbe {
     /// not part of the folder, and may hang.
     pub fn subfolder(&self, name: &OsStr) -> Option<Self> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let found = statx(self.place.handle(), name, flags, StatxFlags::TYPE).ok()?;
+        let found = statx(self.place.handle(), name, flags, StatxFlags::TYPE);
+        let found = self.known(found.map_err(io::Error::from))?;
         if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
             return None;
         }
@@ -127,12 +128,11 @@ impl FolderProbe {
     }
 
     /// Returns a result, and remembers an error for which the folder is not to blame.
-    fn known<T>(&self, result: io::Result<T>) -> Option<T> {
+    pub fn known<T>(&self, result: io::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
-                let is_ours = |e| is_out_of_descriptors(e) || e == Errno::NOMEM;
-                if Errno::from_io_error(&error).is_some_and(is_ours) {
+                if !tells_what_is_there(error.kind()) {
                     self.failure.replace(Some(error));
                 }
                 None

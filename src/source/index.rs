@@ -153,7 +153,10 @@ impl Index {
 
     fn fetch(&self, at: u64, length: u64, wait: Wait) -> Result<Vec<u8>, SourceError> {
         let mut bytes = vec![0; length.min(self.length.saturating_sub(at)) as usize];
-        self.source.read_at(&self.object, self.start + at, &mut bytes, wait)?;
+        // the object was there when its length was found out
+        if !self.source.read_at(&self.object, self.start + at, &mut bytes, wait)? {
+            return Err(SourceError::Changed);
+        }
         self.source.check_unchanged()?;
         Ok(bytes)
     }

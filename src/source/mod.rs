@@ -31,7 +31,7 @@ pub use folder_probe::FolderProbe;
 pub use index::{Index, IndexCache, PartKey};
 pub use mmap_cache::{CoarseInstant, MappedWindow};
 pub use open_file::OpenFile;
-pub use recent_writes::{RecentWrites, RefreshQueue};
+pub use recent_writes::{Next, RecentWrites, RefreshQueue};
 pub use source_root::{Place, SourceRoot};
 pub use stamp::{FileStamp, system_time};
 pub use traits::{Source, WHOLE};

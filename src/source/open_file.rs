@@ -45,8 +45,7 @@ impl OpenFile {
     ) -> Arc<Self> {
         recent.record(metadata);
         let (stamp, windows) = (FileStamp::of(metadata), FileWindows::new(&file, metadata.size()));
-        let ctime = (metadata.ctime(), metadata.ctime_nsec());
-        let used = AtomicBool::new(true);
+        let (ctime, used) = ((metadata.ctime(), metadata.ctime_nsec()), AtomicBool::new(true));
         Arc::new(Self { name: name.into(), stamp, ctime, path, file, windows, changed, recent, used, counters })
     }
 
@@ -71,7 +70,10 @@ impl OpenFile {
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
-            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Err(self.mark_changed()),
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                self.check_unchanged()?;
+                return Err(self.failed("read", &e));
+            }
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -22,6 +23,8 @@ const MAX_MISSING: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 const RECENT_MISSING: usize = 512;
 /// How long an entry of the negative cache is used.
 const MISSING_TTL: Duration = Duration::from_secs(1);
+/// Bytes of the stack of a thread that closes files.
+const CLOSING_STACK: usize = 64 << 10;
 /// Digests in one generation.
 const GENERATION: usize = 1 << 16;
 
@@ -67,10 +70,9 @@ impl OpenFiles {
                 _ => break,
             }
         }
-        let closed = files.push(key, Arc::clone(file));
-        // an evicted file is closed after the lock is released, since that takes time
+        let evicted = files.push(key, Arc::clone(file)).map(|(_, file)| file);
         drop(files);
-        drop(closed);
+        close_aside(evicted);
     }
 
     /// Closes the files that were not used lately: a half of those that nobody reads at this moment. Returns `false`
@@ -81,23 +83,25 @@ impl OpenFiles {
         let idle: Vec<Key> = files.iter().rev().filter(|(_, file)| is_idle(file)).map(|(key, _)| *key).collect();
         let closed: Vec<_> = idle.iter().take(idle.len().div_ceil(2)).filter_map(|key| files.pop(key)).collect();
         drop(files);
-        !closed.is_empty()
+        let are_some = !closed.is_empty();
+        close_aside(closed);
+        are_some
     }
 
-    /// Closes the files that have no name any more: the space on the disk is free only then. Readers get an error.
-    pub fn close_gone(&self) {
+    /// Removes and returns the files that have no name any more. Readers of them get an error from now on.
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
-        for (key, file) in files {
-            if !file.is_gone() {
-                continue;
-            }
+        let mut gone = Vec::new();
+        for (key, file) in files.into_iter().filter(|(_, file)| file.is_gone()) {
             file.mark_changed();
             let mut files = self.files.lock();
-            let closed =
-                if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) { files.pop(&key) } else { None };
+            if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) {
+                files.pop(&key);
+            }
             drop(files);
-            drop(closed);
+            gone.push(file);
         }
+        gone
     }
 
     /// Returns whether the negative cache has the name.
@@ -136,7 +140,19 @@ impl OpenFiles {
         let keys: Vec<Key> = files.iter().map(|(key, _)| *key).filter(|key| key.0 == folder).collect();
         let closed: Vec<_> = keys.iter().filter_map(|key| files.pop(key)).collect();
         drop(files);
-        drop(closed);
+        close_aside(closed);
+    }
+}
+
+/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file
+/// that is not local is closed by a thread of its own: its server is told, which may never answer, and the caller may
+/// be a reader of another dataset.
+fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
+    let remote: Vec<_> = files.into_iter().filter(|file| !file.is_local()).collect();
+    if !remote.is_empty() {
+        // without a thread they are closed here
+        let close = thread::Builder::new().name("volfs-close".into()).stack_size(CLOSING_STACK);
+        let _ = close.spawn(move || drop(remote));
     }
 }
 

@@ -34,6 +34,17 @@ pub struct RefreshQueue {
     epoch: Instant,
 }
 
+/// The outcome of a wait for refreshes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The dataset of this number is due.
+    Due(u64),
+    /// None is due yet.
+    Nothing,
+    /// The queue is closed.
+    Closed,
+}
+
 #[derive(Debug, Default)]
 struct Due {
     /// By the number of the dataset.
@@ -48,23 +59,27 @@ impl Default for RefreshQueue {
 }
 
 impl RefreshQueue {
-    /// Waits until a refresh is due, and removes it. Returns the number of its dataset; `None` once the queue is closed.
+    /// Waits until a refresh is due, and removes it; no longer than `at_most`.
     #[must_use]
-    pub fn next(&self) -> Option<u64> {
+    pub fn next(&self, at_most: Duration) -> Next {
         let mut due = self.state.lock();
+        let end = Instant::now() + at_most;
         loop {
             if due.closed {
-                return None;
+                return Next::Closed;
             }
             let now = Instant::now();
-            due = match due.at.iter().min_by_key(|(_, at)| **at).map(|(number, at)| (*number, *at)) {
+            let first = due.at.iter().min_by_key(|(_, at)| **at).map(|(number, at)| (*number, *at));
+            match first {
                 Some((number, at)) if at <= now => {
                     due.at.remove(&number);
-                    return Some(number);
+                    return Next::Due(number);
                 }
-                Some((_, at)) => self.changed.wait_timeout(due, at - now).0,
-                None => self.changed.wait(due),
-            };
+                _ if end <= now => return Next::Nothing,
+                _ => {}
+            }
+            let until = first.map_or(end, |(_, at)| at.min(end));
+            due = self.changed.wait_timeout(due, until - now).0;
         }
     }
 
@@ -213,13 +228,15 @@ mod tests {
         b.record_change();
         b.record_change();
         assert!(b.is_due() && a.is_pending());
-        assert_eq!(queue.next(), Some(8));
-        assert_eq!(queue.next(), Some(7), "after a wait");
+        let long = Duration::from_secs(60);
+        assert_eq!(queue.next(long), Next::Due(8));
+        assert_eq!(queue.next(ms(1)), Next::Nothing);
+        assert_eq!(queue.next(long), Next::Due(7), "after a wait");
         assert!(a.is_due());
         a.clear();
         assert!(!a.is_due() && !a.is_pending() && queue.state.lock().at.is_empty());
         queue.close();
-        assert_eq!(queue.next(), None);
+        assert_eq!(queue.next(long), Next::Closed);
     }
 
     #[test]

@@ -16,10 +16,11 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, ResolveFlags, fcntl_getfl, fcntl_setfl, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat,
 };
 use rustix::io::Errno;
 
+use super::OpenFile;
 use super::descriptors::is_out_of_descriptors;
 use super::entries::{EntryKind, visit_entries};
 use super::open_files::OpenFiles;
@@ -186,10 +187,11 @@ impl SourceRoot {
         visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
     }
 
-    /// Closes the files below this source that have lost their last name, so that their space on the disk becomes free.
-    /// Asks no server and never waits for a disk.
-    pub fn close_gone(&self) {
-        self.files.close_gone();
+    /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
+    /// what is returned is dropped. Asks no server and never waits for a disk.
+    #[must_use]
+    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+        self.files.take_gone()
     }
 
     /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
@@ -245,15 +247,32 @@ impl SourceRoot {
     /// Returns whether a path that leads to nothing is known not to leave the source on its way.
     fn stays_below(&self, path: &Path) -> bool {
         let Ok(below) = path.strip_prefix(&self.root) else { return false };
-        if !self.has_openat2 || below.as_os_str().is_empty() {
+        if below.as_os_str().is_empty() {
             return false;
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let Ok(root) = self.retrying(|| openat(CWD, &self.root, PLACE | OFlags::NOFOLLOW, Mode::empty())) else {
-            return false;
+        let open = || match self.has_openat2 {
+            true => openat2(openat(CWD, &self.root, PLACE, Mode::empty())?, below, PLACE, Mode::empty(), resolve),
+            false => Err(Errno::NOSYS),
         };
-        let found = openat2(root, below, PLACE, Mode::empty(), resolve);
-        !matches!(found, Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::AGAIN))
+        match self.retrying(open) {
+            Err(Errno::NOSYS | Errno::PERM) => self.has_no_link_at(path),
+            Err(Errno::XDEV | Errno::AGAIN) => false,
+            _ => true,
+        }
+    }
+
+    /// Returns whether the part of a path where the way ends is in the source, and is no link.
+    fn has_no_link_at(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.locate(parent) {
+            Ok(Some(folder)) => {
+                let found = statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW);
+                !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
+            }
+            Ok(None) => false,
+            Err(_) => true,
+        }
     }
 
     /// Calls `open`, again if there was no descriptor left: files that nothing reads are closed then. Also again if
@@ -292,7 +311,8 @@ impl Place {
 
 /// Makes reads of a file wait, which matters for file systems of other programs.
 fn without_nonblock(file: OwnedFd) -> io::Result<File> {
-    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    // of the flags that can be changed this is the only one that was set
+    fcntl_setfl(&file, OFlags::empty())?;
     Ok(file.into())
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{RenameFlags, renameat_with};
+use rustix::fs::{RenameFlags, fcntl_getfl, renameat_with};
 
 use super::*;
 

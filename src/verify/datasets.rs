@@ -66,9 +66,11 @@ impl Datasets {
     }
 }
 
-/// Opens a dataset.
+/// Opens a dataset. It is closed once the result is dropped.
 pub(super) fn open(catalog: &Catalog, node: &Arc<Node>) -> OpenResult {
-    catalog.open(node)
+    let opened = catalog.open(node);
+    catalog.close(node);
+    opened
 }
 
 /// Visits all that is below a folder in order; `false` once `visit` has returned `false`.

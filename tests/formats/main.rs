@@ -1,7 +1,11 @@
 //! The formats, read through the library: compared with the reference readers, with single faults, and with thousands
 //! of random mutations. All tests together must stay below the limit of memory that the mutations check.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
+// the fuzz targets include helpers of these tests, since they are a crate of their own as well
+#![allow(clippy::duplicate_mod)]
 
+mod bombs;
+mod fuzzing;
 mod structure;
 mod vds_damage;
 mod vds_mutations;
@@ -15,6 +19,11 @@ mod zgy_oracle;
 /// A builder of ZGY files by hand, shared with the unit tests of the format.
 #[path = "../../src/format/zgy/handmade.rs"]
 mod handmade;
+
+/// The bodies of the fuzz targets.
+#[path = "../../fuzz/src/lib.rs"]
+#[allow(dead_code)]
+mod fuzz_targets;
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use volfs::format::zgy::Zgy;
 use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{IndexCache, LocalFile, Wait};
+use volfs::source::{IndexCache, LocalFile, RecentWrites, Wait};
 use volfs::volume::{DatasetInfo, Dims};
 
 use crate::support::{Npy, crc, json, naive, test_data};
@@ -28,7 +28,7 @@ fn every_file_reads_as_the_other_reader_has_found() {
 }
 
 fn open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
-    let source = Arc::new(LocalFile::open(path, Arc::default())?);
+    let source = Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default())?);
     Zgy.open(source, &OpenWith::new(IndexCache::new(64 << 20)))
 }
 

@@ -13,7 +13,7 @@ use crate::support::{Mount, fixture, json, mounted_name, process_lives, signal, 
 
 const READERS: usize = 8;
 const ROUNDS: usize = 3;
-const NAMES: [&str; 3] = ["v3_int8.zgy", "v3_int16.zgy", "v4_zfp_accuracy.zgy"];
+const NAMES: [&str; 3] = ["v3_int8.zgy", "v3_int16.zgy", "v4_mixed.zgy"];
 
 /// Reads a file again and again until that fails. Every sample that it gets must be right.
 fn read_until_failure(path: &Path, truth: &[u8], bytes: &AtomicU64) {

@@ -1,6 +1,9 @@
 //! Helpers of the tests, one file for each subject: mounts, processes, waiting, test data of each format, folders in
 //! memory. No test binary uses all of them.
 
+pub mod checked_reader;
+pub mod faults;
+pub mod faulty_folder;
 pub mod folder;
 pub mod memory_folder;
 pub mod mount;
@@ -11,6 +14,7 @@ pub mod process;
 pub mod python;
 pub mod skip;
 pub mod slow_source;
+pub mod stress;
 pub mod value;
 pub mod vds;
 pub mod views;

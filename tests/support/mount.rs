@@ -29,8 +29,23 @@ impl Mount {
 
     /// Mounts `source` with further arguments.
     pub fn with(source: impl AsRef<Path>, arguments: &[&str]) -> Option<Self> {
+        Self::start(source.as_ref(), |mount, source| mount.command(source, arguments))
+    }
+
+    /// Mounts `source` by processes that may have so many open files.
+    pub fn with_open_files(source: impl AsRef<Path>, limit: u32) -> Option<Self> {
+        Self::start(source.as_ref(), |mount, source| {
+            let command = mount.command(source, &[]);
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("ulimit -n {limit} && exec \"$0\" \"$@\""));
+            shell.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+            shell
+        })
+    }
+
+    fn start(source: &Path, command: impl FnOnce(&Self, &Path) -> Command) -> Option<Self> {
         let mut mount = Self::prepare()?;
-        let output = mount.command(source.as_ref(), arguments).output().unwrap();
+        let output = command(&mount, source).output().unwrap();
         assert!(output.status.success(), "volfs mount failed: {}\n{}", text(&output.stderr), mount.log());
         mount.output = Some(output);
         mount.pid = Some(mount.pid_from_status());

@@ -40,7 +40,10 @@ pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
         let folders = Folders::new(SourceRoot::below(path, false), Arc::default());
         Vds.open_folder(folders.open(path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
-        Vds.open(Arc::new(LocalFile::open(path, Arc::default()).unwrap()), &OpenWith::new(IndexCache::new(1 << 20)))
+        Vds.open(
+            Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default()).unwrap()),
+            &OpenWith::new(IndexCache::new(1 << 20)),
+        )
     }
 }
 

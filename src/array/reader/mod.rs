@@ -5,9 +5,11 @@ mod box_read;
 mod brick_check;
 mod config;
 mod fast_path;
+mod gauges;
 mod slow_path;
 
 pub use array_reader::{ReadRequest, Reader};
 pub use box_read::BoxRequest;
 pub use brick_check::CheckedBrick;
 pub use config::ReaderConfig;
+pub use gauges::Gauges;

@@ -1,7 +1,7 @@
 //! The slow path: divides the pieces of a read that are not in memory among workers of the pool.
 
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::array::ReadError;
 use crate::array::brick_sizes::workers;

@@ -1,8 +1,8 @@
 //! Detects scans: tells the readers of one open file apart by their requests, and finds those that read in order.
 
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::stream::Stream;
 use crate::sequential::StreamTable;
@@ -46,6 +46,17 @@ impl ScanDetector {
         let stream = self.streams.find_or_insert(distance, |stream| Arc::clone(stream), new)?;
         let threshold = (SEQUENTIAL_AFTER / size).min(plane / 4);
         stream.advance(samples, threshold, plane).then_some(stream)
+    }
+
+    /// Returns the prefetches in flight for all readers.
+    #[cfg(test)]
+    pub fn prefetches_in_flight(&self) -> usize {
+        let mut sum = 0;
+        self.streams.any(|stream| {
+            sum += stream.prefetches_in_flight();
+            false
+        });
+        sum
     }
 
     /// Whether any of the readers scans many planes.

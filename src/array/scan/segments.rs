@@ -6,10 +6,10 @@
 //! as all of it was read. Segments of different bricks end at different planes, so on average half of their length is
 //! held, and decoding is spread evenly.
 
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::segment_plan::CHUNKS;
 use crate::array::copy::extract;

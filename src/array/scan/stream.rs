@@ -1,9 +1,9 @@
 //! One reader of an array, called a scan once it is sequential: its position, the planes that it keeps, and the state
 //! of its prefetches.
 
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::segment_plan::SegmentPlan;
@@ -257,6 +257,12 @@ impl Stream {
         let step = cursor.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         Some(step)
+    }
+
+    /// Returns the prefetches in flight.
+    #[cfg(test)]
+    pub fn prefetches_in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Ends a prefetch, successful or not.

@@ -5,3 +5,5 @@ mod permuted;
 mod plain;
 mod race;
 mod scan;
+#[cfg(feature = "shuttle")]
+mod schedules;

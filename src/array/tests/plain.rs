@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::array::{ReadRequest, Reader, ReaderConfig};
 use crate::format::{Array, Census, FormatError};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{LocalFile, Source, WHOLE, Wait};
+use crate::source::{LocalFile, RecentWrites, Source, WHOLE, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Dims, Dtype, Layout, Plain};
 
 const SHAPE: [u64; 3] = [7, 11, 300];
@@ -39,7 +39,7 @@ impl Numbers {
         }
         file.flush().unwrap();
         let path = file.into_temp_path();
-        Self { info, brick, file: LocalFile::open(&path, Arc::default()).unwrap(), path }
+        Self { info, brick, file: LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap(), path }
     }
 }
 

@@ -1,8 +1,9 @@
-//! The entry point of the fuzz target `vds_description`: both parsers of descriptions, and all JSON that is made of the
-//! result.
+//! The entry points of fuzz targets: both parsers of descriptions, with all JSON that is made of the result; and run
+//! lengths.
 
 use super::describe;
 use super::description::{self, Description};
+use super::rle;
 
 /// Parses a `VolumeDataLayout`; whether it is valid.
 #[must_use]
@@ -14,6 +15,14 @@ pub fn json(text: &[u8]) -> bool {
 #[must_use]
 pub fn object(text: &[u8]) -> bool {
     is_valid(&description::of_object(text))
+}
+
+/// Decodes the run lengths of a chunk into all of `out`.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
+    rle::decode(packed, out)
 }
 
 fn is_valid(outcome: &Result<Description, String>) -> bool {

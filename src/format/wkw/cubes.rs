@@ -103,7 +103,9 @@ struct Page {
 
 impl Cubes {
     pub(super) fn new(folder: Arc<dyn Folder>, header: Header, cache: Arc<IndexCache>) -> Self {
-        let zeros = lz4::zeros(header.block_bytes()).filter(|block| block.len() as u64 <= MAX_ZEROS);
+        // the length is known before the block is made: a block of the largest cubes would take MiB
+        let short = lz4::zeros_length(header.block_bytes()).is_some_and(|length| length <= MAX_ZEROS);
+        let zeros = if short { lz4::zeros(header.block_bytes()) } else { None };
         Self { folder, header, cache, zeros }
     }
 

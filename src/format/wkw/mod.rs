@@ -16,6 +16,7 @@ mod describe;
 mod disk;
 mod element_class;
 mod header;
+mod limits;
 mod mag;
 mod morton;
 mod opening;
@@ -110,7 +111,11 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
         Err(SourceError::Changed) => return Err(SourceError::Changed.into()),
         read => read.map_err(|e| e.to_string()),
     };
-    let described = read.and_then(|text| text.map(|text| Properties::parse(&text)).transpose());
+    let parse = |text: Vec<u8>| {
+        let properties = Properties::parse(&text)?;
+        limits::check(&properties).map(|()| properties)
+    };
+    let described = read.and_then(|text| text.map(parse).transpose());
     let fault = match described {
         Ok(Some(properties)) => return Ok(properties),
         Ok(None) => None,

@@ -1,9 +1,12 @@
 //! Parses `datasource-properties.json` in all its dialects: keys were renamed, and forms of the scale and of mags
 //! changed, over the years (see "Datasets" in the documentation of webKNOSSOS for the present one).
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use super::mag::{Extent, Mag, whole};
+use crate::format::value_limit::check_values;
 use crate::volume::NativeJson;
 
 /// The name of the file.
@@ -66,6 +69,7 @@ impl Properties {
     /// Parses the file's text; the error tells what is wrong with it.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        check_values(text, b",[{")?;
         let json: Value = serde_json::from_slice(text).map_err(|e| e.to_string())?;
         let Value::Object(json) = json else { return Err("it is no JSON object".into()) };
         let Some(Value::Array(list)) = json.get("dataLayers") else {
@@ -111,7 +115,7 @@ impl DescribedLayer {
                 .map(|category| if category == "mask" { "segmentation".into() } else { category }),
             format: text("dataFormat"),
             element_class: text("elementClass"),
-            largest_segment_id: map.get("largestSegmentId").cloned().unwrap_or_default(),
+            largest_segment_id: map.get("largestSegmentId").filter(|id| id.is_number()).cloned().unwrap_or_default(),
             bounding_box: map.get("boundingBox").cloned().unwrap_or_default(),
             more_axes: map.get("additionalAxes").and_then(Value::as_array).is_some_and(|axes| !axes.is_empty()),
             ..Self::default()
@@ -143,6 +147,7 @@ impl DescribedLayer {
 
     /// Reads the list of mags, and the one of older files under another name.
     fn read_mags(&mut self, map: &Map<String, Value>) {
+        let mut known = HashMap::new();
         for (list, key) in [("mags", "mag"), ("wkwResolutions", "resolution")] {
             for entry in map.get(list).and_then(Value::as_array).into_iter().flatten() {
                 let Some(mag) = entry.get(key).and_then(Mag::of_json) else {
@@ -150,10 +155,10 @@ impl DescribedLayer {
                     continue;
                 };
                 let path = entry.get("path").and_then(Value::as_str).map(str::to_owned);
-                if let Some(known) = self.mags.iter_mut().find(|known| known.mag == mag) {
-                    known.path = known.path.take().or(path);
-                } else {
-                    self.mags.push(DescribedMag { mag, path });
+                let number = *known.entry(mag).or_insert(self.mags.len());
+                match self.mags.get_mut(number) {
+                    Some(listed) => listed.path = listed.path.take().or(path),
+                    None => self.mags.push(DescribedMag { mag, path }),
                 }
             }
         }

@@ -169,6 +169,16 @@ fn paths_outside_of_the_source_are_not_shown() {
     let volume = open(&dataset);
     assert!(volume.layers.is_empty());
     assert!(volume.hidden.iter().all(|layer| layer.reason.contains("outside of the source")));
+    // nothing tells what there is outside
+    symlink(root.path().join("other/color"), dataset.join("there")).unwrap();
+    symlink(root.path().join("other/nothing"), dataset.join("not there")).unwrap();
+    let paths =
+        ["../other/color/1", "../other/color/9", "../other/color/1/header.wkw", "there/1", "there/9", "not there/1"];
+    describe(&dataset, paths.iter().map(|path| with(path)).collect());
+    let volume = open(&dataset);
+    let reasons: Vec<_> =
+        volume.hidden.iter().zip(paths).map(|(layer, path)| layer.reason.replace(path, "PATH")).collect();
+    assert!(reasons.len() == paths.len() && reasons.iter().all(|reason| *reason == reasons[0]), "{reasons:#?}");
 }
 
 #[test]

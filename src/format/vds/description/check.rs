@@ -11,12 +11,11 @@ const MAX_LODS: u32 = 12;
 /// The bounds of samples along an axis, and of values for a trace.
 const SAMPLES: RangeInclusive<u64> = 1..=i32::MAX as u64;
 
+/// Bytes of the longest name or unit of an axis or a channel. Thousands of levels may have a copy of each.
+const MAX_TEXT: usize = 1024;
+
 /// The most warnings: a text of some MiB may have a million oddities.
 const MAX_WARNINGS: usize = 32;
-
-/// The most values of a description. Each takes far more memory than its text; a metadata entry takes a KiB while it is
-/// parsed.
-const MAX_VALUES: usize = 1 << 17;
 
 /// The syntax whose keys are named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +42,14 @@ impl Keys {
         match self {
             Self::Json => format!("axisDescriptors[{axis}].numSamples"),
             Self::Object => format!("Dimension{axis}Size"),
+        }
+    }
+
+    /// Returns the key of a text of an axis; `key` is the one in JSON.
+    fn axis(self, axis: usize, key: &str) -> String {
+        match self {
+            Self::Json => format!("axisDescriptors[{axis}].{key}"),
+            Self::Object => format!("Dimension{axis}{}", capitalised(key)),
         }
     }
 
@@ -90,6 +97,9 @@ impl Description {
         check_layout(&self.layout, axes, keys)?;
         for (number, axis) in self.axes.iter().enumerate() {
             within(axis.samples, SAMPLES, || keys.samples(number))?;
+            for (key, text) in [("name", &axis.name), ("unit", &axis.unit)] {
+                check_text(text, || keys.axis(number, key))?;
+            }
         }
         if self.channels.is_empty() {
             return Err(format!("{} is empty: there must be at least 1", keys.channels()));
@@ -105,6 +115,9 @@ impl Description {
     }
 
     fn check_channel(&self, channel: &Channel, key: impl Fn(&str) -> String) -> Result<(), String> {
+        for (name, text) in [("name", &channel.name), ("unit", &channel.unit)] {
+            check_text(text, || key(name))?;
+        }
         if !matches!(channel.components, 1 | 2 | 4) {
             return Err(format!("{} is {}: it must be 1, 2 or 4", key("components"), channel.components));
         }
@@ -149,6 +162,14 @@ fn check_layout(layout: &LayoutDescriptor, axes: usize, keys: Keys) -> Result<()
     Ok(())
 }
 
+/// Checks the length of a text that every layer and level repeats.
+fn check_text(text: &str, key: impl Fn() -> String) -> Result<(), String> {
+    if text.len() <= MAX_TEXT {
+        return Ok(());
+    }
+    Err(format!("{} has {} bytes: there must be at most {MAX_TEXT}", key(), text.len()))
+}
+
 /// Checks that a number is within its bounds.
 fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) -> Result<(), String> {
     let (least, most) = (*bounds.start(), *bounds.end());
@@ -159,13 +180,6 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
         return Err(format!("{} is {number}: there must be at most {most}", key()));
     }
     Ok(())
-}
-
-/// Refuses a text with too many values before memory is allocated for them. Each value has one of the bytes
-/// `delimiters`.
-pub fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
-    let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
-    if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }
 }
 
 /// Adds a warning, unless there are too many already.
@@ -257,6 +271,19 @@ pub mod tests {
     }
 
     #[test]
+    fn texts_that_levels_repeat_are_short() {
+        let text = |length: usize| "x".repeat(length);
+        assert_eq!(fault(|d| d.axes[1].unit = text(MAX_TEXT)), ["none", "none"]);
+        let rest = "has 1025 bytes: there must be at most 1024";
+        let found = fault(|d| d.axes[1].unit = text(MAX_TEXT + 1));
+        assert_eq!(found, [format!("axisDescriptors[1].unit {rest}"), format!("Dimension1Unit {rest}")]);
+        assert_eq!(fault(|d| d.axes[0].name = text(MAX_TEXT + 1))[1], format!("Dimension0Name {rest}"));
+        assert_eq!(fault(|d| d.channels[0].name = text(MAX_TEXT))[0], "none");
+        assert_eq!(fault(|d| d.channels[0].name = text(MAX_TEXT + 1))[0], format!("channelDescriptors[0].name {rest}"));
+        assert_eq!(fault(|d| d.channels[0].unit = text(MAX_TEXT + 1))[0], format!("channelDescriptors[0].unit {rest}"));
+    }
+
+    #[test]
     fn single_bits_cannot_have_a_no_value() {
         let [json, _] = fault(|d| (d.channels[0].format, d.channels[0].no_value) = (SampleFormat::Bit, Some(1.0)));
         assert!(json.starts_with("channelDescriptors[0].useNoValue"), "{json}");
@@ -289,12 +316,5 @@ pub mod tests {
         (0..100).for_each(|number| warn(&mut warnings, || number.to_string()));
         assert_eq!(warnings.len(), MAX_WARNINGS + 1);
         assert_eq!(warnings[..2], ["0", "1"]);
-    }
-
-    #[test]
-    fn values_are_counted_before_they_are_parsed() {
-        assert_eq!(check_values(&[b','; MAX_VALUES], b",{"), Ok(()));
-        assert!(check_values(&[b"{".repeat(MAX_VALUES), vec![b',']].concat(), b",{").is_err());
-        assert_eq!(check_values(&vec![b'A'; MAX_VALUES + 1], b",{"), Ok(()));
     }
 }

@@ -4,12 +4,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::check::{Keys, check_values, warn};
+use super::check::{Keys, warn};
 use super::json_fields::{JsonFields, float, whole};
 use super::metadata_type::element_type;
 use super::model::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
 };
+use crate::format::value_limit::check_values;
 
 /// Parses the text.
 ///

@@ -14,7 +14,6 @@ mod object_text;
 #[cfg(test)]
 pub use check::tests::sound;
 
-pub use check::check_values;
 pub use json::parse as of_json;
 pub use model::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DESCRIPTION_BYTES, MAX_DIMENSIONS, MAX_LAYERS,

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::check::{Keys, check_values, warn};
+use super::check::{Keys, warn};
 use super::metadata_type::element_type;
 use super::model::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MetadataEntry, MetadataValue, SampleFormat,
 };
 use super::object_fields::{ObjectFields, double, plain, single};
 use super::object_text::{self, Item, Items, Object};
+use crate::format::value_limit::check_values;
 
 /// Chunks of two dimensions are longer by this factor, which the object does not contain.
 const MULTIPLIER_2D: u64 = 4;

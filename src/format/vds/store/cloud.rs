@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::super::description::MAX_DESCRIPTION_BYTES;
-use super::super::description::check_values;
 use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Content, Record, StoredLayer};
 use super::description_text::{DescriptionText, Syntax};
 use super::metadata_pages::MetadataPages;
 use super::object_metadata::ObjectMetadata;
 use crate::format::FormatError;
+use crate::format::value_limit::check_values;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::ObjectName;
 

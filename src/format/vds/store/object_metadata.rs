@@ -8,8 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::super::description::check_values;
 use crate::format::FormatError;
+use crate::format::value_limit::check_values;
 use crate::source::{Folder, IndexCache, Wait};
 
 /// The key of a chunk's metadata.

@@ -1,0 +1,6 @@
+//! See `src/array_read.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let _ = volfs_fuzz::array_read::run(input);
+});

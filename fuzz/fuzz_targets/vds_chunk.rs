@@ -1,0 +1,6 @@
+//! See `src/vds_chunk.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let _ = volfs_fuzz::vds_chunk::run(input);
+});

@@ -1,0 +1,6 @@
+//! See `src/vds_container.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let _ = volfs_fuzz::vds_container::run(input);
+});

@@ -1,0 +1,6 @@
+//! See `src/wkw_cube.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let _ = volfs_fuzz::wkw_cube::run(input);
+});

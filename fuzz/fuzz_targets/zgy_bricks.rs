@@ -1,0 +1,6 @@
+//! See `src/zgy_bricks.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    let _ = volfs_fuzz::zgy_bricks::run(input);
+});

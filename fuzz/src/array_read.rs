@@ -1,0 +1,124 @@
+//! Reads ranges and boxes of arrays that exist only as arithmetic, through the whole data path (ranges to boxes, boxes to
+//! bricks, copying, cache, scans), and compares them with a naive model.
+//!
+//! The input has the shape, the brick grid, the type and the order of axes, and then the reads. An array of the first
+//! kind is small and has bricks of all kinds with margins and odd strides; one of the second kind may have any shape up
+//! to 2^63 bytes, and its bricks are constants.
+
+mod array;
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, mpsc};
+
+use volfs::array::{BoxRequest, ReadError, ReadRequest, Reader, ReaderConfig, ScanDetector};
+use volfs::format::Array;
+use volfs::memory::Buffer;
+use volfs::pool::{Bulkhead, Pool};
+use volfs::volume::{AxisPermutation, Dims, Region};
+
+use super::bytes::Bytes;
+use array::Imagined;
+
+/// The most samples of one read.
+const MOST: u64 = 4096;
+/// The most reads of one input.
+const READS: usize = 16;
+
+/// Readers with a cache for nothing, for a few bricks, and for all of them.
+static READERS: LazyLock<[Arc<Reader>; 3]> = LazyLock::new(|| {
+    let pool = Pool::new();
+    [0, 3000, 1 << 20].map(|cache_bytes| {
+        ReaderConfig { cache_bytes, idle_buffer_bytes: 1 << 20, threads: 2 }.reader(Arc::clone(&pool), Arc::default())
+    })
+});
+
+/// Reads one input, and returns the number of reads.
+///
+/// # Panics
+/// If a read fails, or its samples are not those of the model.
+#[must_use]
+pub fn run(input: &[u8]) -> u64 {
+    let mut input = Bytes(input);
+    let reader = &READERS[input.below(3)];
+    let array = if input.u8() & 3 == 3 { Imagined::huge(&mut input) } else { Imagined::small(&mut input) };
+    let Some(array) = array else { return 0 };
+    let (axes, total) = (array.shape().len(), array.shape().product().expect("the samples can be counted"));
+    let permutation = match input.below(axes + 1) {
+        0 => None,
+        axis => Some(AxisPermutation::to_front(axis - 1)),
+    };
+    let scans = Some(Arc::new(ScanDetector::default()));
+    let array = Arc::new(array);
+    let mut done = 0;
+    let mut next = 0;
+    while !input.0.is_empty() && done < READS as u64 {
+        match input.below(4) {
+            0 => check_box(reader, &array, box_of(&mut input, &array.shape())),
+            kind => {
+                // in order, or anywhere
+                let start = if kind == 1 { next } else { input.u64() % total };
+                let length = if kind == 3 { u64::from(input.u8()) } else { MOST.min(16 * u64::from(input.u8())) };
+                let range = start..start.saturating_add(length).min(total);
+                next = if range.end == total { 0 } else { range.end };
+                check_range(reader, &array, permutation, range, &scans);
+            }
+        }
+        done += 1;
+    }
+    done
+}
+
+/// Returns a box of at most [`MOST`] samples.
+fn box_of(input: &mut Bytes<'_>, shape: &Dims) -> Region {
+    let start = Dims::from_fn(shape.len(), |axis| input.u64() % shape[axis]);
+    let mut left = MOST;
+    let extent = Dims::from_fn(shape.len(), |axis| {
+        let samples = u64::from(input.u8()).min(shape[axis] - start[axis]).min(left);
+        left /= samples.max(1);
+        samples
+    });
+    Region { start, shape: extent }
+}
+
+fn check_range(
+    reader: &Arc<Reader>,
+    array: &Arc<Imagined>,
+    permutation: Option<AxisPermutation>,
+    samples: Range<u64>,
+    scans: &Option<Arc<ScanDetector>>,
+) {
+    let shape = permutation.map_or(array.shape(), |order| order.permute_dims(&array.shape()));
+    let expected: Vec<u8> = samples
+        .clone()
+        .map(|number| shape.index_of(number))
+        .flat_map(|at| array.sample(&permutation.map_or(at, |order| order.invert_dims(&at))))
+        .collect();
+    let (done, answer) = mpsc::channel();
+    let request = ReadRequest {
+        array: Arc::clone(array) as Arc<dyn Array>,
+        permutation,
+        samples: samples.clone(),
+        bulkhead: Bulkhead::new(0),
+        scans: scans.clone(),
+    };
+    reader.read(request, move |read| done.send(owned(read)).expect("somebody waits"));
+    let read = answer.recv().expect("a reply").expect("the samples can be read");
+    assert!(read == expected, "samples {samples:?} differ from the model");
+}
+
+fn check_box(reader: &Arc<Reader>, array: &Arc<Imagined>, region: Region) {
+    let expected: Vec<u8> = (0..region.samples())
+        .map(|number| region.shape.index_of(number))
+        .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |axis| region.start[axis] + at[axis])))
+        .collect();
+    let (done, answer) = mpsc::channel();
+    let array = Arc::clone(array) as Arc<dyn Array>;
+    let request = BoxRequest { array, region, bulkhead: Bulkhead::new(0) };
+    reader.read_box(request, move |read| done.send(owned(read)).expect("somebody waits"));
+    let read = answer.recv().expect("a reply").expect("the samples can be read");
+    assert!(read == expected, "the box {region:?} differs from the model");
+}
+
+fn owned(read: Result<Buffer, ReadError>) -> Result<Vec<u8>, ReadError> {
+    read.map(|bytes| bytes.to_vec())
+}

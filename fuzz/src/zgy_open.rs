@@ -1,0 +1,23 @@
+//! Opens arbitrary bytes as a ZGY file, makes its files and reads some of its bricks.
+
+use std::sync::Arc;
+
+use volfs::format::zgy::Zgy;
+use volfs::format::{Format, OpenWith};
+use volfs::source::IndexCache;
+
+use super::bricks::{self, Kept};
+use super::memory_folder::MemoryFolder;
+use super::{bounded, views};
+
+/// Reads one input: a file. Returns the number of bricks.
+#[must_use]
+pub fn run(file: &[u8]) -> u64 {
+    let source = Arc::new(MemoryFolder::of_one_file(file.to_vec()));
+    let opened = bounded::opening(file.len(), || {
+        let dataset = Zgy.open(source, &OpenWith::new(IndexCache::new(1 << 20))).ok()?;
+        assert!(dataset.layers()[0].levels.iter().all(|array| array.census().is_ok()));
+        Some(views::make_all(dataset, "zgy"))
+    });
+    opened.map_or(0, |dataset| bricks::read_some(&*dataset, Kept::InOneFile))
+}

@@ -1,0 +1,18 @@
+//! Locks without poisoning, atomic numbers and threads. With the feature `shuttle`, which only
+//! scripts/stress/schedules.sh sets, a scheduler decides which thread goes on at each of them.
+
+#[cfg_attr(feature = "shuttle", allow(dead_code))]
+mod locks;
+#[cfg(feature = "shuttle")]
+mod scheduled;
+
+#[cfg(feature = "shuttle")]
+pub use scheduled::{Clock, Condvar, Mutex, MutexGuard};
+#[cfg(feature = "shuttle")]
+pub use shuttle::{sync::atomic, thread};
+#[cfg(not(feature = "shuttle"))]
+pub use std::{sync::MutexGuard, sync::atomic, thread};
+
+#[cfg(not(feature = "shuttle"))]
+pub use locks::{Condvar, Mutex};
+pub use locks::{RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -1,0 +1,58 @@
+//! Runs the bodies of the fuzz targets on the inputs that are kept: the seeds of each target, and what fuzzing has found.
+//!
+//! By default each target reads a part of its seeds; VOLFS_FUZZ_SEEDS=all makes it read all.
+
+mod parts;
+
+use std::fs;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+
+use crate::fuzz_targets::TARGETS;
+
+/// The most seeds of a target that are read by default.
+const SEEDS: usize = 200;
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
+}
+
+/// Returns the inputs in a folder by name.
+fn inputs(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut inputs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    inputs.sort();
+    inputs
+}
+
+/// Runs the target `name` on its inputs.
+fn replay(name: &str) {
+    let target = TARGETS.iter().find(|target| target.name == name).expect("the target exists");
+    let (seeds, found) = (inputs(&fuzz().join("seeds").join(name)), inputs(&fuzz().join("regressions").join(name)));
+    assert!(!seeds.is_empty(), "{name} has no seeds");
+    let all = std::env::var("VOLFS_FUZZ_SEEDS").is_ok_and(|value| value == "all");
+    // names are hashes, so that these are as good as any others
+    let step = if all { 1 } else { seeds.len().div_ceil(SEEDS) };
+    let mut read = 0;
+    for path in found.iter().chain(seeds.iter().step_by(step)) {
+        let input = fs::read(path).unwrap();
+        let done = catch_unwind(|| (target.body)(&input));
+        read += done.unwrap_or_else(|_| panic!("{name} fails for {}", path.display()));
+    }
+    println!("{name}: {} inputs, {read} things read", found.len() + seeds.len().div_ceil(step));
+    assert!(read >= target.least, "{name} could read only {read} things, expected {}", target.least);
+}
+
+macro_rules! replay {
+    ($($name:ident)*) => {
+        $(#[test] fn $name() { replay(stringify!($name)); })*
+
+        /// The targets that have a test.
+        const REPLAYED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+replay! {
+    array_read lz4 vds_chunk vds_container vds_description vds_open vds_rle vds_wavelet wkw_cube wkw_open wkw_properties
+    zfp zgy_bricks zgy_open zlib
+}

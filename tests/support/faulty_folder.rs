@@ -1,0 +1,251 @@
+//! A file system that shows a folder as it is, except for the faults that a test asks for.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use fuser::{
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyXattr, Request,
+};
+use tempfile::TempDir;
+
+use super::faults::{Fault, Faults, Place};
+use super::fuse_or_skip;
+
+/// How late a late answer is.
+const LATE: Duration = Duration::from_millis(30);
+
+/// The mounted file system.
+pub struct FaultyFolder {
+    /// Where it is mounted.
+    pub path: PathBuf,
+    /// Its faults; none at first.
+    pub faults: Faults,
+    session: Option<BackgroundSession>,
+    _folder: TempDir,
+}
+
+impl FaultyFolder {
+    /// Mounts a file system that shows `folder`; `None` (after reporting why) if this machine cannot mount.
+    pub fn of(folder: &Path) -> Option<Self> {
+        if !fuse_or_skip() {
+            return None;
+        }
+        let (temporary, faults) = (tempfile::tempdir().unwrap(), Faults::default());
+        let path = temporary.path().join("faulty");
+        fs::create_dir(&path).unwrap();
+        let inodes = Mutex::new(Inodes { paths: vec![folder.to_owned()], numbers: HashMap::new() });
+        let shared = Arc::new(Shared { faults: faults.clone(), inodes });
+        let mut config = Config::default();
+        config.n_threads = Some(4);
+        let session = fuser::spawn_mount(Passthrough(shared), &path, &config).unwrap();
+        Some(Self { path, faults, session: Some(session), _folder: temporary })
+    }
+}
+
+impl Drop for FaultyFolder {
+    fn drop(&mut self) {
+        // a daemon that waits for an answer would keep the mount
+        self.faults.end();
+        drop(self.session.take());
+    }
+}
+
+/// The paths by inode number, from 1 on.
+struct Inodes {
+    paths: Vec<PathBuf>,
+    numbers: HashMap<PathBuf, u64>,
+}
+
+struct Shared {
+    faults: Faults,
+    inodes: Mutex<Inodes>,
+}
+
+struct Passthrough(Arc<Shared>);
+
+impl Shared {
+    fn path(&self, number: INodeNo) -> PathBuf {
+        self.inodes.lock().unwrap().paths[number.0 as usize - 1].clone()
+    }
+
+    fn number(&self, path: PathBuf) -> INodeNo {
+        let mut inodes = self.inodes.lock().unwrap();
+        let Inodes { paths, numbers } = &mut *inodes;
+        let number = numbers.entry(path.clone()).or_insert_with(|| {
+            paths.push(path);
+            paths.len() as u64
+        });
+        INodeNo(*number)
+    }
+}
+
+impl Passthrough {
+    /// Answers a request, perhaps with a fault, perhaps later. `answer` gets an error, or the fault that spoils it.
+    fn request(&self, place: Place, path: PathBuf, answer: impl FnOnce(&Shared, &Path, Outcome) + Send + 'static) {
+        let fault = self.0.faults.decide(place, &path.to_string_lossy());
+        let shared = Arc::clone(&self.0);
+        match fault {
+            Some(Fault::Hang) => {
+                self.0.faults.wait(Box::new(move || answer(&shared, &path, Ok(None))));
+            }
+            Some(Fault::Late) => {
+                thread::spawn(move || {
+                    thread::sleep(LATE);
+                    answer(&shared, &path, Ok(None));
+                });
+            }
+            Some(fault) => answer(&shared, &path, fault.errno().map_or(Ok(Some(fault)), Err)),
+            None => answer(&shared, &path, Ok(None)),
+        }
+    }
+}
+
+/// An error, or the fault that spoils an answer.
+type Outcome = Result<Option<Fault>, Errno>;
+
+fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_i32(error.raw_os_error().unwrap_or(5))
+}
+
+fn attributes(number: INodeNo, found: &Metadata, spoiled: Option<Fault>) -> FileAttr {
+    let time = |seconds: i64, nanoseconds: i64| {
+        SystemTime::UNIX_EPOCH + Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32)
+    };
+    let (size, is_file) = (found.size(), found.is_file());
+    // by turns too small and too large
+    let wrong = if found.mtime_nsec() & 1 == 0 { size.saturating_sub(1) } else { size + 100_000 };
+    FileAttr {
+        ino: number,
+        size: if spoiled == Some(Fault::WrongSize) && is_file { wrong } else { size },
+        blocks: found.blocks(),
+        atime: time(found.mtime(), found.mtime_nsec()),
+        mtime: time(found.mtime(), found.mtime_nsec()),
+        // files that were written long ago
+        ctime: time(found.mtime(), found.mtime_nsec()),
+        crtime: time(found.mtime(), found.mtime_nsec()),
+        kind: if is_file { FileType::RegularFile } else { FileType::Directory },
+        perm: if is_file { 0o444 } else { 0o555 },
+        nlink: if is_file { 1 } else { 2 },
+        uid: nix::unistd::geteuid().as_raw(),
+        gid: nix::unistd::getegid().as_raw(),
+        rdev: 0,
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+impl Filesystem for Passthrough {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let path = self.0.path(parent).join(name);
+        self.request(Place::Lookup, path, |shared, path, outcome| {
+            let found = outcome.and_then(|spoiled| Ok((path.metadata().map_err(|e| errno(&e))?, spoiled)));
+            match found {
+                Ok((found, spoiled)) => {
+                    let number = shared.number(path.to_owned());
+                    reply.entry(&Duration::ZERO, &attributes(number, &found, spoiled), Generation(0));
+                }
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.request(Place::Attributes, self.0.path(number), move |_, path, outcome| {
+            let found = outcome.and_then(|spoiled| Ok((path.metadata().map_err(|e| errno(&e))?, spoiled)));
+            match found {
+                Ok((found, spoiled)) => reply.attr(&Duration::ZERO, &attributes(number, &found, spoiled)),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn open(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // past the page cache: the kernel would take a short read for the end of the file and fill the page with zeros
+        self.request(Place::Open, self.0.path(number), |_, _, outcome| match outcome {
+            Ok(_) => reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO),
+            Err(e) => reply.error(e),
+        });
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.request(Place::Read, self.0.path(number), move |_, path, outcome| {
+            let read = outcome.and_then(|spoiled| {
+                let mut bytes = vec![0; size as usize];
+                let file = File::open(path).map_err(|e| errno(&e))?;
+                let read = file.read_at(&mut bytes, offset).map_err(|e| errno(&e))?;
+                bytes.truncate(match spoiled {
+                    Some(Fault::Short) => read.div_ceil(2),
+                    Some(Fault::Empty) => 0,
+                    _ => read,
+                });
+                Ok(bytes)
+            });
+            match read {
+                Ok(bytes) => reply.data(&bytes),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        self.request(Place::Open, self.0.path(number), |_, _, outcome| match outcome {
+            Ok(_) => reply.opened(FileHandle(0), FopenFlags::empty()),
+            Err(e) => reply.error(e),
+        });
+    }
+
+    fn readdir(&self, _: &Request, number: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        self.request(Place::List, self.0.path(number), move |shared, path, outcome| {
+            if let Err(e) = outcome {
+                return reply.error(e);
+            }
+            let mut entries: Vec<_> = path.read_dir().unwrap().map(Result::unwrap).collect();
+            entries.sort_by_key(fs::DirEntry::file_name);
+            for (n, entry) in entries.iter().enumerate().skip(offset as usize) {
+                let is_folder = entry.metadata().unwrap().is_dir();
+                let kind = if is_folder { FileType::Directory } else { FileType::RegularFile };
+                if reply.add(shared.number(entry.path()), n as u64 + 1, kind, entry.file_name()) {
+                    break;
+                }
+            }
+            reply.ok();
+        });
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let name = name.to_owned();
+        self.request(Place::Tag, self.0.path(number), move |_, path, outcome| {
+            let mut value = vec![0; 4096];
+            let read = outcome.and_then(|_| {
+                rustix::fs::getxattr(path, &*name, &mut value[..]).map_err(|e| Errno::from_i32(e.raw_os_error()))
+            });
+            match read {
+                Ok(length) if size == 0 => reply.size(length as u32),
+                Ok(length) if length > size as usize => reply.error(Errno::ERANGE),
+                Ok(length) => reply.data(&value[..length]),
+                Err(e) => reply.error(e),
+            }
+        });
+    }
+}
