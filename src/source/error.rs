@@ -53,8 +53,9 @@ impl SourceError {
 /// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
 /// not be read), and not a failure to find out.
 pub(super) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied};
-    let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Other];
+    use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
+    // unsupported: by the file system, for good
+    let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];
     let odd_paths = [Errno::LOOP, Errno::NAMETOOLONG, Errno::XDEV];
     answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)
 }
