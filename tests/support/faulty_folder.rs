@@ -53,7 +53,7 @@ impl Drop for FaultyFolder {
     fn drop(&mut self) {
         // a daemon that waits for an answer would keep the mount
         self.faults.end();
-        drop(self.session.take());
+        let _ = self.session.take().map(BackgroundSession::umount_and_join);
     }
 }
 
