@@ -100,13 +100,13 @@ run() {
     local target=$1 log=$work/log/$1.log inputs status=0
     mapfile -t inputs < <(folders "$target")
     mkdir -p "$work/log" "fuzz/artifacts/$target"
-    nice -n 19 "$bin/$target" -max_total_time=$((60 * minutes)) -max_len=$longest -timeout=20 -rss_limit_mb=2048 \
+    nice -n 19 "$bin/$target" -max_total_time=$((60 * minutes)) -max_len=$longest -timeout=30 -report_slow_units=30 -rss_limit_mb=2048 \
         -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/" -close_fd_mask=1 \
         "${inputs[@]}" >"$log" 2>&1 || status=$?
     local executions failed edges features
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     read -r edges features < <(grep -o 'cov: [0-9]* ft: [0-9]*' "$log" | tail -n 1 | awk '{ print $2, $4 }') || true
-    failed=$(find "fuzz/artifacts/$target" -type f | wc -l)
+    failed=$(find "fuzz/artifacts/$target" -type f ! -name 'slow-unit-*' | wc -l)
     printf '%s\t%s\t%d\t%d\t%d\t%d\t%d\n' "$(date -u +%FT%TZ)" "$target" "$SECONDS" "${executions:-0}" \
         "${edges:-0}" "${features:-0}" "$failed" >>"$runs"
     [ $status = 0 ] || { cp "$log" "$log.failed.$(date +%s)"; say "$target: FAILED, see $log"; }
