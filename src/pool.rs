@@ -41,6 +41,9 @@ type Job = Box<dyn FnOnce() + Send>;
 const JOBS_OF_BULKHEAD: usize = 12;
 /// Worker threads in all.
 const MAX_WORKERS: usize = 160;
+/// A bulkhead gets at most this part of the workers that are not busy, and one at least: so some are left for others,
+/// however many sources hang.
+const SHARE_OF_FREE: usize = 8;
 /// An idle worker ends after this time without a job.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest time between two log lines about missing threads.
@@ -67,6 +70,14 @@ struct State {
     warned: Option<Instant>,
 }
 
+impl State {
+    /// Returns the number of jobs of one bulkhead that may be admitted now, if its own limit is not lower.
+    fn share(&self) -> usize {
+        let free = MAX_WORKERS.saturating_sub(self.workers.saturating_sub(self.idle));
+        (free / SHARE_OF_FREE).max(1)
+    }
+}
+
 #[derive(Default)]
 struct BulkheadState {
     /// Jobs of the bulkhead that run or are ready; never more than its limit.
@@ -85,8 +96,9 @@ impl Pool {
     /// Runs `job` on a worker thread, as soon as its bulkhead admits it.
     pub fn submit(self: &Arc<Self>, bulkhead: Bulkhead, job: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
+        let limit = bulkhead.limit.min(state.share());
         let jobs = state.bulkheads.entry(bulkhead).or_default();
-        if jobs.admitted >= bulkhead.limit {
+        if jobs.admitted >= limit {
             jobs.queue.push_back(Box::new(job));
             return;
         }
@@ -193,15 +205,21 @@ impl Pool {
     /// Admits the next queued job of a bulkhead after one of its jobs has ended.
     fn finished(&self, bulkhead: Bulkhead) {
         let mut state = self.lock();
-        let Some(jobs) = state.bulkheads.get_mut(&bulkhead) else { return };
-        match jobs.queue.pop_front() {
-            Some(job) => state.ready.push_back((bulkhead, job)),
-            None => {
-                jobs.admitted -= 1;
-                if jobs.admitted == 0 {
-                    state.bulkheads.remove(&bulkhead);
-                }
+        let limit = bulkhead.limit.min(state.share());
+        let State { bulkheads, ready, .. } = &mut *state;
+        let Some(jobs) = bulkheads.get_mut(&bulkhead) else { return };
+        jobs.admitted -= 1;
+        // two, if fewer than the limit were admitted when few workers were free
+        for _ in 0..2 {
+            if jobs.admitted < limit
+                && let Some(job) = jobs.queue.pop_front()
+            {
+                jobs.admitted += 1;
+                ready.push_back((bulkhead, job));
             }
+        }
+        if jobs.admitted == 0 {
+            bulkheads.remove(&bulkhead);
         }
     }
 }
@@ -228,6 +246,37 @@ mod tests {
         assert_eq!(answer.recv_timeout(Duration::from_secs(30)), Ok(7));
         assert!(pool.lock().workers <= JOBS_OF_BULKHEAD + 1);
         drop(release);
+    }
+
+    #[test]
+    fn many_bulkheads_that_hang_do_not_block_another() {
+        let pool = Pool::new();
+        let (release, hold) = mpsc::channel::<()>();
+        let hold = Arc::new(Mutex::new(hold));
+        let hung = 2 * MAX_WORKERS / JOBS_OF_BULKHEAD;
+        for number in 0..hung as u64 {
+            for _ in 0..JOBS_OF_BULKHEAD {
+                let hold = Arc::clone(&hold);
+                pool.submit(Bulkhead::new(number), move || {
+                    let _ = hold.lock().recv();
+                });
+            }
+        }
+        let (done, answer) = mpsc::channel();
+        for n in 0..100 {
+            let done = done.clone();
+            pool.submit(Bulkhead::new(1000), move || done.send(n).unwrap());
+        }
+        for _ in 0..100 {
+            answer.recv_timeout(Duration::from_secs(30)).unwrap();
+        }
+        assert!(pool.lock().workers < MAX_WORKERS);
+        drop(release);
+        let began = Instant::now();
+        while pool.jobs() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(30), "{} jobs are left", pool.jobs());
+            thread::yield_now();
+        }
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum Reopened {
     NotNeeded,
     /// It has the same files as before: whoever reads them may go on.
     Alike(OpenResult),
+    /// The system failed, and it may be as it was.
+    Failed,
     /// It is another dataset by now, or gone.
     Other,
 }
@@ -205,7 +207,8 @@ impl Node {
     }
 
     /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
-    /// what that returns; with `None` no later look finds this node again. Returns whether a refresh was due.
+    /// what that returns; after [`Reopened::Other`] no later look finds this node again. Returns whether a new epoch has
+    /// begun.
     pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
         let Some(state) = self.dataset.get() else { return false };
         let _one_at_a_time = state.opening.lock();
@@ -215,6 +218,10 @@ impl Node {
         let dropped = match reopen(recent, known) {
             Reopened::NotNeeded => None,
             Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
+            Reopened::Failed => {
+                recent.retry_in(RETRY);
+                return false;
+            }
             Reopened::Other => {
                 state.changed.store(true, Ordering::Relaxed);
                 state.opened.lock().take()

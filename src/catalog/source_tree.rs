@@ -252,13 +252,19 @@ impl Catalog {
     ) -> bool {
         node.refresh(|recent, known| {
             let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
-            if self.check_now(node).is_err() {
-                return Reopened::Other;
+            match self.check_now(node) {
+                Ok(()) => {}
+                Err(CatalogError::Stale(_)) => return Reopened::Other,
+                Err(CatalogError::Io { .. }) => return Reopened::Failed,
             }
             // the check may have noticed once more what this refresh is for
             recent.clear();
             let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
-            if is_alike(&old, &new) { Reopened::Alike(new) } else { Reopened::Other }
+            match &new {
+                Err(error) if error.is_transient() && old.is_ok() => Reopened::Failed,
+                _ if is_alike(&old, &new) => Reopened::Alike(new),
+                _ => Reopened::Other,
+            }
         })
     }
 

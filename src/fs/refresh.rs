@@ -21,12 +21,8 @@ use crate::pool::Bulkhead;
 use crate::source::{Next, Wait};
 use crate::view::Content;
 
-/// Added to the number of a node for the bulkhead of jobs that wait until reads of its files have ended, which is not
-/// that of the reads themselves.
-const DROPPING: u64 = 1 << 32;
-
 /// The number of the bulkhead of jobs that close files.
-const CLOSING: u64 = 1 << 33;
+const CLOSING: u64 = 1 << 32;
 /// The time between two looks for deleted sources: up to so long they keep their space on the disk.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -90,7 +86,7 @@ impl Volfs {
             return;
         }
         let fs = Arc::clone(self);
-        self.pool().submit(Bulkhead::new(u64::from(node.id) | DROPPING), move || {
+        self.refreshes.droppers.submit(Bulkhead::new(node.id.into()), move || {
             if let Some(pages) = fs.refreshes.page_cache.get() {
                 files.into_iter().for_each(|file| pages.drop_pages(file));
             }

@@ -15,6 +15,7 @@ use thiserror::Error;
 use super::fuse::Adapter;
 use super::mountinfo;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
+use super::signals::Stop;
 use crate::catalog::CatalogError;
 use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
 use crate::logging::RecentLines;
@@ -59,7 +60,8 @@ pub struct Mounted {
     session: JoinHandle<io::Result<()>>,
 }
 
-/// Mounts a file system. When this returns, threads of this process answer its requests.
+/// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
+/// is about to end.
 ///
 /// # Errors
 /// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not allow the mount.
@@ -67,6 +69,7 @@ pub fn mount(
     options: &Options,
     mountpoint: &Path,
     process: Option<ReadaheadProcess>,
+    stop: &Stop,
     log: Arc<RecentLines>,
 ) -> Result<Mounted, MountError> {
     let config = config(options);
@@ -79,7 +82,7 @@ pub fn mount(
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
-    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier() }));
+    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
     fs.start_refreshes().map_err(refused)?;
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
@@ -174,10 +177,16 @@ impl Readahead for MountReadahead {
 /// The pages that the kernel caches of the mount's files.
 struct KernelPages {
     notifier: Notifier,
+    stop: Stop,
 }
 
 impl PageCache for KernelPages {
     fn drop_pages(&self, file: Ino) {
+        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the connection
+        // open although its process has ended, and then nobody answers the reads: so none may begin to wait now.
+        if self.stop.is_requested() {
+            return;
+        }
         // an error means that the kernel knows no such file any more
         let _ = self.notifier.inval_inode(INodeNo(file.0), 0, 0);
     }

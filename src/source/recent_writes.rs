@@ -145,6 +145,11 @@ impl RecentWrites {
         self.set_due(Instant::now());
     }
 
+    /// Asks for a refresh after this time, since one has failed.
+    pub fn retry_in(&self, time: Duration) {
+        self.set_due(Instant::now() + time);
+    }
+
     /// Returns whether a refresh is due now.
     #[must_use]
     pub fn is_due(&self) -> bool {

@@ -83,11 +83,20 @@ impl Filesystem for Written {
     }
 }
 
+/// The mounted file system, which a drop of the session alone would leave behind.
+struct Server(Option<BackgroundSession>);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(BackgroundSession::umount_and_join);
+    }
+}
+
 /// A mount of such a file.
 struct Scene {
     bytes: Arc<RwLock<Vec<u8>>>,
     mount: Mount,
-    _server: BackgroundSession,
+    _server: Server,
     _source: TempDir,
 }
 
@@ -102,6 +111,7 @@ impl Scene {
         let bytes = Arc::new(RwLock::new(bytes));
         let written = Written { bytes: Arc::clone(&bytes), at: SystemTime::now() };
         let server = fuser::spawn_mount(written, &folder, &Config::default()).unwrap();
+        let server = Server(Some(server));
         let mount = Mount::of(source.path())?;
         Some(Self { bytes, mount, _server: server, _source: source })
     }

@@ -141,6 +141,7 @@ impl SlowSource {
 impl Drop for SlowSource {
     fn drop(&mut self) {
         self.gate.set_closed(false);
-        drop(self.session.take());
+        // a drop alone would leave the mount behind
+        let _ = self.session.take().map(BackgroundSession::umount_and_join);
     }
 }

@@ -155,7 +155,8 @@ impl Plan {
         });
         let watchdog = watchdog.inspect_err(|error| log::warn!("nobody will watch over this process: {error}")).ok();
         let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
-        let mounted = session::mount(&self.options, &self.mountpoint, readahead, recent).map_err(CliError::Mount)?;
+        let mounted = session::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
+        let mounted = mounted.map_err(CliError::Mount)?;
         stop.remember_mount(&self.mountpoint);
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
