@@ -204,6 +204,13 @@ impl Node {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
+    /// Queues the refresh that is due later, if there is one.
+    pub fn requeue_refresh(&self) {
+        if let Some(recent) = self.dataset.get().and_then(|state| state.recent.get()) {
+            recent.requeue();
+        }
+    }
+
     /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
     /// what that returns; with `None` no later look finds this node again. Returns whether a refresh was due.
     pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {

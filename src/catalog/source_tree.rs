@@ -226,13 +226,18 @@ impl Catalog {
         {
             self.known_bytes.fetch_add(open.bytes(), Ordering::Relaxed);
         }
+        self.keep_open(node);
+        opened
+    }
+
+    /// Counts a dataset among those that stay open, and closes the one that was used the longest time ago.
+    fn keep_open(&self, node: &Arc<Node>) {
         let dropped = self.lock_open().push(node.id, Arc::clone(node));
         if let Some((_, other)) = dropped
             && other.id != node.id
         {
             other.close();
         }
-        opened
     }
 
     fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
@@ -250,7 +255,7 @@ impl Catalog {
         in_use: Option<OpenResult>,
         is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
     ) -> bool {
-        node.refresh(|recent, known| {
+        let was_due = node.refresh(|recent, known| {
             let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
             if self.check_now(node).is_err() {
                 return Reopened::Other;
@@ -259,7 +264,12 @@ impl Catalog {
             recent.clear();
             let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
             if is_alike(&old, &new) { Reopened::Alike(new) } else { Reopened::Other }
-        })
+        });
+        // it may have been closed before, while readers held it
+        if was_due && node.opened().is_some() {
+            self.keep_open(node);
+        }
+        was_due
     }
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.

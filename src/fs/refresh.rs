@@ -72,6 +72,7 @@ impl Volfs {
     /// Refreshes a dataset if that is due. Reads the source. Pages of the kernel are dropped later, by another thread.
     pub(super) fn refresh_if_due(self: &Arc<Self>, node: &Arc<Node>) {
         if !node.is_refresh_due() {
+            node.requeue_refresh();
             return;
         }
         let files = self.handles.files_of(node.id);
@@ -84,7 +85,9 @@ impl Volfs {
         let mut files = HashSet::new();
         for (number, file) in self.handles.files_of(node.id) {
             files.insert(file.ino);
-            self.handles.replace(number, &file, Arc::new(self.refreshed(&file)));
+            // another refresh that has begun meanwhile replaces it by what is newer
+            let is_current = |new: &FileHandle| new.epoch == node.epoch();
+            self.handles.replace(number, &file, Arc::new(self.refreshed(&file, node.epoch())), is_current);
         }
         if files.is_empty() || self.refreshes.page_cache.get().is_none() {
             return;
@@ -97,15 +100,15 @@ impl Volfs {
         });
     }
 
-    /// Returns the open file with the content of now; a stale one if it has no such content any more.
-    fn refreshed(&self, file: &FileHandle) -> FileHandle {
+    /// Returns the open file with the content of now, not before `epoch`; a stale one if it has no such content any more.
+    fn refreshed(&self, file: &FileHandle, epoch: u32) -> FileHandle {
         let content = self.resolve(file.ino, Wait::Yes).and_then(|now| {
             let layer = now.layer();
             self.content(&now, Wait::Yes).map(|content| (content, layer))
         });
         match content {
-            Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer),
-            _ => file.stale(),
+            Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),
+            _ => file.stale(epoch),
         }
     }
 

@@ -105,6 +105,10 @@ impl LocalFile {
         if let Some(file) = opened() {
             return Ok(file);
         }
+        // a file that has lost its name, say: a new one may get its inode number, size and time
+        if self.has_changed() {
+            return Err(SourceError::Changed);
+        }
         let (file, metadata) = match open(&self.root, &self.path) {
             Err(SourceError::Io { kind: io::ErrorKind::NotFound, .. }) => return Err(self.mark_changed()),
             opened => opened?,
@@ -119,7 +123,7 @@ impl LocalFile {
         Ok(self.keep(file, &metadata))
     }
 
-    /// Remembers that the file has changed: all further reads fail.
+    /// Remembers that the file has changed: it is not opened again.
     fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed

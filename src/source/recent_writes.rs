@@ -163,6 +163,17 @@ impl RecentWrites {
         self.due.store(NEVER, Ordering::Release);
     }
 
+    /// Queues the refresh that is due later, if there is one: the queue keeps one time for each dataset, the earliest,
+    /// and has removed it.
+    pub fn requeue(&self) {
+        let due = self.due.load(Ordering::Acquire);
+        if due != NEVER
+            && let Some(at) = self.queue.epoch.checked_add(Duration::from_nanos(due))
+        {
+            self.queue.insert(self.number, at);
+        }
+    }
+
     fn set_due(&self, at: Instant) {
         let due = self.queue.nanoseconds(at);
         if self.due.fetch_min(due, Ordering::AcqRel) > due {
@@ -237,6 +248,23 @@ mod tests {
         assert!(!a.is_due() && !a.is_pending() && queue.state.lock().at.is_empty());
         queue.close();
         assert_eq!(queue.next(long), Next::Closed);
+    }
+
+    #[test]
+    fn a_refresh_that_is_due_later_is_not_lost_with_an_earlier_one() {
+        let queue = Arc::<RefreshQueue>::default();
+        let recent = RecentWrites::new(7, Arc::clone(&queue), None);
+        recent.requeue();
+        assert_eq!(queue.next(ms(1)), Next::Nothing);
+        recent.record_change();
+        // somebody else refreshes before the queue gives the number out
+        recent.clear();
+        recent.set_due(Instant::now() + ms(200));
+        assert_eq!(queue.next(ms(1)), Next::Due(7));
+        assert!(!recent.is_due());
+        recent.requeue();
+        assert_eq!(queue.next(Duration::from_secs(60)), Next::Due(7));
+        assert!(recent.is_due());
     }
 
     #[test]
