@@ -46,6 +46,10 @@ impl Volfs {
                 && node.is_refresh_due()
             {
                 self.refresh_if_due(node);
+                // the numbers of its files may be those of other files now
+                if node.has_changed() {
+                    return Err(FsError::Stale);
+                }
             }
             let epoch = node.as_ref().map_or(0, |node| node.epoch());
             if epoch > 0 {
@@ -72,7 +76,8 @@ impl Volfs {
     /// its content, and its record of sequential readers.
     ///
     /// # Errors
-    /// [`FsError::NotFound`] if there was no such request, the client has closed the file, or its dataset was refreshed.
+    /// [`FsError::NotFound`] if there was no such request, the client has closed the file, or its dataset was
+    /// refreshed.
     pub fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
         let file = self.handles.take_expected(ino).ok_or(FsError::NotFound)?;
         let epoch = file.epoch;

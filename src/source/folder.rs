@@ -77,8 +77,8 @@ impl Folders {
         Arc::new(Self { root, counters })
     }
 
-    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a moment
-    /// ago.
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a
+    /// moment ago.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
@@ -126,8 +126,8 @@ impl Folders {
         Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
     }
 
-    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
-    /// ago.
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
+    /// moment ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
