@@ -8,7 +8,9 @@
 mod array;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, mpsc};
+use std::{panic, thread};
 
 use volfs::array::{BoxRequest, ReadError, ReadRequest, Reader, ReaderConfig, ScanDetector};
 use volfs::format::Array;
@@ -24,8 +26,16 @@ const MOST: u64 = 4096;
 /// The most reads of one input.
 const READS: usize = 16;
 
+/// Panics of workers. The pool catches them, so that one while prefetching would change nothing that a reader sees.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
 /// Readers with a cache for nothing, for a few bricks, and for all of them.
 static READERS: LazyLock<[Arc<Reader>; 3]> = LazyLock::new(|| {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        PANICS.fetch_add(thread::current().name().is_some_and(|name| name == "volfs-pool").into(), Ordering::Relaxed);
+        before(panic);
+    }));
     let pool = Pool::new();
     [0, 3000, 1 << 20].map(|cache_bytes| {
         ReaderConfig { cache_bytes, idle_buffer_bytes: 1 << 20, threads: 2 }.reader(Arc::clone(&pool), Arc::default())
@@ -65,6 +75,7 @@ pub fn run(input: &[u8]) -> u64 {
         }
         done += 1;
     }
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0, "a worker has panicked, for this input or an earlier one");
     done
 }
 

@@ -29,7 +29,7 @@ def run(*command):
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
         try:
             _, said = child.communicate(timeout=LIMIT)
-            if child.returncode not in (0, 1) or (child.returncode and "mount" == command[1]):
+            if child.returncode and command[1] == "mount" and b" already" not in said:
                 print(said.decode(errors="replace").strip(), flush=True)
             return child.returncode
         except subprocess.TimeoutExpired:

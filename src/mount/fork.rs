@@ -5,12 +5,17 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::RawFd;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{self, ForkResult, Pid};
 use thiserror::Error;
+
+/// How long a thread that has done its work, such as a look at a dead mount, may take to end on a busy machine.
+const END_OF_THREADS: Duration = Duration::from_secs(1);
 
 /// Why a second process cannot be made, or cannot go on.
 #[derive(Debug, Error)]
@@ -33,9 +38,12 @@ pub(super) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) 
 /// # Errors
 /// [`ProcessError`] if the system refuses, or if there are other threads already, which would be missing in the child.
 pub fn fork() -> Result<ForkResult, ProcessError> {
-    let threads = fs::read_dir("/proc/self/task").map_err(failed("cannot count threads"))?.count();
-    if threads != 1 {
-        return Err(failed("too late")(io::Error::other("there are other threads")));
+    let deadline = Instant::now() + END_OF_THREADS;
+    while fs::read_dir("/proc/self/task").map_err(failed("cannot count threads"))?.count() != 1 {
+        if Instant::now() >= deadline {
+            return Err(failed("too late")(io::Error::other("there are other threads")));
+        }
+        thread::sleep(Duration::from_millis(1));
     }
     // If the parent of this process ignores SIGCHLD, so does this process, and the kernel would reap its children by
     // itself.
@@ -111,8 +119,6 @@ fn close_inherited(kept: RawFd) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     #[test]

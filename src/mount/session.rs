@@ -29,8 +29,8 @@ const LONGEST_READ: u32 = 128 << 10;
 const KEPT_WORKERS: usize = 2;
 
 /// The threads that a mount needs besides its event loops: the workers, the session, the one for refreshes, and one for
-/// a moment.
-const OTHER_THREADS: usize = KEPT_WORKERS + 3;
+/// a moment. Then there are three processes and a thread that the starting command may need just then.
+const OTHER_THREADS: usize = KEPT_WORKERS + 3 + 4;
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]

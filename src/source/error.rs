@@ -55,6 +55,7 @@ impl SourceError {
 #[must_use]
 pub fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
+    // unsupported: by the file system, for good
     let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];
     let odd_paths = [Errno::LOOP, Errno::NAMETOOLONG, Errno::XDEV];
     answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)

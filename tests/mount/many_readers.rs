@@ -54,12 +54,12 @@ fn truth_of(path: &Path, name: &str) -> BTreeMap<String, Vec<u8>> {
     truth
 }
 
-/// A scan of a file from the beginning to the end, in reads of one size.
-fn scan(path: &Path, truth: &[u8], noise: &mut Noise, tally: &mut Tally) {
+/// A scan of a file from the beginning to the end, in reads of one size, or until `end`.
+fn scan(path: &Path, truth: &[u8], end: Instant, noise: &mut Noise, tally: &mut Tally) {
     let flags = if noise.below(2) == 0 { nix::libc::O_DIRECT } else { 0 };
     let size = [4 << 10, 64 << 10, 1 << 20][noise.below(3)];
     let file = File::options().read(true).custom_flags(flags).open(path).unwrap();
-    for (n, right) in truth.chunks(size).enumerate() {
+    for (n, right) in truth.chunks(size).enumerate().take_while(|_| Instant::now() < end) {
         let mut bytes = vec![0xa5; right.len()];
         file.read_exact_at(&mut bytes, (n * size) as u64).unwrap();
         if bytes != right {
@@ -125,7 +125,7 @@ fn sixty_four_readers_share_a_small_cache() {
                     while Instant::now() < end {
                         let name = names[noise.below(names.len())];
                         match noise.below(8) {
-                            0 => scan(&mount.path(name), &truth[name], &mut noise, &mut reader.tally),
+                            0 => scan(&mount.path(name), &truth[name], end, &mut noise, &mut reader.tally),
                             1 => map(&mount.path(name), &truth[name], &mut noise, &mut reader.tally),
                             _ => reader.step(),
                         }

@@ -1,4 +1,4 @@
-//! Daemons that are killed or terminated under eight readers, and the mounts after them. `scripts/stress/life.sh` does
+//! Daemons that are killed or terminated under eight readers, and the mounts after them. `scripts/stress/life.py` does
 //! the same hundreds of times.
 
 use std::fs::{self, File};
@@ -30,14 +30,13 @@ fn read_until_failure(path: &Path, truth: &[u8], bytes: &AtomicU64) {
 
 fn end_under_readers(ending: Signal) {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
-    let names: Vec<&str> = NAMES.into_iter().filter(|name| test_data("zgy").join(name).exists()).collect();
-    let truths: Vec<Vec<u8>> = names.iter().map(|name| fixture(name).samples(0).unwrap()).collect();
+    let truths = NAMES.map(|name| fixture(name).samples(0).unwrap());
     let mut pid = mount.pid();
     for round in 0..ROUNDS {
         let bytes = AtomicU64::new(0);
         thread::scope(|scope| {
             for reader in 0..READERS {
-                let (name, truth, bytes) = (names[reader % names.len()], &truths[reader % names.len()], &bytes);
+                let (name, truth, bytes) = (NAMES[reader % NAMES.len()], &truths[reader % NAMES.len()], &bytes);
                 let path = mount.data(name, "lod0.raw");
                 scope.spawn(move || read_until_failure(&path, truth, bytes));
             }

@@ -192,9 +192,15 @@ impl Faults {
         Some(fault)
     }
 
-    /// Has a request wait for [`Faults::release`].
+    /// Has a request wait for [`Faults::release`], unless the faults have ended meanwhile.
     pub fn wait(&self, answer: Waiting) {
-        self.state().waiting.push(answer);
+        let mut state = self.state();
+        if matches!(state.plan, Plan::None) {
+            drop(state);
+            answer();
+        } else {
+            state.waiting.push(answer);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

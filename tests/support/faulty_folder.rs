@@ -53,7 +53,11 @@ impl Drop for FaultyFolder {
     fn drop(&mut self) {
         // a daemon that waits for an answer would keep the mount
         self.faults.end();
-        drop(self.session.take());
+        let left = self.session.take().map(BackgroundSession::umount_and_join);
+        // somebody else, such as a search for mounts, looks at it just now
+        if !matches!(left, Some(Ok(()))) {
+            let _ = nix::mount::umount2(&self.path, nix::mount::MntFlags::MNT_DETACH);
+        }
     }
 }
 

@@ -30,8 +30,8 @@ mod tests {
         let buffers = BufferPool::new(0);
         let brick = |shape: Dims| {
             let held = Region { start: [4, 4].into(), shape };
-            let bytes = buffers.take(held.samples() as usize * 2);
-            DecodedBrick { bytes: bytes.into(), layout: Layout { held, first: 0, strides: shape.strides(2) } }
+            let bytes = buffers.take(held.samples() as usize * 4);
+            DecodedBrick { bytes: bytes.into(), layout: Layout { held, first: 0, strides: [8, 2].into() } }
         };
         for (held, wanted) in [([3, 3], [3, 0]), ([3, 0], [3, 0]), ([0, 3], [0, 3]), ([0, 0], [0, 0])] {
             let region = Region { start: [4, 4].into(), shape: wanted.into() };
