@@ -248,8 +248,8 @@ impl Catalog {
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
     /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
-    /// otherwise the dataset is stale from then on. After a failure of the system all stays as it is, and the refresh is
-    /// due again soon. Returns whether a refresh was due and did not fail so.
+    /// otherwise the dataset is stale from then on. After a failure of the system all stays as it is, and the refresh
+    /// is due again soon. Returns whether a refresh was due and did not fail so.
     pub fn refresh(
         &self,
         node: &Arc<Node>,

@@ -105,10 +105,6 @@ impl LocalFile {
         if let Some(file) = opened() {
             return Ok(file);
         }
-        // a file that has lost its name, say: a new one may get its inode number, size and time
-        if self.has_changed() {
-            return Err(SourceError::Changed);
-        }
         let (file, metadata) = match open(&self.root, &self.path) {
             Err(SourceError::Io { kind: io::ErrorKind::NotFound, .. }) => return Err(self.mark_changed()),
             opened => opened?,
@@ -117,13 +113,18 @@ impl LocalFile {
             return Err(self.mark_changed());
         }
         // other attributes have changed, or new content was given the old time
-        if std::mem::replace(&mut *last_changed, ctime(&metadata)) != ctime(&metadata) {
+        if *last_changed != ctime(&metadata) {
             self.recent.record_change();
+            // the file may have lost its name, and a new one may have its inode number, size and time
+            if self.has_changed() {
+                return Err(SourceError::Changed);
+            }
+            *last_changed = ctime(&metadata);
         }
         Ok(self.keep(file, &metadata))
     }
 
-    /// Remembers that the file has changed: it is not opened again.
+    /// Remembers that the file has changed: it is opened again only if nothing has touched it since.
     fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed
