@@ -1,5 +1,5 @@
-//! A limit on log lines: each message is logged once in a while, and the number of lines in a minute is bounded, so that
-//! a source that fails does not fill a disk.
+//! A limit on log lines: each message is logged once in a while, and the number of lines in a minute is bounded, so
+//! that a source that fails does not fill a disk.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use thiserror::Error;
 
+use crate::source::tells_what_is_there;
+
 /// Why a folder or dataset of SOURCE cannot be looked at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CatalogError {
@@ -24,6 +26,12 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
+    /// Returns whether the system failed, so that nothing is known of what is there: the same look may succeed later.
+    #[must_use]
+    pub fn is_failure_of_system(&self) -> bool {
+        matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
+    }
+
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }

@@ -59,7 +59,8 @@ impl Contents {
     }
 }
 
-/// Returns whether a subfolder has a property; `false` for mount points, which are not part of the dataset and may hang.
+/// Returns whether a subfolder has a property; `false` for mount points, which are not part of the dataset and may
+/// hang.
 fn subfolder_is(folder: &FolderProbe, name: &OsString, is: &dyn Fn(&FolderProbe) -> bool) -> bool {
     let Some(sub) = folder.subfolder(name) else { return false };
     let verdict = is(&sub);

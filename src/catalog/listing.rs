@@ -40,7 +40,8 @@ pub type Listing = Arc<[EntryNumber]>;
 pub enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
-    /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a format.
+    /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a
+    /// format.
     Unseen(Arc<OsStr>),
 }
 

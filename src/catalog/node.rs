@@ -25,7 +25,8 @@ pub const ROOT: NodeId = 0;
 /// second.
 const CHECK_TTL: Duration = Duration::from_millis(150);
 
-/// Opening is tried again after this time if it failed with a transient error, even if the file is unchanged.
+/// Opening, also for a refresh, is tried again after this time if it failed with a transient error, even if the file is
+/// unchanged.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// An open dataset, or why it does not open.
@@ -37,10 +38,10 @@ pub enum Reopened {
     NotNeeded,
     /// It has the same files as before: whoever reads them may go on.
     Alike(OpenResult),
-    /// The system failed, and it may be as it was.
-    Failed,
     /// It is another dataset by now, or gone.
     Other,
+    /// The system failed: what there is now is unknown.
+    Failed,
 }
 
 /// One folder or dataset.
@@ -54,8 +55,8 @@ pub struct Node {
     /// What it is.
     pub kind: NodeKind,
     last_look: Mutex<Look>,
-    /// What only datasets need that were opened once, or that replace another: there may be a hundred thousand others in
-    /// one folder.
+    /// What only datasets need that were opened once, or that replace another: there may be a hundred thousand others
+    /// in one folder.
     dataset: OnceLock<Box<DatasetState>>,
 }
 
@@ -139,7 +140,7 @@ impl Node {
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
         let mut last = self.last_look.lock();
         let state = self.dataset.get();
-        let changed = state.is_some_and(|state| state.changed.load(Ordering::Relaxed)) || last.stamp != entry.stamp;
+        let changed = self.has_changed() || last.stamp != entry.stamp;
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
@@ -156,7 +157,7 @@ impl Node {
         let Some(state) = self.dataset.get() else { return };
         let opened = state.opened.lock().as_ref().and_then(|(opened, _)| opened.clone().ok());
         if opened.is_some_and(|open| open.dataset.is_changed()) {
-            state.changed.store(true, Ordering::Relaxed);
+            state.changed.store(true, Ordering::Release);
         }
     }
 
@@ -200,15 +201,27 @@ impl Node {
         self.dataset.get().map_or(0, |state| state.epoch.load(Ordering::Acquire))
     }
 
+    /// Returns whether the dataset is known to have become another one: no later look finds this node again.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Acquire))
+    }
+
     /// Returns whether a refresh is due.
     #[must_use]
     pub fn is_refresh_due(&self) -> bool {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
+    /// Queues the refresh that is due later, if there is one.
+    pub fn requeue_refresh(&self) {
+        if let Some(recent) = self.dataset.get().and_then(|state| state.recent.get()) {
+            recent.requeue();
+        }
+    }
+
     /// Begins a new epoch if a refresh is due: calls `reopen` with the result of opening it, if there is one, and keeps
-    /// what that returns; after [`Reopened::Other`] no later look finds this node again. Returns whether a new epoch has
-    /// begun.
+    /// what that returns. Returns whether there is a new epoch.
     pub(super) fn refresh(&self, reopen: impl FnOnce(&Arc<RecentWrites>, Option<OpenResult>) -> Reopened) -> bool {
         let Some(state) = self.dataset.get() else { return false };
         let _one_at_a_time = state.opening.lock();
@@ -217,13 +230,13 @@ impl Node {
         let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
         let dropped = match reopen(recent, known) {
             Reopened::NotNeeded => None,
-            Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
             Reopened::Failed => {
-                recent.retry_in(RETRY);
+                recent.record_failure(RETRY);
                 return false;
             }
+            Reopened::Alike(opened) => state.opened.lock().replace((opened, Instant::now())),
             Reopened::Other => {
-                state.changed.store(true, Ordering::Relaxed);
+                state.changed.store(true, Ordering::Release);
                 state.opened.lock().take()
             }
         };

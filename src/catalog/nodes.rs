@@ -8,6 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::entry::Entry;
 use super::node::{MAX_NODES, Node, NodeId};
+use crate::log_limit::warn_seldom;
 
 /// The nodes, by number and by name. A name is stored once, in its node, and is found through a table of numbers: a
 /// folder may have a hundred thousand of them.
@@ -38,7 +39,7 @@ impl Nodes {
     /// numbers.
     pub fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry, replaces: bool) -> Option<Arc<Node>> {
         if self.all.len() >= MAX_NODES {
-            log::error!("too many files were found or changed since the mount was made; mount anew to see {name:?}");
+            warn_seldom("too many files were found or changed since the mount was made; mount anew to see new ones");
             return None;
         }
         let id = NodeId::try_from(self.all.len()).ok()?;

@@ -11,7 +11,8 @@ use super::recognise::Recogniser;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError, SourceRoot,
+    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError,
+    SourceRoot, tells_what_is_there,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
@@ -69,6 +70,16 @@ impl OpenError {
             self,
             Self::Io { .. } | Self::Format(FormatError::Source(SourceError::Io { .. } | SourceError::Changed))
         )
+    }
+
+    /// Returns whether the system failed, so that nothing is known of what is there.
+    #[must_use]
+    pub fn is_failure_of_system(&self) -> bool {
+        match self {
+            Self::Io { kind, .. } => !tells_what_is_there(*kind),
+            Self::Format(FormatError::Source(error)) => error.is_failure_of_system(),
+            Self::Format(_) | Self::Unknown(_) => false,
+        }
     }
 }
 
@@ -160,8 +171,8 @@ fn open_folder(
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
     }
-    // a format may take a level that it could not read for one that is not there: such a dataset would have other levels
-    // under the same names
+    // a format may take a level that it could not read for one that is not there: such a dataset would have other
+    // levels under the same names
     match folder.failure() {
         Some(error) => Err(error.into()),
         None => dataset,

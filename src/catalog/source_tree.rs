@@ -226,13 +226,18 @@ impl Catalog {
         {
             self.known_bytes.fetch_add(open.bytes(), Ordering::Relaxed);
         }
+        self.keep_open(node);
+        opened
+    }
+
+    /// Counts a dataset among those that stay open, and closes the one that was used the longest time ago.
+    fn keep_open(&self, node: &Arc<Node>) {
         let dropped = self.lock_open().push(node.id, Arc::clone(node));
         if let Some((_, other)) = dropped
             && other.id != node.id
         {
             other.close();
         }
-        opened
     }
 
     fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
@@ -243,29 +248,37 @@ impl Catalog {
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
     /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
-    /// otherwise the dataset is stale from then on. Returns whether a refresh was due.
+    /// otherwise the dataset is stale from then on. After a failure of the system all stays as it is, and the refresh
+    /// is due again soon. Returns whether a refresh was due and did not fail so.
     pub fn refresh(
         &self,
         node: &Arc<Node>,
         in_use: Option<OpenResult>,
         is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
     ) -> bool {
-        node.refresh(|recent, known| {
+        let is_done = node.refresh(|recent, known| {
             let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
             match self.check_now(node) {
                 Ok(()) => {}
-                Err(CatalogError::Stale(_)) => return Reopened::Other,
-                Err(CatalogError::Io { .. }) => return Reopened::Failed,
+                Err(error) if error.is_failure_of_system() => return Reopened::Failed,
+                Err(_) => return Reopened::Other,
             }
             // the check may have noticed once more what this refresh is for
             recent.clear();
             let new = self.open_now(node, recent).map(Arc::new).map_err(Arc::new);
-            match &new {
-                Err(error) if error.is_transient() && old.is_ok() => Reopened::Failed,
-                _ if is_alike(&old, &new) => Reopened::Alike(new),
+            if is_alike(&old, &new) {
+                return Reopened::Alike(new);
+            }
+            match new {
+                Err(error) if error.is_failure_of_system() => Reopened::Failed,
                 _ => Reopened::Other,
             }
-        })
+        });
+        // it may have been closed before, while readers held it
+        if is_done && node.opened().is_some() {
+            self.keep_open(node);
+        }
+        is_done
     }
 
     /// Returns the node of an entry that was just found: the known one if it is unchanged, else a new one.

@@ -17,6 +17,9 @@ pub enum FsError {
     /// There is no such name.
     #[error("no such file or folder")]
     NotFound,
+    /// A name is longer than the source allows.
+    #[error("name too long")]
+    NameTooLong,
     /// The file or folder belongs to a source that has changed since; a lookup of its name finds the new one.
     #[error("the source changed")]
     Stale,
@@ -50,6 +53,7 @@ impl FsError {
         let errno = match self {
             Self::WouldBlock => Errno::AGAIN,
             Self::NotFound => Errno::NOENT,
+            Self::NameTooLong => Errno::NAMETOOLONG,
             Self::Stale => Errno::STALE,
             Self::NotAFolder => Errno::NOTDIR,
             Self::IsAFolder => Errno::ISDIR,
@@ -68,6 +72,7 @@ impl From<CatalogError> for FsError {
         match error {
             CatalogError::Stale(_) => Self::Stale,
             CatalogError::Io { kind: io::ErrorKind::PermissionDenied, .. } => Self::Denied,
+            CatalogError::Io { kind: io::ErrorKind::InvalidFilename, .. } => Self::NameTooLong,
             CatalogError::Io { .. } => {
                 warn_seldom(&error.to_string());
                 Self::Io

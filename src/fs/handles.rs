@@ -48,11 +48,13 @@ pub struct FileHandle {
     readahead_requested: AtomicBool,
     /// Whether reads fail, since the dataset has become another one.
     pub is_stale: bool,
+    /// The number of refreshes of the dataset before the content was found out.
+    pub epoch: u32,
 }
 
 impl FileHandle {
-    /// Creates the handle of a file that was just opened.
-    pub fn new(ino: Ino, content: Content, layer: Option<DatasetLayer>) -> Self {
+    /// Creates the handle of a file that was just opened, in this epoch of its dataset.
+    pub fn new(ino: Ino, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         Self {
             ino,
             content,
@@ -62,18 +64,19 @@ impl FileHandle {
             path: OnceLock::new(),
             readahead_requested: AtomicBool::new(false),
             is_stale: false,
+            epoch,
         }
     }
 
-    /// Returns the open file with other content: nothing of its readers is known yet.
-    pub fn with_content(&self, content: Content, layer: Option<DatasetLayer>) -> Self {
+    /// Returns the open file with the content of another epoch: nothing of its readers is known yet.
+    pub fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
-        Self { readahead_requested: requested, ..Self::new(self.ino, content, layer) }
+        Self { readahead_requested: requested, ..Self::new(self.ino, content, layer, epoch) }
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.
-    pub fn stale(&self) -> Self {
-        Self { is_stale: true, ..self.with_content(self.content.clone(), None) }
+    pub fn stale(&self, epoch: u32) -> Self {
+        Self { is_stale: true, ..self.with_content(self.content.clone(), None, epoch) }
     }
 }
 
@@ -166,10 +169,16 @@ impl Handles {
         files.collect()
     }
 
-    /// Makes a handle one of `new`, if it is still one of `old`.
-    pub fn replace(&self, number: u64, old: &Arc<FileHandle>, new: Arc<FileHandle>) {
+    /// Makes a handle one of `new`, if it is still one of `old` and `is_current` then.
+    pub fn replace(
+        &self,
+        number: u64,
+        old: &Arc<FileHandle>,
+        new: Arc<FileHandle>,
+        is_current: impl FnOnce(&FileHandle) -> bool,
+    ) {
         let mut open = self.open.write();
-        let Some(handle) = open.get_mut(&number) else { return };
+        let Some(handle) = open.get_mut(&number).filter(|_| is_current(&new)) else { return };
         match &**handle {
             Handle::File(file) if Arc::ptr_eq(file, old) => *handle = Arc::new(Handle::File(new)),
             Handle::Readahead(file) if Arc::ptr_eq(file, old) => *handle = Arc::new(Handle::Readahead(new)),

@@ -32,7 +32,8 @@ struct Kept {
 /// The making of one folder's listing: by one thread at a time.
 #[derive(Default)]
 struct Making {
-    turn: Mutex<()>,
+    /// Locked by the thread that makes it. The value of `begun` for the last one that was made without an error.
+    made: Mutex<u64>,
     /// How often it was begun.
     begun: AtomicU64,
 }
@@ -57,17 +58,20 @@ impl Listings {
     pub fn make<E>(&self, folder: NodeId, make: impl FnOnce() -> Result<Listing, E>) -> Result<Listing, E> {
         let making = Arc::clone(self.making.lock().entry(folder).or_default());
         let begun = making.begun.load(Ordering::SeqCst);
-        let turn = making.turn.lock();
+        let mut made = making.made.lock();
         // one that was begun before this call may lack what was there when the call was made
-        let newer = if making.begun.load(Ordering::SeqCst) > begun { self.get(folder) } else { None };
+        let newer = if *made > begun { self.get(folder) } else { None };
         let listing = match newer {
             Some(listing) => Ok(listing),
             None => {
-                making.begun.fetch_add(1, Ordering::SeqCst);
-                make().inspect(|listing| self.keep(folder, Arc::clone(listing)))
+                let number = making.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                make().inspect(|listing| {
+                    self.keep(folder, Arc::clone(listing));
+                    *made = number;
+                })
             }
         };
-        drop(turn);
+        drop(made);
         drop(making);
         if let Entry::Occupied(entry) = self.making.lock().entry(folder)
             && Arc::strong_count(entry.get()) == 1
@@ -167,5 +171,28 @@ mod tests {
             assert!(others.into_iter().all(|other| other.join().unwrap() > 1), "none has the first one's listing");
         });
         assert!(made.load(Ordering::SeqCst) < 9);
+    }
+
+    #[test]
+    fn after_a_failure_no_older_listing_is_shared() {
+        let (listings, made, others_came) = (Listings::default(), Barrier::new(2), Barrier::new(2));
+        let (listings, made, others_came) = (&listings, &made, &others_came);
+        let fails = || Err::<Listing, _>("fails");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                listings.make(7, || {
+                    made.wait();
+                    others_came.wait();
+                    Ok::<_, Infallible>(of(1))
+                })
+            });
+            made.wait();
+            let others: Vec<_> = (0..8).map(|_| scope.spawn(move || listings.make(7, fails))).collect();
+            while listings.making.lock().get(&7).map_or(0, Arc::strong_count) < 10 {
+                thread::yield_now();
+            }
+            others_came.wait();
+            assert!(others.into_iter().all(|other| other.join().unwrap() == Err("fails")));
+        });
     }
 }

@@ -46,6 +46,10 @@ impl Volfs {
                 && node.is_refresh_due()
             {
                 self.refresh_if_due(node);
+                // the numbers of its files may be those of other files now
+                if node.has_changed() {
+                    return Err(FsError::Stale);
+                }
             }
             let epoch = node.as_ref().map_or(0, |node| node.epoch());
             if epoch > 0 {
@@ -57,7 +61,7 @@ impl Volfs {
                 false if self.refreshes.keeps_pages(ino, epoch) => Pages::Keep,
                 false => Pages::Drop,
             };
-            let file = FileHandle::new(ino, content, resolved.layer());
+            let file = FileHandle::new(ino, content, resolved.layer(), epoch);
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
@@ -72,10 +76,18 @@ impl Volfs {
     /// its content, and its record of sequential readers.
     ///
     /// # Errors
-    /// [`FsError::NotFound`] if there was no such request, or the client has closed the file.
+    /// [`FsError::NotFound`] if there was no such request, the client has closed the file, or its dataset was
+    /// refreshed.
     pub fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
         let file = self.handles.take_expected(ino).ok_or(FsError::NotFound)?;
-        Ok(OpenReply { handle: self.handles.add(Handle::Readahead(file)), pages: Pages::Keep })
+        let epoch = file.epoch;
+        let handle = self.handles.add(Handle::Readahead(file));
+        // a refresh since the request may not have seen this handle, whose pages would stay in the kernel's page cache
+        if self.catalog.node(ino.node()).is_some_and(|node| node.epoch() != epoch) {
+            self.release(handle);
+            return Err(FsError::NotFound);
+        }
+        Ok(OpenReply { handle, pages: Pages::Keep })
     }
 
     /// Closes a file or folder. Cancels read-ahead requests for a file that a client has closed.

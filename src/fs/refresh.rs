@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 use std::io;
+use std::iter;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::Bulkhead;
 use crate::source::{Next, Wait};
 use crate::view::Content;
+use crate::volume::{Dims, Dtype};
 
 /// The number of the bulkhead of jobs that close files.
 const CLOSING: u64 = 1 << 32;
@@ -68,6 +70,7 @@ impl Volfs {
     /// Refreshes a dataset if that is due. Reads the source. Pages of the kernel are dropped later, by another thread.
     pub(super) fn refresh_if_due(self: &Arc<Self>, node: &Arc<Node>) {
         if !node.is_refresh_due() {
+            node.requeue_refresh();
             return;
         }
         let files = self.handles.files_of(node.id);
@@ -80,7 +83,9 @@ impl Volfs {
         let mut files = HashSet::new();
         for (number, file) in self.handles.files_of(node.id) {
             files.insert(file.ino);
-            self.handles.replace(number, &file, Arc::new(self.refreshed(&file)));
+            // another refresh that has begun meanwhile replaces it by what is newer
+            let is_current = |new: &FileHandle| new.epoch == node.epoch();
+            self.handles.replace(number, &file, Arc::new(self.refreshed(&file, node)), is_current);
         }
         if files.is_empty() || self.refreshes.page_cache.get().is_none() {
             return;
@@ -93,36 +98,48 @@ impl Volfs {
         });
     }
 
-    /// Returns the open file with the content of now; a stale one if it has no such content any more.
-    fn refreshed(&self, file: &FileHandle) -> FileHandle {
+    /// Returns the open file with the content of now; a stale one if it has no such content any more, or the dataset
+    /// has become another one, whose files may have other numbers.
+    fn refreshed(&self, file: &FileHandle, node: &Node) -> FileHandle {
+        let epoch = node.epoch();
+        if node.has_changed() {
+            return file.stale(epoch);
+        }
         let content = self.resolve(file.ino, Wait::Yes).and_then(|now| {
             let layer = now.layer();
             self.content(&now, Wait::Yes).map(|content| (content, layer))
         });
         match content {
-            Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer),
-            _ => file.stale(),
+            Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),
+            _ => file.stale(epoch),
         }
     }
 
     /// Returns whether a dataset has the same files as before, with arrays of the same shapes and types.
     fn is_alike(&self, old: &OpenResult, new: &OpenResult) -> bool {
         match (old, new) {
-            (Ok(old), Ok(new)) => self.files_of(old) == self.files_of(new),
+            (Ok(old), Ok(new)) => arrays_of(old).eq(arrays_of(new)) && self.files_of(old) == self.files_of(new),
             (Err(_), Err(_)) => true,
             _ => false,
         }
     }
 
-    /// Returns the files of a dataset's layers with their sizes.
+    /// Returns the folders of a dataset's layers and what is in them.
     fn files_of(&self, open: &OpenDataset) -> Vec<(Item, String, bool)> {
         let tree = Tree::new(open, self.registries.views);
         let mut files = Vec::new();
-        for layer in 0..open.dataset.layers().len() {
-            tree.list(open, Item::Layer(layer), &mut |item, name, folder| files.push((item, name, folder)));
+        let folders = iter::once(Item::Dataset).chain((0..open.dataset.layers().len()).map(Item::Layer));
+        for listed in folders {
+            tree.list(open, listed, &mut |item, name, folder| files.push((item, name, folder)));
         }
         files
     }
+}
+
+/// Returns the shape and type of each array of a dataset.
+fn arrays_of(open: &OpenDataset) -> impl Iterator<Item = (Dims, Dtype)> {
+    let arrays = open.dataset.layers().iter().flat_map(|layer| &layer.levels);
+    arrays.map(|array| (array.info().shape(), array.info().dtype))
 }
 
 /// Returns whether a client that has read some of a file may read the rest from the new content.

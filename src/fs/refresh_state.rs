@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
@@ -14,6 +15,8 @@ use crate::sync::Mutex;
 /// Files of refreshed datasets whose pages the kernel may keep when they are opened again. The pages of others are
 /// dropped at each open.
 const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// After this time the kernel has dropped the pages of a file that it was told to drop when the file was opened.
+const DROPPED_AFTER: Duration = Duration::from_secs(1);
 
 /// The state of refreshes.
 pub struct Refreshes {
@@ -21,8 +24,9 @@ pub struct Refreshes {
     pub page_cache: OnceLock<Box<dyn PageCache>>,
     /// The threads that drop pages. They wait for reads in flight, and so they are not those that answer reads.
     pub droppers: Arc<Pool>,
-    /// The epoch of the dataset at the last open of a file. Has only files of datasets that were refreshed.
-    kept: Mutex<LruCache<Ino, u32>>,
+    /// The epoch of the dataset at the last open of a file, and when it was first opened in that epoch. Has only files
+    /// of datasets that were refreshed.
+    kept: Mutex<LruCache<Ino, (u32, Instant)>>,
 }
 
 impl Default for Refreshes {
@@ -33,8 +37,19 @@ impl Default for Refreshes {
 }
 
 impl Refreshes {
-    /// Returns whether the kernel may keep the pages that it has of a file which is opened in this epoch.
+    /// Returns whether the kernel may keep the pages that it has of a file which is opened in this epoch. Not at the
+    /// first open, nor at others that the kernel may finish before that one.
     pub fn keeps_pages(&self, file: Ino, epoch: u32) -> bool {
-        epoch == 0 || self.kept.lock().put(file, epoch) == Some(epoch)
+        if epoch == 0 {
+            return true;
+        }
+        let mut kept = self.kept.lock();
+        match kept.get(&file) {
+            Some((known, first)) if *known == epoch => first.elapsed() > DROPPED_AFTER,
+            _ => {
+                kept.put(file, (epoch, Instant::now()));
+                false
+            }
+        }
     }
 }

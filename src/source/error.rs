@@ -52,7 +52,8 @@ impl SourceError {
 
 /// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
 /// not be read), and not a failure to find out.
-pub(super) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
+#[must_use]
+pub fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
     // unsupported: by the file system, for good
     let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];

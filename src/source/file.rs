@@ -113,13 +113,18 @@ impl LocalFile {
             return Err(self.mark_changed());
         }
         // other attributes have changed, or new content was given the old time
-        if std::mem::replace(&mut *last_changed, ctime(&metadata)) != ctime(&metadata) {
+        if *last_changed != ctime(&metadata) {
             self.recent.record_change();
+            // the file may have lost its name, and a new one may have its inode number, size and time
+            if self.has_changed() {
+                return Err(SourceError::Changed);
+            }
+            *last_changed = ctime(&metadata);
         }
         Ok(self.keep(file, &metadata))
     }
 
-    /// Remembers that the file has changed: all further reads fail.
+    /// Remembers that the file has changed: it is opened again only if nothing has touched it since.
     fn mark_changed(&self) -> SourceError {
         self.changed.store(true, Ordering::Relaxed);
         SourceError::Changed

@@ -77,8 +77,8 @@ impl Folders {
         Arc::new(Self { root, counters })
     }
 
-    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a moment
-    /// ago.
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a
+    /// moment ago.
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
@@ -126,8 +126,8 @@ impl Folders {
         Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
     }
 
-    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a moment
-    /// ago.
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
+    /// moment ago.
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
@@ -304,11 +304,17 @@ impl Folder for LocalFolder {
     }
 
     fn is_changed(&self) -> bool {
-        let is_same = |path: &Path, before: Option<FileStamp>| match path.metadata() {
-            Ok(now) => before == Some(FileStamp::of(&now)),
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => before.is_none(),
-            // a failure of the system is no change: who reads the file gets it
-            Err(_) => true,
+        let is_same = |path: &Path, before: Option<FileStamp>| {
+            // a link in the place of a missing file is a change, wherever it leads
+            let now = if before.is_some() { path.metadata() } else { path.symlink_metadata() };
+            match now {
+                Ok(now) => before == Some(FileStamp::of(&now)),
+                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    before.is_none()
+                }
+                // a failure of the system is no change: who reads the file gets it
+                Err(_) => true,
+            }
         };
         let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
         let same = self.check_unchanged().is_ok()

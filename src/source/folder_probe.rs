@@ -14,8 +14,8 @@ use super::error::tells_what_is_there;
 use super::{EntryKind, Place, SourceRoot};
 
 /// A folder in which a format looks for its signs. Links are followed if they stay in the source. What cannot be looked
-/// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers mean
-/// nothing.
+/// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers
+/// mean nothing.
 pub struct FolderProbe {
     root: Arc<SourceRoot>,
     place: Place,

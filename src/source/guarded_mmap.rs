@@ -21,8 +21,8 @@ const MAX_MAPS: usize = 128;
 static SLOTS: [Slot; MAX_MAPS] = [const { Slot::new() }; MAX_MAPS];
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// The address range of one map. It is written by the owner of the slot and read by the signal handler at any moment, so
-/// it is a sequence lock: a range counts only if it was not written while it was read.
+/// The address range of one map. It is written by the owner of the slot and read by the signal handler at any moment,
+/// so it is a sequence lock: a range counts only if it was not written while it was read.
 struct Slot {
     taken: AtomicBool,
     /// Odd while the range is being written.

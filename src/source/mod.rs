@@ -24,7 +24,7 @@ mod wait;
 
 pub use descriptors::raise_descriptor_limit;
 pub use entries::EntryKind;
-pub use error::SourceError;
+pub use error::{SourceError, tells_what_is_there};
 pub use file::LocalFile;
 pub use folder::{Folder, Folders, LocalFolder, NoFolder};
 pub use folder_probe::FolderProbe;

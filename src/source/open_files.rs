@@ -91,8 +91,11 @@ impl OpenFiles {
     /// Removes and returns the files that have no name any more. Readers of them get an error from now on.
     pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
+        let (gone_files, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, file)| file.is_gone());
+        // some may have been evicted meanwhile
+        close_aside(others.into_iter().map(|(_, file)| file));
         let mut gone = Vec::new();
-        for (key, file) in files.into_iter().filter(|(_, file)| file.is_gone()) {
+        for (key, file) in gone_files {
             file.mark_changed();
             let mut files = self.files.lock();
             if files.peek(&key).is_some_and(|now| Arc::ptr_eq(now, &file)) {
@@ -144,11 +147,11 @@ impl OpenFiles {
     }
 }
 
-/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time. A file
-/// that is not local is closed by a thread of its own: its server is told, which may never answer, and the caller may
-/// be a reader of another dataset.
+/// Closes files that are in no cache any more, after the lock of the cache is released, since that takes time; one that
+/// somebody still reads is closed by its last reader. A file that is not local is closed by a thread of its own: its
+/// server is told, which may never answer, and the caller may be a reader of another dataset.
 fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
-    let remote: Vec<_> = files.into_iter().filter(|file| !file.is_local()).collect();
+    let remote: Vec<_> = files.into_iter().filter_map(Arc::into_inner).filter(|file| !file.is_local()).collect();
     if !remote.is_empty() {
         // without a thread they are closed here
         let close = thread::Builder::new().name("volfs-close".into()).stack_size(CLOSING_STACK);

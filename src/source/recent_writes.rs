@@ -1,11 +1,12 @@
 //! Recently written files, whose timestamps do not yet prove that nothing changes.
 //!
-//! The system sets the time of a file when a write begins, and some of the bytes may arrive long after that: a reader in
-//! between sees the new time together with old bytes, and no later change of the time tells. (Git calls such an index
-//! entry racily clean.) So what is read of a file that was written a moment ago is read again later: 1.5 seconds after
-//! the write began, then after 3, 6, 12, 24 and 48 seconds. A write that takes up to 3 seconds is followed by such a
-//! refresh within 1.5 seconds of its end, a longer one within as much time as it took, and a store through a shared map
-//! by the last one at the latest: by then the kernel has written the page back, and the next store sets a new time.
+//! The system sets the time of a file when a write begins, and some of the bytes may arrive long after that: a reader
+//! in between sees the new time together with old bytes, and no later change of the time tells. (Git calls such an
+//! index entry racily clean.) So what is read of a file that was written a moment ago is read again later: 1.5 seconds
+//! after the write began, then after 3, 6, 12, 24 and 48 seconds. A write that takes up to 3 seconds is followed by
+//! such a refresh within 1.5 seconds of its end, a longer one within as much time as it took, and a store through a
+//! shared map by the last one at the latest: by then the kernel has written the page back, and the next store sets a
+//! new time.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -115,8 +116,8 @@ pub struct RecentWrites {
 }
 
 impl RecentWrites {
-    /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version of
-    /// it was first seen, if another one was seen before.
+    /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
+    /// of it was first seen, if another one was seen before.
     #[must_use]
     pub fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
         Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen })
@@ -139,15 +140,15 @@ impl RecentWrites {
         }
     }
 
-    /// Records that something about a file has changed that its [`FileStamp`](super::FileStamp) does not show: a refresh
-    /// is due now.
+    /// Records that something about a file has changed that its [`FileStamp`](super::FileStamp) does not show: a
+    /// refresh is due now.
     pub fn record_change(&self) {
         self.set_due(Instant::now());
     }
 
-    /// Asks for a refresh after this time, since one has failed.
-    pub fn retry_in(&self, time: Duration) {
-        self.set_due(Instant::now() + time);
+    /// Records that a refresh failed: it is due again after this time.
+    pub fn record_failure(&self, again_after: Duration) {
+        self.set_due(Instant::now() + again_after);
     }
 
     /// Returns whether a refresh is due now.
@@ -166,6 +167,17 @@ impl RecentWrites {
     /// Forgets what was recorded: a refresh begins, and everything is read again.
     pub fn clear(&self) {
         self.due.store(NEVER, Ordering::Release);
+    }
+
+    /// Queues the refresh that is due later, if there is one: the queue keeps one time for each dataset, the earliest,
+    /// and has removed it.
+    pub fn requeue(&self) {
+        let due = self.due.load(Ordering::Acquire);
+        if due != NEVER
+            && let Some(at) = self.queue.epoch.checked_add(Duration::from_nanos(due))
+        {
+            self.queue.insert(self.number, at);
+        }
     }
 
     fn set_due(&self, at: Instant) {
@@ -242,6 +254,23 @@ mod tests {
         assert!(!a.is_due() && !a.is_pending() && queue.state.lock().at.is_empty());
         queue.close();
         assert_eq!(queue.next(long), Next::Closed);
+    }
+
+    #[test]
+    fn a_refresh_that_is_due_later_is_not_lost_with_an_earlier_one() {
+        let queue = Arc::<RefreshQueue>::default();
+        let recent = RecentWrites::new(7, Arc::clone(&queue), None);
+        recent.requeue();
+        assert_eq!(queue.next(ms(1)), Next::Nothing);
+        recent.record_change();
+        // somebody else refreshes before the queue gives the number out
+        recent.clear();
+        recent.set_due(Instant::now() + ms(200));
+        assert_eq!(queue.next(ms(1)), Next::Due(7));
+        assert!(!recent.is_due());
+        recent.requeue();
+        assert_eq!(queue.next(Duration::from_secs(60)), Next::Due(7));
+        assert!(recent.is_due());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The slow path: divides the pieces of a read that are not in memory among workers of the pool.
 
-use crate::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use crate::array::ReadError;
@@ -9,6 +8,7 @@ use crate::array::bricks::{BrickAccess, Origins};
 use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Another worker is woken for each of this many bytes to decode: fewer are decoded before it is awake.

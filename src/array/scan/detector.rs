@@ -1,11 +1,11 @@
 //! Detects scans: tells the readers of one open file apart by their requests, and finds those that read in order.
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::stream::Stream;
 use crate::sequential::StreamTable;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::volume::ArrayInfo;
 
 /// The kernel's requests for one reader are out of order by no more than this many bytes.

@@ -6,8 +6,6 @@
 //! as all of it was read. Segments of different bricks end at different planes, so on average half of their length is
 //! held, and decoding is spread evenly.
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -15,6 +13,8 @@ use super::segment_plan::CHUNKS;
 use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
 use crate::memory::{BufferPool, trim_heap};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 use crate::volume::Region;
 
 /// Chunks from this size on take whole pages of memory.

@@ -1,7 +1,6 @@
 //! One reader of an array, called a scan once it is sequential: its position, the planes that it keeps, and the state
 //! of its prefetches.
 
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +9,7 @@ use super::segment_plan::SegmentPlan;
 use super::segments::Segments;
 use crate::array::array_view::ArrayView;
 use crate::sequential::Progress;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 /// A scan without a request for this long has stopped.

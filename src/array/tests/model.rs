@@ -1,6 +1,5 @@
 //! Compares the data path with a plain model: an array of mixed bricks in memory, read in random ranges.
 
-use crate::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +15,7 @@ use crate::format::{Array, Census, FormatError};
 use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
 use crate::source::{Source, SourceError, Wait};
+use crate::sync::Mutex;
 use crate::volume::{
     ArrayInfo, AxisPermutation, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
     StoredLength,
