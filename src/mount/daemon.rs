@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use thiserror::Error;
 
 use super::fork::{self, ProcessError, failed};
 use super::mountinfo;
+use super::side_process::timespec;
 use super::unmount::unmount;
 
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
@@ -106,8 +107,7 @@ fn read_until(mut reader: PipeReader, deadline: Instant) -> Option<String> {
     let mut message = Vec::new();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&left)) {
+        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timespec(left))) {
             Ok(0) => return None,
             Err(Errno::INTR) => continue,
             _ => {}

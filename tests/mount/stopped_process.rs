@@ -34,7 +34,12 @@ fn stop_with_open_file(mount: &Mount, process: i32) -> bool {
 fn a_stopped_read_ahead_process_does_not_hold_the_mount() {
     for arguments in [&[] as &[&str], &["--lazy"]] {
         let Some(mount) = Mount::of(test_data("demo")) else { return };
-        let process = children(mount.pid()).into_iter().find(|(_, name)| name == "volfs-ahead").unwrap().0;
+        let mut process = 0;
+        wait_until("there is a read-ahead process", || {
+            let found = children(mount.pid()).into_iter().find(|(_, name)| name == "volfs-ahead");
+            process = found.map_or(0, |(pid, _)| pid);
+            process > 0
+        });
         let done = AtomicBool::new(false);
         let stopped = thread::scope(|scope| {
             scope.spawn(|| {

@@ -215,9 +215,11 @@ impl Session {
 /// # Errors
 /// [`CliError::SourceTimeout`]
 fn check_source_answers(typed: &Path) -> Result<(), CliError> {
+    // the side process has another working directory
+    let absolute = std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned());
     // without a further process there can be no daemon either, which is reported then
     let Ok(look) = SideProcess::start(|link| {
-        let _ = checked_source(typed);
+        let _ = checked_source(&absolute);
         link.send(b"done");
     }) else {
         return Ok(());
