@@ -4,16 +4,17 @@ use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Mount, children, process_lives, signal, skip, test_data, text, wait_until};
+use crate::support::{Mount, SOON, children, process_lives, signal, skip, test_data, text, wait_until};
 
-/// Stops the read-ahead process at a moment at which it has a file of the mount open; `false` if that did not happen in
-/// many attempts.
+/// Stops the read-ahead process at a moment at which it has a file of the mount open; `false` if many attempts do not
+/// find one.
 fn stop_with_open_file(mount: &Mount, process: i32) -> bool {
-    for _ in 0..20_000 {
+    let begun = Instant::now();
+    while begun.elapsed() < SOON {
         signal(process, Signal::SIGSTOP).unwrap();
         wait_until("it is stopped", || {
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
