@@ -7,10 +7,10 @@
 #     ./scripts/fuzz.sh --totals
 #
 # Each of the targets (default: all) runs for N minutes (default: 10), N of them at a time (default: 1), all of them N
-# times (default: for ever). The sanitizer is `none` or, slower, `address`. Corpora grow in target/fuzzing/corpus (another
-# folder than target/fuzzing: VOLFS_FUZZING); inputs that fail are kept in fuzz/artifacts; each run adds a line to
-# target/fuzzing/runs.tsv: when it ended, target, seconds, executions, coverage (edges), features, inputs that failed so
-# far.
+# times (default: for ever). The sanitizer is `none` or, slower, `address`. Corpora grow in target/fuzzing/corpus
+# (another folder than target/fuzzing: VOLFS_FUZZING); inputs that fail are kept in fuzz/artifacts; each run adds a line
+# to target/fuzzing/runs.tsv: when it ended, target, seconds, executions, coverage (edges), features, inputs that failed
+# so far.
 #
 # --minimise replaces the seeds of each target by the smallest inputs of seeds and corpus that cover the same;
 # --totals adds up the runs.
@@ -100,13 +100,13 @@ run() {
     local target=$1 log=$work/log/$1.log inputs status=0
     mapfile -t inputs < <(folders "$target")
     mkdir -p "$work/log" "fuzz/artifacts/$target"
-    nice -n 19 "$bin/$target" -max_total_time=$((60 * minutes)) -max_len=$longest -timeout=20 -rss_limit_mb=2048 \
-        -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/" -close_fd_mask=1 \
-        "${inputs[@]}" >"$log" 2>&1 || status=$?
+    nice -n 19 "$bin/$target" -max_total_time=$((60 * minutes)) -max_len=$longest -timeout=30 \
+        -report_slow_units=30 -rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=1 \
+        -artifact_prefix="fuzz/artifacts/$target/" "${inputs[@]}" >"$log" 2>&1 || status=$?
     local executions failed edges features
     executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     read -r edges features < <(grep -o 'cov: [0-9]* ft: [0-9]*' "$log" | tail -n 1 | awk '{ print $2, $4 }') || true
-    failed=$(find "fuzz/artifacts/$target" -type f | wc -l)
+    failed=$(find "fuzz/artifacts/$target" -type f ! -name 'slow-unit-*' | wc -l)
     printf '%s\t%s\t%d\t%d\t%d\t%d\t%d\n' "$(date -u +%FT%TZ)" "$target" "$SECONDS" "${executions:-0}" \
         "${edges:-0}" "${features:-0}" "$failed" >>"$runs"
     [ $status = 0 ] || { cp "$log" "$log.failed.$(date +%s)"; say "$target: FAILED, see $log"; }

@@ -153,17 +153,17 @@ pub struct LocalFolder {
 }
 
 impl LocalFolder {
-    /// Returns the first failure of the system since the folder was opened, here or in a folder that was opened from
-    /// here. What was concluded from the answers may be wrong then.
+    /// Returns the first failure of the system, or the first change that was noticed, since the folder was opened, here
+    /// or in a folder that was opened from here. What was concluded from the answers may be wrong then.
     #[must_use]
     pub fn failure(&self) -> Option<SourceError> {
         self.failure.get().cloned()
     }
 
-    /// Returns a result, and remembers a failure of the system.
+    /// Returns a result, and remembers a failure of the system or a change.
     fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
         result.inspect_err(|error| {
-            if error.is_failure_of_system() {
+            if error.is_failure_of_system() || *error == SourceError::Changed {
                 let _ = self.failure.set(error.clone());
             }
         })

@@ -60,12 +60,14 @@ impl OpenFile {
     /// Those of [`Source::read_at`](super::Source::read_at).
     pub fn read_at(&self, offset: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.stamp.size);
-        if offset.checked_add(length).is_none_or(|end| end > size) {
-            return Err(SourceError::TooShort { offset, length, size });
-        }
         // the check for changes, which follows, would wait for a server
         if wait == Wait::No && !self.is_local() {
             return Err(SourceError::WouldBlock);
+        }
+        if offset.checked_add(length).is_none_or(|end| end > size) {
+            // the size may have been wrong for a moment, and then the file is not too short
+            self.check_unchanged()?;
+            return Err(SourceError::TooShort { offset, length, size });
         }
         match fill(&self.file, offset, out, wait) {
             Ok(true) => self.counters.source_bytes.add(length),
