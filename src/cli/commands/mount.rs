@@ -50,8 +50,9 @@ pub fn run(args: MountArgs) -> Result<(), CliError> {
         Role::Daemon(ready) => plan.serve(Some(ready)),
         Role::Starter(starter) => {
             let announcement = plan.announcement();
-            let started = starter.wait(TIMEOUT, &plan.mountpoint)?;
-            plan.announce(announcement).inspect_err(|_| started.give_up(&plan.mountpoint))
+            let (source, mountpoint) = (&plan.options.source, &plan.mountpoint);
+            let started = starter.wait(TIMEOUT, source, mountpoint)?;
+            plan.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))
         }
     }
 }
