@@ -5,9 +5,9 @@
 
 FILE is a dataset in one file, of some hundred MB, so that one write takes a while. It is copied, and never changed. In
 each trial three readers read the finest level of its first layer again and again while the copy is overwritten with
-other samples, by one write(2) or by `dd bs=16M conv=notrunc`. Three seconds later a file that is opened then must give the
-new samples, and those that were opened during the write must give them or an error. Prints the trials with old samples, and exits with 1
-if there are any.
+other samples, by one write(2) or by `dd bs=16M conv=notrunc`. Three seconds later a file that is opened then must give
+the new samples, and those that were opened during the write must give them or an error. Prints the trials with old
+samples, and exits with 1 if there are any.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Mount:
 
 
 def read_from(file, expected):
-    """Reads an open file from its beginning, and returns whether all bytes are the expected ones; None if that fails."""
+    """Reads an open file from its beginning; returns whether all bytes are the expected ones, or None if that fails."""
     at = 0
     try:
         while at < len(expected):
@@ -139,7 +139,8 @@ def main():
     parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
     failed = False
-    print(f"{'file':<24}{'overwritten by':<16}{'trials':>7}{'old, opened later':>19}{'old, open during':>18}{'errors':>8}")
+    heads = f"{'trials':>7}{'old, opened later':>19}{'old, open during':>18}{'errors':>8}"
+    print(f"{'file':<24}{'overwritten by':<16}{heads}")
     for original in options.files:
         with tempfile.TemporaryDirectory(prefix="volfs-overwrite-", dir=os.environ.get("TMPDIR")) as folder:
             name = os.path.basename(original)

@@ -4,13 +4,14 @@ use std::fs::{File, write};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::mount::{MntFlags, umount2};
 use rustix::fs::{AtFlags, OFlags, StatxFlags, statx};
 
-use super::unmount::unmount;
+use super::mountinfo;
+use super::unmount::{UnmountError, unmount};
 
 /// Where the kernel shows the connections of FUSE, if that file system is mounted.
 const CONNECTIONS: &str = "/sys/fs/fuse/connections";
@@ -20,7 +21,6 @@ const CONNECTIONS: &str = "/sys/fs/fuse/connections";
 pub struct PinnedMount {
     root: File,
     device: (u32, u32),
-    mountpoint: PathBuf,
 }
 
 impl PinnedMount {
@@ -31,7 +31,7 @@ impl PinnedMount {
         let root = File::options().read(true).custom_flags(flags).open(mountpoint).ok()?;
         let seen = statx(&root, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty()).ok()?;
         let is_same = (seen.stx_dev_major, seen.stx_dev_minor) == device;
-        is_same.then(|| Self { root, device, mountpoint: mountpoint.to_owned() })
+        is_same.then_some(Self { root, device })
     }
 
     /// Ends the connection to the daemon: all requests fail from now on, also those that the daemon has not answered
@@ -52,8 +52,8 @@ impl PinnedMount {
             Ok(()) | Err(Errno::EBUSY) => return Ok(()),
             Err(_) => {}
         }
-        let Self { root, mountpoint, .. } = self;
-        drop(root);
-        unmount(&mountpoint, true).map_err(io::Error::other)
+        // looked up now: somebody may have unmounted it meanwhile, and mounted another one there
+        let place = mountinfo::place_of(self.device).ok_or(UnmountError::NotMounted);
+        place.and_then(|place| unmount(&place, true)).map_err(io::Error::other)
     }
 }

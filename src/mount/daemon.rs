@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use thiserror::Error;
 
 use super::fork::{self, ProcessError, failed};
 use super::mountinfo;
+use super::side_process::timespec;
 use super::unmount::unmount;
 
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
@@ -81,11 +82,11 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Waits until the daemon is ready. Kills it and removes its mount if that takes longer than `limit`.
+    /// Waits until the daemon is ready. Kills it and removes its mount of `source` if that takes longer than `limit`.
     ///
     /// # Errors
     /// [`DaemonError`] if the daemon reports a reason, ends, or does not answer in time.
-    pub fn wait(self, limit: Duration, mountpoint: &Path) -> Result<Started, DaemonError> {
+    pub fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
         let Self { child, reader } = self;
         let started = Started { child };
         match read_until(reader, Instant::now() + limit) {
@@ -93,7 +94,7 @@ impl Starter {
             Some(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
             Some(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
             None => {
-                started.give_up(mountpoint);
+                started.give_up(source, mountpoint);
                 Err(DaemonError::TimedOut(limit))
             }
         }
@@ -106,8 +107,7 @@ fn read_until(mut reader: PipeReader, deadline: Instant) -> Option<String> {
     let mut message = Vec::new();
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&left)) {
+        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timespec(left))) {
             Ok(0) => return None,
             Err(Errno::INTR) => continue,
             _ => {}
@@ -130,13 +130,13 @@ pub struct Started {
 }
 
 impl Started {
-    /// Kills the daemon and removes its mount, if there is one.
-    pub fn give_up(&self, mountpoint: &Path) {
+    /// Kills the daemon and removes its mount of `source`, if there is one.
+    pub fn give_up(&self, source: &Path, mountpoint: &Path) {
         // this fails if the process has ended already
         let _ = kill(self.child, Signal::SIGKILL);
-        // Nothing was mounted there before the daemon started, so the mount is its own. If this fails, the error that
-        // the caller is about to report matters more.
-        if mountinfo::volfs_at(mountpoint).is_some() {
+        // Nothing was mounted there before the daemon started, so a mount of this source is its own; that of another
+        // source was made meanwhile. If this fails, the error that the caller is about to report matters more.
+        if mountinfo::is_mount_of(source, mountpoint) {
             let _ = unmount(mountpoint, true);
         }
         let _ = waitpid(self.child, Some(WaitPidFlag::WNOHANG));

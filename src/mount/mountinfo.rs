@@ -118,6 +118,15 @@ pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
 }
 
+/// Returns whether the visible mount at `mountpoint` is a volfs mount of this source.
+#[must_use]
+pub fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
+    // the name of a mount is text
+    let shown = source.to_string_lossy();
+    let is_of_source = |mount: &Mount| mount.is_volfs() && source_of(mount) == Path::new(&*shown);
+    read().is_ok_and(|mounts| topmost(&mounts, mountpoint).is_some_and(is_of_source))
+}
+
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
 /// mounted.
 #[must_use]

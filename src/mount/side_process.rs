@@ -1,8 +1,8 @@
 //! Work that may hang, such as a look at a source whose server does not answer, in a process of its own.
 //!
 //! A process whose thread waits uninterruptibly cannot end, and whoever waits for that process waits too. So such work
-//! is not done on a thread: the side process has no terminal and none of the files of its parent, nobody waits for its
-//! end, and it ends whenever its work does.
+//! is not done on a thread: the side process has no terminal, another working directory and none of the files of its
+//! parent, nobody waits for its end, and it ends whenever its work does.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::exit;
@@ -62,12 +62,14 @@ impl Link {
     }
 }
 
-fn timespec(time: Duration) -> Timespec {
+/// Returns a duration as the system wants it.
+pub(super) fn timespec(time: Duration) -> Timespec {
     Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
 }
 
 impl SideProcess {
-    /// Forks a process that runs `work` with its end of the connection. It must be called before there are threads.
+    /// Forks a process that runs `work` with its end of the connection; its working directory is `/`. It must be called
+    /// before there are threads.
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses, or there are other threads.

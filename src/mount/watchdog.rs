@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, Pid, getpid};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
 use rustix::thread::set_name;
@@ -24,6 +24,7 @@ use rustix::thread::set_name;
 use super::connection::PinnedMount;
 use super::fork::{self, ProcessError, failed};
 use super::mountinfo;
+use super::side_process::timespec;
 use crate::logging::{self, Target};
 
 /// The name of the process in lists of processes.
@@ -166,7 +167,7 @@ impl<'a> Watcher<'a> {
 
     /// Waits for the next event; without a limit for any time.
     fn next(&self, limit: Option<Duration>) -> Event {
-        let time = limit.map(|limit| Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) });
+        let time = limit.map(timespec);
         let mut files =
             [PollFd::new(self.socket, PollFlags::IN), PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
         match poll(&mut files, time.as_ref()) {

@@ -27,11 +27,13 @@ pub(super) struct BadBrickList {
     most: usize,
     /// Bad bricks that there was no room for.
     left_out: u64,
+    /// Merging makes no room any more. It is not tried again for each brick: there may be a hundred million.
+    full: bool,
 }
 
 impl BadBrickList {
     pub(super) fn new(most: usize) -> Self {
-        Self { runs: Vec::new(), most, left_out: 0 }
+        Self { runs: Vec::new(), most, left_out: 0, full: false }
     }
 
     /// Adds a brick; `number` is its number in the grid in C order.
@@ -42,12 +44,13 @@ impl BadBrickList {
             (run.last, run.count) = (at, run.count + 1);
             return;
         }
-        if self.runs.len() >= 2 * self.most {
+        if self.runs.len() >= 2 * self.most && !self.full {
             self.merge();
-            if self.runs.len() >= self.most {
-                self.left_out += 1;
-                return;
-            }
+            self.full = self.runs.len() >= self.most;
+        }
+        if self.full {
+            self.left_out += 1;
+            return;
         }
         self.runs.push(BadBricks { level, first: at, last: at, count: 1, reason: reason.to_owned(), number });
     }

@@ -28,6 +28,8 @@ pub(super) struct Job {
     tasks: AtomicUsize,
     /// Nothing more is to be checked: it changed.
     over: AtomicBool,
+    /// Some of it was left out.
+    incomplete: AtomicBool,
 }
 
 /// A level of a layer, and what was counted in it.
@@ -68,6 +70,7 @@ impl Job {
             began: Instant::now(),
             tasks: AtomicUsize::new(1),
             over: AtomicBool::new(false),
+            incomplete: AtomicBool::new(false),
         }
     }
 
@@ -83,6 +86,12 @@ impl Job {
             self.check_unchanged();
         }
         is_last
+    }
+
+    /// Notes that a part is left out, since it changed or the verification was interrupted. To be called before the
+    /// task of that part ends.
+    pub(super) fn leave_out(&self) {
+        self.incomplete.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether nothing more is to be checked.
@@ -189,7 +198,7 @@ impl Job {
             findings,
             findings_left_out: found.left_out,
             time: self.began.elapsed(),
-            complete: self.tasks.load(Ordering::Acquire) == 0,
+            complete: self.tasks.load(Ordering::Acquire) == 0 && !self.incomplete.load(Ordering::Relaxed),
         }
     }
 }
@@ -215,6 +224,25 @@ impl Level {
             constant: self.constant.get(),
             bad: self.bad.get(),
             bytes: self.bytes.get(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_complete_only_if_no_task_was_left_out() {
+        for (left_out, complete) in [(false, true), (true, false)] {
+            let job = Job::new(0, "x.zgy".into(), Err("it is no volume".into()), 10);
+            job.begin_task();
+            assert!(!job.end_task() && !job.report().complete);
+            if left_out {
+                job.leave_out();
+            }
+            assert!(job.end_task());
+            assert_eq!(job.report().complete, complete);
         }
     }
 }

@@ -171,12 +171,18 @@ impl Verification {
             });
             let rest = level.array.info().grid.total().saturating_sub(visited);
             match result {
-                Ok(()) if self.is_stopped() || job.is_over() => continue,
+                Ok(()) if self.is_stopped() || job.is_over() => {
+                    job.leave_out();
+                    continue;
+                }
                 Ok(()) => {
                     level.checked.add(rest);
                     level.constant.add(rest);
                 }
-                Err(FormatError::Source(SourceError::Changed)) => job.add_change(),
+                Err(FormatError::Source(SourceError::Changed)) => {
+                    job.leave_out();
+                    job.add_change();
+                }
                 Err(error) => {
                     let lod = level.array.info().lod;
                     job.add(Finding::damage(error.to_string()).of_layer(&level.layer).of_lod(lod));
@@ -226,7 +232,9 @@ impl Verification {
     }
 
     fn do_task(&self, task: &Task) {
-        if !self.is_stopped() && !task.job.is_over() {
+        if self.is_stopped() || task.job.is_over() {
+            task.job.leave_out();
+        } else {
             match &task.work {
                 Work::Structure => {
                     if catch_unwind(AssertUnwindSafe(|| task.job.check_structure())).is_err() {
@@ -245,6 +253,7 @@ impl Verification {
         let (mut checked, mut constant, mut bad, mut bytes) = (0, 0, 0, 0);
         for n in from..to {
             if self.is_stopped() || job.is_over() {
+                job.leave_out();
                 break;
             }
             let at = set.nth(n, &count);

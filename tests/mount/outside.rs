@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{RenameFlags, renameat_with};
 
-use crate::support::{Mount, SOON, comes_true, fixture, test_data};
+use crate::support::{Mount, SOON, comes_true, fixture, stress, test_data};
 
-/// `VOLFS_STRESS_SECONDS` makes it longer.
-const SECONDS: u64 = 2;
+const DURATION: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
@@ -29,7 +28,7 @@ fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
     symlink(at("outside"), at("source/other")).unwrap();
     let Some(mount) = Mount::with(at("source"), &["--direct-io"]) else { return };
     let path = mount.path("in/x.zgy/data/lod0.raw");
-    let seconds = std::env::var("VOLFS_STRESS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SECONDS);
+    let duration = stress::duration(DURATION);
     // by descriptor: the path of the inner folder leads outside for half of the time
     let [top, inner] = ["source", "source/in"].map(|name| File::open(at(name)).unwrap());
     let (stop, began) = (AtomicBool::new(false), Instant::now());
@@ -56,7 +55,7 @@ fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
                 }
             });
         }
-        while began.elapsed() < Duration::from_secs(seconds) && outside.load(Ordering::Relaxed) == 0 {
+        while began.elapsed() < duration && outside.load(Ordering::Relaxed) == 0 {
             thread::sleep(Duration::from_millis(10));
         }
         stop.store(true, Ordering::Relaxed);

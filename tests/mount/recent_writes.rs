@@ -10,11 +10,12 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
 };
 use tempfile::TempDir;
 
+use crate::support::attributes::attributes;
 use crate::support::{Mount, SOON, comes_true, fixture, fuse_or_skip, is_eio, read_at, source_with, test_data, volfs};
 
 const NAME: &str = "written.zgy";
@@ -29,24 +30,7 @@ struct Written {
 
 impl Written {
     fn attributes(&self, number: INodeNo) -> FileAttr {
-        let folder = number == ROOT;
-        FileAttr {
-            ino: number,
-            size: self.bytes.read().unwrap().len() as u64,
-            blocks: 1,
-            atime: self.at,
-            mtime: self.at,
-            ctime: self.at,
-            crtime: self.at,
-            kind: if folder { FileType::Directory } else { FileType::RegularFile },
-            perm: 0o555,
-            nlink: 1,
-            uid: nix::unistd::geteuid().as_raw(),
-            gid: nix::unistd::getegid().as_raw(),
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+        attributes(number, number == ROOT, self.bytes.read().unwrap().len() as u64, self.at)
     }
 }
 

@@ -4,16 +4,17 @@ use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Mount, children, process_lives, signal, skip, test_data, text, wait_until};
+use crate::support::{Mount, SOON, children, process_lives, signal, skip, test_data, text, wait_until};
 
-/// Stops the read-ahead process at a moment at which it has a file of the mount open; `false` if that did not happen in
-/// many attempts.
+/// Stops the read-ahead process at a moment at which it has a file of the mount open; `false` if many attempts do not
+/// find one.
 fn stop_with_open_file(mount: &Mount, process: i32) -> bool {
-    for _ in 0..20_000 {
+    let begun = Instant::now();
+    while begun.elapsed() < SOON {
         signal(process, Signal::SIGSTOP).unwrap();
         wait_until("it is stopped", || {
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
@@ -34,7 +35,12 @@ fn stop_with_open_file(mount: &Mount, process: i32) -> bool {
 fn a_stopped_read_ahead_process_does_not_hold_the_mount() {
     for arguments in [&[] as &[&str], &["--lazy"]] {
         let Some(mount) = Mount::of(test_data("demo")) else { return };
-        let process = children(mount.pid()).into_iter().find(|(_, name)| name == "volfs-ahead").unwrap().0;
+        let mut process = 0;
+        wait_until("there is a read-ahead process", || {
+            let found = children(mount.pid()).into_iter().find(|(_, name)| name == "volfs-ahead");
+            process = found.map_or(0, |(pid, _)| pid);
+            process > 0
+        });
         let done = AtomicBool::new(false);
         let stopped = thread::scope(|scope| {
             scope.spawn(|| {

@@ -1,6 +1,7 @@
 //! Helpers of the tests, one file for each subject: mounts, processes, waiting, test data of each format, folders in
 //! memory. No test binary uses all of them.
 
+pub mod attributes;
 pub mod checked_reader;
 pub mod faults;
 pub mod faulty_folder;

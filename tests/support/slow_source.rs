@@ -7,9 +7,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
 };
+
+use super::attributes::attributes;
 
 /// The threads with which the source answers: so many requests can wait at the gate.
 pub const THREADS: usize = 8;
@@ -61,25 +63,7 @@ struct Slow {
 
 impl Slow {
     fn attributes(&self, number: INodeNo) -> FileAttr {
-        let then = SystemTime::UNIX_EPOCH;
-        let folder = number == ROOT;
-        FileAttr {
-            ino: number,
-            size: self.bytes.len() as u64,
-            blocks: 1,
-            atime: then,
-            mtime: then,
-            ctime: then,
-            crtime: then,
-            kind: if folder { FileType::Directory } else { FileType::RegularFile },
-            perm: 0o555,
-            nlink: 1,
-            uid: nix::unistd::geteuid().as_raw(),
-            gid: nix::unistd::getegid().as_raw(),
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+        attributes(number, number == ROOT, self.bytes.len() as u64, SystemTime::UNIX_EPOCH)
     }
 }
 

@@ -50,8 +50,9 @@ pub fn run(args: MountArgs) -> Result<(), CliError> {
         Role::Daemon(ready) => plan.serve(Some(ready)),
         Role::Starter(starter) => {
             let announcement = plan.announcement();
-            let started = starter.wait(TIMEOUT, &plan.mountpoint)?;
-            plan.announce(announcement).inspect_err(|_| started.give_up(&plan.mountpoint))
+            let (source, mountpoint) = (&plan.options.source, &plan.mountpoint);
+            let started = starter.wait(TIMEOUT, source, mountpoint)?;
+            plan.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))
         }
     }
 }
@@ -216,9 +217,11 @@ impl Session {
 /// # Errors
 /// [`CliError::SourceTimeout`]
 fn check_source_answers(typed: &Path) -> Result<(), CliError> {
+    // the side process has another working directory
+    let absolute = std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned());
     // without a further process there can be no daemon either, which is reported then
     let Ok(look) = SideProcess::start(|link| {
-        let _ = checked_source(typed);
+        let _ = checked_source(&absolute);
         link.send(b"done");
     }) else {
         return Ok(());
