@@ -171,7 +171,8 @@ pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Res
         PENDING => {
             let (name, is_folder) = listing.names.get(index)?;
             let is_shown = is_folder || listing.catalog.has_dataset_extension(name);
-            is_shown.then(|| EntryNumber(UNSEEN | listing.catalog.unseen.number(listing.folder.id, name)))
+            let number = is_shown.then(|| listing.catalog.unseen.number(listing.folder.id, name)).flatten()?;
+            Some(EntryNumber(UNSEEN | number))
         }
         node => Some(EntryNumber(node)),
     });

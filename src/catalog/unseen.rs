@@ -7,6 +7,9 @@ use std::sync::Arc;
 use super::node::NodeId;
 use crate::sync::Mutex;
 
+/// The greatest number of names: of a source whose entries fail under ever new names, the others are left out.
+const MAX_NAMES: usize = 1 << 16;
+
 /// Names that listings show although nothing is known of them, since a look at them hangs. Each gets a number once and
 /// for all, like a node.
 #[derive(Default)]
@@ -19,17 +22,21 @@ struct Names {
 }
 
 impl UnseenNames {
-    /// Returns the number of a name in a folder.
-    pub fn number(&self, folder: NodeId, name: &OsStr) -> u32 {
+    /// Returns the number of a name in a folder; `None` if there are too many names.
+    pub fn number(&self, folder: NodeId, name: &OsStr) -> Option<u32> {
         let mut names = self.0.lock();
         let key = (folder, Arc::from(name));
         if let Some(number) = names.by_name.get(&key) {
-            return *number;
+            return Some(*number);
         }
-        let number = u32::try_from(names.by_number.len()).unwrap_or(u32::MAX);
+        let number = names.by_number.len();
+        if number >= MAX_NAMES {
+            return None;
+        }
+        let number = u32::try_from(number).ok()?;
         names.by_number.push(Arc::clone(&key.1));
         names.by_name.insert(key, number);
-        number
+        Some(number)
     }
 
     /// Returns the name with a number.

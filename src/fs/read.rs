@@ -57,7 +57,7 @@ impl Volfs {
             None => return done(Err(FsError::BadHandle)),
         };
         if file.is_stale {
-            return done(Err(FsError::Io));
+            return self.counted(done)(Err(FsError::Io));
         }
         let length = u64::from(read.size).min(file.content.len().saturating_sub(read.offset));
         match &file.content {

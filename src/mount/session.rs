@@ -77,13 +77,14 @@ pub fn mount(
     let fs = Arc::new(Volfs::new(options.clone(), log)?);
     let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
     let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
+    // before there is a mount that a failure would leave behind
+    let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
+    fs.start_refreshes().map_err(refused)?;
     let session = Session::new(adapter, mountpoint, &config).map_err(refused)?;
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
-    let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
-    fs.start_refreshes().map_err(refused)?;
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
     if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {

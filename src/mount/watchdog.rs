@@ -99,6 +99,7 @@ enum Event {
 
 /// The loop of the watchdog process.
 struct Watcher<'a> {
+    daemon: Pid,
     socket: &'a OwnedFd,
     signals: SignalFd,
 }
@@ -112,13 +113,14 @@ impl<'a> Watcher<'a> {
         // a failure is harmless: the process works under any name
         let _ = set_name(NAME);
         let signals = SignalFd::with_flags(&SigSet::from(PARENT_ENDED), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
-        let watcher = Self { socket, signals: signals.map_err(failed("signals"))? };
-        watcher.watch(daemon, log);
+        let watcher = Self { daemon, socket, signals: signals.map_err(failed("signals"))? };
+        watcher.watch(log);
         Ok(())
     }
 
     /// Waits for the daemon's end, and does what it could not do.
-    fn watch(&self, daemon: Pid, log: Target) {
+    fn watch(&self, log: Target) {
+        let daemon = self.daemon;
         let mut mount = None;
         loop {
             match self.next(None) {
@@ -173,7 +175,8 @@ impl<'a> Watcher<'a> {
         match poll(&mut files, time.as_ref()) {
             Ok(0) => return Event::Nothing,
             Err(Errno::INTR) => return self.next(limit),
-            Err(_) => return Event::ParentEnded,
+            // then nothing is known of the daemon, and its connection is left alone
+            Err(_) => return Event::Finished,
             Ok(_) => {}
         }
         let mut message = [0; MAX_MESSAGE];
@@ -181,7 +184,8 @@ impl<'a> Watcher<'a> {
             Ok((0, _)) => Event::Closed,
             Ok((length, _)) => parse(message.get(..length).unwrap_or_default()),
             Err(Errno::AGAIN | Errno::INTR) => match self.signals.read_signal() {
-                Ok(Some(_)) => Event::ParentEnded,
+                // the kernel sends it in the name of the process that has ended; anybody else's means nothing
+                Ok(Some(signal)) if signal.ssi_pid == self.daemon.as_raw().cast_unsigned() => Event::ParentEnded,
                 _ => Event::Nothing,
             },
             Err(_) => Event::Closed,
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn the_watchdog_hears_what_the_daemon_says() {
         let (watchdog, socket, signals) = watched();
-        let watcher = Watcher { socket: &socket, signals };
+        let watcher = Watcher { daemon: getpid(), socket: &socket, signals };
         assert_eq!(watcher.next(Some(Duration::ZERO)), Event::Nothing);
         watchdog.watch((0, 77), Path::new("/mnt/a b"));
         watchdog.finished();

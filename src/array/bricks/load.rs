@@ -26,7 +26,8 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     let layout = Layout { first: 0, ..plain.layout };
     let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
     let mut bytes = access.resources.buffers.try_take(span.ok_or_else(missing_object)?)?;
-    if !source.read_at(&plain.object, plain.offset + plain.layout.first, &mut bytes, Wait::Yes)? {
+    let offset = plain.offset.checked_add(plain.layout.first).ok_or_else(missing_object)?;
+    if !source.read_at(&plain.object, offset, &mut bytes, Wait::Yes)? {
         return Err(missing_object());
     }
     source.check_unchanged()?;
