@@ -8,7 +8,7 @@ set -euo pipefail
 
 need_packages
 need_rust
-need_cargo_deny
+want_cargo_deny || die "cargo cannot install cargo-deny"
 cd "$repo"
 step "Advisories"
 cargo deny --locked check advisories

@@ -117,11 +117,11 @@ Get it from https://rustup.rs (one command, no root needed), then start again."
 # cargo keeps it in its home folder.
 cargo_deny_version=0.20.2
 
-# Installs cargo-deny if it is missing.
-need_cargo_deny() {
+# Installs cargo-deny if it is missing; fails if it cannot be had.
+want_cargo_deny() {
     if ! (cd "$repo" && cargo deny --version) >/dev/null 2>&1; then
         say "installing: cargo-deny $cargo_deny_version (some minutes)"
-        (cd "$repo" && cargo install --quiet --locked "cargo-deny@$cargo_deny_version") || die "cargo cannot install cargo-deny"
+        (cd "$repo" && cargo install --quiet --locked "cargo-deny@$cargo_deny_version") || return 1
     fi
 }
 
