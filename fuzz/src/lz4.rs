@@ -40,17 +40,7 @@ fn naive(mut block: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     loop {
         let token = take(1)?.0[0];
-        let mut length = |nibble: u8| {
-            let mut length = usize::from(nibble);
-            let mut more = nibble == 15;
-            while more {
-                let byte = take(1)?.0[0];
-                length += usize::from(byte);
-                more = byte == 255;
-            }
-            Some(length)
-        };
-        let literals = length(token >> 4)?;
+        let literals = length(token >> 4, &mut || Some(take(1)?.0[0]))?;
         let (bytes, ends) = take(literals)?;
         out.extend_from_slice(bytes);
         if ends {
@@ -58,21 +48,23 @@ fn naive(mut block: &[u8]) -> Option<Vec<u8>> {
         }
         let offset = take(2)?.0;
         let offset = usize::from(offset[0]) | usize::from(offset[1]) << 8;
-        let mut length = |nibble: u8| {
-            let mut length = usize::from(nibble);
-            let mut more = nibble == 15;
-            while more {
-                let byte = take(1)?.0[0];
-                length += usize::from(byte);
-                more = byte == 255;
-            }
-            Some(length)
-        };
-        let matched = length(token & 15)? + 4;
+        let matched = length(token & 15, &mut || Some(take(1)?.0[0]))? + 4;
         let from = out.len().checked_sub(offset).filter(|_| offset > 0)?;
         if out.len() + matched > MOST {
             return None;
         }
         (0..matched).for_each(|n| out.push(out[from + n]));
     }
+}
+
+/// Returns a length of which a token has the first four bits, and `next` the bytes that follow if these are all set.
+fn length(nibble: u8, next: &mut dyn FnMut() -> Option<u8>) -> Option<usize> {
+    let mut length = usize::from(nibble);
+    let mut more = nibble == 15;
+    while more {
+        let byte = next()?;
+        length += usize::from(byte);
+        more = byte == 255;
+    }
+    Some(length)
 }
