@@ -28,7 +28,7 @@ impl ReadErrors {
         if let Some(layer) = layer {
             self.log(layer, info, error);
         }
-        FsError::Io
+        if error.cause.is_out_of_memory() { FsError::NoMemory } else { FsError::Io }
     }
 
     fn log(&self, layer: &DatasetLayer, info: &ArrayInfo, error: &ReadError) {
@@ -57,5 +57,5 @@ pub fn content_error(open: &OpenDataset, error: &FormatError) -> FsError {
         return FsError::WouldBlock;
     }
     warn_seldom(&format!("{}: {error}", open.path));
-    FsError::Io
+    if error.is_out_of_memory() { FsError::NoMemory } else { FsError::Io }
 }
