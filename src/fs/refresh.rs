@@ -28,6 +28,8 @@ use crate::volume::{Dims, Dtype};
 const CLOSING: u64 = 1 << 32;
 /// The time between two looks for deleted sources: up to so long they keep their space on the disk.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Source files that were not used for so long, or twice as long, are closed: then nothing has to be looked for.
+const UNUSED: Duration = Duration::from_secs(60);
 
 impl Volfs {
     /// Sets the kernel's page cache. Only the first call has an effect.
@@ -45,7 +47,7 @@ impl Volfs {
         let wakes = Arc::clone(&queue);
         self.catalog.top().on_first_open(Box::new(move || wakes.wake()));
         let run = move || {
-            let (mut swept, mut has_open_files) = (Instant::now(), true);
+            let (mut swept, mut closed_unused, mut has_open_files) = (Instant::now(), Instant::now(), true);
             loop {
                 // where no file is open none can be deleted: then the thread sleeps
                 let next = queue.next(has_open_files.then(|| SWEEP.saturating_sub(swept.elapsed())));
@@ -53,6 +55,10 @@ impl Volfs {
                 if swept.elapsed() >= SWEEP {
                     fs.close_gone();
                     swept = Instant::now();
+                }
+                if closed_unused.elapsed() >= UNUSED {
+                    fs.catalog.top().close_unused();
+                    closed_unused = Instant::now();
                 }
                 has_open_files = fs.catalog.top().has_open_files();
                 let Next::Due(number) = next else { continue };

@@ -243,6 +243,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_nobody_uses_is_closed() {
+        let (_folder, _, file) = sample(b"0123456789");
+        let is_open = || file.open.read().upgrade().is_some();
+        file.root.close_unused();
+        assert!(is_open() && file.root.has_open_files(), "it was opened since the last time");
+        assert_eq!(file.check_unchanged(), Ok(()));
+        file.root.close_unused();
+        assert!(is_open(), "it was used");
+        let held = file.file(Wait::No).unwrap();
+        file.root.close_unused();
+        file.root.close_unused();
+        assert!(is_open(), "it is in use");
+        drop(held);
+        file.root.close_unused();
+        assert!(!is_open() && !file.root.has_open_files());
+        let woken = Arc::new(AtomicBool::new(false));
+        let wakes = Arc::clone(&woken);
+        file.root.on_first_open(Box::new(move || wakes.store(true, Ordering::SeqCst)));
+        assert_eq!((file.check_unchanged(), woken.load(Ordering::SeqCst)), (Ok(()), true));
+    }
+
+    #[test]
     fn a_file_without_a_name_is_closed_and_no_other() {
         let (_folder, path, file) = sample(b"0123456789");
         let is_open = || file.open.read().upgrade().is_some();

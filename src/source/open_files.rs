@@ -56,7 +56,8 @@ impl OpenFiles {
 
     /// Returns the file if it is open.
     pub fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
-        self.files.lock().get(&key).filter(|file| &*file.name == name).cloned()
+        let file = self.files.lock().get(&key).filter(|file| &*file.name == name).cloned();
+        file.inspect(|file| file.mark_used())
     }
 
     /// Keeps a file open until it is evicted.
@@ -79,6 +80,16 @@ impl OpenFiles {
         if let (true, Some(on_first)) = (is_first, self.on_first.get()) {
             on_first();
         }
+    }
+
+    /// Closes the files that nobody reads at this moment, and that were not used since the last call.
+    pub fn close_unused(&self) {
+        let mut files = self.files.lock();
+        let is_unused = |file: &Arc<OpenFile>| Arc::strong_count(file) == 1 && !file.was_used();
+        let unused: Vec<Key> = files.iter().filter(|(_, file)| is_unused(file)).map(|(key, _)| *key).collect();
+        let closed: Vec<_> = unused.iter().filter_map(|key| files.pop(key)).collect();
+        drop(files);
+        close_aside(closed);
     }
 
     /// Returns whether a file is open.

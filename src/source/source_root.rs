@@ -212,6 +212,12 @@ impl SourceRoot {
         self.files.take_gone()
     }
 
+    /// Closes the files that were not used since the last call; they are opened again when they are read. To be called
+    /// every now and then, so that a source that nobody reads is not looked at for ever.
+    pub fn close_unused(&self) {
+        self.files.close_unused();
+    }
+
     /// Returns whether a file is open, and may have to be taken with [`SourceRoot::take_gone`].
     #[must_use]
     pub fn has_open_files(&self) -> bool {

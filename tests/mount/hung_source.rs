@@ -1,19 +1,22 @@
 //! The daemon and its commands end, and readers get an answer, although a source hangs: a thread that waits for it
 //! cannot be killed.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
+use crate::support::faults::Fault;
+use crate::support::faulty_folder::FaultyFolder;
 use crate::support::slow_source::{NAME, SlowSource};
 use crate::support::{
-    Mount, comes_true, fixture, fuse_or_skip, has_stuck_thread, process_lives, read_directly, signal, skip,
+    Mount, comes_true, fixture, fuse_or_skip, has_stuck_thread, process_lives, read_directly, signal, skip, source_of,
     source_with, test_data, text, volfs, wait_until, within,
 };
 
@@ -146,4 +149,43 @@ fn mounting_gives_up_a_source_that_hangs_from_the_start() {
     let output = within(2 * LIMIT, move || command.output().unwrap()).expect("volfs mount ends");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("does not answer within 30 s"), "{}", text(&output.stderr));
+}
+
+/// Returns whether a thread of a daemon waits in a message to the kernel, which takes so long only if it drops pages that
+/// somebody reads.
+fn drops_pages(pid: i32) -> bool {
+    let waiting = || -> BTreeSet<PathBuf> {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let waits = |thread: &PathBuf| {
+            let call = fs::read_to_string(thread.join("syscall")).unwrap_or_default();
+            call.split(' ').next() == Some(&nix::libc::SYS_writev.to_string())
+        };
+        threads.map(|thread| thread.path()).filter(waits).collect()
+    };
+    let before = waiting();
+    thread::sleep(Duration::from_millis(200));
+    !before.is_disjoint(&waiting())
+}
+
+#[test]
+fn readers_get_an_error_although_pages_are_dropped_when_the_daemon_is_terminated() {
+    // just written, so the daemon refreshes it after 1.5, 3, 6 seconds, and drops its pages
+    let folder = source_of("wkw", &["bare"]);
+    let Some(source) = FaultyFolder::of(folder.path()) else { return };
+    let Some(mount) = Mount::of(&source.path) else { return };
+    let mut file = File::open(mount.path("bare/color/lod0.raw")).unwrap();
+    // the data, and not the folders and headers that a refresh reads
+    source.faults.below("/x", Fault::Hang);
+    let reader = thread::spawn(move || file.read(&mut [0; 4096]).is_err());
+    wait_until("the source hangs", || source.faults.waiting() > 0);
+    if !comes_true(LIMIT, || drops_pages(mount.pid())) {
+        return skip("this system does not tell what a thread waits for");
+    }
+    signal(mount.pid(), Signal::SIGTERM).unwrap();
+    let ended = comes_true(LIMIT, || reader.is_finished());
+    assert!(source.faults.waiting() > 0);
+    source.faults.end();
+    assert!(ended, "the reader hangs");
+    assert!(reader.join().unwrap(), "the reader gets an error");
+    wait_until("the daemon has gone", || !process_lives(mount.pid()) && !has_stuck_thread(mount.pid()));
 }

@@ -174,3 +174,22 @@ fn a_log_that_cannot_be_written_does_no_harm() {
     assert!(recent.contains("bad_cut_in_brick.zgy"), "{recent}");
     assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
 }
+
+#[test]
+fn a_log_that_may_not_grow_does_no_harm() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let (point, folder) = (Point::new(), tempfile::tempdir().unwrap());
+    let script = "ulimit -f 0; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_volfs"), "mount", "--log-file"])
+        .arg(folder.path().join("log"));
+    let output = command.arg(test_data("zgy")).arg(point.path()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let read = |name: &str| fs::read(point.path().join(name).join("data/lod0.raw"));
+    assert!(is_eio(&read("bad_cut_in_brick.zgy").unwrap_err()), "which is a line of the log");
+    assert!(read("v3_int8.zgy").unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
+    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+}
