@@ -42,25 +42,22 @@ apt_offers() {
 apt_install() {
     apt_offers "$1" || return 1
     say "installing: $*"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-remove --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-remove --no-install-recommends "$@" 2>&1 >/dev/null \
+        | { grep -v '^debconf: delaying package configuration' || true; } >&2
 }
 
 # Prints the libclang libraries of this machine in the order in which bindgen prefers them: the highest version first.
 # The C++ library libclang-cpp has a similar name and is another library.
 libclang_candidates() {
-    local folders=() file name
-    if [ -n "${LIBCLANG_PATH:-}" ]; then
+    local folders folder file name
+    if [ -d "${LIBCLANG_PATH:-}" ]; then
         folders=("$LIBCLANG_PATH")
-        [ -d "$LIBCLANG_PATH" ] || folders=("$(dirname "$LIBCLANG_PATH")")
+    elif [ -n "${LIBCLANG_PATH:-}" ]; then
+        say "$LIBCLANG_PATH"
+        return
     else
-        mapfile -t folders < <(printf '%s\n' "${LD_LIBRARY_PATH:-}" | tr ':' '\n'
-            compgen -G '/usr/local/llvm*/lib*'
-            compgen -G '/usr/local/lib*/*/*'
-            compgen -G '/usr/local/lib*/*'
-            compgen -G '/usr/local/lib*'
-            compgen -G '/usr/lib*/*/*'
-            compgen -G '/usr/lib*/*'
-            compgen -G '/usr/lib*')
+        IFS=: read -r -a folders <<<"${LD_LIBRARY_PATH:-}"
+        folders+=(/usr/local/llvm*/lib* /usr/local/lib*/*/* /usr/local/lib*/* /usr/local/lib* /usr/lib*/*/* /usr/lib*/* /usr/lib*)
     fi
     for folder in "${folders[@]}"; do
         for file in "$folder"/libclang.so "$folder"/libclang-*.so "$folder"/libclang.so.* "$folder"/libclang-*.so.*; do
@@ -112,7 +109,7 @@ has_libclang() {
                 [ $first = yes ] || export LIBCLANG_PATH=$candidate
             fi
             first=no
-        done < <(libclang_candidates)
+        done <<<"$(libclang_candidates)"
     fi
     rm -rf "$probe"
     [ $found = yes ]
