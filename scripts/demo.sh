@@ -27,6 +27,9 @@ trap tidy_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# Prints the heading of the next part; no blank line behind it, so that all fits a screen.
+part() { printf '\n== %s\n' "$*"; }
+
 # What only --verbose shows; the mount stands, and is in the current folder.
 show_more() {
     if command -v getfattr >/dev/null; then
@@ -81,7 +84,7 @@ need_packages
 need_rust
 cd "$repo"
 if [ $verbose = yes ]; then
-    step "Building volfs"
+    part "Building volfs"
     show "cargo build --release"
 else
     say "building volfs: two or three minutes the first time"
@@ -92,7 +95,7 @@ demo=$repo/tests/data/demo
 
 why=$(why_no_fuse)
 if [ -n "$why" ]; then
-    step "This machine cannot mount; what the bundled folder has"
+    part "This machine cannot mount; what the bundled folder has"
     show "volfs ls $demo"
     die "this machine cannot mount: $why"
 fi
@@ -107,23 +110,26 @@ mkdir mnt
 mnt=mnt
 survey=$mnt/north.zgy
 
-step "A folder with seismic and microscopy volumes, mounted"
+part "A folder with seismic and microscopy volumes, mounted"
 mounted=yes
 show "volfs mount $demo $mnt"
-show "volfs ls $demo | cut -c -77"
+show "ls -m $mnt"
+show "ls -m $survey/data"
 
 if [ $verbose = yes ]; then
-    step "The files of the mount, with their sizes"
+    part "The datasets and their layers"
+    show "volfs ls $demo"
+    part "The files of the mount, with their sizes"
     show "find $mnt -type f -printf '%10s  %P\n' | sort -k 2"
-    step "Description of the survey"
+    part "Description of the survey"
     show "volfs info $demo/north.zgy"
 fi
 
 read -r inlines crosslines samples <<<"$(json_value "$survey/data/lod0.json" shape)"
 read -r inline_bytes _ <<<"$(json_value "$survey/data/lod0.json" strides)"
 size=$(json_value "$survey/data/lod0.json" size)
-step "One inline by dd: $crosslines x $samples samples, $(json_value "$survey/data/lod0.json" dtype), are $inline_bytes bytes"
-show "dd if=$survey/data/lod0.raw of=inline20.raw bs=$inline_bytes skip=20 count=1 2>&1 | tail -n 1"
+part "One inline by dd: $crosslines x $samples samples, $(json_value "$survey/data/lod0.json" dtype), are $inline_bytes bytes"
+show "dd if=$survey/data/lod0.raw of=inline20.raw bs=$inline_bytes skip=20 count=1"
 [ "$(stat -c %s inline20.raw)" = "$inline_bytes" ] || die "the size of the inline differs from lod0.json"
 [ "$(stat -c %s "$survey/data/lod0.raw")" = "$size" ] || die "the size of lod0.raw differs from lod0.json"
 if [ $verbose = yes ]; then
@@ -131,30 +137,29 @@ if [ $verbose = yes ]; then
 fi
 
 if [ -n "$python" ]; then
-    step "One crossline by NumPy, and the inline once more"
-    cat >crossline.py <<'PYTHON'
+    part "One crossline by NumPy, and the inline once more (slices.py)"
+    cat >slices.py <<'PYTHON'
 import numpy as np
-
 cube = np.load("mnt/north.zgy/data/lod0.npy", mmap_mode="r")
-print(cube.shape, cube.dtype, "crossline 48 has a maximum of", cube[:, 48].max())
+print(cube.shape, cube.dtype, "the maximum of crossline 48 is", cube[:, 48].max())
 print("the same as dd read:", np.array_equal(cube[20].ravel(), np.fromfile("inline20.raw", cube.dtype)))
 PYTHON
-    show "cat crossline.py"
-    show "$python crossline.py" | tee crossline.txt
-    grep -q 'dd read: True$' crossline.txt || die "NumPy and dd read different samples"
+    cat slices.py
+    show "$python slices.py" | tee slices.txt
+    grep -q 'dd read: True$' slices.txt || die "NumPy and dd read different samples"
 
-    step "A picture of it: crosslines to the right, time downwards"
-    show "$python $repo/scripts/show_plane.py $survey/data/lod0.npy 20"
+    part "A picture of it: crosslines to the right, time downwards"
+    "$python" "$repo/scripts/show_plane.py" "$survey/data/lod0.npy" 20
 fi
 
 if [ $verbose = yes ]; then
     show_more
 fi
 
-step "Unmounted. Your own data"
 volfs umount $mnt
 mounted=no
 cat <<END
-$(command -v volfs) mount FOLDER MOUNTPOINT     (any folder with ZGY, VDS or WKW data; it is never changed)
-More: ./scripts/demo.sh --verbose, README.md, docs/
+
+Unmounted. To mount data of your own, which volfs never changes (more: README.md, ./scripts/demo.sh --verbose):
+    $(command -v volfs) mount FOLDER MOUNTPOINT
 END

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-COLUMNS, ROWS = 76, 17
+COLUMNS, ROWS = 76, 13
 DARKNESS = " .:-=+*#%@"
 
 
