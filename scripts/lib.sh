@@ -201,6 +201,16 @@ want_cargo_deny() {
     fi
 }
 
+# cargo_field KEY: prints a text of the table [package] of Cargo.toml, or the first one of a list of texts.
+cargo_field() {
+    sed -n "/^\[package\]/,/^\[lib\]/s/^$1 = \[\?\"\([^\"]*\)\".*/\1/p" "$repo/Cargo.toml"
+}
+
+# Prints the time of the last commit in seconds: what packages are dated with, so that they can be made again.
+commit_time() {
+    say "${SOURCE_DATE_EPOCH:-$(git -C "$repo" log -1 --format=%ct 2>/dev/null || date +%s)}"
+}
+
 # Prints the target folder of cargo.
 target_dir() {
     (cd "$repo" && cargo metadata --no-deps --format-version 1) | sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'

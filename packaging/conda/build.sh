@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds and stages volfs for the conda package; rattler-build runs it in a copy of the source, with PREFIX set.
+set -euo pipefail
+
+# bindgen reads the headers of libzfp with the libclang of the build environment
+export LIBCLANG_PATH=${LIBCLANG_PATH:-$BUILD_PREFIX/lib}
+export CARGO_TARGET_DIR=$PWD/target
+# the texts of the dependencies' licences, which conda-forge wants in the package
+cargo-bundle-licenses --format yaml --output THIRDPARTY.yml
+cargo build --release --locked --bin volfs --example generate
+built=$(dirname "$(find target -path '*/release/volfs' -type f)")
+./scripts/make_docs.sh --with "$PWD/$built/examples/generate" "$PWD/docs-built"
+./scripts/stage.sh "$PREFIX" "$built/volfs" docs-built
