@@ -33,7 +33,13 @@ for tool in mmdebstrap git unshare; do
 done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-fresh.XXXXXX")
+child=
 tidy_up() {
+    # the end of its first process ends all others in the namespaces of a root; unshare waits for that
+    if [ -n "$child" ]; then
+        kill -KILL $(ps -o pid= --ppid "$child") 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
     if [ $keep = yes ]; then say "kept: $work"; else rm -rf --one-file-system "$work"; fi
 }
 trap tidy_up EXIT
@@ -106,12 +112,15 @@ for release in "${releases[@]}"; do
     for command in "${commands[@]}"; do
         step "Debian $release: $command"
         begin=$SECONDS
-        if unshare --mount --pid --fork --kill-child --propagation private \
-            bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command"; then
+        unshare --mount --pid --fork --kill-child --propagation private \
+            bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command" &
+        child=$!
+        if wait "$child"; then
             result=passed
         else
             result=FAILED failed=yes
         fi
+        child=
         results+=("Debian $release  $result after $((SECONDS - begin)) s: $command")
     done
     [ $keep = yes ] || rm -rf --one-file-system "$root"
