@@ -34,10 +34,20 @@ done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-fresh.XXXXXX")
 child=
+# Runs a command in the background and waits, so that signals are heard meanwhile.
+run() {
+    local status=0
+    "$@" &
+    child=$!
+    wait "$child" || status=$?
+    child=
+    return $status
+}
 tidy_up() {
-    # the end of its first process ends all others in the namespaces of a root; unshare waits for that
     if [ -n "$child" ]; then
-        kill -KILL $(ps -o pid= --ppid "$child") 2>/dev/null || true
+        # the end of its first process ends all others in the namespaces of a root; unshare waits for that
+        [ "$(ps -o comm= -p "$child")" != unshare ] || kill -KILL $(ps -o pid= --ppid "$child") 2>/dev/null || true
+        kill -TERM "$child" 2>/dev/null || true
         wait "$child" 2>/dev/null || true
     fi
     if [ $keep = yes ]; then say "kept: $work"; else rm -rf --one-file-system "$work"; fi
@@ -83,7 +93,8 @@ proxies=()
 for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY; do
     [ -z "${!name:-}" ] || proxies+=("$name=${!name}")
 done
-chroot "$root" /usr/bin/env -i HOME=/root USER=root TERM=dumb LANG=C.UTF-8 PATH="$path" "${trust[@]}" "${proxies[@]}" \
+# the roots are built once: what cargo keeps for the next build would only fill the disk
+chroot "$root" /usr/bin/env -i CARGO_INCREMENTAL=0 HOME=/root USER=root TERM=dumb LANG=C.UTF-8 PATH="$path" "${trust[@]}" "${proxies[@]}" \
     bash -c "cd /root/volfs && $line" </dev/null
 '
 
@@ -104,7 +115,7 @@ for release in "${releases[@]}"; do
     esac
     step "Debian $release: a root with nothing but the required packages"
     root=$work/$name
-    mmdebstrap --quiet --variant=minbase "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
+    run mmdebstrap --quiet --variant=minbase "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     git clone --quiet "$repo" "$root/root/volfs"
     say "Debian $(cat "$root/etc/debian_version"), $(find "$root/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
@@ -112,15 +123,12 @@ for release in "${releases[@]}"; do
     for command in "${commands[@]}"; do
         step "Debian $release: $command"
         begin=$SECONDS
-        unshare --mount --pid --fork --kill-child --propagation private \
-            bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command" &
-        child=$!
-        if wait "$child"; then
+        if run unshare --mount --pid --fork --kill-child --propagation private \
+            bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command"; then
             result=passed
         else
             result=FAILED failed=yes
         fi
-        child=
         results+=("Debian $release  $result after $((SECONDS - begin)) s: $command")
     done
     [ $keep = yes ] || rm -rf --one-file-system "$root"
