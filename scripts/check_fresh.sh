@@ -34,10 +34,10 @@ done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-fresh.XXXXXX")
 child=
-# Runs a command in the background and waits, so that signals are heard meanwhile.
-run() {
+# Runs a command with mounts and processes of its own, in the background, so that signals are heard meanwhile.
+isolated() {
     local status=0
-    "$@" &
+    unshare --mount --mount-proc --pid --fork --kill-child --propagation private "$@" &
     child=$!
     wait "$child" || status=$?
     child=
@@ -45,9 +45,8 @@ run() {
 }
 tidy_up() {
     if [ -n "$child" ]; then
-        # the end of its first process ends all others in the namespaces of a root; unshare waits for that
-        [ "$(ps -o comm= -p "$child")" != unshare ] || kill -KILL $(ps -o pid= --ppid "$child") 2>/dev/null || true
-        kill -TERM "$child" 2>/dev/null || true
+        # the end of their first process ends all others; unshare waits for that
+        kill -KILL $(ps -o pid= --ppid "$child") 2>/dev/null || true
         wait "$child" 2>/dev/null || true
     fi
     if [ $keep = yes ]; then say "kept: $work"; else rm -rf --one-file-system "$work"; fi
@@ -115,7 +114,7 @@ for release in "${releases[@]}"; do
     esac
     step "Debian $release: a root with nothing but the required packages"
     root=$work/$name
-    run mmdebstrap --quiet --variant=minbase "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
+    isolated mmdebstrap --quiet --variant=minbase "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     git clone --quiet "$repo" "$root/root/volfs"
     say "Debian $(cat "$root/etc/debian_version"), $(find "$root/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
@@ -123,8 +122,7 @@ for release in "${releases[@]}"; do
     for command in "${commands[@]}"; do
         step "Debian $release: $command"
         begin=$SECONDS
-        if run unshare --mount --pid --fork --kill-child --propagation private \
-            bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command"; then
+        if isolated bash -c "$inside" inside "$root" "$rust" "${SSL_CERT_FILE:-}" "$command"; then
             result=passed
         else
             result=FAILED failed=yes
