@@ -114,7 +114,7 @@ for release in "${releases[@]}"; do
     esac
     step "Debian $release: a root with nothing but the required packages"
     root=$work/$name
-    isolated mmdebstrap --quiet --variant=minbase "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
+    isolated mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io "$name" "$root" || die "mmdebstrap cannot make a root of Debian $release"
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     git clone --quiet "$repo" "$root/root/volfs"
     say "Debian $(cat "$root/etc/debian_version"), $(find "$root/var/lib/dpkg/info" -name '*.list' | wc -l) packages"
