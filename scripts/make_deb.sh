@@ -21,6 +21,7 @@ step "Building"
 # One build for both: the generator of the manual pages shares everything with the program.
 cargo build --release --locked --bin volfs --example generate
 ./scripts/make_docs.sh --with "$target/release/examples/generate" "$target/docs"
+./scripts/make_notices.sh "$target/docs/THIRD-PARTY.txt"
 
 step "Packing"
 version=$(cargo_field version)-${REVISION:-1}
@@ -64,6 +65,9 @@ Source: $(cargo_field repository)
 
 Files: *
 Copyright: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) The authors of volfs
+License: Apache-2.0
+Comment: The licences of the packages that are linked in are in THIRD-PARTY.txt beside this file.
+
 License: Apache-2.0
  On Debian systems the text of the licence is in /usr/share/common-licenses/Apache-2.0.
 END

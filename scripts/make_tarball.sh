@@ -39,6 +39,7 @@ triple=$machine-unknown-linux-gnu
 cargo zigbuild --release --locked --target "$triple.$glibc" --bin volfs --example generate
 built=$target/$triple/release
 ./scripts/make_docs.sh --with "$built/examples/generate" "$target/docs"
+./scripts/make_notices.sh "$target/docs/THIRD-PARTY.txt"
 
 # symbols of a newer C library would keep the program from starting there
 needed=$(objdump -T "$built/volfs" | grep -o 'GLIBC_[0-9.]*' | sort -V | tail -n 1)

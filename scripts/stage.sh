@@ -2,7 +2,9 @@
 # Copies what was built into the folders that a package has below its prefix: the program, manual pages, completions,
 # documentation and the example units. Builds nothing, and needs no tools beyond bash and coreutils.
 #
-#     ./scripts/stage.sh PREFIX BINARY DOCS      DOCS is the folder that ./scripts/make_docs.sh has filled
+#     ./scripts/stage.sh PREFIX BINARY DOCS
+#
+# DOCS is a folder with what ./scripts/make_docs.sh wrote, and THIRD-PARTY.txt of make_notices.sh
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -20,6 +22,7 @@ done
 put 644 "$docs/completions/volfs.bash" share/bash-completion/completions/volfs
 put 644 "$docs/completions/_volfs" share/zsh/site-functions/_volfs
 put 644 "$docs/completions/volfs.fish" share/fish/vendor_completions.d/volfs.fish
+put 644 "$docs/THIRD-PARTY.txt" share/doc/volfs/THIRD-PARTY.txt
 for text in README.md CHANGELOG.md LICENSE; do
     put 644 "$repo/$text" "share/doc/volfs/$text"
 done

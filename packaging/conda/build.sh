@@ -5,9 +5,8 @@ set -euo pipefail
 # bindgen reads the headers of libzfp with the libclang of the build environment
 export LIBCLANG_PATH=${LIBCLANG_PATH:-$BUILD_PREFIX/lib}
 export CARGO_TARGET_DIR=$PWD/target
-# the texts of the dependencies' licences, which conda-forge wants in the package
-cargo-bundle-licenses --format yaml --output THIRDPARTY.yml
 cargo build --release --locked --bin volfs --example generate
 built=$(dirname "$(find target -path '*/release/volfs' -type f)")
 ./scripts/make_docs.sh --with "$PWD/$built/examples/generate" "$PWD/docs-built"
+./scripts/make_notices.sh docs-built/THIRD-PARTY.txt
 ./scripts/stage.sh "$PREFIX" "$built/volfs" docs-built
