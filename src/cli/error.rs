@@ -28,6 +28,45 @@ pub enum CliError {
         /// The system's error.
         error: io::Error,
     },
+    /// The source of the mount that a path lies in is gone.
+    #[error(
+        "the mount at {mountpoint} shows {shown}, which cannot be found: {error}; if it was moved, type: volfs umount \
+         {mountpoint}, and mount it from its new place", mountpoint = path(.mountpoint), shown = path(.source_path)
+    )]
+    SourceGone {
+        /// Where the mount is.
+        mountpoint: PathBuf,
+        /// The source that it shows.
+        source_path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A path inside a mount is not in its source.
+    #[error("{} is not there: it would show {}; to see what is there type: volfs ls {}", path(.shown), path(.wanted), path(.wanted.parent().unwrap_or(.wanted)))]
+    NotInSource {
+        /// The path in the mount.
+        shown: PathBuf,
+        /// The path in the source.
+        wanted: PathBuf,
+    },
+    /// A path inside a mount belongs to the mount itself.
+    #[error("{} is about the mount and no volume; see: volfs stats {}", path(.shown), path(.mountpoint))]
+    AboutMount {
+        /// The path.
+        shown: PathBuf,
+        /// Where the mount is.
+        mountpoint: PathBuf,
+    },
+    /// A path inside the folder of a dataset is not there.
+    #[error("{} shows nothing of the volume {}; its layers have the folders {}", path(.shown), path(.dataset), text(.layers))]
+    NotInDataset {
+        /// The path in the mount.
+        shown: PathBuf,
+        /// The dataset in the source.
+        dataset: PathBuf,
+        /// The names of the folders.
+        layers: String,
+    },
     /// SOURCE does not answer within this time.
     #[error("the source {place} does not answer within {s} s; is its server reachable?", place = path(.0), s = .1.as_secs())]
     SourceTimeout(PathBuf, Duration),
@@ -187,6 +226,9 @@ pub enum CliError {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// The file for the output cannot be written.
+    #[error("cannot write {place}: {1}; give another file with --output", place = path(.0))]
+    OutputFile(PathBuf, io::Error),
 }
 
 impl CliError {

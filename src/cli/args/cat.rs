@@ -14,12 +14,14 @@ pub struct CatArgs {
     pub path: PathBuf,
 
     /// The layer [default: the first]
+    ///
+    /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude.
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
 
-    /// The level of detail; 0 is the finest
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub lod: usize,
+    /// The level of detail; 0 is the finest [default: 0]
+    #[arg(long, value_name = "N")]
+    pub lod: Option<usize>,
 
     /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
     ///
@@ -47,6 +49,13 @@ pub struct CatArgs {
     /// not affected. [default: decode everything]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
     pub quality: Option<u8>,
+
+    /// Write to this file instead of standard output
+    ///
+    /// The file is there once it is complete: if the command fails or is interrupted, nothing is left behind, and a file
+    /// of that name stays as it was.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 
     /// Print samples even to a terminal
     #[arg(long)]

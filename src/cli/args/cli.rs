@@ -1,6 +1,8 @@
 //! The whole command line: which command was typed.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -50,12 +52,14 @@ pub enum Command {
     /// Waits until the mount is gone and its daemon has ended. If a program uses the mount, the mount stays and the
     /// program is named. Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves the
     /// mounts of other programs alone.
+    #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
     /// List the volumes and layers below a folder
     ///
     /// Prints a line for each layer: the path of its volume, its name, shape, sample type, codec and number of levels
     /// of detail. A volume that does not open has a line with the reason. Only headers are read, and lines are printed
     /// as they are found.
+    #[command(visible_alias = "list")]
     Ls(LsArgs),
     /// Show all that is known about one volume
     ///
@@ -98,15 +102,24 @@ impl Cli {
 const BY_MOUNT: &str = "--called-by-mount";
 
 /// Inserts the word `mount`, which mount(8) leaves out, before two or more positional arguments the first of which is
-/// no command.
+/// a source and no command.
 fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let positional = positional_arguments(&cli, args.get(1..).unwrap_or_default());
-    let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
-    if positional.len() >= 2 && !command(positional[0]) {
+    let is_command = |word: &OsStr| {
+        word == "help" || cli.get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| word == *n))
+    };
+    if positional.len() >= 2 && !is_command(positional[0]) && may_be_source(positional[0]) {
         args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
     }
     args
+}
+
+/// Returns whether a word means a source rather than a misspelt command: it is there, or it could be no command.
+fn may_be_source(word: &OsStr) -> bool {
+    let like_command = word.as_bytes().iter().all(|c| c.is_ascii_alphabetic() || matches!(c, b'-' | b'_'));
+    // the name alone is looked up: what it leads to might not answer
+    !like_command || Path::new(word).symlink_metadata().is_ok()
 }
 
 /// Returns the positional arguments: those that are neither options of `mount` nor their values.
@@ -166,17 +179,17 @@ mod tests {
     #[test]
     fn mount_needs_no_command_word() {
         for line in [
-            "mount S M -o rw,cache_size=1MiB",
-            "S M -o rw,cache_size=1MiB",
-            "-o rw,cache_size=1MiB S M",
-            "S M -orw,cache_size=1MiB",
-            "S -o rw M -o cache_size=1MiB",
-            "--cache-size 1MiB S M",
-            "--cache-size=1MiB -- S M",
-            "-fo cache_size=1MiB S M",
+            "mount /S M -o rw,cache_size=1MiB",
+            "/S M -o rw,cache_size=1MiB",
+            "-o rw,cache_size=1MiB /S M",
+            "/S M -orw,cache_size=1MiB",
+            "/S -o rw M -o cache_size=1MiB",
+            "--cache-size 1MiB /S M",
+            "--cache-size=1MiB -- /S M",
+            "-fo cache_size=1MiB /S M",
         ] {
             let args = mount(line);
-            assert_eq!((args.source, args.mountpoint), ("S".into(), "M".into()), "{line}");
+            assert_eq!((args.source, args.mountpoint), ("/S".into(), "M".into()), "{line}");
         }
     }
 
@@ -184,6 +197,8 @@ mod tests {
     fn other_commands_are_not_taken_for_a_mount() {
         assert!(matches!(read("umount --lazy M"), Ok(Command::Umount(UmountArgs { lazy: true, .. }))));
         assert!(matches!(read("info --json P"), Ok(Command::Info(InfoArgs { json: true, .. }))));
+        assert!(matches!(read("unmount M"), Ok(Command::Umount(UmountArgs { lazy: false, .. }))));
+        assert!(matches!(read("list P"), Ok(Command::Ls(LsArgs { json: false, .. }))));
         assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
         assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
         assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
@@ -196,11 +211,14 @@ mod tests {
             ("", 2),
             ("nothing", 2),
             ("mount S", 2),
-            ("S M -o bs=4", 2),
-            ("S M -o threads=0", 2),
-            ("S M --threads many", 2),
-            ("S M --cache-size 1QiB", 2),
-            ("S M extra", 2),
+            ("/S M -o bs=4", 2),
+            ("/S M -o threads=0", 2),
+            ("/S M --threads many", 2),
+            ("/S M --cache-size 1QiB", 2),
+            ("/S M extra", 2),
+            ("unmout M", 2),
+            ("moutn S M", 2),
+            ("verfy P Q", 2),
             ("umount", 2),
             ("ls", 2),
             ("cat P --region 1;2", 2),
@@ -212,5 +230,21 @@ mod tests {
         ] {
             assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_command_is_no_source_to_mount() {
+        for (line, meant) in
+            [("moutn S M", "mount"), ("unmout M", "unmount"), ("verfy P Q", "verify"), ("lst P -o ro", "list")]
+        {
+            let error = read(line).unwrap_err().to_string();
+            assert!(
+                error.contains("unrecognized subcommand") && error.contains(&format!("'{meant}'")),
+                "{line}: {error}"
+            );
+        }
+        // what is there may be mounted, whatever its name
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(mount(&format!("{} M", folder.path().display())).source, folder.path());
     }
 }
