@@ -198,7 +198,7 @@ pub enum CliError {
         error: Box<ReadError>,
     },
     /// The mount to ask for its status belongs to another program; with its name.
-    #[error("{place} is a mount of {name}, not of volfs; see those of volfs with: findmnt | grep volfs:", place = path(.0), name = text(.1))]
+    #[error("{place} is a mount of {name}, not of volfs; to see those of volfs type: volfs stats", place = path(.0), name = text(.1))]
     NotVolfs(PathBuf, String),
     /// The daemon of the mount died.
     #[error("the daemon of the mount at {place} died; to clear it type: volfs umount {place}", place = path(.0))]
@@ -262,8 +262,10 @@ fn mountpoint_hint(mountpoint: &Path, error: &io::Error) -> String {
 }
 
 fn mounted_hint(around: Option<&Path>) -> String {
-    around
-        .map_or_else(|| "see all mounts with: findmnt".to_owned(), |m| format!("the mount around it is at {}", path(m)))
+    around.map_or_else(
+        || "to see all mounts type: volfs stats".to_owned(),
+        |m| format!("the mount around it is at {}", path(m)),
+    )
 }
 
 fn dataset_hint(dataset: &Path, error: &OpenError) -> String {

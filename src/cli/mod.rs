@@ -26,6 +26,7 @@ use std::ffi::OsString;
 
 use crate::source::raise_descriptor_limit;
 use args::{Cli, Command};
+pub use commands::complete::script as completion_script;
 pub use error::CliError;
 
 /// Runs the command that the arguments name. `args` begins with the name of the program.
@@ -34,7 +35,7 @@ pub use error::CliError;
 /// [`CliError`], which knows the exit status and prints as one line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
-    if !matches!(command, Command::Umount(_) | Command::Stats(_) | Command::Doctor(_)) {
+    if !matches!(command, Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)) {
         raise_descriptor_limit();
     }
     match command {
@@ -46,5 +47,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Complete(args) => commands::complete::run(&args),
     }
 }

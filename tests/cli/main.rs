@@ -4,6 +4,7 @@
 mod cat;
 mod doctor;
 mod fstab;
+mod inside_mount;
 mod ls;
 mod stats;
 mod usage;

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::cat::CatArgs;
+use super::complete::CompleteArgs;
 use super::doctor::DoctorArgs;
 use super::info::InfoArgs;
 use super::ls::LsArgs;
@@ -86,6 +87,11 @@ pub enum Command {
     /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
     /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
     Doctor(DoctorArgs),
+    /// Print what fits at the cursor, for the completion of shells
+    ///
+    /// Without words it prints the script that a shell needs.
+    #[command(hide = true)]
+    Complete(CompleteArgs),
 }
 
 impl Cli {

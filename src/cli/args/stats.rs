@@ -23,7 +23,8 @@ pub struct StatsArgs {
     ///
     /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, of which each has
     /// mountpoint, source, state (alive, dead, silent, denied, error) and status. With --watch an object in a line for
-    /// each mount and interval: `seconds`, and how much each counter grew in them under `increase`.
+    /// each mount and interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of
+    /// this command.
     #[arg(long)]
     pub json: bool,
 }

@@ -26,7 +26,16 @@ const PART: usize = 4 << 20;
 /// An open output.
 pub struct Destination {
     file: File,
-    progress: Arc<Progress>,
+    progress: Unfinished,
+}
+
+/// The progress of an output; dropping removes what is not complete.
+struct Unfinished(Arc<Progress>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        drop(self.0.partial.lock().take());
+    }
 }
 
 /// How far the output is, for the progress bar and for a signal.
@@ -66,17 +75,17 @@ impl Destination {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let target = if target == Target::Stream && is_file { Target::Redirected } else { target };
         let progress = Progress { written: Counter::default(), total, target, partial: Mutex::new(partial) };
-        Ok(Self { file, progress: Arc::new(progress) })
+        Ok(Self { file, progress: Unfinished(Arc::new(progress)) })
     }
 
     /// How far the output is.
     pub fn progress(&self) -> &Arc<Progress> {
-        &self.progress
+        &self.progress.0
     }
 
     /// Returns whether a bar can show the progress: the samples go to a file.
     pub fn is_file(&self) -> bool {
-        self.progress.target != Target::Stream
+        self.progress.0.target != Target::Stream
     }
 
     /// Writes the next bytes. Returns `false` once the reader of the output is gone.
@@ -88,7 +97,7 @@ impl Destination {
             if !output::write_to(&mut self.file, part).map_err(|error| self.named(error))? {
                 return Ok(false);
             }
-            self.progress.written.add(part.len() as u64);
+            self.progress.0.written.add(part.len() as u64);
         }
         Ok(true)
     }
@@ -98,10 +107,10 @@ impl Destination {
     /// # Errors
     /// [`CliError`]: for instance, the server of the file reports now that its disk is full.
     pub fn finish(self) -> Result<(), CliError> {
-        let Target::Named(name) = &self.progress.target else { return Ok(()) };
+        let Target::Named(name) = &self.progress.0.target else { return Ok(()) };
         let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);
         nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
-        match self.progress.partial.lock().take() {
+        match self.progress.0.partial.lock().take() {
             Some(partial) => partial.persist(goal(name)).map_err(|error| failed(error.error)),
             None => Ok(()),
         }
@@ -109,7 +118,7 @@ impl Destination {
 
     /// Names the file in an error.
     fn named(&self, error: CliError) -> CliError {
-        match (error, &self.progress.target) {
+        match (error, &self.progress.0.target) {
             (CliError::Output(error), Target::Named(name)) => CliError::OutputFile(name.clone(), error),
             (error, _) => error,
         }
@@ -155,6 +164,10 @@ fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliErr
     let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
     let goal = goal(name);
     let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // as the system says it, without the temporary name
+    if !fs::metadata(folder).map_err(failed)?.is_dir() {
+        return Err(failed(nix::errno::Errno::ENOTDIR.into()));
+    }
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(".volfs-").suffix(".part").permissions(Permissions::from_mode(mode));
     let (file, partial) = builder.tempfile_in(folder).map_err(failed)?.into_parts();

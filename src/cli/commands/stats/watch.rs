@@ -13,6 +13,7 @@ use super::all::{self, Found, State};
 use super::rates::{Rates, Sample};
 use super::{failure, one, parse};
 use crate::cli::error::CliError;
+use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::{Answer, Asker};
 use crate::cli::output;
 use crate::cli::text::table::Table;
@@ -80,6 +81,7 @@ impl Watch {
         let found = match &self.place {
             None => all::find(&mut self.asker)?,
             Some(place) => {
+                mountpoint::find_volfs_mount(place, CliError::NotVolfs)?;
                 let answer = self.asker.ask(std::slice::from_ref(place), super::TIMEOUT).pop();
                 let text = answer.unwrap_or(Err(Answer::Silent)).map_err(|answer| failure(place, answer))?;
                 let status = parse(place, &text)?;
@@ -193,9 +195,9 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
         return lines;
     };
     add("reads", Some(format!("{}, {}", rates.per_second("reads"), rates.bytes_per_second("bytes_read"))));
-    let decoded = format!("{} bricks, {}", rates.per_second("bricks_decoded"), rates.bytes_per_second("bytes_decoded"));
-    add("decoded", Some(decoded));
-    add("ahead of need", Some(format!("{} bricks", rates.per_second("prefetched"))));
+    let (bricks, bytes) = (rates.bricks_per_second("bricks_decoded"), rates.bytes_per_second("bytes_decoded"));
+    add("decoded", Some(format!("{bricks}, {bytes}")));
+    add("ahead of need", Some(rates.bricks_per_second("prefetched")));
     add("from the source", Some(rates.bytes_per_second("source_bytes")));
     let (hits, misses) = (rates.count("cache_hits"), rates.count("cache_misses"));
     add("hit rate", Some(format!("{} of {} look-ups", all::hit_rate(hits, misses), hits + misses)));
