@@ -43,8 +43,8 @@ compressed() {
 
 put 755 "$target/release/volfs" usr/bin/volfs
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root/usr/bin/volfs"
-for page in "$target"/docs/man/*.1; do
-    compressed "$page" "usr/share/man/man1/$(basename "$page").gz"
+for page in "$target"/docs/man/*.[15]; do
+    compressed "$page" "usr/share/man/man${page##*.}/$(basename "$page").gz"
 done
 put 644 "$target/docs/completions/volfs.bash" usr/share/bash-completion/completions/volfs
 put 644 "$target/docs/completions/_volfs" usr/share/zsh/vendor-completions/_volfs

@@ -181,7 +181,9 @@ pub enum CliError {
     #[error("{0}")]
     Argument(String),
     /// Samples would be written to a terminal.
-    #[error("samples are not for a terminal; send them to a file or a program (... > FILE), or insist with --force")]
+    #[error(
+        "samples are not for a terminal; write them to a file (-o FILE), send them to a program (... | PROGRAM), or insist with --force"
+    )]
     Terminal,
     /// A brick cannot be read.
     #[error("{}, layer {}, lod {lod}, {error}; the brick has --region {held}, read around it", path(.dataset), text(.layer))]
@@ -272,6 +274,13 @@ fn dataset_hint(dataset: &Path, error: &OpenError) -> String {
     match error {
         OpenError::Unknown(_) if dataset.is_dir() => {
             format!("; to see the volumes in it type: volfs ls {}", path(dataset))
+        }
+        OpenError::Io { kind: io::ErrorKind::NotFound, .. } => {
+            let folder = dataset.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            format!("; to see what is there type: volfs ls {}", path(folder))
+        }
+        OpenError::Io { kind: io::ErrorKind::PermissionDenied, .. } => {
+            "; ask its owner for the right to read it".to_owned()
         }
         _ => String::new(),
     }

@@ -10,16 +10,18 @@ use super::slices::{At, Slices};
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLE)]
 pub struct CatArgs {
-    /// The volume: a file, or the folder that is the volume
+    /// The volume: a file, or the folder that is the volume; also inside a mount
+    ///
+    /// Inside a mount the folder of a layer chooses that layer, and a file such as lod1.raw also the level.
     pub path: PathBuf,
 
-    /// The layer [default: the first]
+    /// The layer [default: the first, or that of PATH]
     ///
     /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude.
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
 
-    /// The level of detail; 0 is the finest [default: 0]
+    /// The level of detail; 0 is the finest [default: 0, or that of PATH]
     #[arg(long, value_name = "N")]
     pub lod: Option<usize>,
 
@@ -38,7 +40,7 @@ pub struct CatArgs {
     #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     pub at: Vec<At>,
 
-    /// What to print
+    /// The form of the output
     #[arg(long, value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
@@ -73,6 +75,10 @@ pub enum Format {
 
 const CAT_EXAMPLE: &str = "\
 Example:
-  volfs cat ~/surveys/north.zgy --at inline=1234 > line.raw
+  volfs cat ~/surveys/north.zgy --at inline=1234 -o line.raw
   volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
-  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum";
+  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
+  volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
+
+Exit status: 0 done, 1 failed, 2 wrong usage; 130 or 143 if interrupted by
+SIGINT (Ctrl-C) or SIGTERM.";

@@ -31,12 +31,21 @@ pub struct Cli {
 
 const CLI_EXAMPLE: &str = "\
 Example:
-  volfs mount ~/surveys /mnt/vol
-  python3 -c 'import numpy as np; print(np.load(\"/mnt/vol/a.zgy/data/lod0.npy\", \"r\"))'
-  volfs umount /mnt/vol
+  volfs ls ~/surveys
+  mkdir -p ~/vol
+  volfs mount ~/surveys ~/vol
+  python3 -c 'import numpy as np, sys; print(np.load(sys.argv[1], \"r\"))' \\
+      ~/vol/north.zgy/data/lod0.npy
+  volfs umount ~/vol
 
-`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a line such as
+A PATH may also lie inside a mount: then its source is meant.
+
+`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a
+line such as
   /data/surveys  /mnt/vol  fuse.volfs  allow_other,cache_size=2GiB,nofail  0  0
+
+Completion for your shell: source <(volfs complete bash), or zsh; for fish:
+  volfs complete fish | source
 
 Exit status: 0 done, 1 failed, 2 wrong usage.";
 
@@ -69,8 +78,9 @@ pub enum Command {
     Info(InfoArgs),
     /// Print the samples of a volume, or of a box of it
     ///
-    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a
-    /// file. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written.
+    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output or to the file of
+    /// --output. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written. On a
+    /// terminal a bar shows how far a file is.
     Cat(CatArgs),
     /// Find out whether every brick can be read
     ///
@@ -78,9 +88,10 @@ pub enum Command {
     /// that overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with
     /// volume, layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
     Verify(VerifyArgs),
-    /// Show what a mount has done so far
+    /// Show what mounts do, and have done so far
     ///
-    /// Reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted.
+    /// Of one mount: reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted. Without
+    /// MOUNTPOINT a line for each mount of volfs on this machine; one whose daemon died is shown as such.
     Stats(StatsArgs),
     /// Find out whether this machine can mount, and what to type if not
     ///

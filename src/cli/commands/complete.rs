@@ -4,35 +4,20 @@
 //! `words`, `paths` (of which the candidates that end in a slash are folders), and `files` and `folders`, which the
 //! shell finds by itself.
 
+mod fitting;
 mod grammar;
 mod values;
 mod words;
 
 use clap::CommandFactory;
 
+use self::fitting::{Candidate, Fitting};
 use self::grammar::Wanted;
 use self::words::Line;
 use crate::cli::args::{Cli, CompleteArgs, Shell};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::escape;
-
-/// A word that fits, and what it means.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    pub word: String,
-    pub help: String,
-}
-
-/// What fits at the cursor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fitting {
-    Words(Vec<Candidate>),
-    Paths(Vec<String>),
-    /// Any file, or any folder.
-    Files,
-    Folders,
-}
 
 /// Prints what fits at the cursor, or the script of a shell.
 ///
@@ -110,7 +95,7 @@ mod tests {
         assert!(text.starts_with("words\numount\tTake a mount away"), "{text}");
         assert!(!zsh(&[""]).contains("complete"), "what is hidden is not offered");
         let text = zsh(&["cat", "x", "--la"]);
-        assert_eq!(text, "words\n--layer\tThe layer [default: the first]\n");
+        assert_eq!(text, "words\n--layer\tThe layer [default: the first, or that of PATH]\n");
         assert!(zsh(&["mount", "--"]).contains("--cache-size\t") && !zsh(&["mount", "--"]).contains("called-by-mount"));
         assert_eq!(zsh(&["cat", "--format", "n"]).lines().count(), 2);
         assert_eq!(zsh(&["cat", "--format=n"]).lines().nth(1).unwrap().split('\t').next(), Some("--format=npy"));

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use super::Candidate;
+use super::fitting::Candidate;
 
 /// What may stand at the cursor.
 pub enum Wanted {

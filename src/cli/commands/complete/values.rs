@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Arg;
 
-use super::{Candidate, Fitting};
+use super::fitting::{Candidate, Fitting};
 use crate::catalog::Recogniser;
 use crate::cli::dataset_at::DatasetAt;
 use crate::cli::mounts::source_behind::mountpoint_of;
@@ -179,7 +179,7 @@ mod tests {
             Fitting::Words(words) => words.into_iter().map(|c| c.word).collect::<Vec<_>>(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(words("layer", "", "south.vds", &[]), ["Amplitude", "Trace"]);
+        assert_eq!(words("layer", "", "south.vds", &[]), ["Amplitude", "Trace", "SEGYTraceHeader"]);
         assert_eq!(words("layer", "tr", "south.vds", &[]), ["Trace"]);
         assert_eq!(words("lod", "", "north.zgy", &[]), ["0", "1", "2"]);
         assert_eq!(words("at", "in", "north.zgy", &[]), ["inline="]);
