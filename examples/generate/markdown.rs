@@ -7,7 +7,7 @@ pub fn page(name: &str, section: u8, date: &str, names: &str, text: &str) -> Str
         ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n.TH {} {section} \"{date}\" \"volfs {version}\" \"volfs\"\n.SH NAME\n{}\n\
          .SH DESCRIPTION\n",
         name.to_uppercase(),
-        escaped(names).replacen(" \\- ", " \\- ", 1).replacen(" - ", " \\- ", 1)
+        escaped(names)
     );
     let mut blocks = Blocks::default();
     text.lines().skip(1).for_each(|line| blocks.line(line, &mut page));
@@ -40,7 +40,9 @@ impl Blocks {
         if let Some(title) = line.strip_prefix("## ").or_else(|| line.strip_prefix("### ")) {
             self.end(page);
             let kind = if line.starts_with("###") { "SS" } else { "SH" };
-            page.push_str(&format!(".{kind} {}\n", escaped(&title.replace('`', "").to_uppercase())));
+            // the name of a file is left as it is
+            let title = if title.contains('.') { title.to_owned() } else { title.to_uppercase() };
+            page.push_str(&format!(".{kind} {}\n", escaped(&title.replace('`', ""))));
         } else if line.trim().is_empty() {
             // code goes on behind an empty line, if it does
             if self.block != Block::Code {

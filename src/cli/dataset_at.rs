@@ -55,7 +55,7 @@ impl DatasetAt {
             return (rest.is_empty() && first.contains('.')).then_some(());
         }
         if let Some(file) = rest.last() {
-            self.lod = rest.iter().find_map(|name| lod_of(name));
+            self.lod = lod_of(file);
             self.file = Some(file.clone());
         }
         Some(())

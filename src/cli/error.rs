@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::text::choice::similar;
 use super::text::escape::{path, text};
 use crate::array::ReadError;
 use crate::catalog::{CatalogError, OpenError};
@@ -13,6 +14,9 @@ use crate::logging::LoggingError;
 use crate::mount::daemon::DaemonError;
 use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
+
+/// The most names of a folder that are compared with one that is not there.
+const MOST_NAMES: usize = 10_000;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -277,13 +281,23 @@ fn dataset_hint(dataset: &Path, error: &OpenError) -> String {
         }
         OpenError::Io { kind: io::ErrorKind::NotFound, .. } => {
             let folder = dataset.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            format!("; to see what is there type: volfs ls {}", path(folder))
+            let beside = |name| format!("; did you mean {}?", path(&folder.join(name)));
+            let look = || format!("; to see what is there type: volfs ls {}", path(folder));
+            similar_name(folder, dataset).map_or_else(look, beside)
         }
         OpenError::Io { kind: io::ErrorKind::PermissionDenied, .. } => {
             "; ask its owner for the right to read it".to_owned()
         }
         _ => String::new(),
     }
+}
+
+/// Returns the name in a folder that is most like that of a path which is not there.
+fn similar_name(folder: &Path, wanted: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?.take(MOST_NAMES).flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    similar(&names, wanted.file_name()?.to_str()?).map(str::to_owned)
 }
 
 fn by(holders: &[String]) -> String {

@@ -147,6 +147,9 @@ fn a_dataset_that_does_not_open_is_an_error_with_the_reason() {
     assert!(line.contains("volfs ls"), "{line}");
     let line = one_line_of_failure(&run("cat", &[], &test_data("zgy/none.zgy")), 1);
     assert!(line.contains("No such file"), "{line}");
+    assert!(line.contains("to see what is there type: volfs ls ") && line.ends_with("/zgy"), "{line}");
+    let line = one_line_of_failure(&run("cat", &[], &test_data("demo/nort.zgy")), 1);
+    assert!(line.ends_with(&format!("did you mean {}?", demo().display())), "{line}");
 }
 
 #[test]

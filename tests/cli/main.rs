@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cat;
+mod complete;
 mod doctor;
 mod fstab;
 mod inside_mount;

@@ -45,7 +45,7 @@ fn the_counters_of_a_mount_are_shown() {
 fn rates_are_printed_after_each_interval() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
     let mut watch = volfs();
-    watch.args(["stats", "--watch=0.5", "--json"]).arg(mount.point()).stdout(Stdio::piped());
+    watch.args(["stats", "--watch=0.5", "--json"]).arg(mount.point()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut watch = watch.spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();

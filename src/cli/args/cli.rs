@@ -44,7 +44,8 @@ A PATH may also lie inside a mount: then its source is meant.
 line such as
   /data/surveys  /mnt/vol  fuse.volfs  allow_other,cache_size=2GiB,nofail  0  0
 
-Completion for your shell: source <(volfs complete bash), or zsh; for fish:
+For the Tab key, unless a package did it, in the start-up file of your shell:
+  source <(volfs complete bash)         (zsh likewise)
   volfs complete fish | source
 
 Exit status: 0 done, 1 failed, 2 wrong usage.";

@@ -69,7 +69,10 @@ pub fn shown_at(typed: &Path) -> Result<Option<Shown>, CliError> {
 pub fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
     let mounts = mounts()?;
     let Ok(place) = resolve(typed, &mounts) else { return Ok(None) };
-    Ok(around(&mounts, &place).map(|mount| mount.mountpoint.clone()))
+    let mount = around(&mounts, &place);
+    // a folder of a mount that is mounted elsewhere (mount --bind) has no status of its own
+    let whole = |mount: &Mount| mounts.iter().find(|m| m.device == mount.device && m.root == Path::new("/"));
+    Ok(mount.map(|mount| whole(mount).unwrap_or(mount).mountpoint.clone()))
 }
 
 /// Goes down from the source along the names below a mount point; `None` for what is about the mount itself.

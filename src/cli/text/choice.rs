@@ -37,7 +37,8 @@ pub fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> 
 }
 
 /// Returns the name that is most like the one that was typed, if any is.
-fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
+#[must_use]
+pub fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| strsim::jaro(&name.to_lowercase(), &typed);
     let alike = names.iter().map(|name| (likeness(name), *name)).filter(|(likeness, _)| *likeness > ALIKE);

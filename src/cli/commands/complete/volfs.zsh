@@ -40,6 +40,8 @@ _volfs() {
 }
 if [[ $funcstack[1] == _volfs ]]; then
     _volfs "$@"
-else
+elif (( $+functions[compdef] )); then
     compdef _volfs volfs
+else
+    print -u2 'volfs: completion needs compinit before this line: autoload -U compinit; compinit'
 fi
