@@ -29,6 +29,9 @@ done
 for text in "$repo"/docs/*.md "$repo"/docs/*.svg "$repo"/docs/*.png; do
     [ ! -e "$text" ] || put 644 "$text" "share/doc/volfs/docs/$(basename "$text")"
 done
+for picture in "$repo"/docs/pictures/*; do
+    put 644 "$picture" "share/doc/volfs/docs/pictures/$(basename "$picture")"
+done
 for unit in "$repo"/docs/systemd/*; do
     put 644 "$unit" "share/doc/volfs/docs/systemd/$(basename "$unit")"
 done

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cat;
+mod complete;
 mod doctor;
 mod fstab;
+mod inside_mount;
 mod ls;
 mod stats;
 mod usage;

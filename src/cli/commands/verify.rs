@@ -1,6 +1,5 @@
 //! `volfs verify`: reads and decodes every brick below some paths, and prints what cannot be read.
 
-mod interrupt;
 mod json;
 mod printer;
 mod progress_bar;
@@ -10,16 +9,16 @@ mod totals;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use self::interrupt::Interrupts;
 use self::printer::{Printer, Style};
-use self::progress_bar::Bar;
 use super::mount;
 use crate::catalog::CatalogError;
 use crate::cli::args::VerifyArgs;
 use crate::cli::error::CliError;
+use crate::cli::interrupt::{self, Interrupts};
 use crate::cli::machine::limits;
 use crate::cli::mounts::source_behind::source_behind;
 use crate::cli::output;
+use crate::cli::progress_bar::Bar;
 use crate::cli::text::escape;
 use crate::format::registry;
 use crate::memory::limit_arenas;
@@ -56,12 +55,12 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         threads: args.threads.map_or_else(limits::default_threads, usize::from),
         most: if args.all { ALL_ENTRIES } else { ENTRIES },
     };
-    let bar = Bar::new(args.quick);
+    let bar = Bar::new(progress_bar::COUNTING);
     let style = Style { json: args.json, quick: args.quick, all: args.all };
     let printer = Arc::new(Printer::new(style, bar.clone()));
     let sink = Arc::clone(&printer);
     let verification = Arc::new(Verification::new(datasets, options, move |report| sink.add(&report)));
-    let shown = bar.follow(&verification);
+    let shown = progress_bar::follow(&bar, &verification, args.quick);
     drop(started.set((Arc::clone(&verification), Arc::clone(&printer))));
     verification.run();
     if verification.is_interrupted() {
