@@ -30,6 +30,7 @@ mod samples;
 mod shared_listings;
 mod status;
 mod stopped_process;
+mod times;
 mod tree;
 mod unmounting;
 mod vds;
