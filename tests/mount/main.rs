@@ -35,6 +35,7 @@ mod tree;
 mod unmounting;
 mod vds;
 mod vds_changes;
+mod verify_faults;
 mod views;
 mod wkw;
 
