@@ -66,3 +66,32 @@ impl Failure for CatalogError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_failed_at_is_not_the_files_fault() {
+        use io::ErrorKind::{IsADirectory, NotFound, OutOfMemory, PermissionDenied, UnexpectedEof};
+        let error = |kind| SourceError::Io { doing: "cannot read it".into(), message: String::new(), kind };
+        for (kind, fault, may_pass) in [
+            (io::Error::from_raw_os_error(5).kind(), Fault::System, true),
+            (io::Error::from_raw_os_error(24).kind(), Fault::System, true),
+            (OutOfMemory, Fault::System, true),
+            (UnexpectedEof, Fault::System, true),
+            (PermissionDenied, Fault::System, false),
+            (NotFound, Fault::File, false),
+            (IsADirectory, Fault::File, false),
+        ] {
+            let (of_format, message) = (FormatError::Source(error(kind)), String::new());
+            assert_eq!((of_format.fault(), of_format.may_pass()), (fault, may_pass), "{kind}");
+            assert_eq!(OpenError::Format(of_format).fault(), fault, "{kind}");
+            assert_eq!(OpenError::Io { message: message.clone(), kind }.fault(), fault, "{kind}");
+            assert_eq!(CatalogError::Io { path: String::new(), message, kind }.fault(), fault, "{kind}");
+        }
+        for error in [FormatError::Damaged("x".into()), SourceError::Changed.into()] {
+            assert_eq!((error.fault(), error.may_pass()), (Fault::File, false), "{error}");
+        }
+    }
+}

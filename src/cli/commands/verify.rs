@@ -29,7 +29,7 @@ use crate::verify::{Datasets, Place, Verification, VerifyOptions};
 const ENTRIES: usize = 1000;
 const ALL_ENTRIES: usize = 100_000;
 /// A level is given up when more bricks than this cannot be read: a small file can claim 2^60.
-const MOST_BAD: u64 = 1 << 24;
+const MOST_BAD: u64 = 1 << 22;
 
 /// Checks every brick below some paths.
 ///
