@@ -3,11 +3,11 @@
 
     scripts/stress/clock.py [--seconds 120] [--volfs target/release/volfs] FILE
 
-FILE is a plain ZGY file (its samples may be anything), of a few MB. The daemon runs with libfaketime (Debian's package
-libfaketime), which gives it another time of day; the files keep their real times. Each second the clock is set to another
-hour of the day before or after. Two readers compare every byte all the time. Every few seconds the copy of FILE that is
-mounted is overwritten in place, and must show its new samples soon. At the end nothing may be busy: the daemon's processor
-time is measured for some seconds when all files have aged. Prints the figures; the exit status is 1 if anything is wrong.
+FILE is a plain ZGY file. The daemon runs with libfaketime (Debian's package libfaketime), which gives it another time
+of day; the files keep their real times. Each second the clock is set to another hour of the day before or after. Two
+readers compare every byte all the time. Every few seconds the copy of FILE that is mounted is overwritten in place, and
+must show its new samples soon. At the end nothing may be busy: the daemon's processor time is measured for some seconds
+when all files have aged. Prints the figures; the exit status is 1 if anything is wrong.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def main():
             again = mount.status()["counters"]["source_bytes"] - bytes_before
         finally:
             mount.end()
-        lines = read(os.path.join(folder, "log")).decode().splitlines() if os.path.exists(os.path.join(folder, "log")) else []
+        lines = read(os.path.join(folder, "log")).decode().splitlines()
     wrong += [f"{tally['wrong']} reads of other bytes" for tally in tallies if tally["wrong"]]
     wrong += [f"{tallies[1]['errors']} errors of the file that nobody changed"] * (tallies[1]["errors"] > 0)
     wrong += [f"busy for {busy} s of 10, {again} bytes read"] * (busy > 1 or again > 0)

@@ -5,8 +5,8 @@
 
 FILE is a dataset in one file, of some hundred MB, so that one write takes a while. It is copied, and never changed. Its
 bricks must be readable also when a few bits are changed: plain ones are, most compressed ones are not. With --zfp a
-volume of ZFP bricks is made, and another one of the same size (needs `pip install numpy zfpy`); FILE is optional then. In
-each trial three readers read the finest level of its first layer again and again while the copy is overwritten with
+volume of ZFP bricks is made, and another one of the same size (needs `pip install numpy zfpy`); FILE is optional then.
+In each trial three readers read the finest level of its first layer again and again while the copy is overwritten with
 other samples, by one write(2) or by `dd bs=16M conv=notrunc`. Three seconds later a file that is opened then must give
 the new samples, and those that were opened during the write must give them or an error. Prints the trials with old
 samples, and exits with 1 if there are any.

@@ -16,7 +16,7 @@ pub struct LeftOut {
 }
 
 /// The findings of one dataset.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FindingList {
     found: Vec<Finding>,
     /// The notes among them: layers and levels have warnings in common.

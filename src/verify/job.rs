@@ -54,6 +54,8 @@ pub(super) struct Level {
 struct Found {
     bad: BadBrickList,
     findings: FindingList,
+    /// What the check of the structure has found so far. It may begin anew.
+    structure: FindingList,
 }
 
 /// A dataset that is open, or why it cannot be.
@@ -69,7 +71,8 @@ impl Job {
         let layers = open.iter().flat_map(|open| open.dataset.layers());
         let levels = layers.flat_map(|layer| layer.levels.iter().map(|array| Level::new(&layer.name, array)));
         let levels = levels.collect();
-        let found = Found { bad: BadBrickList::new(most), findings: FindingList::new(most) };
+        let [findings, structure] = [(); 2].map(|()| FindingList::new(most));
+        let found = Found { bad: BadBrickList::new(most), findings, structure };
         Self {
             number,
             path,
@@ -125,8 +128,8 @@ impl Job {
         }
     }
 
-    /// Adds a brick that cannot be read; `number` is its number in the grid. The level is given up once more than `most`
-    /// of its bricks cannot be read.
+    /// Adds a brick that cannot be read; `number` is its number in the grid. The level is given up once more than
+    /// `most` of its bricks cannot be read.
     pub(super) fn add_bad(&self, number_of_level: usize, at: Dims, number: u64, error: &FormatError, most: u64) {
         if *error == FormatError::Source(SourceError::Changed) {
             return self.add_change();
@@ -141,7 +144,8 @@ impl Job {
         found.bad.add(number_of_level, at, number, (fault, &error.to_string()));
         if level.bad.get() + level.unread.get() > most && !level.given_up.swap(true, Ordering::Relaxed) {
             let text = format!("more than {most} of its bricks cannot be read; no more of them were checked");
-            found.findings.add(Finding::damage(text).of_layer(&level.layer).of_lod(level.array.info().lod));
+            let finding = if level.bad.get() > 0 { Finding::damage(text) } else { Finding::unread(text) };
+            found.findings.add(finding.of_layer(&level.layer).of_lod(level.array.info().lod));
         }
     }
 
@@ -168,29 +172,28 @@ impl Job {
     /// Checks all but the bricks: structure, metadata, layers that cannot be shown.
     pub(super) fn check_structure(&self, is_stopped: impl Fn() -> bool) {
         let Some(open) = &self.open else { return };
-        let (mut found, errors) = self.retries.run(
+        let errors = self.retries.run(
             || is_stopped() || self.is_over(),
-            |(found, errors): &(FindingList, Vec<FormatError>)| {
-                found.has_unread() || errors.iter().any(Failure::may_pass)
+            |errors: &Vec<FormatError>| {
+                self.found.lock().structure.has_unread() || errors.iter().any(Failure::may_pass)
             },
-            || self.findings(open),
+            || self.find_in_structure(open),
         );
-        found.add_warnings(warnings_of(open));
-        self.found.lock().findings.add_all(found);
+        self.found.lock().structure.add_warnings(warnings_of(open));
         errors.iter().for_each(|error| self.add_failure(error, |found| found));
     }
 
-    /// Returns what a check of the structure finds, and the errors that it ended with.
-    fn findings(&self, open: &OpenDataset) -> (FindingList, Vec<FormatError>) {
-        let (dataset, mut found) = (&open.dataset, FindingList::new(self.most));
+    /// Finds anew what is wrong with the structure. Returns the errors that this ended with.
+    fn find_in_structure(&self, open: &OpenDataset) -> Vec<FormatError> {
+        let (dataset, add) = (&open.dataset, |finding| self.found.lock().structure.add(finding));
+        self.found.lock().structure = FindingList::new(self.most);
         for hidden in dataset.hidden() {
             let reason = format!("cannot be shown: {}", hidden.reason);
             let finding = if hidden.damaged { Finding::damage(reason) } else { Finding::note(reason) };
-            found.add(finding.of_layer(&hidden.name));
+            add(finding.of_layer(&hidden.name));
         }
-        let checked = dataset.check_structure(&mut |finding| found.add(finding));
-        let errors = [checked, dataset.metadata().map(drop)].into_iter().filter_map(Result::err);
-        (found, errors.collect())
+        let checked = dataset.check_structure(&mut |finding| add(finding));
+        [checked, dataset.metadata().map(drop)].into_iter().filter_map(Result::err).collect()
     }
 
     /// Checks that the dataset is still the one that was opened.
@@ -206,7 +209,9 @@ impl Job {
     pub(super) fn report(&self) -> DatasetReport {
         let mut found = self.found.lock();
         let (bad, left_out) = found.bad.entries();
-        let (findings, findings_left_out) = found.findings.entries();
+        let mut all = found.structure.clone();
+        all.add_all(found.findings.clone());
+        let (findings, findings_left_out) = all.entries();
         let mut report = DatasetReport {
             path: self.path.clone(),
             format: self.open.as_ref().map(|open| open.format),

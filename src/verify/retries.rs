@@ -23,7 +23,8 @@ impl Default for Retries {
 }
 
 impl Retries {
-    /// Returns what `work` returns; calls it a few times if `failed` says that another try may help, until `is_stopped`.
+    /// Returns what `work` returns; calls it a few times if `failed` says that another try may help, until
+    /// `is_stopped`.
     pub(super) fn run<T>(
         &self,
         is_stopped: impl Fn() -> bool,

@@ -1,5 +1,5 @@
-//! `volfs verify` of a source that fails: it ends, it counts right, it tells what is bad from what could not be read, and
-//! nothing passes that was not read.
+//! `volfs verify` of a source that fails: it ends, it counts right, it tells what is bad from what could not be read,
+//! and nothing passes that was not read.
 
 use std::path::Path;
 use std::process::Output;

@@ -1,5 +1,5 @@
-//! The chunks of a layer that have an object of their own, found by their names: a grid may have more chunks than anybody
-//! can look up one by one.
+//! The chunks of a layer that have an object of their own, found by their names: a grid may have more chunks than
+//! anybody can look up one by one.
 
 use std::ops::Range;
 
