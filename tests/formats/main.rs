@@ -6,6 +6,7 @@
 
 mod bombs;
 mod fuzzing;
+mod slice_access;
 mod structure;
 mod vds_damage;
 mod vds_mutations;
