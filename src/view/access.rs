@@ -19,26 +19,22 @@ pub struct SliceAccess {
     pub bricks: u64,
     /// Bytes that are stored of them, if that is cheap to know.
     pub stored_bytes: Option<u64>,
-    /// Bytes that come out of decoding them. If their kinds are not cheap to know, every brick counts as stored.
+    /// Bytes that come out of decoding them. If it is not cheap to know how they are stored, every brick counts.
     pub decoded_bytes: u64,
 }
 
 impl SliceAccess {
-    /// Computes the access of the middle slice across `axis`. It is looked at brick by brick if `is_counted`: if the
-    /// bricks of the array were cheap to count.
+    /// Computes the access of the middle slice across `axis`.
     ///
     /// # Errors
     /// Those of the source, if tables have to be read.
-    pub fn of(array: &dyn Array, axis: usize, is_counted: bool) -> Result<Self, FormatError> {
+    pub fn of(array: &dyn Array, axis: usize) -> Result<Self, FormatError> {
         let info = array.info();
         let slice = middle_slice(info, axis);
         let size = info.dtype.size() as u64;
         let touched = info.grid.touched(&slice);
         let bricks = touched.shape.product().unwrap_or(u64::MAX);
-        let looked_at = match is_counted && bricks <= MAX_BRICKS {
-            true => look_at(array, &touched)?,
-            false => None,
-        };
+        let looked_at = if bricks <= MAX_BRICKS { look_at(array, &touched)? } else { None };
         let (stored_bytes, decoded) = looked_at.unwrap_or_else(|| (None, decoded_samples(array, &touched)));
         Ok(Self {
             index: slice.start[axis],
@@ -61,10 +57,10 @@ impl SliceAccess {
 ///
 /// # Errors
 /// Those of the source, if tables have to be read.
-pub fn of_level(array: &dyn Array, is_counted: bool) -> Result<Value, FormatError> {
+pub fn of_level(array: &dyn Array) -> Result<Value, FormatError> {
     let info = array.info();
     let across = |axis: usize| {
-        let access = SliceAccess::of(array, axis, is_counted)?;
+        let access = SliceAccess::of(array, axis)?;
         Ok(json!({
             "axis": info.axes.get(axis).map(|axis| axis.name.as_str()),
             "index": access.index,
@@ -148,7 +144,7 @@ mod tests {
         }
 
         fn access(&self, axis: usize) -> SliceAccess {
-            SliceAccess::of(self, axis, true).unwrap()
+            SliceAccess::of(self, axis).unwrap()
         }
     }
 
@@ -194,7 +190,6 @@ mod tests {
         assert_eq!(array.access(0), without_one);
         array.tells = false;
         assert_eq!(array.access(0), SliceAccess { stored_bytes: None, ..expected });
-        assert_eq!(SliceAccess::of(&array, 0, false).unwrap(), SliceAccess { stored_bytes: None, ..expected });
     }
 
     #[test]

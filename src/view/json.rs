@@ -45,7 +45,7 @@ pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let census = array.census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
     value["files"] = layer.files_of(lod).into();
-    value["access"] = access::of_level(array, census.is_some())?;
+    value["access"] = access::of_level(array)?;
     with_text(&mut value);
     Ok(value)
 }

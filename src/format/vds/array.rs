@@ -18,6 +18,10 @@ use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Native
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
+/// Chunks are looked up for a description only if all records have at most this many bytes, so that they take little of
+/// the cache that all datasets share.
+const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
+
 /// A stored layer.
 pub(super) struct VdsArray {
     pub info: ArrayInfo,
@@ -169,13 +173,13 @@ impl VdsArray {
         data_block::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
     }
 
-    /// Returns whether the tables are too large to be read as a whole.
-    fn is_large(&self) -> bool {
-        self.table.cost().is_none_or(|cost| cost > MAX_COUNTED_BYTES)
+    /// Returns whether the records of all chunks have at most so many bytes.
+    fn is_within(&self, most: u64) -> bool {
+        self.table.cost().is_some_and(|cost| cost <= most)
     }
 
     fn count(&self) -> Result<Option<Census>, FormatError> {
-        if self.is_large() {
+        if !self.is_within(MAX_COUNTED_BYTES) {
             return Ok(None);
         }
         let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };
@@ -233,7 +237,8 @@ impl Array for VdsArray {
     }
 
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
-        let Some(chunk) = self.grid.number_of(at).filter(|_| !self.is_large()) else { return Ok(None) };
+        let known = self.grid.number_of(at).filter(|_| self.is_within(MAX_DESCRIBED_BYTES));
+        let Some(chunk) = known else { return Ok(None) };
         let record = match self.record(chunk, Wait::Yes) {
             Err(FormatError::Damaged(_)) => return Ok(Some(StoredBrick::EMPTY)),
             record => record?,

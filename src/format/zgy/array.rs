@@ -22,6 +22,10 @@ const SUBTILED: u64 = 2;
 /// Bricks of a level are counted if its part of the table has at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
 
+/// Bricks are looked up for a description only in tables of at most this many bytes, whose sorted offsets take little
+/// of the cache that all datasets share.
+const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
+
 /// The data that all levels of a file share.
 pub(super) struct Bricks {
     pub source: Arc<dyn Source>,
@@ -168,7 +172,7 @@ impl Array for ZgyArray {
     }
 
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
-        if self.level.count > MAX_COUNTED_BYTES / 8 {
+        if self.bricks.table.length() > MAX_DESCRIBED_BYTES {
             return Ok(None);
         }
         let (bytes, is_coded) = match self.brick(at, Wait::Yes) {
