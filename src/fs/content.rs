@@ -7,7 +7,7 @@ use super::status::{Now, status};
 use super::tree::Item;
 use super::volfs::Volfs;
 use crate::source::Wait;
-use crate::view::{Content, LayerRef, json, json_text};
+use crate::view::{Content, json, json_text};
 
 impl Volfs {
     /// Returns the current content of a file.
@@ -29,7 +29,7 @@ impl Volfs {
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
-                let (view, layer) = (tree.view(*view), LayerRef { open, layer: *layer });
+                let (view, layer) = (tree.view(*view), tree.layer(open, *layer));
                 match wait {
                     _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
                     Wait::No if view.may_block() => Err(FsError::WouldBlock),

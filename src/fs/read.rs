@@ -215,7 +215,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         let fs = Arc::new(Volfs::new(options, Arc::default()).unwrap());
         let requests = Requests::default();

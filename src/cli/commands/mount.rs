@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use self::announcement::Announcement;
 use crate::catalog::Recogniser;
 use crate::cli::args::{MountArgs, MountOption};
@@ -86,23 +88,22 @@ impl Plan {
         permission::check(allow_other)?;
         // the daemon has another working directory
         let log_file = args.log_file.or(log_file).map(|file| std::path::absolute(&file).unwrap_or(file));
-        let shown_log = log_file.as_ref().map_or("", |file| file.to_str().unwrap_or("(not UTF-8)")).to_owned();
         let cache_size = args.cache_size.or(cache_size).map_or_else(limits::default_cache_size, Size::bytes);
         if let Some(reason) = limits::too_little_memory(cache_size) {
             return Err(CliError::CannotMount(reason));
         }
         let threads = args.threads.or(threads).unwrap_or_else(limits::default_threads);
         let shown = [
-            ("mountpoint", mountpoint.to_string_lossy().into_owned()),
-            ("foreground", args.foreground.to_string()),
-            ("cache_size", cache_size.to_string()),
-            ("threads", threads.to_string()),
-            ("direct_io", direct_io.to_string()),
-            ("allow_other", allow_other.to_string()),
-            ("follow_links", args.follow_links.to_string()),
-            ("log_file", shown_log),
+            ("mountpoint", json!(mountpoint.to_string_lossy())),
+            ("foreground", json!(args.foreground)),
+            ("cache_size", json!(cache_size)),
+            ("threads", json!(threads)),
+            ("direct_io", json!(direct_io)),
+            ("allow_other", json!(allow_other)),
+            ("follow_links", json!(args.follow_links)),
+            ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
+            ("quality", json!(args.quality)),
         ];
-        let quality = args.quality.map(|level| ("quality", level.to_string()));
         let options = Options {
             source,
             cache_size,
@@ -111,7 +112,7 @@ impl Plan {
             follow_links: args.follow_links,
             quality: args.quality,
             allow_other,
-            shown: shown.into_iter().chain(quality).map(|(name, value)| (name.to_owned(), value)).collect(),
+            shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         };
         let log = match log_file {
             Some(file) => Target::File(file),
