@@ -3,6 +3,7 @@
 
 mod cat;
 mod doctor;
+mod exec;
 mod fstab;
 mod ls;
 mod stats;
