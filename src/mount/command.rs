@@ -18,8 +18,10 @@ use super::fork::{self, ProcessError, failed};
 const FORWARDED: [Signal; 6] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// The origin (`si_code`) of a signal that the kernel itself has sent, such as that of Ctrl-C to everybody in the
-/// terminal's foreground.
+/// Those of them that a key of the terminal sends, to everybody in its foreground.
+const OF_KEYS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
+
+/// The origin (`si_code`) of a signal that the kernel itself has sent.
 const SI_KERNEL: i32 = 0x80;
 
 /// Why a command did not run.
@@ -36,7 +38,7 @@ pub enum CommandError {
 /// Runs a command, and waits for its end. Returns its exit status, or 128 and the number of the signal that ended it, as
 /// shells do.
 ///
-/// Signals to this process alone are sent on to the command; those that come from the terminal it gets anyway. They stay
+/// Signals to this process are sent on to the command; those of the terminal's keys it gets anyway. They stay
 /// blocked afterwards, so that this process can clean up. The command gets SIGTERM if this process is killed. To be
 /// called before there are threads.
 ///
@@ -84,7 +86,7 @@ fn status_at_end(child: Pid, received: &SignalFd) -> u8 {
         let number = i32::try_from(signal.ssi_signo).unwrap_or(0);
         match Signal::try_from(number) {
             Ok(Signal::SIGCHLD) | Err(_) => {}
-            Ok(_) if signal.ssi_code == SI_KERNEL => {}
+            Ok(key) if OF_KEYS.contains(&key) && signal.ssi_code == SI_KERNEL => {}
             // it may have ended just now
             Ok(signal) => drop(kill(child, signal)),
         }
