@@ -129,6 +129,4 @@ Example:
   volfs mount --cache-size 2GiB ~/surveys ~/vol
   ls ~/vol/north.zgy/data
 
-  volfs mount ~/surveys --exec python3 -c '
-  import numpy as np, os
-  print(np.load(os.environ[\"VOLFS_MNT\"] + \"/north.zgy/data/lod2.npy\", \"r\").shape)'";
+  volfs mount ~/surveys --exec sh -c 'cp $VOLFS_MNT/north.zgy/data/lod1.npy .'";
