@@ -22,6 +22,7 @@ check cargo fmt --check
 check cargo clippy --all-targets -- -D warnings
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 check cargo test
+check ./scripts/test_python.sh
 check ./scripts/make_docs.sh
 
 why=$(why_no_fuse)

@@ -126,7 +126,7 @@ class Layer:
         self._levels: dict[int, Level] = {}
 
     def __repr__(self) -> str:
-        return f"<volfs.Layer {self._place.name}/{self.name} {self.shape} {self.dtype.name}, {len(self.lods)} levels>"
+        return f"<volfs.Layer {self._place.name}/{self.name}, {len(self.lods)} levels>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Layer, (self._place, self.name))
