@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import volfs
 from conftest import DATA, DEMO, cat, damaged
+from volfs import _levels
 
 
 def test_all_samples_are_those_of_the_program(source: Path) -> None:
@@ -177,3 +178,24 @@ def test_places_in_a_mount_are_opened_there(demo: volfs.Mount) -> None:
         assert volfs.open(demo.path / "north.zgy" / below).path == dataset.path
     with pytest.raises(volfs.VolfsError, match="has 4 datasets"):
         volfs.open(demo.path)
+
+
+def axes_of(*names: str) -> tuple[volfs.Axis, ...]:
+    return tuple(volfs.Axis(name, None, None, None, 2) for name in names)
+
+
+def test_files_are_those_of_their_axes() -> None:
+    for names, files in [
+        (("Time", "Cross/line 100%", "."), ["Cross%2Fline 100%25", "%2E"]),
+        (("x", "x", "y"), ["axis1", "y"]),
+        (("z", "y", "y"), ["axis1", "axis2"]),
+        (("z", "", "axis1"), ["axis1", "axis1~2"]),
+        (("axis1", "", "y\x85"), ["axis1", "y%C2%85"]),
+    ]:
+        distinct = _levels._distinct(axes_of(*names), first=1)
+        assert [_levels._file_name(name) for name in distinct.values()] == files and list(distinct) == [1, 2]
+
+
+def test_axes_without_names_are_numbered() -> None:
+    assert list(_levels._distinct(axes_of("", "x", "x"), first=0).values()) == ["axis0", "axis1", "axis2"]
+    assert axes_of("x")[0].values is None

@@ -125,6 +125,27 @@ def test_the_mount_of_a_killed_process_can_be_taken_away() -> None:
     os.rmdir(path)
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes_take_their_mounts_with_them(
+    method: str, temporary: str, demo: volfs.Mount, tmp_path: Path
+) -> None:
+    script = tmp_path / "workers.py"
+    script.write_text(f"""
+import multiprocessing, volfs
+kept = []
+def work():
+    kept.append(volfs.open({str(DEMO / "north.zgy")!r}))
+    kept.append(kept[0].lod(0)[0])
+if __name__ == "__main__":
+    process = multiprocessing.get_context({method!r}).Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    print([line for line in open("/proc/self/mounts") if "{temporary}/" in line and "{demo.path} " not in line])
+""")
+    assert subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=True).stdout == "[]\n"
+
+
 @pytest.mark.parametrize("end", ["sys.exit()", "dataset.close()", "own.close()"])
 def test_a_forked_child_leaves_the_mounts_of_its_parent(end: str) -> None:
     code = f"""

@@ -92,6 +92,13 @@ def test_layers_on_other_positions_are_opened_by_name() -> None:
         opened(DEMO / "south.vds", layer="Depth")
 
 
+def test_a_layer_may_have_the_name_of_an_axis() -> None:
+    path = DATA / "vds" / "four.vds"
+    with volfs.open(path) as dataset, opened(path, layer="Offset") as survey:
+        assert list(survey.data_vars) == ["Offset~2"] and "Offset" in survey.coords
+        assert np.array_equal(survey["Offset~2"], dataset.layers["Offset"].read())
+
+
 def test_nothing_is_decoded_before_it_is_needed() -> None:
     with volfs.mount(DEMO) as mount, opened(mount.path / "north.zgy") as survey:
         part = survey["data"].sel(inline=slice(1000, 1010))

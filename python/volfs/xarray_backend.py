@@ -50,7 +50,8 @@ class VolfsBackend(BackendEntrypoint):
         """Open a level of detail: by default the finest, of the first layer and all others on the same positions.
 
         `group` is another way to say `lod`: "lod1". With `mask_and_scale` scaled integers are their values as float32,
-        and "no data" is NaN. The other options are those of `volfs.mount`.
+        and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other options are those of
+        `volfs.mount`.
         """
         options = _options(cache_size, threads, quality, mount_options)
         found = locate(filename_or_obj, options)
@@ -140,16 +141,17 @@ def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: boo
     if layers is None:
         layers = _on_same_positions(dataset, lod)
     levels = {name: dataset.layers[name].level(lod) for name in layers}
-    first = levels[layers[0]]
-    variables = {name: _variable(level, scaled) for name, level in levels.items() if name not in dropped}
     coordinates: dict[str, xarray.Variable] = {}
-    for level in levels.values():
-        coordinates.update(_axis_coordinates(level))
-    for name, world in world_coordinates(first, dataset.metadata).items():
+    for name, world in world_coordinates(levels[layers[0]], dataset.metadata).items():
         variable = xarray.Variable(world.dims, indexing.LazilyIndexedArray(WorldArray(world)), world.attributes)
         coordinates[name] = variable
+    for level in levels.values():
+        coordinates.update(_axis_coordinates(level))
+    taken = {*coordinates, *(dim for level in levels.values() for dim in level.axis_names.values())}
+    # A layer may have the name of an axis.
+    variables = {f"{name}~2" if name in taken else name: _variable(level, scaled) for name, level in levels.items()}
     return xarray.Dataset(
-        variables,
+        {name: variable for name, variable in variables.items() if name not in dropped},
         {name: variable for name, variable in coordinates.items() if name not in dropped},
         _dataset_attributes(dataset),
     )
