@@ -90,7 +90,7 @@ def test_no_data_is_not_a_number_where_values_are_asked_for() -> None:
 def test_a_brick_that_cannot_be_decoded_is_an_error_with_its_cause(tmp_path: Path) -> None:
     with volfs.open(damaged(tmp_path)) as dataset:
         layer = dataset.layer
-        with pytest.raises(OSError, match="the mount's log says: .*damaged.zgy.*brick") as caught:
+        with pytest.raises(OSError, match="Input/output error; the mount's log says: damaged.zgy: .*brick") as caught:
             layer.read((20, 30, 40))
         assert caught.value.errno == 5 and caught.value.filename.endswith("damaged.zgy/data/lod0.raw")
         assert np.array_equal(layer.read(slice(64, None)), volfs.open(DEMO / "north.zgy").lod(0)[64:])

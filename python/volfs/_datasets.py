@@ -256,7 +256,9 @@ def _read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def _reason(folder: Path) -> str:
-    return " ".join((folder / "error.txt").read_text(encoding="utf-8", errors="replace").split())
+    with open(folder / "error.txt", encoding="utf-8", errors="replace") as file:
+        reason = " ".join(file.read().split())
+    return reason[len(folder.name) + 2 :] if reason.startswith(f"{folder.name}: ") else reason
 
 
 def _walk(root: Path, below: str) -> Iterator[tuple[str, bool]]:

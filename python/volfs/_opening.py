@@ -72,12 +72,16 @@ def is_inside_mount(path: Path) -> bool:
 
 def _only(datasets: Datasets, source: str) -> Dataset:
     names = list(datasets)
-    if not names and (reason := datasets.error):
-        raise VolfsError(f"{source} cannot be opened: {reason}")
     if len(names) == 1:
         return datasets[names[0]]
     if names:
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         raise VolfsError(f"{source} has {len(names)} datasets: {shown}; open one of them, or call volfs.mount")
-    errors = [f"{name}: {reason}" for name, reason in datasets.errors.items()]
-    raise VolfsError(f"{source} has no dataset" + (" that can be opened: " if errors else "") + "; ".join(errors[:3]))
+    errors = datasets.errors
+    if datasets.error is not None:
+        reason = datasets.error
+    elif len(errors) == 1:
+        reason = next(iter(errors.values()))
+    else:
+        reason = "it has no dataset" + "".join(f"; {name}: {why}" for name, why in list(errors.items())[:3])
+    raise VolfsError(f"cannot open {source}: {reason}")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 from ._mounts import Mount, mount_that_shows, shared_mount
 from ._program import Options
+
+_LOG_PREFIX = re.compile(r"^\S+Z [A-Z]+ +\S+: ")
+"""The time, the level and the module in front of a log line's text."""
 
 
 class Origin(NamedTuple):
@@ -83,7 +87,8 @@ class Place:
             log = folder / ".volfs" / "log"
             if os.path.exists(log):
                 lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-                return next((line for line in reversed(lines) if self.name in line), None)
+                line = next((line for line in reversed(lines) if self.name in line), None)
+                return line and _LOG_PREFIX.sub("", line)
         return None
 
 
