@@ -115,6 +115,25 @@ def test_bricks_that_are_not_wanted_are_not_read(array: NDArray[np.uint16], tmp_
     ]
 
 
+def test_ranges_with_no_page_between_them_are_read_as_one(
+    array: NDArray[np.uint16], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = view_of(array, tmp_path / "0")
+    reads: list[int] = []
+    read = _reading._File.read
+    monkeypatch.setattr(
+        _reading._File, "read", lambda file, into, offset: (reads.append(len(into)), read(file, into, offset))[1]
+    )
+    for box, lengths in [
+        ([(0, 2), (0, 40), (0, 690)], [2 * 40 * 1400 - 20]),
+        ([(0, 2), (0, 3), (0, 690)], [3 * 1400 - 20] * 2),
+        ([(0, 9), (0, 40), (0, 700)], [array.nbytes]),
+    ]:
+        reads.clear()
+        assert np.array_equal(view.read(box), array[tuple(slice(*ends) for ends in box)])
+        assert reads == lengths
+
+
 def test_a_file_that_ends_early_is_an_error(array: NDArray[np.uint16], tmp_path: Path) -> None:
     view = view_of(array, tmp_path / "0")
     read_selection([view], array.dtype, SHAPE, BRICKS, (0, 0, 0))
