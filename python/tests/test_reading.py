@@ -121,9 +121,12 @@ def test_ranges_with_no_page_between_them_are_read_as_one(
     view = view_of(array, tmp_path / "0")
     reads: list[int] = []
     read = _reading._File.read
-    monkeypatch.setattr(
-        _reading._File, "read", lambda file, into, offset: (reads.append(len(into)), read(file, into, offset))[1]
-    )
+
+    def counted(file: _reading._File, into: NDArray[np.uint8], offset: int) -> None:
+        reads.append(len(into))
+        read(file, into, offset)
+
+    monkeypatch.setattr(_reading._File, "read", counted)
     for box, lengths in [
         ([(0, 2), (0, 40), (0, 690)], [2 * 40 * 1400 - 20]),
         ([(0, 2), (0, 3), (0, 690)], [3 * 1400 - 20] * 2),
