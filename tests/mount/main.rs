@@ -4,6 +4,7 @@
 
 mod attributes;
 mod changes;
+mod contract;
 mod daemon;
 mod damage;
 mod deleted;
@@ -32,10 +33,12 @@ mod shared_listings;
 mod short_memory;
 mod status;
 mod stopped_process;
+mod times;
 mod tree;
 mod unmounting;
 mod vds;
 mod vds_changes;
+mod verify_faults;
 mod views;
 mod wkw;
 
