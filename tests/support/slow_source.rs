@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -108,6 +108,7 @@ impl Filesystem for Slow {
 pub struct SlowSource {
     pub gate: Arc<Gate>,
     session: Option<BackgroundSession>,
+    place: PathBuf,
 }
 
 impl SlowSource {
@@ -128,7 +129,7 @@ impl SlowSource {
         config.acl = acl;
         config.n_threads = Some(THREADS);
         let session = fuser::spawn_mount(Slow { gate: Arc::clone(&gate), bytes }, folder, &config).unwrap();
-        Self { gate, session: Some(session) }
+        Self { gate, session: Some(session), place: folder.to_owned() }
     }
 }
 
@@ -136,6 +137,10 @@ impl Drop for SlowSource {
     fn drop(&mut self) {
         self.gate.set_closed(false);
         // a drop alone would leave the mount behind
-        let _ = self.session.take().map(BackgroundSession::umount_and_join);
+        let left = self.session.take().map(BackgroundSession::umount_and_join);
+        // a daemon that is about to end, or a mount namespace, still holds it
+        if !matches!(left, Some(Ok(()))) {
+            let _ = nix::mount::umount2(&self.place, nix::mount::MntFlags::MNT_DETACH);
+        }
     }
 }
