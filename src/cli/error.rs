@@ -218,11 +218,21 @@ pub enum CliError {
     /// The mount's status cannot be read or parsed; with the reason.
     #[error("cannot read the status of the mount at {place}: {1}; is it of this version?", place = path(.0))]
     BadStatus(PathBuf, String),
-    /// `volfs verify` found something that cannot be read.
+    /// `volfs verify` found something that is bad.
     #[error("{bad} of {of} volumes {are} bad; restore what is named above from a copy: the rest can be read", are = if *.bad == 1 { "is" } else { "are" })]
     BadVolumes {
         /// Volumes that are bad.
         bad: u64,
+        /// All volumes.
+        of: u64,
+    },
+    /// `volfs verify` could not read something, and found nothing that is bad.
+    #[error(
+        "{unread} of {of} volumes could not be read in whole; see to what is named above (disk, network, permissions, limits) and verify again"
+    )]
+    UnreadVolumes {
+        /// Volumes that could not be read in whole.
+        unread: u64,
         /// All volumes.
         of: u64,
     },

@@ -27,11 +27,13 @@ use crate::verify::{Datasets, Place, Verification, VerifyOptions};
 /// The most entries that are kept of what is bad in one dataset, and with `--all`.
 const ENTRIES: usize = 1000;
 const ALL_ENTRIES: usize = 100_000;
+/// A level is given up when more bricks than this cannot be read: a small file can claim 2^60.
+const MOST_BAD: u64 = 1 << 22;
 
 /// Checks every brick below some paths.
 ///
 /// # Errors
-/// [`CliError`]: a path cannot be found, something is bad, or the output cannot be written.
+/// [`CliError`]: a path cannot be found, something is bad or could not be read, or the output cannot be written.
 pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
@@ -54,6 +56,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         quick: args.quick,
         threads: args.threads.map_or_else(limits::default_threads, usize::from),
         most: if args.all { ALL_ENTRIES } else { ENTRIES },
+        most_bad: MOST_BAD,
     };
     let bar = Bar::new(progress_bar::COUNTING);
     let style = Style { json: args.json, quick: args.quick, all: args.all };
@@ -72,9 +75,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         let (place, formats) = (escape::path(&first), registry().names());
         output::note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
-    match totals.bad_datasets {
-        0 => Ok(()),
-        bad => Err(CliError::BadVolumes { bad, of: totals.datasets }),
+    match (totals.bad_datasets, totals.unread_datasets) {
+        (0, 0) => Ok(()),
+        (0, unread) => Err(CliError::UnreadVolumes { unread, of: totals.datasets }),
+        (bad, _) => Err(CliError::BadVolumes { bad, of: totals.datasets }),
     }
 }
 

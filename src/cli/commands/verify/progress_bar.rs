@@ -39,9 +39,10 @@ fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: 
         let rate = bytes as f64 / since.as_secs_f64().max(0.001);
         message = format!(", {}, {}/s", Size::of(bytes), Size::of(rate as u64));
     }
-    match progress.bad.get() {
-        0 => {}
-        bad => message.push_str(&format!(", {bad} bad")),
+    for (count, what) in [(progress.bad.get(), "bad"), (progress.unread.get(), "unread")] {
+        if count > 0 {
+            message.push_str(&format!(", {count} {what}"));
+        }
     }
     bar.set_message(message);
     bar.set_position(done);
