@@ -119,7 +119,7 @@ fn normalised(page: &str) -> String {
 fn bold_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
     // a single one is no quote
-    if parts.len() % 2 == 0 {
+    if parts.len() & 1 == 0 {
         return line.to_owned();
     }
     let bold = |(n, part): (usize, &&str)| if n % 2 == 1 { format!("\\fB{part}\\fR") } else { (*part).to_owned() };
