@@ -165,7 +165,12 @@ impl Volfs {
         self.reader.read(request, move |stored| {
             let read = match stored {
                 Ok(stored) => Ok(array_file.assemble(&slice, stored, fs.reader.buffers())),
-                Err(error) => Err(fs.read_errors.client_error(file.layer.as_ref(), array_file.array().info(), &error)),
+                Err(error) => Err(fs.read_errors.client_error(
+                    &fs.catalog,
+                    file.layer.as_ref(),
+                    array_file.array().info(),
+                    &error,
+                )),
             };
             done(read.as_deref().map_err(Clone::clone));
         });
@@ -215,7 +220,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         let fs = Arc::new(Volfs::new(options, Arc::default()).unwrap());
         let requests = Requests::default();

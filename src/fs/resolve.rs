@@ -10,7 +10,7 @@ use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
 use crate::source::Wait;
-use crate::view::{LayerRef, ShownArray};
+use crate::view::ShownArray;
 
 /// The folder with the state of the mount, and its files.
 pub const DOT_VOLFS: &str = ".volfs";
@@ -56,7 +56,7 @@ impl Resolved {
     /// Returns the array that a file shows, and the name of its format.
     pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
-        let shown = tree.view(*view).shown_array(LayerRef { open, layer: *layer }, *node)?;
+        let shown = tree.view(*view).shown_array(tree.layer(open, *layer), *node)?;
         Some((shown, open.format))
     }
 

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod changes;
+mod contract;
 mod daemon;
 mod damage;
 mod deleted;

@@ -74,6 +74,11 @@ impl Table {
         }
     }
 
+    /// Returns the bytes of the table.
+    pub(super) fn length(&self) -> u64 {
+        self.index.length()
+    }
+
     /// Reads entry `number` and undoes the swap.
     pub(super) fn entry(&self, number: u64, wait: Wait) -> Result<u64, SourceError> {
         self.index.u64_at(number.saturating_mul(8), wait).map(|raw| self.unswapped(raw))
