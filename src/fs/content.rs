@@ -6,8 +6,12 @@ use super::resolve::Resolved;
 use super::status::{Now, status};
 use super::tree::Item;
 use super::volfs::Volfs;
+use crate::memory::claim;
 use crate::source::Wait;
 use crate::view::{Content, json, json_text};
+
+/// The most bytes that a description takes while it is written.
+const DESCRIPTION: usize = 48 << 20;
 
 impl Volfs {
     /// Returns the current content of a file.
@@ -25,6 +29,7 @@ impl Volfs {
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
             Resolved::Inside(_, open, _, Item::Description) => {
+                let _claim = claim(DESCRIPTION).map_err(|error| content_error(&self.catalog, open, &error.into()))?;
                 let description = json::dataset(open).map_err(|error| content_error(&self.catalog, open, &error))?;
                 Ok(json_text::format(&description).into())
             }

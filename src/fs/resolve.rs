@@ -103,10 +103,15 @@ impl Volfs {
 
     /// Opens a dataset, if it is not open.
     pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<OpenResult, FsError> {
-        match (self.catalog.opened(node), wait) {
-            (Some(opened), _) => Ok(opened),
-            (None, Wait::No) => Err(FsError::WouldBlock),
-            (None, Wait::Yes) => Ok(self.catalog.open(node)),
+        let opened = match (self.catalog.opened(node), wait) {
+            (Some(opened), _) => opened,
+            (None, Wait::No) => return Err(FsError::WouldBlock),
+            (None, Wait::Yes) => self.catalog.open(node),
+        };
+        match opened {
+            // it says nothing of the dataset
+            Err(error) if error.is_out_of_memory() => Err(FsError::NoMemory),
+            opened => Ok(opened),
         }
     }
 

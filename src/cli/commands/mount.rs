@@ -25,7 +25,7 @@ use crate::cli::text::size::Size;
 use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, RecentLines, Target};
-use crate::memory::limit_arenas;
+use crate::memory::{keep_reserve, limit_arenas};
 use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
@@ -192,6 +192,8 @@ impl Plan {
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
         let watchdog = Watchdog::start(self.log.clone());
+        // here and not earlier: the processes beside the daemon need none
+        keep_reserve();
         let signals = Signals::block()?;
         let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
@@ -202,7 +204,9 @@ impl Plan {
         let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
         let mounted = session::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
         let mounted = mounted.map_err(CliError::Mount)?;
-        stop.remember_mount(&self.mountpoint);
+        if let Some(connection) = mounted.connection() {
+            stop.remember_mount(&self.mountpoint, connection);
+        }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
         Ok(Session { mounted, stop })

@@ -10,6 +10,7 @@ use super::cloud::LAYOUT;
 use super::description_text::{DescriptionText, Syntax};
 use crate::format::FormatError;
 use crate::format::byte_reader::ByteReader;
+use crate::memory::try_zeroed;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The first bytes of a container.
@@ -89,7 +90,7 @@ impl Container {
         if bytes > MAX_TABLE_BYTES {
             return Err(damaged(&format!("its file table has {bytes} bytes")));
         }
-        let mut entries = vec![0; bytes as usize];
+        let mut entries = try_zeroed(bytes as usize)?;
         source.read_at(WHOLE, table, &mut entries, Wait::Yes)?;
         let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
         let mut by_name = HashMap::new();
