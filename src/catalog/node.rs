@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use crate::log_limit::warn_seldom;
 use crate::source::{FileStamp, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
@@ -175,11 +174,12 @@ impl Node {
         }
     }
 
-    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`.
+    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`, and a failure to `log_failure`.
     pub(super) fn open_with(
         &self,
         queue: &Arc<RefreshQueue>,
         open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
+        log_failure: impl FnOnce(&OpenError),
     ) -> OpenResult {
         let state = self.dataset.get_or_init(Box::default);
         let _one_at_a_time = state.opening.lock();
@@ -189,7 +189,7 @@ impl Node {
         let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
         let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
-            warn_seldom(&format!("{}: {e}", self.path().display()));
+            log_failure(e);
         }
         *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened

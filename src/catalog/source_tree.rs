@@ -15,10 +15,12 @@ use super::lookups::LookupsInFlight;
 use super::node::{Node, NodeId, OpenResult, ROOT, Reopened};
 use super::nodes::Nodes;
 use super::open::{OpenContext, OpenDataset, OpenError, open};
+use super::presence::Presence;
 use super::recognise::Recogniser;
 use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
+use crate::log_limit::warn_seldom;
 use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
@@ -31,6 +33,7 @@ pub struct Catalog {
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
+    presence: Presence,
     top: Arc<SourceRoot>,
     recogniser: Arc<Recogniser>,
     nodes: RwLock<Nodes>,
@@ -74,6 +77,7 @@ impl Catalog {
         Ok(Self {
             base,
             only,
+            presence: Presence::of(source.to_owned()),
             top: Arc::clone(&top),
             recogniser: Arc::clone(&recogniser),
             nodes: RwLock::new(Nodes::new(root)),
@@ -98,6 +102,13 @@ impl Catalog {
         self.known_bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs that
+    /// it has gone, or come back, once.
+    #[must_use]
+    pub fn source_is_gone(&self) -> bool {
+        self.presence.look_if_gone()
+    }
+
     /// Returns whether a file of this name is shown, whatever its content.
     pub(super) fn has_dataset_extension(&self, name: &OsStr) -> bool {
         self.recogniser.has_dataset_extension(Path::new(name))
@@ -117,6 +128,10 @@ impl Catalog {
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
+        }
+        // one that has come back is noticed by anything that is found in it
+        if folder.id == ROOT && (entry.is_none() || self.presence.was_gone()) {
+            self.presence.look_if_gone();
         }
         Ok(self.intern(folder, name, entry))
     }
@@ -220,7 +235,12 @@ impl Catalog {
     /// # Errors
     /// [`OpenError`](super::OpenError): why it does not open.
     pub fn open(&self, node: &Arc<Node>) -> OpenResult {
-        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent));
+        let log_failure = |error: &OpenError| {
+            if !self.presence.look_if_gone() {
+                warn_seldom(&format!("{}: {error}", node.path().display()));
+            }
+        };
+        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent), log_failure);
         if let Ok(open) = &opened
             && node.count_once()
         {

@@ -165,7 +165,12 @@ impl Volfs {
         self.reader.read(request, move |stored| {
             let read = match stored {
                 Ok(stored) => Ok(array_file.assemble(&slice, stored, fs.reader.buffers())),
-                Err(error) => Err(fs.read_errors.client_error(file.layer.as_ref(), array_file.array().info(), &error)),
+                Err(error) => Err(fs.read_errors.client_error(
+                    &fs.catalog,
+                    file.layer.as_ref(),
+                    array_file.array().info(),
+                    &error,
+                )),
             };
             done(read.as_deref().map_err(Clone::clone));
         });

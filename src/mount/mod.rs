@@ -1,10 +1,12 @@
 //! The process and the kernel: the FUSE adapter, the daemon and its signals, mounting and unmounting, and the
 //! processes beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
 
+pub mod command;
 mod connection;
 pub mod daemon;
 mod fork;
 mod fuse;
+mod kernel_mount;
 pub mod mountinfo;
 pub mod readahead_process;
 pub mod session;

@@ -232,7 +232,7 @@ pub(super) mod tests {
     #[test]
     fn values_are_scaled_in_float64() {
         let buffers = BufferPool::new(0);
-        let scaling = Scaling::double(0.1, -0.3);
+        let scaling = Scaling::of_codes(0.1, -0.3);
         let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers);
         let expected: Vec<u8> =
             [(3.0f64 * 0.1 - 0.3) as f32, (-0.1f64 - 0.3) as f32].iter().flat_map(|v| v.to_le_bytes()).collect();
@@ -244,7 +244,7 @@ pub(super) mod tests {
         let scaling = Scaling {
             arithmetic: Arithmetic::Single,
             no_value: Some(255.0),
-            ..Scaling::double(0.1f32.into(), -0.3f32 as f64)
+            ..Scaling::of_codes(0.1f32.into(), -0.3f32 as f64)
         };
         let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &BufferPool::new(0));
         let got: Vec<f32> = got.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
@@ -260,7 +260,7 @@ pub(super) mod tests {
             let array = zeros(&[5, 6, 7], Dtype::Int16);
             let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
             let stored: Vec<u8> = (0..420).map(|n| (n % 251) as u8).collect();
-            let scaling = Scaling::double(1.0, 0.0);
+            let scaling = Scaling::of_codes(1.0, 0.0);
             let buffers = BufferPool::new(0);
             let take = |bytes: &[u8]| {
                 let mut buffer = buffers.take(bytes.len());

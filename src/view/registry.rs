@@ -43,13 +43,13 @@ mod tests {
         }
     }
 
-    /// Creates a dataset with one layer of two levels of scaled int16.
-    fn scaled() -> OpenDataset {
+    /// Creates a dataset with one layer of two levels of int16.
+    fn scaled(scaling: Option<Scaling>) -> OpenDataset {
         let shape = Dims::from([2, 3]);
         let axis = |name: &str| Axis { name: name.into(), unit: None, first: 0.0, step: 1.0, count: 2, spatial: true };
         let info = ArrayInfo {
             axes: vec![axis("y"), axis("x")],
-            scaling: Some(Scaling::double(2.0, 0.0)),
+            scaling,
             ..ArrayInfo::new(Dtype::Int16, BrickGrid::aligned(shape, shape), shape)
         };
         let level = Arc::new(Zeros(info));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn each_name_is_found_by_the_one_view_that_lists_it() {
-        let open = scaled();
+        let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
         let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_level_has_the_files_of_the_views_that_are_shown() {
-        let open = scaled();
+        let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
         let layer = LayerRef { open: &open, layer: 0, views: &[&json::Json, &Various] };
         assert_eq!(layer.files_of(0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
         assert_eq!(layer.files_of(1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
@@ -116,5 +116,22 @@ mod tests {
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
         assert_eq!(all.len(), 7);
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
+    }
+
+    #[test]
+    fn values_are_shown_where_they_say_something_new() {
+        let plain = Scaling { is_code: false, ..Scaling::of_codes(1.0, 0.0) };
+        for (scaling, shown) in [
+            (None, false),
+            (Some(plain), false),
+            (Some(Scaling::of_codes(1.0, 0.0)), true),
+            (Some(Scaling { scale: 0.5, ..plain }), true),
+            (Some(Scaling { offset: -1.0, ..plain }), true),
+            (Some(Scaling { no_value: Some(0.0), ..plain }), true),
+        ] {
+            let open = scaled(scaling);
+            let names = entry_names(registry(), LayerRef { open: &open, layer: 0, views: registry() });
+            assert_eq!(names.iter().any(|name| name.ends_with(".float32.npy")), shown, "{scaling:?}");
+        }
     }
 }

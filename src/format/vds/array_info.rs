@@ -40,6 +40,7 @@ pub(super) fn array_info(
         offset: channel.integer_offset.into(),
         arithmetic: Arithmetic::Single,
         no_value: code.map(f64::from),
+        is_code: false,
     });
     let [low, high] = channel.value_range.map(f64::from);
     ArrayInfo {
