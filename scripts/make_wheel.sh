@@ -21,7 +21,8 @@ step "Tools"
 tools=$target/wheel-tools
 pip_install() { "$tools/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
 if [ ! -x "$tools/bin/python" ]; then
-    python3 -m venv "$tools" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$tools"; } || die "Python cannot make a virtual environment: apt-get install python3-venv"
+    python3 -m venv "$tools" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$tools"; } \
+        || die "Python cannot make a virtual environment: apt-get install python3-venv"
 fi
 pip_install maturin==1.16.0 auditwheel==6.8.2 || die "pip cannot install maturin"
 PATH=$tools/bin:$PATH
@@ -33,7 +34,6 @@ fi
 maturin --version
 
 step "Building"
-# Links only what the wheel lacks if it was built before: cargo has a folder of its own for each target.
 maturin build --target-dir "$target" --out "$folder" "${platform[@]}"
 wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
 

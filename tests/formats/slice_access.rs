@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
-use volfs::array::{BoxRequest, ReaderConfig};
+use volfs::array::{BoxRequest, Reader, ReaderConfig};
 use volfs::catalog::open_dataset;
 use volfs::counters::Counters;
 use volfs::format::{Array, registry};
@@ -27,15 +27,27 @@ fn middle(array: &dyn Array, axis: usize) -> Region {
     slice
 }
 
-/// Reads a box without a cache, and returns the bytes that were decoded; `None` if it cannot be read.
-fn decoded_for(array: &Arc<dyn Array>, region: Region) -> Option<u64> {
-    let counters = Arc::new(Counters::default());
-    let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, threads: 2 };
-    let reader = config.reader(Pool::new(), Arc::clone(&counters));
-    let (sender, receiver) = mpsc::channel();
-    let request = BoxRequest { array: Arc::clone(array), region, bulkhead: Bulkhead::new(1) };
-    reader.read_box(request, move |samples| sender.send(samples.is_ok()).unwrap());
-    receiver.recv().unwrap().then(|| counters.bytes_decoded.get())
+/// Reads boxes without a cache.
+struct Slices {
+    reader: Arc<Reader>,
+    counters: Arc<Counters>,
+}
+
+impl Slices {
+    fn new() -> Self {
+        let counters = Arc::new(Counters::default());
+        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, threads: 2 };
+        Self { reader: config.reader(Pool::new(), Arc::clone(&counters)), counters }
+    }
+
+    /// Reads a box, and returns the bytes that were decoded for it; `None` if it cannot be read.
+    fn decoded_for(&self, array: &Arc<dyn Array>, region: Region) -> Option<u64> {
+        let before = self.counters.bytes_decoded.get();
+        let (sender, receiver) = mpsc::channel();
+        let request = BoxRequest { array: Arc::clone(array), region, bulkhead: Bulkhead::new(1) };
+        self.reader.read_box(request, move |samples| sender.send(samples.is_ok()).unwrap());
+        receiver.recv().unwrap().then(|| self.counters.bytes_decoded.get() - before)
+    }
 }
 
 /// Returns the stored bytes of the coded bricks of a box; `None` if there are others, or lengths are unknown.
@@ -56,6 +68,7 @@ fn stored_of(array: &dyn Array, region: &Region) -> Option<u64> {
 
 #[test]
 fn slices_decode_what_their_access_says() {
+    let slices = Slices::new();
     let (mut exact, mut bounded, mut stored) = (0, 0, 0);
     for path in datasets() {
         let Ok(open) = open_dataset(registry(), &path, None) else { continue };
@@ -65,7 +78,7 @@ fn slices_decode_what_their_access_says() {
                     let (access, slice) = (SliceAccess::of(&**array, axis).unwrap(), middle(&**array, axis));
                     let place = format!("{} {} LOD {} axis {axis}", path.display(), layer.name, array.info().lod);
                     assert_eq!(access.bricks, array.info().grid.touched(&slice).samples(), "{place}");
-                    let Some(decoded) = decoded_for(array, slice) else { continue };
+                    let Some(decoded) = slices.decoded_for(array, slice) else { continue };
                     if access.stored_bytes.is_some() {
                         assert_eq!(access.decoded_bytes, decoded, "{place}");
                         exact += 1;

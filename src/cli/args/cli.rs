@@ -244,8 +244,6 @@ mod tests {
             ("mount S", 2),
             ("mount S --exec", 2),
             ("mount S M -f --exec ls", 2),
-            ("/S M -o bs=4", 2),
-            ("/S M -o threads=0", 2),
             ("/S M --threads many", 2),
             ("/S M --cache-size 1QiB", 2),
             ("/S M extra", 2),

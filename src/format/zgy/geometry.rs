@@ -14,8 +14,8 @@ pub(super) struct ControlPoint {
 /// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
-/// A fourth corner that is further than this from the place where a parallelogram has it, as a share of the sides'
-/// lengths, makes the survey no plane.
+/// Four corners count as those of no parallelogram if the fourth is further than this from its place, as a share of the
+/// sides' lengths.
 const UNEVEN: f64 = 1e-6;
 
 /// The position of a survey.

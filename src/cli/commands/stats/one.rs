@@ -55,10 +55,10 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
 
 /// Lists the options that differ from their defaults.
 fn options(status: &Value) -> String {
-    let given = |(name, value): (&String, &Value)| match (name.as_str(), scalar(value)?.as_str()) {
-        ("mountpoint" | "cache_size", _) | (_, "false") => None,
-        (_, "true") => Some(name.replace('_', " ")),
-        (_, value) => Some(format!("{} {value}", name.replace('_', " "))),
+    let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
+        (_, Value::Bool(true)) => Some(name.replace('_', " ")),
+        (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
     };
     let options = status["options"].as_object().into_iter().flatten().filter_map(given);
     options.collect::<Vec<_>>().join(", ")
