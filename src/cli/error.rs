@@ -136,6 +136,22 @@ pub enum CliError {
         /// The reason.
         error: MountError,
     },
+    /// There is no place for a temporary mount point.
+    #[error(
+        "cannot make a temporary folder to mount on: {0}; give a mount point: volfs mount SOURCE MOUNTPOINT --exec ..."
+    )]
+    TemporaryFolder(io::Error),
+    /// The command of `mount --exec` cannot be run.
+    #[error("cannot run {}: {error}; give a program that is in PATH, or its path", path(.program))]
+    CannotRun {
+        /// The program as it was typed.
+        program: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The command of `mount --exec` ended with this exit status, which is passed on.
+    #[error("the command ended with exit status {0}")]
+    CommandEnded(u8),
     /// The folder to unmount cannot be opened.
     #[error("cannot find {place}: {1}; {hint}", place = path(.0), hint = mounted_hint(None))]
     NoFolder(PathBuf, io::Error),
@@ -254,6 +270,10 @@ impl CliError {
         match self {
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
             Self::Argument(_) | Self::Terminal => 2,
+            Self::CommandEnded(status) => *status,
+            // as shells have it
+            Self::CannotRun { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
+            Self::CannotRun { .. } => 126,
             _ => 1,
         }
     }
@@ -263,6 +283,8 @@ impl CliError {
         // an error of standard error cannot be reported anywhere
         match self {
             Self::Usage(error) => drop(error.print()),
+            // the command has said what there was to say
+            Self::CommandEnded(_) => {}
             other => {
                 drop(io::Write::write_fmt(&mut io::stderr(), format_args!("volfs: {}\n", text(&other.to_string()))))
             }

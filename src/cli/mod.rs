@@ -35,7 +35,12 @@ pub use error::CliError;
 /// [`CliError`], which knows the exit status and prints as one line.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
-    if !matches!(command, Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)) {
+    // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller
+    let stays = matches!(
+        command,
+        Command::Mount(_) | Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)
+    );
+    if !stays {
         raise_descriptor_limit();
     }
     match command {

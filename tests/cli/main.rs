@@ -4,6 +4,7 @@
 mod cat;
 mod complete;
 mod doctor;
+mod exec;
 mod fstab;
 mod inside_mount;
 mod ls;

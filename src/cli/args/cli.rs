@@ -56,7 +56,8 @@ pub enum Command {
     /// Show volumes as arrays below a folder
     ///
     /// Returns once the mount answers, and prints what is mounted. A daemon serves the mount in the background until
-    /// `volfs umount` takes it away. A mount whose daemon died is cleared first.
+    /// `volfs umount` takes it away. A mount whose daemon died is cleared first. With --exec the mount lasts only while a
+    /// command runs.
     Mount(MountArgs),
     /// Take a mount away
     ///
@@ -207,7 +208,19 @@ mod tests {
             "-fo cache_size=1MiB /S M",
         ] {
             let args = mount(line);
-            assert_eq!((args.source, args.mountpoint), ("/S".into(), "M".into()), "{line}");
+            assert_eq!((args.source, args.mountpoint), ("/S".into(), Some("M".into())), "{line}");
+        }
+    }
+
+    #[test]
+    fn all_that_follows_exec_is_the_command() {
+        for (line, mountpoint) in [
+            ("mount S --exec cp -r -- --exec -o x --foreground", None),
+            ("mount S M --threads 2 -o ro --exec cp -r -- --exec -o x --foreground", Some("M".into())),
+        ] {
+            let args = mount(line);
+            assert_eq!((args.source, args.mountpoint, args.foreground), ("S".into(), mountpoint, false), "{line}");
+            assert_eq!(args.exec.unwrap(), ["cp", "-r", "--", "--exec", "-o", "x", "--foreground"], "{line}");
         }
     }
 
@@ -229,8 +242,8 @@ mod tests {
             ("", 2),
             ("nothing", 2),
             ("mount S", 2),
-            ("/S M -o bs=4", 2),
-            ("/S M -o threads=0", 2),
+            ("mount S --exec", 2),
+            ("mount S M -f --exec ls", 2),
             ("/S M --threads many", 2),
             ("/S M --cache-size 1QiB", 2),
             ("/S M extra", 2),

@@ -21,7 +21,6 @@ pub use doctor::DoctorArgs;
 pub use info::InfoArgs;
 pub use ls::LsArgs;
 pub use mount::MountArgs;
-pub use mount_options::MountOption;
 pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;
