@@ -24,7 +24,7 @@ const DATASETS: [&str; 7] = [
 /// Longer than any verification here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// The requests of one dataset that fail in the short test.
-const SHORT: u64 = 12;
+const SHORT: u64 = 8;
 
 fn source(datasets: &[&str]) -> TempDir {
     let source = tempfile::tempdir().unwrap();
