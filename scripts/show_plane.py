@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a plane of an array file in the terminal.
+"""Draws the middle of a plane of an array file in the terminal.
 
     scripts/show_plane.py FILE.npy INDEX
 
@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 COLUMNS, ROWS = 76, 13
+HEIGHT = 52
 DARKNESS = " .:-=+*#%@"
 
 
@@ -24,9 +25,12 @@ def has_colours():
 
 
 def grid(plane, rows, columns):
-    """Picks samples of a plane, the second axis downwards; from 0 to 1, where the brightest hundredths are cut off."""
+    """The middle of a plane as numbers from 0 to 1, its second axis downwards; the brightest hundredths are cut off."""
     across = np.linspace(0, plane.shape[0] - 1, columns).round().astype(int)
-    down = np.linspace(0, plane.shape[1] - 1, rows).round().astype(int)
+    # not the whole axis: samples far from each other would not look like the layers that they belong to
+    shown = min(HEIGHT, plane.shape[1])
+    first = (plane.shape[1] - shown) // 2
+    down = first + np.linspace(0, shown - 1, rows).round().astype(int)
     picked = plane[np.ix_(across, down)].T.astype(np.float64)
     low, high = np.percentile(picked, [2, 98])
     return np.clip((picked - low) / ((high - low) or 1.0), 0.0, 1.0)
