@@ -17,6 +17,7 @@ mod lookups;
 mod node;
 mod nodes;
 mod open;
+mod presence;
 mod recognise;
 mod source_tree;
 mod unseen;

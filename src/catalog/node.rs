@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use crate::log_limit::warn_seldom;
 use crate::source::{FileStamp, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
@@ -34,7 +33,7 @@ pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// How opening a dataset again for a refresh ended.
 pub enum Reopened {
-    /// It was not open, and nothing that was read of it is in use.
+    /// Nothing that was read of it is in use, or may be any more: it is opened anew when somebody needs it.
     NotNeeded,
     /// It has the same files as before: whoever reads them may go on.
     Alike(OpenResult),
@@ -175,11 +174,12 @@ impl Node {
         }
     }
 
-    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`.
+    /// Opens it with `open` unless it is open already. Its refreshes go to `queue`, and a failure to `log_failure`.
     pub(super) fn open_with(
         &self,
         queue: &Arc<RefreshQueue>,
         open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
+        log_failure: impl FnOnce(&OpenError),
     ) -> OpenResult {
         let state = self.dataset.get_or_init(Box::default);
         let _one_at_a_time = state.opening.lock();
@@ -189,7 +189,7 @@ impl Node {
         let new_recent = || RecentWrites::new(self.id.into(), Arc::clone(queue), state.replaces_since);
         let opened = open(state.recent.get_or_init(new_recent)).map(Arc::new).map_err(Arc::new);
         if let Err(e) = &opened {
-            warn_seldom(&format!("{}: {e}", self.path().display()));
+            log_failure(e);
         }
         *state.opened.lock() = Some((opened.clone(), Instant::now()));
         opened
@@ -229,7 +229,7 @@ impl Node {
         recent.clear();
         let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
         let dropped = match reopen(recent, known) {
-            Reopened::NotNeeded => None,
+            Reopened::NotNeeded => state.opened.lock().take(),
             Reopened::Failed => {
                 recent.record_failure(RETRY);
                 return false;

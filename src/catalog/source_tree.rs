@@ -15,15 +15,21 @@ use super::lookups::LookupsInFlight;
 use super::node::{Node, NodeId, OpenResult, ROOT, Reopened};
 use super::nodes::Nodes;
 use super::open::{OpenContext, OpenDataset, OpenError, open};
+use super::presence::Presence;
 use super::recognise::Recogniser;
 use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
+use crate::log_limit::warn_seldom;
+use crate::memory::{claim, has_memory};
 use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+
+/// The most bytes that the description of a dataset takes while it is parsed.
+const OPENING: usize = 48 << 20;
 
 /// The folders and datasets of SOURCE, as far as they were looked up.
 pub struct Catalog {
@@ -31,6 +37,7 @@ pub struct Catalog {
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
+    presence: Presence,
     top: Arc<SourceRoot>,
     recogniser: Arc<Recogniser>,
     nodes: RwLock<Nodes>,
@@ -74,6 +81,7 @@ impl Catalog {
         Ok(Self {
             base,
             only,
+            presence: Presence::of(source.to_owned()),
             top: Arc::clone(&top),
             recogniser: Arc::clone(&recogniser),
             nodes: RwLock::new(Nodes::new(root)),
@@ -98,6 +106,13 @@ impl Catalog {
         self.known_bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs that
+    /// it has gone, or come back, once.
+    #[must_use]
+    pub fn source_is_gone(&self) -> bool {
+        self.presence.look_if_gone()
+    }
+
     /// Returns whether a file of this name is shown, whatever its content.
     pub(super) fn has_dataset_extension(&self, name: &OsStr) -> bool {
         self.recogniser.has_dataset_extension(Path::new(name))
@@ -112,11 +127,19 @@ impl Catalog {
             return Ok(None);
         }
         let path = folder.path().join(name);
+        // what is found stays in memory
+        if !has_memory() {
+            return Err(CatalogError::no_memory(&path));
+        }
         let is_above = |inode| folder.is_or_lies_in(inode);
         let entry = self.recogniser.look(&path, &self.top, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
+        }
+        // one that has come back is noticed by anything that is found in it
+        if folder.id == ROOT && (entry.is_none() || self.presence.was_gone()) {
+            self.presence.look_if_gone();
         }
         Ok(self.intern(folder, name, entry))
     }
@@ -155,6 +178,12 @@ impl Catalog {
     #[must_use]
     pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         self.top.take_gone()
+    }
+
+    /// Returns the top of the source, which knows its open files.
+    #[must_use]
+    pub fn top(&self) -> &SourceRoot {
+        &self.top
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -220,7 +249,12 @@ impl Catalog {
     /// # Errors
     /// [`OpenError`](super::OpenError): why it does not open.
     pub fn open(&self, node: &Arc<Node>) -> OpenResult {
-        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent));
+        let log_failure = |error: &OpenError| {
+            if !self.presence.look_if_gone() {
+                warn_seldom(&format!("{}: {error}", node.path().display()));
+            }
+        };
+        let opened = node.open_with(&self.refreshes, |recent| self.open_now(node, recent), log_failure);
         if let Ok(open) = &opened
             && node.count_once()
         {
@@ -243,24 +277,29 @@ impl Catalog {
     fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
         let path = node.path();
         let below = path.strip_prefix(&self.base).unwrap_or(&path);
+        // parsers of descriptions allocate without asking
+        let _claim = claim(OPENING).map_err(io::Error::from)?;
         open((&path, below), node.stamp(), recent, &self.context)
     }
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
-    /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
-    /// otherwise the dataset is stale from then on. After a failure of the system all stays as it is, and the refresh
-    /// is due again soon. Returns whether a refresh was due and did not fail so.
+    /// opening it that readers hold; some have files open that need none. The new result counts if `is_alike` tells that
+    /// it has the files of the old one; otherwise the dataset is stale from then on. After a failure of the system all
+    /// stays as it is for readers, and the refresh is due again soon; without readers the dataset is closed. Returns
+    /// whether a refresh was due and did not fail so.
     pub fn refresh(
         &self,
         node: &Arc<Node>,
-        in_use: Option<OpenResult>,
+        (has_readers, in_use): (bool, Option<OpenResult>),
         is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
     ) -> bool {
         let is_done = node.refresh(|recent, known| {
+            // what nobody reads is read anew when somebody does, and the system may fail for ever
+            let failed = if has_readers { Reopened::Failed } else { Reopened::NotNeeded };
             let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
             match self.check_now(node) {
                 Ok(()) => {}
-                Err(error) if error.is_failure_of_system() => return Reopened::Failed,
+                Err(error) if error.is_failure_of_system() => return failed,
                 Err(_) => return Reopened::Other,
             }
             // the check may have noticed once more what this refresh is for
@@ -270,7 +309,7 @@ impl Catalog {
                 return Reopened::Alike(new);
             }
             match new {
-                Err(error) if error.is_failure_of_system() => Reopened::Failed,
+                Err(error) if error.is_failure_of_system() => failed,
                 _ => Reopened::Other,
             }
         });

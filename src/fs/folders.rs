@@ -68,7 +68,13 @@ impl Volfs {
     }
 
     fn list(&self, folder: &Arc<Node>) -> Result<Listing, FsError> {
-        Ok(self.listings.make(folder.id, || listing::list(&self.catalog, folder, self.pool()))?)
+        let listed = self.listings.make(folder.id, || listing::list(&self.catalog, folder, self.pool()));
+        // a source that is gone is not one without datasets
+        let is_empty = listed.as_ref().map_or(true, |listing| listing.is_empty());
+        if folder.id == ROOT && is_empty && self.catalog.source_is_gone() {
+            return Err(FsError::Stale);
+        }
+        Ok(listed?)
     }
 
     fn read_source_folder(
@@ -169,7 +175,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         Volfs::new(options, Arc::default()).unwrap()
     }

@@ -1,10 +1,12 @@
 //! The daemon: the process that continues in the background when the command returns. It is forked before there are
-//! threads, and reports through a pipe when the mount is ready.
+//! threads, and reports through a socket when the mount is ready.
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::exit;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -21,6 +23,9 @@ use super::unmount::unmount;
 
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
 const READY: &str = "ready\n";
+
+/// The message to a daemon that it need not end with the process that has started it.
+const RELEASED: &[u8] = b"r";
 
 /// The longest reason in bytes; the rest is not read.
 const LONGEST_REASON: usize = 64 * 1024;
@@ -57,13 +62,13 @@ pub enum Role {
 /// [`DaemonError::System`] if the system refuses, or if there are other threads already, which would be missing in the
 /// daemon.
 pub fn detach() -> Result<Role, DaemonError> {
-    let (reader, writer) = io::pipe().map_err(failed("no pipe"))?;
+    let (ours, theirs) = UnixStream::pair().map_err(failed("no sockets"))?;
     match fork::fork()? {
-        ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, reader })),
+        ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, link: ours })),
         ForkResult::Child => {
-            drop(reader);
-            let mut ready = Ready { writer };
-            match fork::detach_from_parent(ready.writer.as_raw_fd()) {
+            drop(ours);
+            let mut ready = Ready { link: theirs };
+            match fork::detach_from_parent(ready.link.as_raw_fd()) {
                 Ok(()) => Ok(Role::Daemon(ready)),
                 Err(error) => {
                     ready.send(&error.to_string());
@@ -74,11 +79,11 @@ pub fn detach() -> Result<Role, DaemonError> {
     }
 }
 
-/// The command that was called, and its end of the pipe.
+/// The command that was called, and its end of the socket.
 #[derive(Debug)]
 pub struct Starter {
     child: Pid,
-    reader: PipeReader,
+    link: UnixStream,
 }
 
 impl Starter {
@@ -87,9 +92,10 @@ impl Starter {
     /// # Errors
     /// [`DaemonError`] if the daemon reports a reason, ends, or does not answer in time.
     pub fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
-        let Self { child, reader } = self;
-        let started = Started { child };
-        match read_until(reader, Instant::now() + limit) {
+        let Self { child, link } = self;
+        let message = read_until(&link, Instant::now() + limit);
+        let started = Started { child, link };
+        match message {
             Some(message) if message == READY => Ok(started),
             Some(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
             Some(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
@@ -101,35 +107,43 @@ impl Starter {
     }
 }
 
-/// Reads a message to its end; returns `None` if that does not come by `deadline`. What cannot be read counts as the
-/// end.
-fn read_until(mut reader: PipeReader, deadline: Instant) -> Option<String> {
+/// Reads a message to its end, or [`READY`]; returns `None` if that does not come by `deadline`. What cannot be read
+/// counts as the end.
+fn read_until(mut link: &UnixStream, deadline: Instant) -> Option<String> {
     let mut message = Vec::new();
-    loop {
+    while message != READY.as_bytes() {
         let left = deadline.saturating_duration_since(Instant::now());
-        match poll(&mut [PollFd::new(&reader, PollFlags::IN)], Some(&timespec(left))) {
+        match poll(&mut [PollFd::new(link, PollFlags::IN)], Some(&timespec(left))) {
             Ok(0) => return None,
             Err(Errno::INTR) => continue,
             _ => {}
         }
         let mut part = [0; 4096];
-        match reader.read(&mut part) {
+        match link.read(&mut part) {
             Ok(length @ 1..) if message.len() < LONGEST_REASON => {
                 message.extend_from_slice(part.get(..length).unwrap_or_default());
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => return Some(String::from_utf8_lossy(&message).into_owned()),
+            _ => break,
         }
     }
+    Some(String::from_utf8_lossy(&message).into_owned())
 }
 
 /// A daemon that is ready.
 #[derive(Debug)]
 pub struct Started {
     child: Pid,
+    link: UnixStream,
 }
 
 impl Started {
+    /// Lets a daemon that was bound to this process by [`Ready::succeeded_bound`] live on.
+    pub fn release(mut self) {
+        // a daemon that is gone need not know
+        let _ = self.link.write_all(RELEASED);
+    }
+
     /// Kills the daemon and removes its mount of `source`, if there is one.
     pub fn give_up(&self, source: &Path, mountpoint: &Path) {
         // this fails if the process has ended already
@@ -151,10 +165,10 @@ fn ending(child: Pid) -> String {
     }
 }
 
-/// The daemon's end of the pipe, through which it reports that it is ready or why it is not.
+/// The daemon's end of the socket, through which it reports that it is ready or why it is not.
 #[derive(Debug)]
 pub struct Ready {
-    writer: PipeWriter,
+    link: UnixStream,
 }
 
 impl Ready {
@@ -165,40 +179,79 @@ impl Ready {
         self.send(READY)
     }
 
+    /// Like [`Ready::succeeded`]. If the caller ends later without [`Started::release`], since it was killed, `lost` is
+    /// called on a thread of its own. Returns `false` also if the system has no more threads.
+    #[must_use]
+    pub fn succeeded_bound(mut self, lost: impl FnOnce() + Send + 'static) -> bool {
+        let Ok(mut link) = self.link.try_clone() else { return false };
+        let wait = move || {
+            let mut message = [0];
+            loop {
+                match link.read(&mut message) {
+                    Ok(1) => return,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    _ => return lost(),
+                }
+            }
+        };
+        self.send(READY) && thread::Builder::new().name("volfs-starter".into()).spawn(wait).is_ok()
+    }
+
     /// Reports that there will be no mount; `reason` is one line for the caller.
     pub fn failed(mut self, reason: &str) {
         self.send(reason);
     }
 
     fn send(&mut self, message: &str) -> bool {
-        self.writer.write_all(message.as_bytes()).is_ok()
+        self.link.write_all(message.as_bytes()).is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
 
     #[test]
     fn waiting_for_a_message_ends() {
-        let (reader, mut writer) = io::pipe().unwrap();
+        let (reader, mut writer) = UnixStream::pair().unwrap();
         writer.write_all(b"no ").unwrap();
-        assert_eq!(read_until(reader.try_clone().unwrap(), Instant::now() + Duration::from_millis(5)), None);
+        assert_eq!(read_until(&reader, Instant::now() + Duration::from_millis(5)), None);
         writer.write_all("für".as_bytes()).unwrap();
         drop(writer);
-        assert_eq!(read_until(reader, Instant::now() + Duration::from_secs(10)), Some("für".to_owned()));
+        assert_eq!(read_until(&reader, Instant::now() + SOON), Some("für".to_owned()));
     }
 
     #[test]
-    fn readiness_is_reported_through_the_pipe() {
-        let (mut reader, writer) = io::pipe().unwrap();
-        assert!(Ready { writer }.succeeded());
-        let mut message = String::new();
-        reader.read_to_string(&mut message).unwrap();
-        assert_eq!(message, READY);
+    fn readiness_is_reported_through_the_socket() {
+        let (reader, link) = UnixStream::pair().unwrap();
+        assert!(Ready { link }.succeeded());
+        assert_eq!(read_until(&reader, Instant::now() + SOON).as_deref(), Some(READY));
 
-        let (reader, writer) = io::pipe().unwrap();
+        let (reader, link) = UnixStream::pair().unwrap();
         drop(reader);
-        assert!(!Ready { writer }.succeeded());
+        assert!(!Ready { link }.succeeded());
+    }
+
+    #[test]
+    fn a_bound_daemon_notices_that_its_starter_ends_without_a_word() {
+        for released in [false, true] {
+            let (ours, link) = UnixStream::pair().unwrap();
+            let (sender, lost) = channel();
+            assert!(Ready { link }.succeeded_bound(move || sender.send(()).unwrap()));
+            // the message ends although the daemon keeps its end
+            assert_eq!(read_until(&ours, Instant::now() + SOON).as_deref(), Some(READY));
+            let started = Started { child: nix::unistd::getpid(), link: ours };
+            if released {
+                started.release()
+            } else {
+                drop(started)
+            }
+            // the thread ends without a call when it is released
+            assert_eq!(lost.recv_timeout(SOON).is_ok(), !released);
+        }
     }
 }

@@ -17,14 +17,18 @@ use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 
 use crate::fs::{Attributes, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
+use crate::log_limit::warn_seldom;
+use crate::memory::has_memory;
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
 /// check of the source this is less than a second.
 const TTL: Duration = Duration::from_millis(750);
-/// The block size that stat reports: the preferred size of reads.
-const PREFERRED_READ: u32 = 1 << 20;
+/// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
+/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
+/// in pieces of 128 KiB and more, whatever it is.
+const PREFERRED_READ: u32 = 4096;
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
@@ -47,6 +51,10 @@ impl Adapter {
         call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
+        if !has_memory() {
+            warn_seldom("no memory is left: requests fail; choose a smaller --cache-size, or allow the process more");
+            return reply(Err(FsError::NoMemory));
+        }
         // a panic fails one request and does not end the thread that talks to the kernel
         match catch_unwind(AssertUnwindSafe(|| call(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
             Err(FsError::WouldBlock) => {

@@ -4,18 +4,20 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
-use rustix::process::geteuid;
 use thiserror::Error;
 
+use super::connection::Connection;
 use super::fuse::Adapter;
-use super::mountinfo;
+use super::kernel_mount;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use super::signals::Stop;
+use super::unmount::unmount;
 use crate::catalog::CatalogError;
 use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
 use crate::logging::RecentLines;
@@ -58,6 +60,7 @@ pub enum MountError {
 /// A mount whose requests are being answered.
 pub struct Mounted {
     session: JoinHandle<io::Result<()>>,
+    connection: Option<Connection>,
 }
 
 /// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
@@ -80,20 +83,28 @@ pub fn mount(
     // before there is a mount that a failure would leave behind
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.start_refreshes().map_err(refused)?;
-    let session = Session::new(adapter, mountpoint, &config).map_err(refused)?;
+    let session = connect(adapter, options, mountpoint, config).map_err(refused)?;
+    let connection = Connection::of(session.as_fd(), &options.source, mountpoint);
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
-    if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
+    if let (Some(process), Some(device)) = (process, connection.as_ref().map(Connection::device)) {
         fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
     }
-    Ok(Mounted { session: ended })
+    Ok(Mounted { session: ended, connection })
 }
 
 impl Mounted {
+    /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
+    /// left.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
     /// Waits until the file system is unmounted.
     ///
     /// # Errors
@@ -128,13 +139,36 @@ fn check_threads(number: usize) -> Result<(), MountError> {
     failure.map_or(Ok(()), |error| Err(MountError::Threads(number, error)))
 }
 
-fn config(options: &Options) -> Config {
-    let mut name = format!("volfs:{}", options.source.to_string_lossy());
-    if !geteuid().is_root() {
-        // fusermount3 treats a comma as the end of the option
-        name = name.replace('\\', "\\\\").replace(',', "\\,");
+/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls.
+fn connect(adapter: Adapter, options: &Options, mountpoint: &Path, config: Config) -> io::Result<Session<Adapter>> {
+    let name = format!("volfs:{}", options.source.to_string_lossy());
+    match kernel_mount::mount(&name, mountpoint, &driver_options(options))? {
+        Some(device) => Session::from_fd(adapter, device, config.acl, config).inspect_err(|_| {
+            // without a session it would stay behind as a dead mount
+            let _ = unmount(mountpoint, true);
+        }),
+        None => Session::new(adapter, mountpoint, &with_helper_options(config, &name, options)),
     }
-    let mut config = Config::default();
+}
+
+/// The options that only the FUSE driver of the kernel knows.
+fn driver_options(options: &Options) -> Vec<String> {
+    let mut driver = vec!["default_permissions".to_owned()];
+    if options.allow_other {
+        driver.push("allow_other".to_owned());
+    }
+    driver.extend(longest_read(options));
+    driver
+}
+
+fn longest_read(options: &Options) -> Option<String> {
+    (!options.direct_io).then(|| format!("max_read={LONGEST_READ}"))
+}
+
+/// Adds what fusermount3 has to know; the library adds `allow_other`.
+fn with_helper_options(mut config: Config, name: &str, options: &Options) -> Config {
+    // fusermount3 treats a comma as the end of the option
+    let name = name.replace('\\', "\\\\").replace(',', "\\,");
     config.mount_options = vec![
         MountOption::FSName(name),
         MountOption::Subtype("volfs".into()),
@@ -144,9 +178,12 @@ fn config(options: &Options) -> Config {
         MountOption::NoSuid,
         MountOption::DefaultPermissions,
     ];
-    if !options.direct_io {
-        config.mount_options.push(MountOption::CUSTOM(format!("max_read={LONGEST_READ}")));
-    }
+    config.mount_options.extend(longest_read(options).map(MountOption::CUSTOM));
+    config
+}
+
+fn config(options: &Options) -> Config {
+    let mut config = Config::default();
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
     config.clone_fd = true;

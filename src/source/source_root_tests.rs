@@ -1,14 +1,13 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{RenameFlags, fcntl_getfl, renameat_with};
+use rustix::fs::fcntl_getfl;
 
 use super::*;
+use crate::exchange::Exchange;
 
 /// A source, and a folder outside of it.
 struct Sample {
@@ -42,24 +41,11 @@ impl Sample {
 
     /// Exchanges two names without pause while `look` is called for `time`. In the end each is where it was.
     fn exchange(&self, one: &str, other: &str, time: Duration, mut look: impl FnMut()) {
-        let (one, other, stop) = (self.at(one), self.at(other), AtomicBool::new(false));
-        let exchange = || renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    exchange();
-                    exchange();
-                }
-            });
-            let began = Instant::now();
-            let looked = panic::catch_unwind(AssertUnwindSafe(|| {
-                while began.elapsed() < time {
-                    look();
-                }
-            }));
-            stop.store(true, Ordering::Relaxed);
-            looked.unwrap();
-        });
+        let _exchange = Exchange::begin(File::open(self.folder.path()).unwrap(), one, other);
+        let began = Instant::now();
+        while began.elapsed() < time {
+            look();
+        }
     }
 }
 
@@ -180,5 +166,39 @@ fn a_file_can_be_read_in_the_ordinary_way() {
         let file = root.open_file(&sample.at("root/a/x")).unwrap().unwrap();
         assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::NONBLOCK));
         assert!(root.open_file(&sample.at("root/a")).is_err(), "a folder");
+    }
+}
+
+/// A file system mounted by a test; unmounted when dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Mounts a file system in memory; `None` if this user may not.
+    fn at(place: PathBuf) -> Option<Self> {
+        let (kind, none) = (Some("tmpfs"), None::<&str>);
+        nix::mount::mount(kind, &place, kind, nix::mount::MsFlags::empty(), none).ok().map(|()| Self(place))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn what_is_mounted_beside_a_file_is_left_alone() {
+    let sample = Sample::new();
+    fs::create_dir_all(sample.at("root/a/mounted")).unwrap();
+    let Some(mounted) = Mounted::at(sample.at("root/a/mounted")) else { return };
+    fs::write(mounted.0.join("x"), "elsewhere").unwrap();
+    for root in sample.roots() {
+        let top = root.locate(&sample.at("root")).unwrap().unwrap();
+        let beside = |name: &str| root.locate_beside(&top, Path::new(name)).unwrap().map(|place| place.path);
+        assert_eq!(beside("a/x"), Some(sample.at("root/a/x")));
+        assert_eq!(beside("a"), Some(sample.at("root/a")));
+        for name in ["a/mounted", "a/mounted/x"] {
+            assert_eq!(beside(name), None, "{name}");
+        }
     }
 }

@@ -1,12 +1,13 @@
-//! `lodN.float32.npy`: the values of a layer of scaled integers as float32, behind a NumPy header.
+//! `lodN.float32.npy`: the values of a layer of scaled integers as float32, behind a NumPy header. There is none where
+//! the values are the stored numbers.
 
 use std::sync::Arc;
 
 use super::array_file::ArrayFile;
 use super::content::{Content, ShownArray};
-use super::layer_ref::LayerRef;
 use super::level_file::LevelFile;
 use super::npy;
+use super::virtual_file::LayerRef;
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
@@ -19,7 +20,7 @@ impl LevelFile for Float32Npy {
     }
 
     fn applies_to(&self, info: &ArrayInfo) -> bool {
-        info.dtype.is_integer() && info.scaling.is_some()
+        info.dtype.is_integer() && info.scaling.is_some_and(|scaling| scaling.says_something())
     }
 
     fn shown_array(&self, info: &ArrayInfo) -> Option<ShownArray> {

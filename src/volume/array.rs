@@ -50,13 +50,21 @@ pub struct Scaling {
     pub arithmetic: Arithmetic,
     /// The stored sample that means "no data": its value is NaN.
     pub no_value: Option<f64>,
+    /// Whether samples are codes: programs of the format know the values alone, whatever the scale is.
+    pub is_code: bool,
 }
 
 impl Scaling {
-    /// Returns a scaling in float64 without a "no data" sample.
+    /// Returns the scaling of codes, in float64 and without a "no data" sample.
     #[must_use]
-    pub fn double(scale: f64, offset: f64) -> Self {
-        Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None }
+    pub fn of_codes(scale: f64, offset: f64) -> Self {
+        Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None, is_code: true }
+    }
+
+    /// Returns whether the values say more than the samples as they are stored.
+    #[must_use]
+    pub fn says_something(&self) -> bool {
+        self.is_code || self.scale != 1.0 || self.offset != 0.0 || self.no_value.is_some()
     }
 }
 

@@ -5,7 +5,9 @@
 #![allow(clippy::duplicate_mod)]
 
 mod bombs;
+mod endless;
 mod fuzzing;
+mod slice_access;
 mod structure;
 mod vds_damage;
 mod vds_mutations;

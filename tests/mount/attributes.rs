@@ -133,3 +133,17 @@ fn the_file_system_has_no_free_space() {
     assert!(space.f_blocks > 0, "df hides a file system of no blocks");
     assert!(space.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
 }
+
+#[test]
+fn the_type_of_the_file_system_tells_what_it_is() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let line = mounts.lines().find(|line| line.contains(mount.point().to_str().unwrap())).unwrap();
+    let words: Vec<&str> = line.split(' ').collect();
+    let options: BTreeSet<&str> = words[3].split(',').collect();
+    assert_eq!((words[0].starts_with("volfs:"), words[2]), (true, "fuse.volfs"), "{line}");
+    for option in ["ro", "nosuid", "nodev", "noatime", "default_permissions"] {
+        assert!(options.contains(option), "{line}");
+    }
+    assert!(!options.contains("allow_other"), "{line}");
+}

@@ -97,7 +97,7 @@ fn sizes_are_exact() {
             let attributes = fs::metadata(&path).unwrap();
             let read = fs::read(&path).unwrap().len() as u64;
             assert_eq!(attributes.size(), read, "{}", path.display());
-            assert_eq!(attributes.blksize(), 1 << 20, "{}", path.display());
+            assert_eq!(attributes.blksize(), 4096, "{}", path.display());
             assert_eq!(attributes.blocks(), read.div_ceil(512), "{}", path.display());
         }
         let described = json(mount.data(name, "lod0.json"));

@@ -3,6 +3,7 @@
 
 mod cat;
 mod cli;
+mod complete;
 mod doctor;
 mod info;
 mod ls;
@@ -15,11 +16,11 @@ mod verify;
 
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};
+pub use complete::{CompleteArgs, Shell};
 pub use doctor::DoctorArgs;
 pub use info::InfoArgs;
 pub use ls::LsArgs;
 pub use mount::MountArgs;
-pub use mount_options::MountOption;
 pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;

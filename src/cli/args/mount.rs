@@ -1,10 +1,11 @@
 //! The arguments of `volfs mount`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::mount_options::{MountOption, cache_size, threads};
+use super::mount_options::{MountOption, cache_size, quality, threads};
 use crate::cli::text::size::Size;
 
 /// The arguments of `volfs mount`.
@@ -14,8 +15,9 @@ pub struct MountArgs {
     /// A folder of volumes, searched in depth, or one volume
     pub source: PathBuf,
 
-    /// An empty folder, outside SOURCE, that will show them
-    pub mountpoint: PathBuf,
+    /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out
+    #[arg(required_unless_present = "exec")]
+    pub mountpoint: Option<PathBuf>,
 
     /// Stay in the foreground and log to the terminal
     ///
@@ -67,25 +69,64 @@ pub struct MountArgs {
     /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
     /// one more bit plane. Less is read and less is decoded, for a coarse look at slow or remote data. Other layers are
     /// not affected. [default: decode everything]
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
+    #[arg(long, value_name = "LEVEL", value_parser = quality)]
     pub quality: Option<u8>,
 
-    /// The caller is mount(8): a line of /etc/fstab that is mounted already is no failure
+    /// Mount only while a command runs
+    ///
+    /// Must be the last option: all that follows is the command. It finds the mount point in the environment variable
+    /// VOLFS_MNT, and has standard output to itself. When it ends the mount is taken away, even if something else uses
+    /// it, and the exit status is that of the command: 128 and the number of the signal that ended it, 127 if there is
+    /// no such program, 126 if it cannot be executed. Ctrl-C and SIGTERM are for the command.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with = "foreground")]
+    pub exec: Option<Vec<OsString>>,
+
+    /// The caller is mount(8): nothing is printed, and a line of /etc/fstab that is mounted already is no failure
     #[arg(long, hide = true)]
     pub called_by_mount: bool,
 
     /// Options as /etc/fstab has them, with commas between
     ///
-    /// With an effect: allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE. Accepted without an effect,
-    /// since the mount is read-only or other programs act on them: ro, rw, dev, nodev, suid, nosuid, exec, noexec,
-    /// noauto, user, nofail, _netdev, x-*. An option that is also given by its own name has the value given there.
-    #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
-    #[arg(value_delimiter = ',', value_parser = MountOption::read)]
-    pub options: Vec<MountOption>,
+    /// With an effect: the options above, with _ for - (allow_other, cache_size=SIZE, quality=LEVEL and so on). Accepted
+    /// without an effect, since the mount is read-only or other programs act on them: defaults, ro, rw, dev, nodev,
+    /// suid, nosuid, exec, noexec, auto, noauto, user, users, group, nofail, _netdev, atime, noatime, relatime,
+    /// nodiratime, sync, async, x-*. An option that is also given by its own name has the value given there.
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',')]
+    pub options: Vec<String>,
+}
+
+impl MountArgs {
+    /// Applies the options of `-o`.
+    ///
+    /// # Errors
+    /// One line that says which is wrong, and why.
+    pub fn apply_options(&mut self) -> Result<(), String> {
+        let (mut cache, mut threads, mut log, mut quality) = (None, None, None, None);
+        for text in std::mem::take(&mut self.options) {
+            match MountOption::read(&text)? {
+                MountOption::NoEffect => {}
+                MountOption::AllowOther => self.allow_other = true,
+                MountOption::DirectIo => self.direct_io = true,
+                MountOption::FollowLinks => self.follow_links = true,
+                MountOption::Foreground => self.foreground = true,
+                MountOption::CacheSize(size) => cache = Some(size),
+                MountOption::Threads(number) => threads = Some(number),
+                MountOption::LogFile(file) => log = Some(file),
+                MountOption::Quality(level) => quality = Some(level),
+            }
+        }
+        self.cache_size = self.cache_size.or(cache);
+        self.threads = self.threads.or(threads);
+        self.log_file = self.log_file.take().or(log);
+        self.quality = self.quality.or(quality);
+        Ok(())
+    }
 }
 
 const MOUNT_EXAMPLE: &str = "\
 Example:
   mkdir -p ~/vol
   volfs mount --cache-size 2GiB ~/surveys ~/vol
-  ls ~/vol/north.zgy/data";
+  ls ~/vol/north.zgy/data
+
+  volfs mount ~/surveys --exec sh -c 'cp $VOLFS_MNT/north.zgy/data/lod1.npy .'";

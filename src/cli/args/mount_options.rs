@@ -8,14 +8,51 @@ use crate::cli::text::size::Size;
 /// A limit beyond any useful number of threads.
 const MAX_THREADS: usize = 1024;
 
-/// Options that need no action: they hold for every mount, which is read-only and has neither devices nor programs, or
-/// mount(8) and systemd act on them. The empty text stands for two commas in a row.
-const WITHOUT_EFFECT: [&str; 13] =
-    ["", "ro", "rw", "dev", "nodev", "suid", "nosuid", "exec", "noexec", "noauto", "user", "nofail", "_netdev"];
+/// The lowest quality.
+const MAX_QUALITY: u8 = 15;
 
-/// The end of the error for an unknown option.
-const KNOWN_OPTIONS: &str = "there are allow_other, direct_io, cache_size=SIZE, threads=N, log_file=FILE, and without an effect ro, rw, dev, \
-     nodev, suid, nosuid, exec, noexec, noauto, user, nofail, _netdev and x-...";
+/// Options that need no action: they hold for every mount, which is read-only and has neither devices nor programs nor
+/// access times, or mount(8) and systemd act on them. The empty text stands for two commas in a row.
+const WITHOUT_EFFECT: [&str; 23] = [
+    "",
+    "defaults",
+    "ro",
+    "rw",
+    "dev",
+    "nodev",
+    "suid",
+    "nosuid",
+    "exec",
+    "noexec",
+    "auto",
+    "noauto",
+    "user",
+    "users",
+    "group",
+    "nofail",
+    "_netdev",
+    "atime",
+    "noatime",
+    "relatime",
+    "nodiratime",
+    "sync",
+    "async",
+];
+
+/// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
+const OWN: [(&str, &str); 8] = [
+    ("allow_other", ""),
+    ("direct_io", ""),
+    ("follow_links", ""),
+    ("foreground", ""),
+    ("cache_size", "2GiB"),
+    ("threads", "4"),
+    ("log_file", "/var/log/volfs.log"),
+    ("quality", "2"),
+];
+
+/// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested.
+const SIMILAR: f64 = 0.8;
 
 /// One of the options of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,39 +63,76 @@ pub enum MountOption {
     AllowOther,
     /// As `--direct-io`.
     DirectIo,
+    /// As `--follow-links`.
+    FollowLinks,
+    /// As `--foreground`.
+    Foreground,
     /// As `--cache-size`.
     CacheSize(Size),
     /// As `--threads`.
     Threads(usize),
     /// As `--log-file`.
     LogFile(PathBuf),
+    /// As `--quality`.
+    Quality(u8),
 }
 
 impl MountOption {
     /// Reads the text between two commas.
     ///
     /// # Errors
-    /// What is wrong with the text. An unknown option is refused, since it may have been meant to protect something.
+    /// One line that says what is wrong with the text. An unknown option is refused, since it may have been meant to
+    /// protect something.
     pub fn read(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some(("cache_size", size)) => cache_size(size).map(Self::CacheSize),
-            Some(("threads", n)) => threads(n).map(Self::Threads),
-            Some(("log_file", "")) => Err("log_file= needs the name of a file".to_owned()),
-            Some(("log_file", file)) => Ok(Self::LogFile(file.into())),
-            Some((name, _)) if name.starts_with("x-") => Ok(Self::NoEffect),
-            Some(_) => Err(format!("no such option with a value; {KNOWN_OPTIONS}")),
-            None => Self::read_word(text),
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        if name.starts_with("x-") {
+            return Ok(Self::NoEffect);
+        }
+        let own = OWN.iter().find(|(own, _)| *own == name);
+        let read = match (own, value) {
+            (None, None) if WITHOUT_EFFECT.contains(&name) => Ok(Self::NoEffect),
+            (None, _) => Err(unknown(name)),
+            (Some((_, "")), None) => Self::read_word(name),
+            (Some((_, "")), Some(_)) => Err(format!("{name} takes no value")),
+            (Some((_, example)), None | Some("")) => Err(format!("it needs a value, as in {name}={example}")),
+            (Some(_), Some(value)) => Self::read_value(name, value),
+        };
+        read.map_err(|why| format!("cannot mount with -o {text}: {why}"))
+    }
+
+    fn read_word(name: &str) -> Result<Self, String> {
+        match name {
+            "allow_other" => Ok(Self::AllowOther),
+            "direct_io" => Ok(Self::DirectIo),
+            "follow_links" => Ok(Self::FollowLinks),
+            "foreground" => Ok(Self::Foreground),
+            _ => Err(unknown(name)),
         }
     }
 
-    fn read_word(word: &str) -> Result<Self, String> {
-        match word {
-            "allow_other" => Ok(Self::AllowOther),
-            "direct_io" => Ok(Self::DirectIo),
-            _ if WITHOUT_EFFECT.contains(&word) || word.starts_with("x-") => Ok(Self::NoEffect),
-            "cache_size" | "threads" | "log_file" => Err(format!("{word} needs a value: {word}=...")),
-            _ => Err(format!("no such option; {KNOWN_OPTIONS}")),
+    fn read_value(name: &str, value: &str) -> Result<Self, String> {
+        match name {
+            "cache_size" => cache_size(value).map(Self::CacheSize),
+            "threads" => threads(value).map(Self::Threads),
+            "quality" => quality(value).map(Self::Quality),
+            "log_file" => Ok(Self::LogFile(value.into())),
+            _ => Err(unknown(name)),
         }
+    }
+}
+
+/// The reason for an unknown option, with the known one that is most like it, if there is one.
+fn unknown(name: &str) -> String {
+    let wanted = name.replace('-', "_").to_lowercase();
+    let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&wanted, known);
+    let known = OWN.iter().map(|(own, _)| *own).chain(WITHOUT_EFFECT);
+    let nearest = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).filter(|known| likeness(known) >= SIMILAR);
+    match nearest {
+        Some(nearest) => {
+            let needs_value = OWN.iter().any(|(own, example)| *own == nearest && !example.is_empty());
+            format!("there is no such option; did you mean {nearest}{}?", if needs_value { "=" } else { "" })
+        }
+        None => "there is no such option; volfs mount --help lists them".to_owned(),
     }
 }
 
@@ -70,6 +144,17 @@ pub fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
         _ => Err(format!("not a number from 1 to {MAX_THREADS}")),
+    }
+}
+
+/// Reads a level of quality.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn quality(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(level) if level <= MAX_QUALITY => Ok(level),
+        _ => Err(format!("not a number from 0 to {MAX_QUALITY}")),
     }
 }
 
@@ -87,48 +172,91 @@ pub fn cache_size(text: &str) -> Result<Size, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::args::Cli;
 
     #[test]
     fn options_of_mount_and_systemd_are_accepted() {
-        let usual = "ro,rw,dev,nodev,suid,nosuid,exec,noexec,noauto,user,nofail,_netdev,x-systemd.automount,";
+        let usual = "defaults,ro,rw,dev,nodev,suid,nosuid,exec,noexec,auto,noauto,user,users,group,nofail,_netdev,atime,\
+            noatime,relatime,nodiratime,sync,async,x-systemd.automount,,x-gvfs-name=Volumes";
         for word in usual.split(',') {
             assert_eq!(MountOption::read(word), Ok(MountOption::NoEffect), "{word}");
         }
-        assert_eq!(MountOption::read("x-gvfs-name=Volumes"), Ok(MountOption::NoEffect));
     }
 
     #[test]
     fn options_of_volfs_are_read() {
         assert_eq!(MountOption::read("allow_other"), Ok(MountOption::AllowOther));
         assert_eq!(MountOption::read("direct_io"), Ok(MountOption::DirectIo));
+        assert_eq!(MountOption::read("follow_links"), Ok(MountOption::FollowLinks));
+        assert_eq!(MountOption::read("foreground"), Ok(MountOption::Foreground));
         assert_eq!(MountOption::read("threads=3"), Ok(MountOption::Threads(3)));
+        assert_eq!(MountOption::read("quality=0"), Ok(MountOption::Quality(0)));
         assert_eq!(MountOption::read("log_file=/var/log/v=1"), Ok(MountOption::LogFile("/var/log/v=1".into())));
         let size = MountOption::read("cache_size=64MiB");
         assert!(matches!(size, Ok(MountOption::CacheSize(size)) if size.bytes() == 64 << 20));
     }
 
     #[test]
-    fn unknown_options_and_values_are_refused() {
-        for text in [
-            "uid=0",
-            "noatime",
-            "allow_root",
-            "remount",
-            "cache_size",
-            "threads=0",
-            "threads=-1",
-            "log_file=",
-            "ro=1",
-            "direct_io=yes",
-            "defaults ",
-        ] {
-            assert!(MountOption::read(text).is_err(), "{text}");
+    fn every_option_of_mount_has_a_form() {
+        // --exec takes the rest of a command line, and -o itself is no option of -o
+        let others = ["exec", "options", "called-by-mount", "help"];
+        let cli = Cli::command();
+        let mount = cli.find_subcommand("mount").unwrap();
+        let names = mount.get_arguments().filter_map(|arg| Some((arg, arg.get_long()?)));
+        for (arg, name) in names.filter(|(_, name)| !others.contains(name)) {
+            let own = OWN.iter().find(|(own, _)| *own == name.replace('-', "_"));
+            let (own, example) = own.unwrap_or_else(|| panic!("-o lacks {name}"));
+            assert_eq!(!example.is_empty(), arg.get_action().takes_values(), "{name}");
+            let text = if example.is_empty() { (*own).to_owned() } else { format!("{own}={example}") };
+            assert!(MountOption::read(&text).is_ok_and(|option| option != MountOption::NoEffect), "{text}");
         }
     }
 
     #[test]
-    fn a_cache_beyond_the_memory_is_refused() {
-        assert!(cache_size("1048576GiB").is_err());
+    fn an_unknown_option_is_refused_in_one_line_with_the_nearest() {
+        for (text, nearest) in [
+            ("cachesize=1GiB", Some("cache_size=")),
+            ("cache-size=1GiB", Some("cache_size=")),
+            ("allowother", Some("allow_other")),
+            ("no_atime", Some("noatime")),
+            ("netdev", Some("_netdev")),
+            ("default", Some("defaults")),
+            ("qualty=3", Some("quality=")),
+            ("NOEXEC", Some("noexec")),
+            ("uid=0", None),
+            ("remount", None),
+            ("drop_privileges", None),
+            ("defaults ", Some("defaults")),
+        ] {
+            let error = MountOption::read(text).unwrap_err();
+            assert!(
+                !error.contains('\n') && error.contains(&format!("-o {text}: there is no such option; ")),
+                "{error}"
+            );
+            match nearest {
+                Some(nearest) => assert!(error.ends_with(&format!("did you mean {nearest}?")), "{error}"),
+                None => assert!(error.ends_with("volfs mount --help lists them"), "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_refused() {
+        for (text, reason) in [
+            ("cache_size", "it needs a value, as in cache_size=2GiB"),
+            ("log_file=", "it needs a value"),
+            ("threads=0", "not a number from 1 to 1024"),
+            ("threads=-1", "not a number"),
+            ("quality=16", "not a number from 0 to 15"),
+            ("direct_io=yes", "direct_io takes no value"),
+            ("ro=1", "no such option"),
+            ("cache_size=1048576GiB", "this machine has"),
+        ] {
+            let error = MountOption::read(text).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
     }
 }

@@ -3,11 +3,13 @@
 mod checks;
 #[cfg(test)]
 mod checks_tests;
+mod crawlers;
+mod finding;
 mod probes;
 
 use serde_json::{Value, json};
 
-use self::checks::{Finding, Level};
+use self::finding::{Finding, Level};
 use self::probes::{ProbePaths, Probes};
 use crate::cli::args::DoctorArgs;
 use crate::cli::error::CliError;

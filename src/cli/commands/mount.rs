@@ -1,15 +1,21 @@
 //! `volfs mount`: checks the arguments, starts the daemon and waits until the mount answers.
 
 mod announcement;
+mod exec;
+mod temporary_folder;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::exit;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use self::announcement::Announcement;
 use crate::catalog::Recogniser;
-use crate::cli::args::{MountArgs, MountOption};
+use crate::cli::args::MountArgs;
 use crate::cli::error::CliError;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
@@ -19,42 +25,54 @@ use crate::cli::text::size::Size;
 use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, RecentLines, Target};
-use crate::memory::limit_arenas;
-use crate::mount::daemon::{self, DaemonError, Ready, Role};
+use crate::memory::{keep_reserve, limit_arenas};
+use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
 use crate::mount::side_process::SideProcess;
 use crate::mount::signals::{Signals, Stop};
 use crate::mount::watchdog::Watchdog;
+use crate::source::raise_descriptor_limit;
 
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Mounts, and returns once the mount answers; with `--foreground`, once it is gone.
+/// Mounts, and returns once the mount answers; with `--foreground`, once it is gone; with `--exec`, once the command has
+/// ended and the mount is gone.
 ///
 /// # Errors
-/// [`CliError`]: why the mount failed.
-pub fn run(args: MountArgs) -> Result<(), CliError> {
-    let by_mount = args.called_by_mount;
+/// [`CliError`]: why the mount failed, or the status of the command of `--exec`.
+pub fn run(mut args: MountArgs) -> Result<(), CliError> {
+    args.apply_options().map_err(CliError::Argument)?;
     check_source_answers(&args.source)?;
-    let plan = match Plan::make(args) {
+    if let Some(command) = args.exec.take() {
+        return exec::run(args, &command);
+    }
+    let by_mount = args.called_by_mount;
+    let mountpoint = args.mountpoint.take().unwrap_or_default();
+    let plan = match Plan::make(args, &mountpoint) {
         // mount -a cannot tell that this mount is the one of its line, and mounts it again
         Err(CliError::AlreadyMounted { wanted, shown, .. }) if by_mount && wanted == shown => return Ok(()),
         plan => plan?,
     };
-    limit_arenas();
     if plan.foreground {
+        limit_arenas();
         return plan.serve(None);
     }
-    match daemon::detach()? {
-        Role::Daemon(ready) => plan.serve(Some(ready)),
-        Role::Starter(starter) => {
-            let announcement = plan.announcement();
-            let (source, mountpoint) = (&plan.options.source, &plan.mountpoint);
-            let started = starter.wait(TIMEOUT, source, mountpoint)?;
-            plan.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))
-        }
-    }
+    plan.start().map(drop)
+}
+
+/// How long the mount lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lifetime {
+    /// Until it is unmounted.
+    Unlimited,
+    /// At most as long as the process that has started it, unless that process releases it. The mount point may be a
+    /// temporary folder.
+    OfStarter {
+        /// Whether it is.
+        temporary: bool,
+    },
 }
 
 /// The checked arguments.
@@ -63,67 +81,72 @@ struct Plan {
     options: Options,
     mountpoint: PathBuf,
     foreground: bool,
+    /// Whether nothing is printed.
+    silent: bool,
+    lifetime: Lifetime,
     log: Target,
 }
 
 impl Plan {
-    fn make(args: MountArgs) -> Result<Self, CliError> {
+    fn make(args: MountArgs, mountpoint: &Path) -> Result<Self, CliError> {
         let source = checked_source(&args.source)?;
-        let mountpoint = mountpoint::check(&args.mountpoint, &source)?;
-        let mut allow_other = args.allow_other;
-        let mut direct_io = args.direct_io;
-        let (mut cache_size, mut threads, mut log_file) = (None, None, None);
-        for option in args.options {
-            match option {
-                MountOption::NoEffect => {}
-                MountOption::AllowOther => allow_other = true,
-                MountOption::DirectIo => direct_io = true,
-                MountOption::CacheSize(size) => cache_size = Some(size),
-                MountOption::Threads(n) => threads = Some(n),
-                MountOption::LogFile(file) => log_file = Some(file),
-            }
-        }
-        permission::check(allow_other)?;
+        let mountpoint = mountpoint::check(mountpoint, &source)?;
+        permission::check(args.allow_other)?;
         // the daemon has another working directory
-        let log_file = args.log_file.or(log_file).map(|file| std::path::absolute(&file).unwrap_or(file));
-        let shown_log = log_file.as_ref().map_or("", |file| file.to_str().unwrap_or("(not UTF-8)")).to_owned();
-        let cache_size = args.cache_size.or(cache_size).map_or_else(limits::default_cache_size, Size::bytes);
+        let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
         if let Some(reason) = limits::too_little_memory(cache_size) {
             return Err(CliError::CannotMount(reason));
         }
-        let threads = args.threads.or(threads).unwrap_or_else(limits::default_threads);
+        let threads = args.threads.unwrap_or_else(limits::default_threads);
         let shown = [
-            ("mountpoint", mountpoint.to_string_lossy().into_owned()),
-            ("foreground", args.foreground.to_string()),
-            ("cache_size", cache_size.to_string()),
-            ("threads", threads.to_string()),
-            ("direct_io", direct_io.to_string()),
-            ("allow_other", allow_other.to_string()),
-            ("follow_links", args.follow_links.to_string()),
-            ("log_file", shown_log),
+            ("mountpoint", json!(mountpoint.to_string_lossy())),
+            ("foreground", json!(args.foreground)),
+            ("cache_size", json!(cache_size)),
+            ("threads", json!(threads)),
+            ("direct_io", json!(args.direct_io)),
+            ("allow_other", json!(args.allow_other)),
+            ("follow_links", json!(args.follow_links)),
+            ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
+            ("quality", json!(args.quality)),
         ];
-        let quality = args.quality.map(|level| ("quality", level.to_string()));
         let options = Options {
             source,
             cache_size,
             threads,
-            direct_io,
+            direct_io: args.direct_io,
             follow_links: args.follow_links,
             quality: args.quality,
-            allow_other,
-            shown: shown.into_iter().chain(quality).map(|(name, value)| (name.to_owned(), value)).collect(),
+            allow_other: args.allow_other,
+            shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         };
         let log = match log_file {
             Some(file) => Target::File(file),
             None if args.foreground => Target::Stderr,
             None => Target::Syslog,
         };
-        Ok(Self { options, mountpoint, foreground: args.foreground, log })
+        let (foreground, silent) = (args.foreground, args.called_by_mount);
+        Ok(Self { options, mountpoint, foreground, silent, lifetime: Lifetime::Unlimited, log })
+    }
+
+    /// Starts a daemon, and returns once the mount answers. In the daemon the call returns `None` when the mount is gone.
+    fn start(&self) -> Result<Option<Started>, CliError> {
+        limit_arenas();
+        match daemon::detach()? {
+            Role::Daemon(ready) => self.serve(Some(ready)).map(|()| None),
+            Role::Starter(starter) => {
+                let announcement = self.announcement();
+                let (source, mountpoint) = (&self.options.source, &self.mountpoint);
+                let started = starter.wait(TIMEOUT, source, mountpoint)?;
+                self.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))?;
+                Ok(Some(started))
+            }
+        }
     }
 
     /// Mounts and answers requests until the mount is gone. A daemon reports to its starter, through `ready`, that the
     /// mount works or why it failed.
-    fn serve(self, ready: Option<Ready>) -> Result<(), CliError> {
+    fn serve(&self, ready: Option<Ready>) -> Result<(), CliError> {
         // forks, and so has to run before there are threads
         let announcement = ready.is_none().then(|| self.announcement());
         match self.mount() {
@@ -135,19 +158,42 @@ impl Plan {
             }
             Ok(session) => {
                 let answering = match (ready, announcement) {
-                    (Some(ready), _) => Ok(ready.succeeded()),
+                    (Some(ready), _) => Ok(match self.lifetime {
+                        Lifetime::Unlimited => ready.succeeded(),
+                        Lifetime::OfStarter { temporary } => {
+                            ready.succeeded_bound(self.end_of_starter(&session, temporary))
+                        }
+                    }),
                     (None, Some(announcement)) => self.announce(announcement).map(|()| true),
                     (None, None) => Ok(true),
                 };
-                session.wait_unless(answering, &self)
+                session.wait_unless(answering, self)
             }
         }
     }
 
+    /// Returns what a daemon does when its starter was killed.
+    fn end_of_starter(&self, session: &Session, temporary: bool) -> impl FnOnce() + Send + 'static {
+        let (stop, mountpoint) = (session.stop.clone(), self.mountpoint.clone());
+        move || {
+            log::warn!("the command that this mount was for was killed: unmounting");
+            let grace = stop.unmount_now(&mountpoint);
+            if temporary {
+                let _ = fs::remove_dir(&mountpoint);
+            }
+            thread::sleep(grace);
+            stop.finished();
+            exit(0);
+        }
+    }
+
     fn mount(&self) -> Result<Session, CliError> {
+        raise_descriptor_limit();
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
         let watchdog = Watchdog::start(self.log.clone());
+        // here and not earlier: the processes beside the daemon need none
+        keep_reserve();
         let signals = Signals::block()?;
         let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
@@ -158,20 +204,23 @@ impl Plan {
         let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
         let mounted = session::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
         let mounted = mounted.map_err(CliError::Mount)?;
-        stop.remember_mount(&self.mountpoint);
+        if let Some(connection) = mounted.connection() {
+            stop.remember_mount(&self.mountpoint, connection);
+        }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
         Ok(Session { mounted, stop })
     }
 
     fn announcement(&self) -> Announcement<'_> {
-        Announcement::begin(&self.options.source, self.options.follow_links, &self.mountpoint)
+        let source = (!self.silent).then_some((&*self.options.source, self.options.follow_links));
+        Announcement::begin(source, &self.mountpoint)
     }
 
     /// Waits until the mount answers, and prints the announcement.
     fn announce(&self, announcement: Announcement<'_>) -> Result<(), CliError> {
         match announcement.ask(TIMEOUT) {
-            Answer::Alive(_) => output::line(&announcement.line()),
+            Answer::Alive(_) => announcement.line().map_or(Ok(()), |line| output::line(&line)),
             Answer::Silent => Err(DaemonError::TimedOut(TIMEOUT).into()),
             Answer::Dead => Err(CliError::NoAnswer(self.mountpoint.clone(), "its daemon died".to_owned())),
             Answer::Error(error) => Err(CliError::NoAnswer(self.mountpoint.clone(), error)),

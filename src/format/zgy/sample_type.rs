@@ -39,7 +39,7 @@ impl CodingRange {
         // exactly OpenZGY's operations in this order: the default value below depends on their last bits
         let scale = (high - low) / (greatest - least);
         let offset = low - scale * least;
-        Some(Self { file, used, scaling: Scaling::double(scale, offset) })
+        Some(Self { file, used, scaling: Scaling::of_codes(scale, offset) })
     }
 
     /// Returns whether the range in the file was invalid and has been replaced.
@@ -105,7 +105,7 @@ mod tests {
         for (low, high) in [(5.0, 5.0), (100.0, -100.0), (f32::NAN, 1.0), (-1.0, f32::INFINITY)] {
             let range = range(Dtype::Int8, low, high);
             assert!(range.replaced());
-            assert_eq!((range.used, range.scaling()), ([-128.0, 127.0], Scaling::double(1.0, 0.0)));
+            assert_eq!((range.used, range.scaling()), ([-128.0, 127.0], Scaling::of_codes(1.0, 0.0)));
             assert_eq!(range.default(Dtype::Int8), 0);
         }
         assert!(!range(Dtype::Int8, -1.0, 1.0).replaced());

@@ -93,7 +93,7 @@ fn a_file_of_version_3() {
     );
     assert_eq!(info.axes[2].unit.as_deref(), Some("ms"));
     assert_eq!(info.value_range, Some((-28.0, 227.0)));
-    assert_eq!(info.scaling, Some(Scaling::double(255.0 / 65535.0, -28.0 + 255.0 / 65535.0 * 32768.0)));
+    assert_eq!(info.scaling, Some(Scaling::of_codes(255.0 / 65535.0, -28.0 + 255.0 / 65535.0 * 32768.0)));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::crawlers;
+use super::finding::Finding;
 use super::probes::{Helper, MountProbe, Probes};
 use crate::cli::machine::permission::{self, DEVICE, FUSE_CONF, Obstacle};
 use crate::cli::mounts::status::Answer;
@@ -25,56 +27,6 @@ const DRAWBACKS: [((u32, u32), &str); 3] = [
     ((6, 6), "with --direct-io, files cannot be mapped (np.load with mmap_mode=\"r\"); without it they can"),
 ];
 
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// As it should be.
-    Ok,
-    /// Worth knowing.
-    Note,
-    /// Prevents mounting.
-    Problem,
-}
-
-impl Level {
-    /// The name that is printed, also in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Note => "note",
-            Self::Problem => "problem",
-        }
-    }
-}
-
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The severity.
-    pub level: Level,
-    /// What was checked.
-    pub subject: &'static str,
-    /// What was found.
-    pub text: String,
-    /// What the user can do about it.
-    pub remedy: Option<String>,
-}
-
-impl Finding {
-    fn ok(subject: &'static str, text: impl Into<String>) -> Self {
-        Self { level: Level::Ok, subject, text: text.into(), remedy: None }
-    }
-
-    fn note(subject: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { level: Level::Note, subject, text: text.into(), remedy: Some(remedy.into()) }
-    }
-
-    fn problem(subject: &'static str, obstacle: Obstacle) -> Self {
-        Self { level: Level::Problem, subject, text: obstacle.what, remedy: Some(obstacle.remedy) }
-    }
-}
-
 /// Runs all checks.
 #[must_use]
 pub fn run(probes: &Probes) -> Vec<Finding> {
@@ -82,6 +34,7 @@ pub fn run(probes: &Probes) -> Vec<Finding> {
     findings.extend(kernel(&probes.release));
     findings.extend(mounts(probes));
     findings.extend(read_ahead(probes));
+    findings.extend(probes.updatedb.as_deref().map(crawlers::updatedb));
     findings.extend([memory(probes), open_files(probes.open_files), log(probes.syslog)]);
     findings
 }
@@ -205,6 +158,11 @@ fn mounts(probes: &Probes) -> Vec<Finding> {
         let place = escape::path(&mount.mountpoint);
         let type_umount = |lazy: &str| format!("to clear it type: volfs umount {lazy}{place}");
         match &mount.answer {
+            Answer::Alive(_) if mount.source_is_gone => Some(Finding::note(
+                subject,
+                format!("the source {} of the mount at {place} is gone", escape::path(&mount.source)),
+                format!("put it back in its place, or type: volfs umount {place}"),
+            )),
             Answer::Alive(_) => None,
             Answer::Dead => {
                 Some(Finding::note(subject, format!("the daemon of the mount at {place} died"), type_umount("")))

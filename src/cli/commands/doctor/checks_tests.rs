@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::checks::{Level, run};
+use super::checks::run;
+use super::finding::Level;
 use super::probes::{Helper, MountProbe, Probes};
 use crate::cli::machine::permission::Privileges;
 use crate::cli::mounts::status::Answer;
@@ -16,6 +17,7 @@ fn healthy() -> Probes {
         root: false,
         privileges: Privileges { admin: false, helper: true },
         conf: "user_allow_other".into(),
+        updatedb: None,
         release: "6.18.0".into(),
         mounts: Vec::new(),
         open_files: Some(1024),
@@ -101,13 +103,22 @@ fn drawbacks_of_old_kernels_are_found() {
 
 #[test]
 fn mounts_that_do_not_answer_are_named() {
-    let mount = |place: &str, answer| MountProbe { mountpoint: place.into(), answer, read_ahead: None };
+    let mount = |place: &str, answer| MountProbe {
+        mountpoint: place.into(),
+        source: "/data".into(),
+        answer,
+        source_is_gone: false,
+        read_ahead: None,
+    };
     let with =
         |answer| move |f: &mut Probes| f.mounts = vec![mount("/mnt/a", Answer::Alive(None)), mount("/mnt/b", answer)];
     assert_eq!(after(with(Answer::Alive(Some(1)))), []);
     only(Level::Note, &["the daemon of the mount at /mnt/b died", "volfs umount /mnt/b"], with(Answer::Dead));
     only(Level::Note, &["/mnt/b does not answer", "volfs umount --lazy /mnt/b"], with(Answer::Silent));
     only(Level::Note, &["an error: odd", "volfs umount --lazy /mnt/b"], with(Answer::Error("odd".into())));
+    only(Level::Note, &["the source /data of the mount at /mnt/a is gone; put it back", "volfs umount /mnt/a"], |f| {
+        f.mounts = vec![MountProbe { source_is_gone: true, ..mount("/mnt/a", Answer::Alive(None)) }];
+    });
 }
 
 #[test]
@@ -117,7 +128,9 @@ fn a_changed_kernel_read_ahead_is_noted() {
             let file = "/sys/class/bdi/0:51/read_ahead_kb".into();
             f.mounts = vec![MountProbe {
                 mountpoint: "/mnt/a".into(),
+                source: "/data".into(),
                 answer: Answer::Alive(None),
+                source_is_gone: false,
                 read_ahead: Some((kib, file)),
             }];
         }
@@ -145,4 +158,17 @@ fn low_limits_are_noted() {
         "1.00 GiB for this process (of 8.00 GiB, by a control group); a mount's cache takes 256.00 MiB unless \
          --cache-size says otherwise"
     );
+}
+
+#[test]
+fn an_updatedb_that_searches_mounts_is_noted() {
+    let with = |conf: &'static str| move |f: &mut Probes| f.updatedb = Some(conf.into());
+    assert_eq!(after(with("PRUNEFS=\"NFS fuse.volfs\"\n")), []);
+    assert_eq!(after(with("# text\n PRUNEFS = \"fuse.sshfs FUSE.VOLFS nfs\"")), []);
+    let extend = "sudo sed -i 's/^[ \\t]*PRUNEFS[ \\t]*=[ \\t]*\"/&fuse.volfs /' /etc/updatedb.conf";
+    let noted = ["updatedb", "fuse.volfs", extend];
+    only(Level::Note, &noted, with("PRUNE_BIND_MOUNTS=\"yes\"\nPRUNEFS=\"NFS fuse fuse.volfs2\"\n"));
+    only(Level::Note, &noted, with("PRUNEFS=\"NFS\"\n# PRUNEFS=\"fuse.volfs\"\nPRUNEPATHS=\"fuse.volfs\"\n"));
+    let append = "echo 'PRUNEFS=\"fuse.volfs\"' | sudo tee -a /etc/updatedb.conf";
+    only(Level::Note, &[append], with("PRUNEPATHS=\"/tmp\"\n"));
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::unistd::getuid;
 use rustix::process::{Resource, getrlimit};
 
@@ -19,6 +20,9 @@ use crate::mount::unmount::find_helper;
 /// How long all mounts together may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The configuration of updatedb, which fills the database of `locate`.
+pub const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
+
 /// The paths that are probed.
 #[derive(Clone, Debug)]
 pub struct ProbePaths {
@@ -26,6 +30,8 @@ pub struct ProbePaths {
     pub device: PathBuf,
     /// The configuration of the mount helper.
     pub conf: PathBuf,
+    /// The configuration of updatedb.
+    pub updatedb: PathBuf,
     /// The socket of the system's log.
     pub syslog: PathBuf,
     /// The file with the kernel's release.
@@ -43,6 +49,7 @@ impl ProbePaths {
         Self {
             device: permission::DEVICE.into(),
             conf: permission::FUSE_CONF.into(),
+            updatedb: UPDATEDB_CONF.into(),
             syslog: "/dev/log".into(),
             release: "/proc/sys/kernel/osrelease".into(),
             devices: "/sys/class/bdi".into(),
@@ -66,6 +73,8 @@ pub struct Probes {
     pub privileges: Privileges,
     /// The text of fuse.conf.
     pub conf: String,
+    /// The text of updatedb.conf, if it exists and can be read.
+    pub updatedb: Option<String>,
     /// The kernel's release.
     pub release: String,
     /// The mounts of volfs.
@@ -96,8 +105,12 @@ pub struct Helper {
 pub struct MountProbe {
     /// The mount point.
     pub mountpoint: PathBuf,
+    /// The source, as the mount's name has it.
+    pub source: PathBuf,
     /// How it answers a request for its status.
     pub answer: Answer,
+    /// Whether its source is gone.
+    pub source_is_gone: bool,
     /// The kernel's read-ahead in KiB, and the file that sets it.
     pub read_ahead: Option<(u64, PathBuf)>,
 }
@@ -113,6 +126,7 @@ impl Probes {
             root: getuid().is_root(),
             privileges: Privileges::of_process(),
             conf: permission::conf(&paths.conf),
+            updatedb: fs::read_to_string(&paths.updatedb).ok(),
             release: fs::read_to_string(&paths.release).unwrap_or_default().trim().to_owned(),
             mounts: mount_probes(mounts, &paths.devices),
             open_files: getrlimit(Resource::Nofile).current,
@@ -135,23 +149,33 @@ impl Helper {
 fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
     let deadline = Instant::now() + TIMEOUT;
     let on_top = |mount: &&Mount| mountinfo::topmost(mounts, &mount.mountpoint) == Some(*mount);
-    let requests: Vec<(&Mount, Pending<Answer>)> = mounts
+    let requests: Vec<(&Mount, Pending<(Answer, bool)>)> = mounts
         .iter()
         .filter(|mount| mount.is_volfs())
         .filter(on_top)
         .map(|mount| {
             let place = mount.mountpoint.clone();
-            (mount, spawn(move || status::ask(&place, TIMEOUT)))
+            (mount, spawn(move || (status::ask(&place, TIMEOUT), source_is_gone(&place))))
         })
         .collect();
     requests
         .into_iter()
-        .map(|(mount, answer)| MountProbe {
-            mountpoint: mount.mountpoint.clone(),
-            answer: answer.wait_until(deadline).unwrap_or(Answer::Silent),
-            read_ahead: read_ahead(mount.device, devices),
+        .map(|(mount, answer)| {
+            let (answer, source_is_gone) = answer.wait_until(deadline).unwrap_or((Answer::Silent, false));
+            MountProbe {
+                mountpoint: mount.mountpoint.clone(),
+                source: mountinfo::source_of(mount).to_owned(),
+                answer,
+                source_is_gone,
+                read_ahead: read_ahead(mount.device, devices),
+            }
         })
         .collect()
+}
+
+/// Returns whether a mount reports that its source is gone.
+fn source_is_gone(mountpoint: &Path) -> bool {
+    fs::read_dir(mountpoint).is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32))
 }
 
 fn read_ahead((major, minor): (u32, u32), devices: &Path) -> Option<(u64, PathBuf)> {
@@ -173,6 +197,7 @@ mod tests {
         fs::write(place("fuse"), "").unwrap();
         fs::set_permissions(place("fuse"), Permissions::from_mode(0o640)).unwrap();
         fs::write(place("conf"), "user_allow_other\n").unwrap();
+        fs::write(place("updatedb.conf"), "PRUNEFS=\"nfs\"\n").unwrap();
         fs::write(place("release"), "6.1.0-18-amd64\n").unwrap();
         fs::write(place("helper"), "").unwrap();
         fs::create_dir_all(place("bdi/0:51")).unwrap();
@@ -191,6 +216,7 @@ mod tests {
         let paths = ProbePaths {
             device: place("fuse"),
             conf: place("conf"),
+            updatedb: place("updatedb.conf"),
             syslog: place("log"),
             release: place("release"),
             devices: place("bdi"),
@@ -204,7 +230,9 @@ mod tests {
             (probes.conf.as_str(), probes.release.as_str(), probes.syslog),
             ("user_allow_other\n", "6.1.0-18-amd64", false)
         );
+        assert_eq!(probes.updatedb.as_deref(), Some("PRUNEFS=\"nfs\"\n"));
         assert_eq!(probes.mounts.len(), 1);
+        assert_eq!((probes.mounts[0].source.to_str(), probes.mounts[0].source_is_gone), (Some("/data"), false));
         assert!(matches!(probes.mounts[0].answer, Answer::Error(_)));
         assert_eq!(probes.mounts[0].read_ahead, Some((4096, place("bdi/0:51/read_ahead_kb"))));
         assert!(probes.memory > 0 && probes.cache > 0);

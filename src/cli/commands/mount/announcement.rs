@@ -26,22 +26,27 @@ const MOUNTED: &[u8] = b"mounted";
 
 /// The processes that look up what the announcement says. One that the system refuses is done without.
 pub struct Announcement<'a> {
-    source: &'a Path,
+    /// `None` if nothing is said.
+    source: Option<&'a Path>,
     mountpoint: &'a Path,
     count: Option<SideProcess>,
     asker: Option<SideProcess>,
 }
 
 impl<'a> Announcement<'a> {
-    /// Starts to count below `source`. Must be called before there are threads.
+    /// Starts to count below the source, following links or not; without a source there will be nothing to say. Must be
+    /// called before there are threads.
     #[must_use]
-    pub fn begin(source: &'a Path, follow_links: bool, mountpoint: &'a Path) -> Self {
-        let count = |link: &Link| {
-            let count = count_datasets(registry(), source, follow_links, Instant::now() + TIMEOUT);
-            link.send(&message_of(&count));
-        };
+    pub fn begin(source: Option<(&'a Path, bool)>, mountpoint: &'a Path) -> Self {
+        let count = source.and_then(|(source, follow_links)| {
+            let count = |link: &Link| {
+                let count = count_datasets(registry(), source, follow_links, Instant::now() + TIMEOUT);
+                link.send(&message_of(&count));
+            };
+            SideProcess::start(count).ok()
+        });
         let ask = |link: &Link| ask_mount(link, mountpoint);
-        Self { source, mountpoint, count: SideProcess::start(count).ok(), asker: SideProcess::start(ask).ok() }
+        Self { source: source.map(|(path, _)| path), mountpoint, count, asker: SideProcess::start(ask).ok() }
     }
 
     /// Returns how the mount answers within `limit`, once it is made.
@@ -58,13 +63,13 @@ impl<'a> Announcement<'a> {
 
     /// Returns the line for a mount that answers.
     #[must_use]
-    pub fn line(self) -> String {
+    pub fn line(self) -> Option<String> {
         let deadline = Instant::now() + TIMEOUT;
-        let mut line = format!("{} is mounted on {}", escape::path(self.source), escape::path(self.mountpoint));
+        let mut line = format!("{} is mounted on {}", escape::path(self.source?), escape::path(self.mountpoint));
         let count = self.count.and_then(|process| parse_count(&process.link().receive(deadline)?));
-        let Some(count) = count else { return line };
+        let Some(count) = count else { return Some(line) };
         line.push_str(&dataset_count(&count));
-        let Some(first) = count.first else { return line };
+        let Some(first) = count.first else { return Some(line) };
         let array = self.asker.and_then(|asker| {
             asker.link().send(self.mountpoint.join(first).as_os_str().as_bytes());
             asker.link().receive(deadline)
@@ -73,7 +78,7 @@ impl<'a> Announcement<'a> {
             let array = escape::python(Path::new(OsStr::from_bytes(&array)));
             line.push_str(&format!(", try np.load({array}, mmap_mode=\"r\")"));
         }
-        line
+        Some(line)
     }
 }
 
