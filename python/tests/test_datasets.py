@@ -141,7 +141,7 @@ def test_copies_and_pickles_use_the_same_mount() -> None:
     with volfs.open(DEMO / "cells") as dataset:
         expected = dataset.layers["segmentation"].read((3, 4))
         for other in [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]:
-            assert other.path == dataset.path
+            assert other.path == dataset.path and other.mount is dataset.mount is not None
             assert np.array_equal(other.layers["segmentation"].read((3, 4)), expected)
         level = pickle.loads(pickle.dumps(dataset.layers["segmentation"].level(0)))
     # The mount stays for the copy.
