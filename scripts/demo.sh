@@ -1,8 +1,17 @@
 #!/usr/bin/env bash
 # Builds volfs, mounts the bundled volumes and reads them with ordinary tools. Installs missing packages (Debian 12 and
 # 13).
+#
+#     ./scripts/demo.sh [--verbose]      with --verbose also: every file, more of each format, all that is known of a survey
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+
+verbose=no
+case "$*" in
+"") ;;
+--verbose) verbose=yes ;;
+*) die "unknown option: $* (there is only --verbose)" ;;
+esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-demo.XXXXXX")
 mounted=no
@@ -18,77 +27,19 @@ trap tidy_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-step "Building volfs"
-need_packages
-need_rust
-show "cd $repo"
-show "cargo build --release"
-PATH=$(target_dir)/release:$PATH
+# Prints the heading of the next part; no blank line behind it, so that all fits a screen.
+part() { printf '\n== %s\n' "$*"; }
 
-why=$(why_no_fuse)
-if [ -n "$why" ]; then
-    step "Description of the bundled survey"
-    show "volfs info tests/data/demo/north.zgy"
-    die "this machine cannot mount: $why"
-fi
-if [ -z "$(numpy_python)" ]; then
-    apt_install python3-numpy || warn "python3-numpy cannot be installed; continuing without it"
-fi
+# What only --verbose shows; the mount stands, and is in the current folder.
+show_more() {
+    if command -v getfattr >/dev/null; then
+        step "The description of the array in extended attributes"
+        show "getfattr --absolute-names -d $survey/data/lod0.raw"
+    fi
 
-step "Mounting the folder with the bundled volumes: a ZGY file of $(stat -c %s tests/data/demo/north.zgy) bytes, VDS as a file and as a folder, and a WKW folder"
-mkdir "$work/mnt"
-mnt=$work/mnt
-survey=$mnt/north.zgy
-mounted=yes
-show "volfs mount tests/data/demo $mnt"
-
-step "The files of the mount, with their sizes"
-show "find $mnt -type f -printf '%10s  %P\n' | sort -k 2"
-
-step "Description of the survey"
-show "volfs info tests/data/demo/north.zgy"
-
-step "One inline, read with dd"
-read -r inlines crosslines samples <<<"$(json_value "$survey/data/lod0.json" shape)"
-read -r inline_bytes _ <<<"$(json_value "$survey/data/lod0.json" strides)"
-size=$(json_value "$survey/data/lod0.json" size)
-say "lod0.json describes $inlines inlines x $crosslines crosslines x $samples samples of type $(json_value "$survey/data/lod0.json" dtype);"
-say "one inline has $inline_bytes bytes."
-say
-show "dd if=$survey/data/lod0.raw of=$work/inline20.raw bs=$inline_bytes skip=20 count=1 status=none"
-show "stat -c '%s bytes  %n' $work/inline20.raw $survey/data/lod0.raw"
-[ "$(stat -c %s "$work/inline20.raw")" = "$inline_bytes" ] || die "the size of the inline differs from lod0.json"
-[ "$(stat -c %s "$survey/data/lod0.raw")" = "$size" ] || die "the size of lod0.raw differs from lod0.json"
-show "od -A d -t f4 -w16 -j 400 -N 64 $work/inline20.raw"
-
-python=$(numpy_python)
-if [ -n "$python" ]; then
-    step "One crossline, read with NumPy"
-    cat >"$work/crossline.py" <<'PYTHON'
-import sys
-import numpy as np
-
-cube = np.load(sys.argv[1] + "/data/lod0.npy", mmap_mode="r")
-print("cube      ", cube.shape, cube.dtype)
-crossline = cube[:, 48, :]
-print("crossline ", crossline.shape, "from %.1f to %.1f, RMS %.1f" % (
-    crossline.min(), crossline.max(), np.sqrt(np.mean(np.square(crossline, dtype=np.float64)))))
-inline = np.fromfile(sys.argv[2], dtype=cube.dtype).reshape(cube.shape[1:])
-print("inline 20  equals the one that dd read:", np.array_equal(cube[20], inline))
-PYTHON
-    show "cat $work/crossline.py"
-    say
-    show "$python $work/crossline.py $survey $work/inline20.raw"
-fi
-
-if command -v getfattr >/dev/null; then
-    step "The description of the array in extended attributes"
-    show "getfattr --absolute-names -d $survey/data/lod0.raw"
-fi
-
-if [ -n "$python" ]; then
-    step "A microscopy volume and its segmentation (webKNOSSOS), read with NumPy"
-    cat >"$work/cells.py" <<'PYTHON'
+    if [ -n "$python" ]; then
+        step "A microscopy volume and its segmentation (webKNOSSOS), read with NumPy"
+        cat >"cells.py" <<'PYTHON'
 import json
 import sys
 import numpy as np
@@ -105,12 +56,12 @@ largest = found[sizes.argmax()]
 print("plane 48: %d cells; the largest is %d, with a mean of %.1f (all voxels: %.1f)" % (
     len(found), largest, plane[plane_ids == largest].mean(), plane.mean()))
 PYTHON
-    show "$python $work/cells.py $mnt/cells"
-fi
+        show "$python cells.py $mnt/cells"
+    fi
 
-if [ -n "$python" ]; then
-    step "A survey in VDS, as one file and as a folder of objects, read with NumPy"
-    cat >"$work/south.py" <<'PYTHON'
+    if [ -n "$python" ]; then
+        step "A survey in VDS, as one file and as a folder of objects, read with NumPy"
+        cat >"south.py" <<'PYTHON'
 import json
 import sys
 import numpy as np
@@ -125,21 +76,90 @@ for name in ("south.vds", "cloud-survey"):
     print("   %d live traces; bytes 189 to 196 of the last trace header: %d, %d" % (
         np.count_nonzero(live), *headers[-1, -1, 188:196].view(">i4")))
 PYTHON
-    show "$python $work/south.py $mnt"
+        show "$python south.py $mnt"
+    fi
+}
+
+need_packages
+need_rust
+cd "$repo"
+if [ $verbose = yes ]; then
+    part "Building volfs"
+    show "cargo build --release"
+else
+    say "building volfs: two or three minutes the first time"
+    cargo build --release --quiet
+fi
+PATH=$(target_dir)/release:$PATH
+demo=$repo/tests/data/demo
+
+why=$(why_no_fuse)
+if [ -n "$why" ]; then
+    part "This machine cannot mount; what the bundled folder has"
+    show "volfs ls $demo"
+    die "this machine cannot mount: $why"
+fi
+if [ -z "$(numpy_python)" ]; then
+    apt_install python3-numpy || warn "python3-numpy cannot be installed; continuing without it"
+fi
+python=$(numpy_python)
+
+# short names in what is shown
+cd "$work"
+mkdir mnt
+mnt=mnt
+survey=$mnt/north.zgy
+
+part "A folder with seismic and microscopy volumes, mounted"
+mounted=yes
+show "volfs mount $demo $mnt"
+show "ls -m $mnt"
+show "ls -m $survey/data"
+
+if [ $verbose = yes ]; then
+    part "The datasets and their layers"
+    show "volfs ls $demo"
+    part "The files of the mount, with their sizes"
+    show "find $mnt -type f -printf '%10s  %P\n' | sort -k 2"
+    part "Description of the survey"
+    show "volfs info $demo/north.zgy"
 fi
 
-step "Unmounting"
-show "volfs umount $mnt"
+read -r inlines crosslines samples <<<"$(json_value "$survey/data/lod0.json" shape)"
+read -r inline_bytes _ <<<"$(json_value "$survey/data/lod0.json" strides)"
+size=$(json_value "$survey/data/lod0.json" size)
+part "One inline by dd: $crosslines x $samples samples, $(json_value "$survey/data/lod0.json" dtype), are $inline_bytes bytes"
+show "dd if=$survey/data/lod0.raw of=inline20.raw bs=$inline_bytes skip=20 count=1"
+[ "$(stat -c %s inline20.raw)" = "$inline_bytes" ] || die "the size of the inline differs from lod0.json"
+[ "$(stat -c %s "$survey/data/lod0.raw")" = "$size" ] || die "the size of lod0.raw differs from lod0.json"
+if [ $verbose = yes ]; then
+    show "od -A d -t f4 -w16 -j 400 -N 64 inline20.raw"
+fi
+
+if [ -n "$python" ]; then
+    part "One crossline by NumPy, and the inline once more (slices.py)"
+    cat >slices.py <<'PYTHON'
+import numpy as np
+cube = np.load("mnt/north.zgy/data/lod0.npy", mmap_mode="r")
+print(cube.shape, cube.dtype, "the maximum of crossline 48 is", cube[:, 48].max())
+print("the same as dd read:", np.array_equal(cube[20].ravel(), np.fromfile("inline20.raw", cube.dtype)))
+PYTHON
+    cat slices.py
+    show "$python slices.py" | tee slices.txt
+    grep -q 'dd read: True$' slices.txt || die "NumPy and dd read different samples"
+
+    part "A picture of it: crosslines to the right, time downwards"
+    "$python" "$repo/scripts/show_plane.py" "$survey/data/lod0.npy" 20
+fi
+
+if [ $verbose = yes ]; then
+    show_more
+fi
+
+volfs umount $mnt
 mounted=no
-
-step "Your own data"
 cat <<END
-Mount any folder with ZGY files, VDS or WKW datasets, or a single dataset; volfs never changes it:
 
-    mkdir -p ~/volumes
-    $(command -v volfs) mount FOLDER ~/volumes
-    ls ~/volumes
-    $(command -v volfs) umount ~/volumes
-
-For more see README.md and docs/.
+Unmounted. To mount data of your own, which volfs never changes (more: README.md, ./scripts/demo.sh --verbose):
+    $(command -v volfs) mount FOLDER MOUNTPOINT
 END

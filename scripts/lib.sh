@@ -38,22 +38,88 @@ apt_offers() {
     [[ $(apt-cache policy "$1") == *'Candidate: '[!\(]* ]]
 }
 
-# Installs Debian packages; fails if that is not possible.
+# Installs Debian packages; fails if that is not possible, or if others had to be removed for them.
 apt_install() {
     apt_offers "$1" || return 1
     say "installing: $*"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-remove --no-install-recommends "$@" 2>&1 >/dev/null \
+        | { grep -v '^debconf: delaying package configuration' || true; } >&2
 }
 
-# Succeeds if libclang is where bindgen looks for it, with clang's own headers. The C++ library libclang-cpp does not
-# count: a machine may have it without libclang.
+# Prints the libclang libraries of this machine in the order in which bindgen prefers them: the highest version first.
+# The C++ library libclang-cpp has a similar name and is another library.
+libclang_candidates() {
+    local folders folder file name
+    if [ -d "${LIBCLANG_PATH:-}" ]; then
+        folders=("$LIBCLANG_PATH")
+    elif [ -n "${LIBCLANG_PATH:-}" ]; then
+        say "$LIBCLANG_PATH"
+        return
+    else
+        IFS=: read -r -a folders <<<"${LD_LIBRARY_PATH:-}"
+        folders+=(/usr/local/llvm*/lib* /usr/local/lib*/*/* /usr/local/lib*/* /usr/local/lib* /usr/lib*/*/* /usr/lib*/* /usr/lib*)
+    fi
+    for folder in "${folders[@]}"; do
+        for file in "$folder"/libclang.so "$folder"/libclang-*.so "$folder"/libclang.so.* "$folder"/libclang-*.so.*; do
+            name=${file##*/}
+            if [ -e "$file" ] && [[ $name != *-cpp.* ]]; then
+                printf '%s\t%s\n' "$(sed -E 's/^libclang(-|\.so\.?)//; s/\.so.*//' <<<"$name")" "$file"
+            fi
+        done
+    done | sort -s -r -V -t $'\t' -k 1,1 | cut -f 2
+}
+
+# Writes a program that succeeds if the libclang of its first argument reads the C file of the second without a
+# complaint, as bindgen will make it do.
+write_libclang_probe() {
+    cat <<'PROBE'
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef void *create_index(int, int);
+typedef void *parse_file(void *, const char *, const char *const *, int, void *, unsigned, unsigned);
+typedef unsigned count_diagnostics(void *);
+
+int main(int count, char **arguments) {
+    void *clang = count > 2 ? dlopen(arguments[1], RTLD_NOW) : NULL;
+    if (!clang) return 1;
+    create_index *create = (create_index *)dlsym(clang, "clang_createIndex");
+    parse_file *parse = (parse_file *)dlsym(clang, "clang_parseTranslationUnit");
+    count_diagnostics *diagnostics = (count_diagnostics *)dlsym(clang, "clang_getNumDiagnostics");
+    if (!create || !parse || !diagnostics) return 1;
+    void *unit = parse(create(0, 0), arguments[2], NULL, 0, NULL, 0, 0);
+    return !unit || diagnostics(unit) > 0;
+}
+PROBE
+}
+
+# Succeeds if bindgen will find a libclang that works. Which files a machine has does not tell: a library may lack the
+# headers of its version, or be a link that leads nowhere. So each library reads a C file here. Where bindgen would
+# choose one that does not work, LIBCLANG_PATH names one that does. Needs a C compiler.
 has_libclang() {
-    [ -n "${LIBCLANG_PATH:-}" ] && return
-    local library headers
-    library=$(compgen -G '/usr/lib/llvm-*/lib/libclang.so*' || compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' \
-        || compgen -G '/usr/lib/*/libclang.so*' || compgen -G '/usr/lib/*/libclang-[0-9]*.so*') || return 1
-    headers=$(compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' || compgen -G '/usr/lib/clang/*/include/stddef.h') || return 1
-    [ -n "$library" ] && [ -n "$headers" ]
+    local probe candidate first=yes found=no
+    probe=$(mktemp -d "${TMPDIR:-/tmp}/volfs-libclang.XXXXXX") || return 1
+    write_libclang_probe >"$probe/probe.c"
+    if cc -o "$probe/probe" "$probe/probe.c" -ldl 2>/dev/null; then
+        while [ $found = no ] && read -r candidate; do
+            if "$probe/probe" "$candidate" "$probe/probe.c" 2>/dev/null; then
+                found=yes
+                [ $first = yes ] || export LIBCLANG_PATH=$candidate
+            fi
+            first=no
+        done <<<"$(libclang_candidates)"
+    fi
+    rm -rf "$probe"
+    [ $found = yes ]
+}
+
+# Installs Debian packages that the build cannot do without.
+need_installed() {
+    [ $# -gt 0 ] || return 0
+    apt_install "$@" || die "cannot install $*; install them as root and start again:
+    apt-get update && apt-get install $*"
 }
 
 # Installs the compiler, the other build dependencies and fusermount3, if missing.
@@ -61,12 +127,14 @@ need_packages() {
     local missing=()
     command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null || missing+=(build-essential)
     command -v cmake >/dev/null || missing+=(cmake)
-    has_libclang || missing+=(libclang-dev)
     command -v fusermount3 >/dev/null || missing+=(fuse3)
     [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
-    if [ ${#missing[@]} -gt 0 ]; then
-        apt_install "${missing[@]}" || die "cannot install ${missing[*]}; install them as root and start again:
-    apt-get update && apt-get install ${missing[*]}"
+    need_installed "${missing[@]}"
+    # with the compiler in place, since it is needed to find out
+    if ! has_libclang; then
+        need_installed libclang-dev
+        has_libclang || die "libclang is installed, and does not work; look at what \`ldd /usr/lib/llvm-*/lib/libclang*.so*\` misses,
+or set LIBCLANG_PATH to one that does"
     fi
 }
 
@@ -79,7 +147,14 @@ rust_is_new_enough() {
     [ -n "$have" ] && at_least "$rust_wanted" "$have"
 }
 
-# For Debian before 13, which has no rustup package: runs rustup's own installer, which installs into the home folder.
+# Installs Debian's packages of Rust, the ones that it keeps up to date for its browsers; fails if they are too old.
+install_debian_rust() {
+    apt_offers cargo-web || return 1
+    at_least "$rust_wanted" "$(apt-cache policy cargo-web | sed -n 's/^ *Candidate: //p')" || return 1
+    apt_install cargo-web rustc-web
+}
+
+# Runs rustup's own installer, which installs into the home folder.
 install_rustup() {
     command -v curl >/dev/null || apt_install curl || return 1
     say "installing: rustup, with the installer of https://rustup.rs"
@@ -88,29 +163,30 @@ install_rustup() {
     PATH=$HOME/.cargo/bin:$PATH
 }
 
-# Installs Rust if it is missing or older than Cargo.toml requires; with the arguments "clippy" and "rustfmt" also
-# those.
+# Installs Rust if it is missing or older than Cargo.toml requires.
 need_rust() {
-    local tool
     rust_wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$repo/Cargo.toml")
     if ! command -v cargo >/dev/null && [ -x "$HOME/.cargo/bin/cargo" ]; then
         PATH=$HOME/.cargo/bin:$PATH
     fi
-    if ! rust_is_new_enough; then
-        command -v rustup >/dev/null || apt_install rustup || install_rustup || die "Rust $rust_wanted or newer is needed.
+    rust_is_new_enough && return
+    if ! command -v rustup >/dev/null; then
+        install_debian_rust && rust_is_new_enough && return
+        apt_install rustup || install_rustup || die "Rust $rust_wanted or newer is needed.
 Get it from https://rustup.rs (one command, no root needed), then start again."
-        say "installing: the Rust toolchain"
-        rustup -q toolchain install stable --profile minimal >/dev/null || die "rustup cannot install the stable toolchain"
-        export RUSTUP_TOOLCHAIN=stable
-        rust_is_new_enough || die "Rust $rust_wanted or newer is needed; cargo says: $(cargo --version 2>&1 | head -n 1)"
     fi
-    for tool in "$@"; do
-        if ! (cd "$repo" && cargo "${tool/rustfmt/fmt}" --version) >/dev/null 2>&1; then
-            command -v rustup >/dev/null || die "cargo ${tool/rustfmt/fmt} is missing; install $tool for your Rust"
-            say "installing: $tool"
-            (cd "$repo" && rustup -q component add "$tool") >/dev/null || die "rustup cannot install $tool"
-        fi
-    done
+    say "installing: the Rust toolchain"
+    rustup -q toolchain install stable --profile minimal >/dev/null || die "rustup cannot install the stable toolchain"
+    export RUSTUP_TOOLCHAIN=stable
+    rust_is_new_enough || die "Rust $rust_wanted or newer is needed; cargo says: $(cargo --version 2>&1 | head -n 1)"
+}
+
+# want_cargo_tool fmt|clippy: succeeds if cargo has the command; rustup adds it. Debian's newer Rust has neither.
+want_cargo_tool() {
+    (cd "$repo" && cargo "$1" --version) >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || return 1
+    say "installing: cargo $1"
+    (cd "$repo" && rustup -q component add "${1/#fmt/rustfmt}") >/dev/null
 }
 
 # The version of cargo-deny that is installed where there is none. Building it takes two and a half minutes on two cores;
@@ -123,6 +199,16 @@ want_cargo_deny() {
         say "installing: cargo-deny $cargo_deny_version (some minutes)"
         (cd "$repo" && cargo install --quiet --locked "cargo-deny@$cargo_deny_version") || return 1
     fi
+}
+
+# cargo_field KEY: prints a text of the table [package] of Cargo.toml, or the first one of a list of texts.
+cargo_field() {
+    sed -n "/^\[package\]/,/^\[lib\]/s/^$1 = \[\?\"\([^\"]*\)\".*/\1/p" "$repo/Cargo.toml"
+}
+
+# Prints the time of the last commit in seconds: what packages are dated with, so that they can be made again.
+commit_time() {
+    say "${SOURCE_DATE_EPOCH:-$(git -C "$repo" log -1 --format=%ct 2>/dev/null || date +%s)}"
 }
 
 # Prints the target folder of cargo.

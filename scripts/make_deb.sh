@@ -18,46 +18,36 @@ folder=$(cd "$folder" && pwd)
 cd "$repo"
 
 step "Building"
-cargo build --release --locked
-./scripts/make_docs.sh "$target/docs"
+# One build for both: the generator of the manual pages shares everything with the program.
+cargo build --release --locked --bin volfs --example generate
+./scripts/make_docs.sh --with "$target/release/examples/generate" "$target/docs"
+./scripts/make_notices.sh "$target/docs/THIRD-PARTY.txt"
 
 step "Packing"
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)-${REVISION:-1}
+version=$(cargo_field version)-${REVISION:-1}
 architecture=$(dpkg --print-architecture)
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+SOURCE_DATE_EPOCH=$(commit_time)
 export SOURCE_DATE_EPOCH
-maintainer=${MAINTAINER:-The authors of volfs <volfs@localhost>}
+maintainer=${MAINTAINER:-$(cargo_field authors)}
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-deb.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 umask 022
 root=$work/root
 
-# put MODE FILE PATH: copies a file into the package
-put() { install -D -m "$1" "$2" "$root/$3"; }
-
-# compressed FILE PATH: the same with gzip
+# compressed FILE PATH: copies a file into the package with gzip
 compressed() {
     mkdir -p "$root/$(dirname "$2")"
     gzip -9n <"$1" >"$root/$2"
 }
 
-put 755 "$target/release/volfs" usr/bin/volfs
+./scripts/stage.sh "$root/usr" "$target/release/volfs" "$target/docs"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root/usr/bin/volfs"
-for page in "$target"/docs/man/*.1; do
-    compressed "$page" "usr/share/man/man1/$(basename "$page").gz"
-done
-put 644 "$target/docs/completions/volfs.bash" usr/share/bash-completion/completions/volfs
-put 644 "$target/docs/completions/_volfs" usr/share/zsh/vendor-completions/_volfs
-put 644 "$target/docs/completions/volfs.fish" usr/share/fish/vendor_completions.d/volfs.fish
-put 644 docs/systemd/volfs@.service usr/lib/systemd/system/volfs@.service
-for unit in docs/systemd/*; do
-    put 644 "$unit" "usr/share/doc/volfs/docs/systemd/$(basename "$unit")"
-done
-put 644 README.md usr/share/doc/volfs/README.md
-for text in docs/*.md; do
-    put 644 "$text" "usr/share/doc/volfs/docs/$(basename "$text")"
-done
+gzip -9n "$root"/usr/share/man/man*/*
+# where Debian has these files
+rm "$root/usr/share/doc/volfs/LICENSE" "$root/usr/share/doc/volfs/CHANGELOG.md"
 compressed CHANGELOG.md usr/share/doc/volfs/changelog.gz
+mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
+install -D -m 644 docs/systemd/volfs@.service "$root/usr/lib/systemd/system/volfs@.service"
 
 cat >"$work/changelog" <<END
 volfs ($version) unstable; urgency=medium
@@ -71,9 +61,13 @@ compressed "$work/changelog" usr/share/doc/volfs/changelog.Debian.gz
 cat >"$root/usr/share/doc/volfs/copyright" <<END
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: volfs
+Source: $(cargo_field repository)
 
 Files: *
 Copyright: $(date -u -d "@$SOURCE_DATE_EPOCH" +%Y) The authors of volfs
+License: Apache-2.0
+Comment: The licences of the packages that are linked in are in THIRD-PARTY.txt beside this file.
+
 License: Apache-2.0
  On Debian systems the text of the licence is in /usr/share/common-licenses/Apache-2.0.
 END
@@ -94,11 +88,13 @@ Depends: fuse3, $libraries
 Suggests: python3-numpy
 Section: science
 Priority: optional
-Description: mounts seismic and microscopy volumes as plain array files
- volfs shows ZGY, VDS and WKW volumes as a read-only tree of raw samples, NumPy
- files and JSON, at every level of detail. Any program that can read a file can
- read an inline, a slice or a trace; bricks are decoded when they are read, and
- nothing is converted or copied.
+Homepage: $(cargo_field repository)
+Description: mounts seismic and microscopy volumes (ZGY, VDS, WKW) as array files
+ volfs shows seismic surveys in ZGY and VDS (OpenVDS) and microscopy volumes in
+ WKW (webKNOSSOS) as a read-only tree of raw samples, NumPy files and JSON, at
+ every level of detail. Any program that can read a file can read an inline, a
+ slice or a trace; bricks are decoded when they are read, and nothing is
+ converted or copied.
 END
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch --no-dereference --date="@$SOURCE_DATE_EPOCH"

@@ -1,21 +1,30 @@
 #!/usr/bin/env bash
 # Generates the manual pages and the completions for bash, zsh and fish from the definitions of the command line.
 #
-#     ./scripts/make_docs.sh [FOLDER]      FOLDER/man/*.1, FOLDER/completions/*; default FOLDER: target/docs
+#     ./scripts/make_docs.sh [--with GENERATOR] [FOLDER]      FOLDER/man/*, FOLDER/completions/*; default FOLDER: target/docs
+#
+# GENERATOR is the example `generate`, already built; without it, it is built here, for which all of volfs is built
+# without optimisation.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-need_packages
-need_rust
+generator=
+if [ "${1:-}" = --with ]; then
+    generator=${2:?which generator?}
+    shift 2
+fi
+if [ -z "$generator" ]; then
+    need_packages
+    need_rust
+    generator=$(target_dir)/debug/examples/generate
+    cd "$repo" && cargo build --quiet --example generate
+    cd - >/dev/null
+fi
 folder=${1:-$(target_dir)/docs}
 mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
-cd "$repo"
-# the date of the last commit makes the pages reproducible
-last=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 # removes the pages of commands that no longer exist
-rm -f "$folder"/man/volfs*.1
-cargo run --quiet --example generate -- "$folder" "$(date -u -d "@$last" +%F)"
+rm -f "$folder"/man/volfs*.[1-8]
+"$generator" "$folder" "$(date -u -d "@$(commit_time)" +%F)"
 say "$folder:"
 cd "$folder"
-ls man/*.1 completions/*
+ls man/*.[1-8] completions/*

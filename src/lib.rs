@@ -33,6 +33,9 @@ pub mod catalog;
 pub mod cli;
 pub mod codec;
 pub mod counters;
+#[cfg(test)]
+#[path = "../tests/support/exchange.rs"]
+mod exchange;
 pub mod format;
 pub mod fs;
 pub mod log_limit;

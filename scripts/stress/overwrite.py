@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Overwrites the source of a mount in place while it is read, and looks for old bytes afterwards.
 
-    scripts/stress/overwrite.py --volfs target/release/volfs FILE...
+    scripts/stress/overwrite.py --volfs target/release/volfs [--zfp] FILE...
 
-FILE is a dataset in one file, of some hundred MB, so that one write takes a while. It is copied, and never changed. In
-each trial three readers read the finest level of its first layer again and again while the copy is overwritten with
+FILE is a dataset in one file, of some hundred MB, so that one write takes a while. It is copied, and never changed. Its
+bricks must be readable also when a few bits are changed: plain ones are, most compressed ones are not. With --zfp a
+volume of ZFP bricks is made, and another one of the same size (needs `pip install numpy zfpy`); FILE is optional then.
+In each trial three readers read the finest level of its first layer again and again while the copy is overwritten with
 other samples, by one write(2) or by `dd bs=16M conv=notrunc`. Three seconds later a file that is opened then must give
 the new samples, and those that were opened during the write must give them or an error. Prints the trials with old
 samples, and exits with 1 if there are any.
@@ -22,6 +24,7 @@ import time
 
 QUIET = 3.0
 READERS = 3
+KEPT = 6  # files that are opened during a write and read afterwards, of each trial
 PIECE = 8 << 20
 
 
@@ -31,6 +34,19 @@ def changed(content):
     start = len(content) // 8
     content[start::4099] = bytes(byte ^ 0x10 for byte in content[start::4099])
     return bytes(content)
+
+
+def make_zfp(path, seed):
+    """Writes a ZGY file of ZFP bricks. All are equally long, so that files with other samples have the same size."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    import numpy as np
+    from zgy_by_hand import F32, Raw
+
+    size = 512
+    samples = np.random.default_rng(seed).standard_normal((size, size, size), dtype=np.float32)
+    volume = Raw(4, F32, samples.shape, bs=(64, 64, 64)).fill(samples, lods=[0], zfp=lambda *_: {"rate": 16})
+    with open(path, "wb") as file:
+        file.write(volume.build())
 
 
 def first_layer(volfs, source):
@@ -96,13 +112,15 @@ def overwrite(path, content, way, prepared):
 
 
 def open_during(path, writer):
-    """Opens a file now and then until a thread has ended."""
+    """Opens a file now and then until a thread has ended; keeps some of the open files, the last one among them."""
     files = []
     while writer.is_alive():
         try:
             files.append(os.open(path, os.O_RDONLY))
         except OSError:
             pass
+        if len(files) > KEPT:
+            os.close(files.pop(random.randrange(KEPT)))
         writer.join(0.02)
     return files
 
@@ -134,45 +152,65 @@ def trial(volfs, path, layer, way, content, samples, prepared):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--volfs", default="target/release/volfs")
     parser.add_argument("--trials", type=int, default=10)
+    parser.add_argument("--zfp", action="store_true", help="also make a volume of ZFP bricks, and overwrite it")
     options = parser.parse_args()
-    failed = False
+    if not options.files and not options.zfp:
+        parser.error("give a FILE or --zfp")
     heads = f"{'trials':>7}{'old, opened later':>19}{'old, open during':>18}{'errors':>8}"
-    print(f"{'file':<24}{'overwritten by':<16}{heads}")
-    for original in options.files:
+    print(f"{'file':<24}{'overwritten by':<16}{heads}", flush=True)
+    failed = False
+    for original in options.files + ["zfp.zgy"] * options.zfp:
         with tempfile.TemporaryDirectory(prefix="volfs-overwrite-", dir=os.environ.get("TMPDIR")) as folder:
-            name = os.path.basename(original)
-            source = os.path.join(folder, "source", name)
-            os.mkdir(os.path.dirname(source))
-            versions = []
-            with open(original, "rb") as file:
-                content = file.read()
-            for number, content in enumerate([content, changed(content)]):
-                prepared = os.path.join(folder, f"{number}-{name}")
-                with open(prepared, "wb") as file:
-                    file.write(content)
-                versions.append([content, None, prepared])
-            shutil.copyfile(original, source)
-            layer = first_layer(options.volfs, source)
-            for version in versions:
-                command = [options.volfs, "cat", version[2], "--layer", layer, "--lod", "0"]
-                version[1] = subprocess.run(command, check=True, capture_output=True).stdout
-            assert versions[0][1] != versions[1][1]
-            number = 0
-            for way in ["write", "dd"]:
-                later = during = errors = 0
-                for _ in range(options.trials):
-                    number += 1
-                    content, samples, prepared = versions[number % 2]
-                    results = trial(options.volfs, source, layer, way, content, samples, prepared)
-                    later += results[0] is False
-                    during += False in results[1:]
-                    errors += results[0] is None
-                print(f"{name:<24}{way:<16}{options.trials:>7}{later:>19}{during:>18}{errors:>8}", flush=True)
-                failed = failed or later + during + errors > 0
+            failed = trials(options, original, folder) or failed
     sys.exit(1 if failed else 0)
+
+
+def prepare(options, original, folder):
+    """Writes two files of the same size to a folder, of which only the samples differ; returns their paths."""
+    name = os.path.basename(original)
+    paths = [os.path.join(folder, f"{number}-{name}") for number in range(2)]
+    if original not in options.files:
+        for seed, path in enumerate(paths):
+            make_zfp(path, seed)
+        return paths
+    shutil.copyfile(original, paths[0])
+    with open(original, "rb") as file:
+        content = changed(file.read())
+    with open(paths[1], "wb") as file:
+        file.write(content)
+    return paths
+
+
+def trials(options, original, folder):
+    """Overwrites a file in both ways, and prints a line for each; returns whether any trial failed."""
+    name = os.path.basename(original)
+    source = os.path.join(folder, "source", name)
+    os.mkdir(os.path.dirname(source))
+    versions = prepare(options, original, folder)
+    shutil.copyfile(versions[0], source)
+    layer = first_layer(options.volfs, source)
+    for number, prepared in enumerate(versions):
+        command = [options.volfs, "cat", prepared, "--layer", layer, "--lod", "0"]
+        samples = subprocess.run(command, check=True, capture_output=True).stdout
+        with open(prepared, "rb") as file:
+            versions[number] = (file.read(), samples, prepared)
+    assert len(versions[0][0]) == len(versions[1][0]) and versions[0][1] != versions[1][1]
+    number, failed = 0, False
+    for way in ["write", "dd"]:
+        later = during = errors = 0
+        for _ in range(options.trials):
+            number += 1
+            content, samples, prepared = versions[number % 2]
+            results = trial(options.volfs, source, layer, way, content, samples, prepared)
+            later += results[0] is False
+            during += False in results[1:]
+            errors += results[0] is None
+        print(f"{name:<24}{way:<16}{options.trials:>7}{later:>19}{during:>18}{errors:>8}", flush=True)
+        failed = failed or later + during + errors > 0
+    return failed
 
 
 if __name__ == "__main__":

@@ -1,17 +1,14 @@
 //! A dataset that is exchanged with a link to a file outside, without pause: what is opened is judged, not its name.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-
 use super::*;
+use crate::exchange::Exchange;
 use crate::format::{OpenWith, registry};
 use crate::source::{IndexCache, Wait};
 
@@ -30,30 +27,18 @@ fn last_bytes(open: &OpenDataset) -> Option<[u8; 16]> {
 }
 
 /// Exchanges two names while the dataset `x/x.zgy` is looked up, opened and read; fails if it is ever the one outside.
-fn exchange(catalog: &Catalog, one: &Path, other: &Path, expected: [u8; 16]) {
-    let stop = AtomicBool::new(false);
-    let exchange = || renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
-    let mut inside = 0;
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                exchange();
-                exchange();
-            }
-        });
-        let began = Instant::now();
-        let mut found = None;
-        while began.elapsed() < TIME && found.is_none_or(|found| found == expected) {
-            let root = catalog.node(ROOT).unwrap();
-            let folder = catalog.find(&root, OsStr::new("x")).ok().flatten();
-            let node = folder.and_then(|folder| catalog.find(&folder, OsStr::new("x.zgy")).ok().flatten());
-            let open = node.and_then(|node| catalog.open(&node).ok());
-            found = open.and_then(|open| last_bytes(&open));
-            inside += usize::from(found.is_some());
-        }
-        stop.store(true, Ordering::Relaxed);
+fn exchange(catalog: &Catalog, folder: &Path, (one, other): (&str, &str), expected: [u8; 16]) {
+    let _exchange = Exchange::begin(File::open(folder).unwrap(), one, other);
+    let (mut inside, began) = (0, Instant::now());
+    while began.elapsed() < TIME {
+        let root = catalog.node(ROOT).unwrap();
+        let folder = catalog.find(&root, OsStr::new("x")).ok().flatten();
+        let node = folder.and_then(|folder| catalog.find(&folder, OsStr::new("x.zgy")).ok().flatten());
+        let open = node.and_then(|node| catalog.open(&node).ok());
+        let found = open.and_then(|open| last_bytes(&open));
         assert!(found.is_none_or(|found| found == expected), "read a file outside");
-    });
+        inside += usize::from(found.is_some());
+    }
     assert!(inside > 10, "opened {inside} times");
 }
 
@@ -72,8 +57,8 @@ fn check(catalog: impl Fn(&Path) -> Catalog) {
     symlink(at("outside/x.zgy"), at("source/x/other")).unwrap();
     symlink(at("outside"), at("source/y")).unwrap();
     let catalog = catalog(&at("source"));
-    exchange(&catalog, &at("source/x/x.zgy"), &at("source/x/other"), expected);
-    exchange(&catalog, &at("source/x"), &at("source/y"), expected);
+    exchange(&catalog, &at("source/x"), ("x.zgy", "other"), expected);
+    exchange(&catalog, &at("source"), ("x", "y"), expected);
 }
 
 fn with() -> OpenWith {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::text::choice::similar;
 use super::text::escape::{path, text};
 use crate::array::ReadError;
 use crate::catalog::{CatalogError, OpenError};
@@ -13,6 +14,9 @@ use crate::logging::LoggingError;
 use crate::mount::daemon::DaemonError;
 use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
+
+/// The most names of a folder that are compared with one that is not there.
+const MOST_NAMES: usize = 10_000;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
@@ -27,6 +31,45 @@ pub enum CliError {
         typed: PathBuf,
         /// The system's error.
         error: io::Error,
+    },
+    /// The source of the mount that a path lies in is gone.
+    #[error(
+        "the mount at {mountpoint} shows {shown}, which cannot be found: {error}; if it was moved, type: volfs umount \
+         {mountpoint}, and mount it from its new place", mountpoint = path(.mountpoint), shown = path(.source_path)
+    )]
+    SourceGone {
+        /// Where the mount is.
+        mountpoint: PathBuf,
+        /// The source that it shows.
+        source_path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A path inside a mount is not in its source.
+    #[error("{} is not there: it would show {}; to see what is there type: volfs ls {}", path(.shown), path(.wanted), path(.wanted.parent().unwrap_or(.wanted)))]
+    NotInSource {
+        /// The path in the mount.
+        shown: PathBuf,
+        /// The path in the source.
+        wanted: PathBuf,
+    },
+    /// A path inside a mount belongs to the mount itself.
+    #[error("{} is about the mount and no volume; see: volfs stats {}", path(.shown), path(.mountpoint))]
+    AboutMount {
+        /// The path.
+        shown: PathBuf,
+        /// Where the mount is.
+        mountpoint: PathBuf,
+    },
+    /// A path inside the folder of a dataset is not there.
+    #[error("{} shows nothing of the volume {}; its layers have the folders {}", path(.shown), path(.dataset), text(.layers))]
+    NotInDataset {
+        /// The path in the mount.
+        shown: PathBuf,
+        /// The dataset in the source.
+        dataset: PathBuf,
+        /// The names of the folders.
+        layers: String,
     },
     /// SOURCE does not answer within this time.
     #[error("the source {place} does not answer within {s} s; is its server reachable?", place = path(.0), s = .1.as_secs())]
@@ -158,7 +201,9 @@ pub enum CliError {
     #[error("{0}")]
     Argument(String),
     /// Samples would be written to a terminal.
-    #[error("samples are not for a terminal; send them to a file or a program (... > FILE), or insist with --force")]
+    #[error(
+        "samples are not for a terminal; write them to a file (-o FILE), send them to a program (... | PROGRAM), or insist with --force"
+    )]
     Terminal,
     /// A brick cannot be read.
     #[error("{}, layer {}, lod {lod}, {error}; the brick has --region {held}, read around it", path(.dataset), text(.layer))]
@@ -175,7 +220,7 @@ pub enum CliError {
         error: Box<ReadError>,
     },
     /// The mount to ask for its status belongs to another program; with its name.
-    #[error("{place} is a mount of {name}, not of volfs; see those of volfs with: findmnt | grep volfs:", place = path(.0), name = text(.1))]
+    #[error("{place} is a mount of {name}, not of volfs; to see those of volfs type: volfs stats", place = path(.0), name = text(.1))]
     NotVolfs(PathBuf, String),
     /// The daemon of the mount died.
     #[error("the daemon of the mount at {place} died; to clear it type: volfs umount {place}", place = path(.0))]
@@ -189,11 +234,21 @@ pub enum CliError {
     /// The mount's status cannot be read or parsed; with the reason.
     #[error("cannot read the status of the mount at {place}: {1}; is it of this version?", place = path(.0))]
     BadStatus(PathBuf, String),
-    /// `volfs verify` found something that cannot be read.
+    /// `volfs verify` found something that is bad.
     #[error("{bad} of {of} volumes {are} bad; restore what is named above from a copy: the rest can be read", are = if *.bad == 1 { "is" } else { "are" })]
     BadVolumes {
         /// Volumes that are bad.
         bad: u64,
+        /// All volumes.
+        of: u64,
+    },
+    /// `volfs verify` could not read something, and found nothing that is bad.
+    #[error(
+        "{unread} of {of} volumes could not be read in whole; see to what is named above (disk, network, permissions, limits) and verify again"
+    )]
+    UnreadVolumes {
+        /// Volumes that could not be read in whole.
+        unread: u64,
         /// All volumes.
         of: u64,
     },
@@ -203,6 +258,9 @@ pub enum CliError {
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
+    /// The file for the output cannot be written.
+    #[error("cannot write {place}: {1}; give another file with --output", place = path(.0))]
+    OutputFile(PathBuf, io::Error),
 }
 
 impl CliError {
@@ -242,8 +300,10 @@ fn mountpoint_hint(mountpoint: &Path, error: &io::Error) -> String {
 }
 
 fn mounted_hint(around: Option<&Path>) -> String {
-    around
-        .map_or_else(|| "see all mounts with: findmnt".to_owned(), |m| format!("the mount around it is at {}", path(m)))
+    around.map_or_else(
+        || "to see all mounts type: volfs stats".to_owned(),
+        |m| format!("the mount around it is at {}", path(m)),
+    )
 }
 
 fn dataset_hint(dataset: &Path, error: &OpenError) -> String {
@@ -251,8 +311,25 @@ fn dataset_hint(dataset: &Path, error: &OpenError) -> String {
         OpenError::Unknown(_) if dataset.is_dir() => {
             format!("; to see the volumes in it type: volfs ls {}", path(dataset))
         }
+        OpenError::Io { kind: io::ErrorKind::NotFound, .. } => {
+            let folder = dataset.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let beside = |name| format!("; did you mean {}?", path(&folder.join(name)));
+            let look = || format!("; to see what is there type: volfs ls {}", path(folder));
+            similar_name(folder, dataset).map_or_else(look, beside)
+        }
+        OpenError::Io { kind: io::ErrorKind::PermissionDenied, .. } => {
+            "; ask its owner for the right to read it".to_owned()
+        }
         _ => String::new(),
     }
+}
+
+/// Returns the name in a folder that is most like that of a path which is not there.
+fn similar_name(folder: &Path, wanted: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(folder).ok()?.take(MOST_NAMES).flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    similar(&names, wanted.file_name()?.to_str()?).map(str::to_owned)
 }
 
 fn by(holders: &[String]) -> String {

@@ -6,14 +6,19 @@
 //! * [`mounts`]: mount points, and the state and users of existing mounts.
 //! * [`text`]: layout, alignment and escaping of what is printed.
 //! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
+//! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
+//! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts for calls that may hang.
 
 pub mod args;
 mod commands;
+mod dataset_at;
 mod error;
+mod interrupt;
 mod machine;
 mod mounts;
 mod output;
+mod progress_bar;
 mod text;
 mod timeout;
 
@@ -21,6 +26,7 @@ use std::ffi::OsString;
 
 use crate::source::raise_descriptor_limit;
 use args::{Cli, Command};
+pub use commands::complete::script as completion_script;
 pub use error::CliError;
 
 /// Runs the command that the arguments name. `args` begins with the name of the program.
@@ -30,7 +36,10 @@ pub use error::CliError;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
     // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller
-    if !matches!(command, Command::Mount(_) | Command::Umount(_) | Command::Stats(_) | Command::Doctor(_)) {
+    if !matches!(
+        command,
+        Command::Mount(_) | Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)
+    ) {
         raise_descriptor_limit();
     }
     match command {
@@ -42,5 +51,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
         Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Complete(args) => commands::complete::run(&args),
     }
 }

@@ -3,16 +3,18 @@
 use crate::volume::Dims;
 
 /// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// Something is damaged, missing or contradicts itself.
     Damage,
+    /// Something could not be read, so that nothing is known of it.
+    Unread,
     /// Nothing is wrong with the data, but their users may want to know.
     Note,
 }
 
 /// Something that a check of a dataset's structure found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
@@ -31,6 +33,12 @@ impl Finding {
     #[must_use]
     pub fn damage(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Damage, layer: None, lod: None, brick: None, reason: reason.into() }
+    }
+
+    /// Describes a failure to read something, of the whole dataset.
+    #[must_use]
+    pub fn unread(reason: impl Into<String>) -> Self {
+        Self { severity: Severity::Unread, ..Self::damage(reason) }
     }
 
     /// Describes what users of the whole dataset may want to know.

@@ -41,4 +41,6 @@ pub use page_cache::PageCache;
 pub use read::ReadRequest;
 pub use readahead::Readahead;
 pub use registries::Registries;
+pub use resolve::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
+pub use tree::layer_folders;
 pub use volfs::Volfs;

@@ -17,7 +17,7 @@ pub const DOT_VOLFS: &str = ".volfs";
 pub const STATUS: &str = "status.json";
 pub const LOG: &str = "log";
 /// The name in the mount of an entry of SOURCE whose own name is `.volfs`, and which would be hidden.
-const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
+pub const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
 
 /// The file or folder that an inode number stands for.
 pub enum Resolved {

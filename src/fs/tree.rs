@@ -54,13 +54,20 @@ struct LayerIndices {
     views: Vec<u64>,
 }
 
+/// Returns the name of the folder of each layer.
+#[must_use]
+pub fn layer_folders(open: &OpenDataset) -> Vec<String> {
+    let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
+    let layers = open.dataset.layers().iter();
+    layers.map(|layer| unique(file_name(&layer.name, NAME_MAX), NAME_MAX, &mut taken)).collect()
+}
+
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
     #[must_use]
     pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
-        let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
         let mut next = FIRST_LAYER;
-        let layers = open.dataset.layers().iter().enumerate().map(|(layer, about)| {
+        let layers = layer_folders(open).into_iter().enumerate().map(|(layer, name)| {
             let first = next;
             next += 1;
             let mut starts = vec![next];
@@ -68,7 +75,7 @@ impl Tree {
                 next = next.saturating_add(view.nodes(LayerRef { open, layer }));
                 starts.push(next);
             }
-            LayerIndices { name: unique(file_name(&about.name, NAME_MAX), NAME_MAX, &mut taken), first, views: starts }
+            LayerIndices { name, first, views: starts }
         });
         Self { views, layers: layers.collect() }
     }

@@ -21,6 +21,7 @@ mod source_root;
 mod stamp;
 mod traits;
 mod wait;
+mod wall_clock;
 
 pub use descriptors::raise_descriptor_limit;
 pub use entries::EntryKind;

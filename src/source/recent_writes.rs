@@ -7,6 +7,9 @@
 //! such a refresh within 1.5 seconds of its end, a longer one within as much time as it took, and a store through a
 //! shared map by the last one at the latest: by then the kernel has written the page back, and the next store sets a
 //! new time.
+//!
+//! No clock is trusted with that: a time in the future counts from when it was first seen, and while the clock was set
+//! a moment ago, every file may have been written a moment ago.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -16,14 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::system_time;
+use super::wall_clock::{Now, WallClock};
 use crate::sync::{Condvar, Mutex};
 
 /// The age of a file at its first refresh; each further refresh is at twice the age of the one before.
 const FIRST_REFRESH: Duration = Duration::from_millis(1500);
 /// Number of refreshes.
 const REFRESHES: u32 = 6;
-/// A timestamp that is further in the future means nothing. A smaller difference may be that of two clocks.
-const MAX_CLOCK_SKEW: Duration = Duration::from_secs(120);
 /// [`RecentWrites::due`] if nothing is due.
 const NEVER: u64 = u64::MAX;
 
@@ -33,6 +35,7 @@ pub struct RefreshQueue {
     state: Mutex<Due>,
     changed: Condvar,
     epoch: Instant,
+    clock: WallClock,
 }
 
 /// The outcome of a wait for refreshes.
@@ -55,7 +58,8 @@ struct Due {
 
 impl Default for RefreshQueue {
     fn default() -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), epoch: Instant::now() }
+        let clock = WallClock::default();
+        Self { state: Mutex::default(), changed: Condvar::new(), epoch: Instant::now(), clock }
     }
 }
 
@@ -63,6 +67,8 @@ impl RefreshQueue {
     /// Waits until a refresh is due, and removes it; no longer than `at_most`.
     #[must_use]
     pub fn next(&self, at_most: Duration) -> Next {
+        // so that it is known within a moment when the clock was set
+        self.clock.look(Now::get());
         let mut due = self.state.lock();
         let end = Instant::now() + at_most;
         loop {
@@ -113,14 +119,20 @@ pub struct RecentWrites {
     /// When the version was first seen, if another one was seen before: then its files are no older than that, whatever
     /// the clock of a file server says.
     first_seen: Option<Instant>,
+    future: Mutex<FutureTimes>,
 }
+
+/// The latest times of files that were in the future when they were seen, and when each was first seen: of the content
+/// (mtime, which programs can set) and of the attributes (ctime).
+#[derive(Debug, Default)]
+struct FutureTimes([Option<(SystemTime, Instant)>; 2]);
 
 impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
     /// of it was first seen, if another one was seen before.
     #[must_use]
     pub fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
-        Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen })
+        Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen, future: Mutex::default() })
     }
 
     /// Creates a record for a dataset that is never refreshed.
@@ -133,11 +145,19 @@ impl RecentWrites {
     pub(super) fn record(&self, metadata: &Metadata) {
         let modified = system_time(metadata.mtime(), metadata.mtime_nsec());
         let changed = system_time(metadata.ctime(), metadata.ctime_nsec());
-        let age = age(modified, changed, SystemTime::now());
-        let age = self.first_seen.map_or(age, |seen| age.min(seen.elapsed()));
-        if let Some(delay) = next_refresh(age) {
-            self.set_due(Instant::now() + delay);
+        let now = Now::get();
+        if let Some(delay) = next_refresh(self.age([modified, changed], now)) {
+            self.set_due(now.monotonic + delay);
         }
+    }
+
+    /// Returns how long ago a file with these times (mtime and ctime) was last written to or changed; less if that is
+    /// not known.
+    fn age(&self, times: [SystemTime; 2], now: Now) -> Duration {
+        let since = |at: Instant| now.monotonic.saturating_duration_since(at);
+        let age = self.future.lock().age(times, now);
+        let bounds = [self.queue.clock.look(now), self.first_seen.map(since)];
+        bounds.into_iter().flatten().fold(age, Duration::min)
     }
 
     /// Records that something about a file has changed that its [`FileStamp`](super::FileStamp) does not show: a
@@ -188,14 +208,24 @@ impl RecentWrites {
     }
 }
 
-/// Returns how long ago a file was last written to or changed, by the times of its content and of its attributes.
-fn age(modified: SystemTime, changed: SystemTime, now: SystemTime) -> Duration {
-    let age_of = |time: SystemTime| match now.duration_since(time) {
-        Ok(age) => age,
-        Err(ahead) if ahead.duration() <= MAX_CLOCK_SKEW => Duration::ZERO,
-        Err(_) => Duration::MAX,
-    };
-    age_of(modified).min(age_of(changed))
+impl FutureTimes {
+    /// Returns the lesser of the ages that two times mean. Whoever has set a time in the future has a clock that is
+    /// ahead: the file is at least as old as the time that has passed since this or a later time was first seen.
+    fn age(&mut self, times: [SystemTime; 2], now: Now) -> Duration {
+        let age = |(time, latest): (SystemTime, &mut Option<(SystemTime, Instant)>)| {
+            if let Ok(age) = now.wall.duration_since(time) {
+                return age;
+            }
+            match *latest {
+                Some((known, seen)) if known >= time => now.monotonic.saturating_duration_since(seen),
+                _ => {
+                    *latest = Some((time, now.monotonic));
+                    Duration::ZERO
+                }
+            }
+        };
+        times.into_iter().zip(&mut self.0).map(age).min().unwrap_or_default()
+    }
 }
 
 /// Returns the time until the next refresh of a file of this age; `None` if it needs no more.
@@ -225,15 +255,61 @@ mod tests {
         assert_eq!(next_refresh(Duration::MAX), None);
     }
 
+    fn after(start: Now, passed: Duration) -> Now {
+        Now { wall: start.wall + passed, monotonic: start.monotonic + passed }
+    }
+
     #[test]
-    fn the_age_is_that_of_the_latest_time_that_means_something() {
-        let now = UNIX_EPOCH + ms(1_000_000_000);
-        assert_eq!(age(now - ms(5000), now - ms(7), now), ms(7), "the attributes changed last");
-        assert_eq!(age(now - ms(7), now - ms(5000), now), ms(7));
-        assert_eq!(age(now + ms(60_000), now - ms(5000), now), ms(0), "the clock of a server is a minute ahead");
-        let far = now + ms(1_000_000);
-        assert_eq!(age(far, now - ms(5000), now), ms(5000), "a time in the future that a program has set");
-        assert_eq!(age(far, far, now), Duration::MAX);
+    fn the_age_is_that_of_the_latest_time() {
+        let (recent, now) = (RecentWrites::ignored(), Now::get());
+        assert_eq!(recent.age([now.wall - ms(5000), now.wall - ms(7)], now), ms(7), "the attributes changed last");
+        assert_eq!(recent.age([now.wall - ms(7), now.wall - ms(5000)], now), ms(7));
+        assert_eq!(recent.age([now.wall - ms(7000), now.wall - ms(5000)], now), ms(5000));
+    }
+
+    #[test]
+    fn a_time_in_the_future_counts_from_when_it_was_first_seen() {
+        let (recent, start) = (RecentWrites::ignored(), Now::get());
+        let (old, day) = (start.wall - ms(1_000_000), ms(24 * 3_600_000));
+        assert_eq!(recent.age([old, start.wall + day], start), ms(0));
+        let later = after(start, ms(10_000));
+        assert_eq!(recent.age([old, start.wall + day], later), ms(10_000));
+        assert_eq!(recent.age([old, start.wall + day / 2], later), ms(10_000), "written before the other one");
+        assert_eq!(recent.age([old, start.wall + day + ms(1)], later), ms(0), "written after the other one");
+        // a program has set a time, and the file is written later
+        let [recent, far] = [(); 2].map(|()| RecentWrites::ignored());
+        assert_eq!(recent.age([start.wall + 9 * day, old], start), ms(0));
+        assert_eq!(recent.age([start.wall + 9 * day, later.wall - ms(5)], later), ms(5));
+        assert_eq!(far.age([start.wall + day, old], later), ms(0), "each dataset has its own");
+    }
+
+    #[test]
+    fn a_file_of_the_future_is_refreshed_no_more_often_than_another_one() {
+        let (recent, start) = (RecentWrites::ignored(), Now::get());
+        let future = start.wall + ms(24 * 3_600_000);
+        let (mut passed, mut refreshes) = (ms(0), 0);
+        while let Some(delay) = next_refresh(recent.age([future, future], after(start, passed))) {
+            (passed, refreshes) = (passed + delay, refreshes + 1);
+            assert!(refreshes <= REFRESHES, "it never ends");
+        }
+        assert_eq!((passed, refreshes), (ms(48_000), REFRESHES));
+    }
+
+    #[test]
+    fn when_the_clock_was_set_no_file_counts_as_old() {
+        for set_by in [ms(3 * 3_600_000), ms(2000)] {
+            let (recent, start) = (RecentWrites::ignored(), Now::get());
+            let written = start.wall;
+            let ahead = |passed| Now { wall: start.wall + set_by + passed, monotonic: start.monotonic + passed };
+            assert_eq!(recent.age([written, written], ahead(ms(500))), ms(0));
+            assert_eq!(recent.age([written, written], ahead(ms(2500))), ms(2000));
+            assert!(next_refresh(recent.age([written, written], ahead(ms(60_000)))).is_none());
+            // or set back: the file seems to come from the future
+            let (recent, start) = (RecentWrites::ignored(), Now::get());
+            let behind = |passed| Now { wall: start.wall - set_by + passed, monotonic: start.monotonic + passed };
+            assert_eq!(recent.age([written, written], behind(ms(500))), ms(0));
+            assert_eq!(recent.age([written, written], behind(ms(1500))), ms(1000));
+        }
     }
 
     #[test]

@@ -1,14 +1,13 @@
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
-use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{RenameFlags, fcntl_getfl, renameat_with};
+use rustix::fs::fcntl_getfl;
 
 use super::*;
+use crate::exchange::Exchange;
 
 /// A source, and a folder outside of it.
 struct Sample {
@@ -42,24 +41,11 @@ impl Sample {
 
     /// Exchanges two names without pause while `look` is called for `time`. In the end each is where it was.
     fn exchange(&self, one: &str, other: &str, time: Duration, mut look: impl FnMut()) {
-        let (one, other, stop) = (self.at(one), self.at(other), AtomicBool::new(false));
-        let exchange = || renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    exchange();
-                    exchange();
-                }
-            });
-            let began = Instant::now();
-            let looked = panic::catch_unwind(AssertUnwindSafe(|| {
-                while began.elapsed() < time {
-                    look();
-                }
-            }));
-            stop.store(true, Ordering::Relaxed);
-            looked.unwrap();
-        });
+        let _exchange = Exchange::begin(File::open(self.folder.path()).unwrap(), one, other);
+        let began = Instant::now();
+        while began.elapsed() < time {
+            look();
+        }
     }
 }
 

@@ -6,10 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::bad_bricks::BadBrickList;
+use super::fault::{Failure, Fault};
+use super::findings::FindingList;
 use super::report::{DatasetReport, LevelReport};
+use super::retries::Retries;
 use crate::catalog::OpenDataset;
 use crate::counters::Counter;
-use crate::format::{Array, Finding, FormatError, Severity};
+use crate::format::{Array, Finding, FormatError};
 use crate::source::SourceError;
 use crate::sync::Mutex;
 use crate::volume::Dims;
@@ -20,9 +23,12 @@ pub(super) struct Job {
     pub number: u64,
     path: PathBuf,
     open: Option<Arc<OpenDataset>>,
-    error: Option<String>,
+    error: Option<(Fault, String)>,
     pub levels: Vec<Level>,
     found: Mutex<Found>,
+    /// The most entries that are kept of what is found.
+    most: usize,
+    retries: Retries,
     began: Instant,
     /// Tasks that are not done, and one more until all of them have been made.
     tasks: AtomicUsize,
@@ -39,19 +45,25 @@ pub(super) struct Level {
     pub checked: Counter,
     pub constant: Counter,
     pub bad: Counter,
+    pub unread: Counter,
     pub bytes: Counter,
+    /// No more of its bricks are to be checked: too many are bad.
+    given_up: AtomicBool,
 }
 
 struct Found {
     bad: BadBrickList,
-    findings: Vec<Finding>,
-    left_out: (u64, u64),
-    most: usize,
+    findings: FindingList,
+    /// What the check of the structure has found so far. It may begin anew.
+    structure: FindingList,
 }
+
+/// A dataset that is open, or why it cannot be.
+pub(super) type Opened = Result<Arc<OpenDataset>, (Fault, String)>;
 
 impl Job {
     /// Begins with a dataset that is open, or that cannot be opened. Keeps at most `most` entries of what is found.
-    pub(super) fn new(number: u64, path: PathBuf, opened: Result<Arc<OpenDataset>, String>, most: usize) -> Self {
+    pub(super) fn new(number: u64, path: PathBuf, opened: Opened, most: usize) -> Self {
         let (open, error) = match opened {
             Ok(open) => (Some(open), None),
             Err(error) => (None, Some(error)),
@@ -59,7 +71,8 @@ impl Job {
         let layers = open.iter().flat_map(|open| open.dataset.layers());
         let levels = layers.flat_map(|layer| layer.levels.iter().map(|array| Level::new(&layer.name, array)));
         let levels = levels.collect();
-        let found = Found { bad: BadBrickList::new(most), findings: Vec::new(), left_out: (0, 0), most };
+        let [findings, structure] = [(); 2].map(|()| FindingList::new(most));
+        let found = Found { bad: BadBrickList::new(most), findings, structure };
         Self {
             number,
             path,
@@ -67,6 +80,8 @@ impl Job {
             error,
             levels,
             found: Mutex::new(found),
+            most,
+            retries: Retries::default(),
             began: Instant::now(),
             tasks: AtomicUsize::new(1),
             over: AtomicBool::new(false),
@@ -101,29 +116,50 @@ impl Job {
 
     /// Adds a finding.
     pub(super) fn add(&self, finding: Finding) {
-        let mut found = self.found.lock();
-        if found.findings.len() < found.most {
-            // layers and levels have warnings in common
-            if finding.severity == Severity::Damage || !found.findings.contains(&finding) {
-                found.findings.push(finding);
-            }
-            return;
-        }
-        match finding.severity {
-            Severity::Damage => found.left_out.0 += 1,
-            Severity::Note => found.left_out.1 += 1,
+        self.found.lock().findings.add(finding);
+    }
+
+    /// Adds the failure of something that is no single brick's.
+    pub(super) fn add_failure(&self, error: &FormatError, place: impl FnOnce(Finding) -> Finding) {
+        match (error, error.fault()) {
+            (FormatError::Source(SourceError::Changed), _) => self.add_change(),
+            (_, Fault::File) => self.add(place(Finding::damage(error.to_string()))),
+            (_, Fault::System) => self.add(place(Finding::unread(error.to_string()))),
         }
     }
 
-    /// Adds a brick that cannot be read; `number` is its number in the grid.
-    pub(super) fn add_bad(&self, level: usize, at: Dims, number: u64, error: &FormatError) {
+    /// Adds a brick that cannot be read; `number` is its number in the grid. The level is given up once more than
+    /// `most` of its bricks cannot be read.
+    pub(super) fn add_bad(&self, number_of_level: usize, at: Dims, number: u64, error: &FormatError, most: u64) {
         if *error == FormatError::Source(SourceError::Changed) {
             return self.add_change();
         }
-        if let Some(level) = self.levels.get(level) {
-            level.bad.add(1);
+        let Some(level) = self.levels.get(number_of_level) else { return };
+        let fault = error.fault();
+        match fault {
+            Fault::File => level.bad.add(1),
+            Fault::System => level.unread.add(1),
         }
-        self.found.lock().bad.add(level, at, number, &error.to_string());
+        let mut found = self.found.lock();
+        found.bad.add(number_of_level, at, number, (fault, &error.to_string()));
+        if level.bad.get() + level.unread.get() > most && !level.given_up.swap(true, Ordering::Relaxed) {
+            let text = format!("more than {most} of its bricks cannot be read; no more of them were checked");
+            let finding = if level.bad.get() > 0 { Finding::damage(text) } else { Finding::unread(text) };
+            found.findings.add(finding.of_layer(&level.layer).of_lod(level.array.info().lod));
+        }
+    }
+
+    /// Returns what `work` returns; tries again what failed by the system's fault.
+    pub(super) fn with_retries<T>(
+        &self,
+        is_stopped: impl Fn() -> bool,
+        work: impl FnMut() -> Result<T, FormatError>,
+    ) -> Result<T, FormatError> {
+        self.retries.run(
+            || is_stopped() || self.is_over(),
+            |result| result.as_ref().is_err_and(Failure::may_pass),
+            work,
+        )
     }
 
     /// Notes that the dataset has changed: what was found is of no use, and what is left cannot be read.
@@ -134,23 +170,30 @@ impl Job {
     }
 
     /// Checks all but the bricks: structure, metadata, layers that cannot be shown.
-    pub(super) fn check_structure(&self) {
+    pub(super) fn check_structure(&self, is_stopped: impl Fn() -> bool) {
         let Some(open) = &self.open else { return };
-        let dataset = &open.dataset;
+        let errors = self.retries.run(
+            || is_stopped() || self.is_over(),
+            |errors: &Vec<FormatError>| {
+                self.found.lock().structure.has_unread() || errors.iter().any(Failure::may_pass)
+            },
+            || self.find_in_structure(open),
+        );
+        self.found.lock().structure.add_warnings(warnings_of(open));
+        errors.iter().for_each(|error| self.add_failure(error, |found| found));
+    }
+
+    /// Finds anew what is wrong with the structure. Returns the errors that this ended with.
+    fn find_in_structure(&self, open: &OpenDataset) -> Vec<FormatError> {
+        let (dataset, add) = (&open.dataset, |finding| self.found.lock().structure.add(finding));
+        self.found.lock().structure = FindingList::new(self.most);
         for hidden in dataset.hidden() {
             let reason = format!("cannot be shown: {}", hidden.reason);
-            let found = if hidden.damaged { Finding::damage(reason) } else { Finding::note(reason) };
-            self.add(found.of_layer(&hidden.name));
+            let finding = if hidden.damaged { Finding::damage(reason) } else { Finding::note(reason) };
+            add(finding.of_layer(&hidden.name));
         }
-        let checked = dataset.check_structure(&mut |finding| self.add(finding));
-        for result in [checked, dataset.metadata().map(drop)] {
-            match result {
-                Ok(()) => {}
-                Err(FormatError::Source(SourceError::Changed)) => self.add_change(),
-                Err(error) => self.add(Finding::damage(error.to_string())),
-            }
-        }
-        self.add_warnings(open);
+        let checked = dataset.check_structure(&mut |finding| add(finding));
+        [checked, dataset.metadata().map(drop)].into_iter().filter_map(Result::err).collect()
     }
 
     /// Checks that the dataset is still the one that was opened.
@@ -162,33 +205,14 @@ impl Job {
         }
     }
 
-    /// Adds the warnings of the dataset and its layers as notes, unless they are known as damage.
-    fn add_warnings(&self, open: &OpenDataset) {
-        // a warning may have the reason of damage after its own words
-        let same = |found: &Finding, warning: &str| {
-            let mut tails = warning.match_indices(": ").map(|(at, _)| &warning[at + 2..]);
-            found.reason == warning
-                || found.severity == Severity::Damage && tails.any(|tail| found.reason.contains(tail))
-        };
-        let is_known = |warning: &str| self.found.lock().findings.iter().any(|found| same(found, warning));
-        for warning in open.dataset.info().warnings.iter().filter(|warning| !is_known(warning)) {
-            self.add(Finding::note(warning));
-        }
-        for layer in open.dataset.layers() {
-            let warnings = layer.levels.iter().flat_map(|level| &level.info().warnings);
-            for warning in warnings.filter(|warning| !is_known(warning)) {
-                self.add(Finding::note(warning).of_layer(&layer.name));
-            }
-        }
-    }
-
     /// Returns what was found so far.
     pub(super) fn report(&self) -> DatasetReport {
         let mut found = self.found.lock();
         let (bad, left_out) = found.bad.entries();
-        let mut findings = found.findings.clone();
-        findings.sort_by_key(|found| (found.severity == Severity::Note, found.lod, found.brick));
-        DatasetReport {
+        let mut all = found.structure.clone();
+        all.add_all(found.findings.clone());
+        let (findings, findings_left_out) = all.entries();
+        let mut report = DatasetReport {
             path: self.path.clone(),
             format: self.open.as_ref().map(|open| open.format),
             error: self.error.clone(),
@@ -196,11 +220,22 @@ impl Job {
             bad,
             left_out,
             findings,
-            findings_left_out: found.left_out,
+            findings_left_out,
             time: self.began.elapsed(),
             complete: self.tasks.load(Ordering::Acquire) == 0 && !self.incomplete.load(Ordering::Relaxed),
-        }
+        };
+        report.complete &= !report.is_unread();
+        report
     }
+}
+
+/// Returns the warnings of a dataset, and those of its layers with their names.
+fn warnings_of(open: &OpenDataset) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let of_layers = open.dataset.layers().iter().flat_map(|layer| {
+        let warnings = layer.levels.iter().flat_map(|level| &level.info().warnings);
+        warnings.map(|warning| (Some(&*layer.name), &**warning))
+    });
+    open.dataset.info().warnings.iter().map(|warning| (None, &**warning)).chain(of_layers)
 }
 
 impl Level {
@@ -211,8 +246,15 @@ impl Level {
             checked: Counter::default(),
             constant: Counter::default(),
             bad: Counter::default(),
+            unread: Counter::default(),
             bytes: Counter::default(),
+            given_up: AtomicBool::new(false),
         }
+    }
+
+    /// Returns whether no more of its bricks are to be checked.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     fn report(&self) -> LevelReport {
@@ -223,6 +265,7 @@ impl Level {
             checked: self.checked.get(),
             constant: self.constant.get(),
             bad: self.bad.get(),
+            unread: self.unread.get(),
             bytes: self.bytes.get(),
         }
     }
@@ -235,7 +278,7 @@ mod tests {
     #[test]
     fn a_report_is_complete_only_if_no_task_was_left_out() {
         for (left_out, complete) in [(false, true), (true, false)] {
-            let job = Job::new(0, "x.zgy".into(), Err("it is no volume".into()), 10);
+            let job = Job::new(0, "x.zgy".into(), Err((Fault::File, "it is no volume".into())), 10);
             job.begin_task();
             assert!(!job.end_task() && !job.report().complete);
             if left_out {

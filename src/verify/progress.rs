@@ -11,8 +11,10 @@ pub struct Progress {
     pub bricks: Counter,
     /// Bytes of them in the source.
     pub bytes: Counter,
-    /// Bricks that cannot be read.
+    /// Bricks that are bad.
     pub bad: Counter,
+    /// Bricks that could not be read by the system's fault.
+    pub unread: Counter,
     /// Datasets that are done.
     pub datasets: Counter,
     total: AtomicU64,

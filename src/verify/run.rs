@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 
-use super::datasets::{Datasets, Found, open};
+use super::datasets::{Datasets, Found};
 use super::delivery::Delivery;
-use super::job::{Job, Level};
+use super::fault::{Failure, Fault};
+use super::job::{Job, Level, Opened};
 use super::progress::Progress;
 use super::report::DatasetReport;
 use crate::array::{CheckedBrick, Reader, ReaderConfig};
-use crate::catalog::OpenDataset;
 use crate::format::{Finding, FormatError};
 use crate::pool::Pool;
 use crate::source::SourceError;
@@ -39,6 +39,8 @@ pub struct VerifyOptions {
     pub threads: usize,
     /// The most entries that are kept of what is found in one dataset.
     pub most: usize,
+    /// A level with more bricks than this that cannot be read is given up.
+    pub most_bad: u64,
 }
 
 /// A verification of all bricks of some datasets.
@@ -115,7 +117,7 @@ impl Verification {
         let mut total = 0u64;
         self.datasets.visit(&mut |_, found| {
             if let Found::Dataset(catalog, node) = found
-                && let Ok(open) = open(catalog, &node)
+                && let Ok(open) = self.datasets.open(catalog, &node)
             {
                 let levels = open.dataset.layers().iter().flat_map(|layer| &layer.levels);
                 total = levels.fold(total, |sum, level| sum.saturating_add(level.info().grid.total()));
@@ -148,8 +150,8 @@ impl Verification {
         let mut number = 0;
         self.datasets.visit(&mut |path, found| {
             let opened = match found {
-                Found::Dataset(catalog, node) => open(catalog, &node).map_err(|e| e.to_string()),
-                Found::Unreadable(why) => Err(why),
+                Found::Dataset(catalog, node) => self.datasets.open(catalog, &node),
+                Found::Unreadable(fault, why) => Err((fault, why)),
             };
             self.make_tasks_of(tasks, number, path, opened);
             number += 1;
@@ -157,21 +159,28 @@ impl Verification {
         });
     }
 
-    fn make_tasks_of(&self, tasks: &Tasks, number: u64, path: PathBuf, opened: Result<Arc<OpenDataset>, String>) {
+    fn make_tasks_of(&self, tasks: &Tasks, number: u64, path: PathBuf, opened: Opened) {
         let job = Arc::new(Job::new(number, path, opened, self.options.most));
         if !self.delivery.begin(&job) {
             return self.stop.store(true, Ordering::Relaxed);
         }
         self.submit(tasks, &job, Work::Structure);
         for (number, level) in job.levels.iter().enumerate() {
-            let mut visited = 0u64;
-            let result = level.array.visit_stored(&mut |set| {
-                visited = visited.saturating_add(set.len());
-                self.split(tasks, &job, number, &set)
-            });
-            let rest = level.array.info().grid.total().saturating_sub(visited);
+            // the bricks that tasks were made of: a retry goes on behind them
+            let mut done = 0u64;
+            let visit = || {
+                let mut seen = 0u64;
+                level.array.visit_stored(&mut |set| {
+                    let from = done.saturating_sub(seen).min(set.len());
+                    seen = seen.saturating_add(set.len());
+                    done = done.max(seen);
+                    self.split(tasks, &job, number, &set, from)
+                })
+            };
+            let result = job.with_retries(|| self.is_stopped(), visit);
+            let rest = level.array.info().grid.total().saturating_sub(done);
             match result {
-                Ok(()) if self.is_stopped() || job.is_over() => {
+                Ok(()) if self.is_stopped() || job.is_over() || level.is_given_up() => {
                     job.leave_out();
                     continue;
                 }
@@ -179,13 +188,12 @@ impl Verification {
                     level.checked.add(rest);
                     level.constant.add(rest);
                 }
-                Err(FormatError::Source(SourceError::Changed)) => {
-                    job.leave_out();
-                    job.add_change();
-                }
                 Err(error) => {
+                    if error.fault() == Fault::System || error == SourceError::Changed.into() {
+                        job.leave_out();
+                    }
                     let lod = level.array.info().lod;
-                    job.add(Finding::damage(error.to_string()).of_layer(&level.layer).of_lod(lod));
+                    job.add_failure(&error, |found| found.of_layer(&level.layer).of_lod(lod));
                 }
             }
             self.progress.bricks.add(rest);
@@ -193,21 +201,22 @@ impl Verification {
         self.end_task(&job);
     }
 
-    /// Makes tasks of a set of bricks. Returns `false` if no more are wanted.
-    fn split(&self, tasks: &Tasks, job: &Arc<Job>, level: usize, set: &BrickSet) -> bool {
-        let Some(info) = job.levels.get(level).map(|level| level.array.info()) else { return false };
+    /// Makes tasks of a set of bricks, beginning with number `from` of it. Returns `false` if no more are wanted.
+    fn split(&self, tasks: &Tasks, job: &Arc<Job>, number: usize, set: &BrickSet, mut from: u64) -> bool {
+        let Some(level) = job.levels.get(number) else { return false };
+        let info = level.array.info();
         let brick = info.brick_shape.product().unwrap_or(u64::MAX).saturating_mul(info.dtype.size() as u64);
         let step = match self.options.quick {
             true => QUICK_BRICKS,
             false => (TASK_BYTES / brick.max(1)).clamp(1, TASK_BRICKS),
         };
-        let (mut from, end) = (0, set.len());
+        let end = set.len();
         while from < end {
-            if self.is_stopped() || job.is_over() {
+            if self.is_stopped() || job.is_over() || level.is_given_up() {
                 return false;
             }
             let to = end.min(from + step);
-            self.submit(tasks, job, Work::Bricks { level, set: set.clone(), from, to });
+            self.submit(tasks, job, Work::Bricks { level: number, set: set.clone(), from, to });
             from = to;
         }
         true
@@ -237,7 +246,8 @@ impl Verification {
         } else {
             match &task.work {
                 Work::Structure => {
-                    if catch_unwind(AssertUnwindSafe(|| task.job.check_structure())).is_err() {
+                    let check = || task.job.check_structure(|| self.is_stopped());
+                    if catch_unwind(AssertUnwindSafe(check)).is_err() {
                         task.job.add(Finding::damage("internal error: the check of its structure stopped"));
                     }
                 }
@@ -250,21 +260,24 @@ impl Verification {
     fn check_bricks(&self, job: &Job, number: usize, set: &BrickSet, from: u64, to: u64) {
         let Some(level) = job.levels.get(number) else { return };
         let count = level.array.info().grid.count();
-        let (mut checked, mut constant, mut bad, mut bytes) = (0, 0, 0, 0);
+        let (mut checked, mut constant, mut bad, mut unread, mut bytes) = (0, 0, 0, 0, 0);
         for n in from..to {
-            if self.is_stopped() || job.is_over() {
+            if self.is_stopped() || job.is_over() || level.is_given_up() {
                 job.leave_out();
                 break;
             }
             let at = set.nth(n, &count);
-            match self.check_brick(level, &at) {
+            match job.with_retries(|| self.is_stopped(), || self.check_brick(level, &at)) {
                 Ok(brick) => {
                     constant += u64::from(brick.constant);
                     bytes += brick.stored;
                 }
                 Err(error) => {
-                    job.add_bad(number, at, count.linear_of(&at), &error);
-                    bad += 1;
+                    job.add_bad(number, at, count.linear_of(&at), &error, self.options.most_bad);
+                    match error.fault() {
+                        Fault::File => bad += 1,
+                        Fault::System => unread += 1,
+                    }
                 }
             }
             checked += 1;
@@ -272,8 +285,11 @@ impl Verification {
         for (counter, n) in [(&level.checked, checked), (&level.constant, constant), (&level.bytes, bytes)] {
             counter.add(n);
         }
-        for (counter, n) in [(&self.progress.bricks, checked), (&self.progress.bytes, bytes), (&self.progress.bad, bad)]
-        {
+        let progress = &self.progress;
+        for (counter, n) in [(&progress.bricks, checked), (&progress.bytes, bytes)] {
+            counter.add(n);
+        }
+        for (counter, n) in [(&progress.bad, bad), (&progress.unread, unread)] {
             counter.add(n);
         }
     }

@@ -1,12 +1,16 @@
 //! `volfs cat`.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::path::Path;
 use std::process::Stdio;
+
+use nix::sys::signal::Signal;
 
 use super::{demo, output, run, zgy};
 use crate::support::{
-    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, test_data, text, volfs, wait_for,
+    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, signal, test_data, text, volfs,
+    wait_for, wait_until,
 };
 
 /// Returns the box `ranges` of an array in C order.
@@ -108,6 +112,8 @@ fn lines_are_found_by_their_numbers() {
 fn arguments_that_do_not_fit_are_wrong_usage_and_the_error_names_what_fits() {
     for (arguments, part) in [
         (&["--layer", "x"][..], "there is no layer x; there is data"),
+        (&["--layer", "dtaa"], "there is no layer dtaa; did you mean data?"),
+        (&["--at", "inlin2=1"], "there is no axis inlin2; did you mean inline? there are inline, crossline, sample"),
         (&["--lod", "3"], "there is no LOD 3; layer data has LOD 0 to 2"),
         (&["--region", "128"], "128 is out of range: axis inline has 0 to 127"),
         (&["--region", ":,0:97"], "an end of 97 is out of range: axis crossline has 0 to 95"),
@@ -141,6 +147,9 @@ fn a_dataset_that_does_not_open_is_an_error_with_the_reason() {
     assert!(line.contains("volfs ls"), "{line}");
     let line = one_line_of_failure(&run("cat", &[], &test_data("zgy/none.zgy")), 1);
     assert!(line.contains("No such file"), "{line}");
+    assert!(line.contains("to see what is there type: volfs ls ") && line.ends_with("/zgy"), "{line}");
+    let line = one_line_of_failure(&run("cat", &[], &test_data("demo/nort.zgy")), 1);
+    assert!(line.ends_with(&format!("did you mean {}?", demo().display())), "{line}");
 }
 
 #[test]
@@ -179,6 +188,83 @@ fn a_full_disk_is_an_error() {
     let output = volfs().arg("cat").arg(demo()).stdout(full).stderr(Stdio::piped()).output().unwrap();
     let line = one_line_of_failure(&output, 1);
     assert!(line.contains("cannot write the output"), "{line}");
+}
+
+#[test]
+fn layers_are_found_by_part_of_their_names() {
+    let vds = test_data("demo/south.vds");
+    let whole = output("cat", &["--layer", "Trace"], &vds);
+    assert_eq!(whole.len(), 64 * 80);
+    for name in ["trace", "TRACE", "tr"] {
+        assert!(output("cat", &["--layer", name], &vds) == whole, "{name}");
+    }
+    let line = one_line_of_failure(&run("cat", &["--layer", "ampl"], &test_data("vds/four.vds")), 2);
+    assert!(line.contains("ampl may be any of Amplitude, Amplitude@Dimensions_013"), "{line}");
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.raw");
+    let name = file.to_str().unwrap();
+    assert_eq!(output("cat", &["-o", name, "--lod", "2"], &demo()), b"");
+    assert!(fs::read(&file).unwrap() == output("cat", &["--lod", "2"], &demo()));
+    let before = fs::read(&file).unwrap();
+    // a damaged brick, and a disk that is full
+    let damaged = &damaged("read")[0];
+    one_line_of_failure(&run("cat", &["-o", name], &zgy(&damaged.name)), 1);
+    let line = one_line_of_failure(&run("cat", &["--output", "/dev/full"], &demo()), 1);
+    assert!(line.contains("cannot write /dev/full: No space left"), "{line}");
+    let line = one_line_of_failure(&run("cat", &["--output", &format!("{name}/b")], &demo()), 1);
+    assert!(line.contains("a.raw/b: Not a directory"), "{line}");
+    assert!(fs::read(&file).unwrap() == before);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+/// A volume of zeros that takes long to print.
+fn long(folder: &Path) -> bool {
+    let header = [b'W', b'K', b'W', 1, 0x56, 1, 4, 8, 16, 0, 0, 0, 0, 0, 0, 0];
+    fs::create_dir_all(folder.join("1/z0/y0")).unwrap();
+    fs::write(folder.join("1/header.wkw"), header).unwrap();
+    let mut cube = File::create(folder.join("1/z0/y0/x0.wkw")).unwrap();
+    cube.write_all(&header).unwrap();
+    cube.set_len(16 + (64 << 30)).is_ok()
+}
+
+#[test]
+fn an_interrupted_output_is_removed_or_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = folder.path().join("volume");
+    let out = folder.path().join("out");
+    fs::create_dir(&out).unwrap();
+    if !long(&volume) {
+        return;
+    }
+    let written = |out: &Path| fs::read_dir(out).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum::<u64>();
+    for (sent, status, named) in [(Signal::SIGINT, 130, true), (Signal::SIGTERM, 143, false)] {
+        let (file, mut cat) = (out.join("a.raw"), volfs());
+        cat.arg("cat").arg(&volume).args(["--region", "0:2000"]).stderr(Stdio::piped());
+        if named {
+            cat.arg("-o").arg(&file);
+        } else {
+            cat.stdout(File::create(&file).unwrap());
+        }
+        let mut cat = cat.spawn().unwrap();
+        wait_until("a part is written", || written(&out) > 0);
+        signal(cat.id().try_into().unwrap(), sent).unwrap();
+        assert_eq!(wait_for(&mut cat).code(), Some(status));
+        let mut words = String::new();
+        cat.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+        if named {
+            assert_eq!(words, format!("volfs: interrupted: {} is not written\n", file.display()));
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        } else {
+            assert!(
+                words.starts_with("volfs: interrupted: only ") && words.ends_with(" of 62.50 GiB are written\n"),
+                "{words}"
+            );
+        }
+    }
 }
 
 #[test]

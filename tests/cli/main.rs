@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod cat;
+mod complete;
 mod doctor;
 mod exec;
 mod fstab;
+mod inside_mount;
 mod ls;
 mod stats;
 mod usage;

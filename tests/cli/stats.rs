@@ -1,13 +1,15 @@
 //! `volfs stats`.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{output, run};
-use crate::support::{Mount, one_line_of_failure, signal, source_with, test_data, text, volfs, wait_until};
+use crate::support::{Mount, one_line_of_failure, signal, source_with, test_data, text, volfs, wait_for, wait_until};
 
 #[test]
 fn the_counters_of_a_mount_are_shown() {
@@ -30,8 +32,38 @@ fn the_counters_of_a_mount_are_shown() {
     let found: Value = serde_json::from_slice(&output("stats", &["--json"], mount.point())).unwrap();
     assert_eq!((&found["pid"], &found["options"]), (&mount.pid().into(), &mount.status()["options"]));
     assert!(found["counters"]["bytes_read"].as_u64().unwrap() >= samples.len() as u64);
-    let line = one_line_of_failure(&run("stats", &[], &mount.path("north.zgy")), 1);
-    assert!(line.contains(&format!("the mount around it is at {}", mount.point().display())), "{line}");
+    assert!(!printed.contains("pauses"), "{printed}");
+    let inside = text(&output("stats", &[], &mount.path("north.zgy/data/lod0.raw")));
+    assert!(inside.starts_with(mount.point().to_str().unwrap()), "{inside}");
+    // all mounts of this machine, also those of other tests
+    let all = text(&volfs().arg("stats").output().unwrap().stdout);
+    let row = all.lines().find(|line| line.contains(mount.point().to_str().unwrap())).unwrap();
+    assert!(row.contains(test_data("demo").to_str().unwrap()), "{all}");
+}
+
+#[test]
+fn rates_are_printed_after_each_interval() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let mut watch = volfs();
+    watch.args(["stats", "--watch=0.5", "--json"]).arg(mount.point()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watch = watch.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let idle = next();
+    // other tests may ask all mounts for their status
+    assert!(idle["increase"]["bytes_read"].as_u64().unwrap() < 64 << 10, "{idle}");
+    let samples = fs::read(mount.data("north.zgy", "lod1.raw")).unwrap();
+    let (mut bytes, mut bricks, mut seconds) = (0, 0, 0.0);
+    while bytes < samples.len() as u64 {
+        let line = next();
+        bytes += line["increase"]["bytes_read"].as_u64().unwrap();
+        bricks += line["increase"]["bricks_decoded"].as_u64().unwrap();
+        seconds += line["seconds"].as_f64().unwrap();
+        assert!(seconds < 30.0, "{line}");
+    }
+    assert!(bricks > 0 && bricks <= mount.counter("bricks_decoded"), "{bricks}");
+    assert_eq!(mount.umount(&[]).status.code(), Some(0));
+    assert_eq!(wait_for(&mut watch).code(), Some(1), "the mount is gone");
 }
 
 #[test]

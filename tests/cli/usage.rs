@@ -1,6 +1,6 @@
 //! Help, and wrong usage.
 
-use crate::support::{text, volfs};
+use crate::support::{test_data, text, volfs};
 
 #[test]
 fn every_help_ends_with_a_narrow_example() {
@@ -16,7 +16,7 @@ fn every_help_ends_with_a_narrow_example() {
 
 #[test]
 fn a_command_without_its_argument_is_wrong_usage() {
-    for command in ["ls", "cat", "stats", "verify"] {
+    for command in ["ls", "cat", "umount", "verify"] {
         assert_eq!(volfs().arg(command).output().unwrap().status.code(), Some(2), "{command}");
     }
     assert_eq!(volfs().args(["doctor", "x"]).output().unwrap().status.code(), Some(2));
@@ -42,5 +42,27 @@ fn help_has_an_example_for_each_command() {
         assert_eq!(output.status.code(), Some(0));
         assert!(text(&output.stdout).contains(&format!("volfs {command} ")), "{command}");
         assert!(text(&output.stdout).to_lowercase().contains("example"), "{command}");
+    }
+}
+
+#[test]
+fn commands_have_their_other_names_and_misspelt_ones_are_told() {
+    let demo = test_data("demo");
+    let list = |command: &str| text(&volfs().arg(command).arg(&demo).output().unwrap().stdout);
+    assert!(!list("ls").is_empty() && list("list") == list("ls"));
+    let unmount = volfs().args(["unmount", "/proc"]).output().unwrap();
+    assert!(text(&unmount.stderr).contains("/proc is a mount of proc, not of volfs"), "{}", text(&unmount.stderr));
+    for (arguments, tip) in [
+        (&["umuont", "/mnt"][..], "'umount'"),
+        (&["moutn", "source", "point"], "'mount'"),
+        (&["mout", "source", "point", "-o", "ro"], "'mount'"),
+        (&["verfy", "a", "b"], "'verify'"),
+        (&["cat", "--regoin", "0", "x"], "'--region'"),
+        (&["frobnicate", "a", "b"], "unrecognized subcommand 'frobnicate'"),
+    ] {
+        let output = volfs().args(arguments).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(tip) && !stderr.contains("cannot find the source"), "{arguments:?}: {stderr}");
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::duplicate_mod)]
 
 mod bombs;
+mod endless;
 mod fuzzing;
 mod structure;
 mod vds_damage;

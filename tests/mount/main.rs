@@ -30,10 +30,12 @@ mod samples;
 mod shared_listings;
 mod status;
 mod stopped_process;
+mod times;
 mod tree;
 mod unmounting;
 mod vds;
 mod vds_changes;
+mod verify_faults;
 mod views;
 mod wkw;
 

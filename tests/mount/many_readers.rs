@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, File};
+use std::iter;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,7 +98,7 @@ fn large() -> Vec<PathBuf> {
 #[test]
 fn sixty_four_readers_share_a_small_cache() {
     let source = tempfile::tempdir().unwrap();
-    let mut truth = BTreeMap::new();
+    let (mut truth, mut large_names) = (BTreeMap::new(), Vec::new());
     for dataset in DATASETS {
         let name = dataset.rsplit('/').next().unwrap();
         copy_all(&test_data(dataset), &source.path().join(name));
@@ -108,20 +109,26 @@ fn sixty_four_readers_share_a_small_cache() {
         std::os::unix::fs::symlink(&path, source.path().join(&name)).unwrap();
         let layers = open_dataset(registry(), &path, None).unwrap();
         let layer = &layers.dataset.layers()[0].name;
-        truth.insert(format!("{name}/{layer}/lod0.raw"), fs::read(path.with_extension("truth")).unwrap());
+        let name = format!("{name}/{layer}/lod0.raw");
+        truth.insert(name.clone(), fs::read(path.with_extension("truth")).unwrap());
+        large_names.push(name);
     }
     let Some(mount) = Mount::with(source.path(), &["--cache-size", "16MiB", "--follow-links"]) else { return };
     truth.retain(|name, _| mount.path(name).exists());
+    // half of all that is read, if there are any
+    let mut names: Vec<&str> = truth.keys().map(String::as_str).collect();
+    let often = names.len() / large_names.len().max(1);
+    names.extend(large_names.iter().flat_map(|name| iter::repeat_n(&**name, often)));
     let end = Instant::now() + stress::duration(Duration::from_secs(3));
     let (mut all, is_over, peak) = (Tally::default(), AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
-        let (mount, truth) = (&mount, &truth);
+        let (mount, truth, names) = (&mount, &truth, &names);
         let readers: Vec<_> = (0..READERS)
             .map(|n| {
                 scope.spawn(move || {
                     let seed = stress::seed() * READERS + n;
-                    let (mut reader, mut noise) = (CheckedReader::new(mount.point(), truth, seed), Noise::seeded(seed));
-                    let names: Vec<&String> = truth.keys().collect();
+                    let mut reader = CheckedReader::of_names(mount.point(), truth, names.clone(), seed).until(end);
+                    let mut noise = Noise::seeded(seed);
                     while Instant::now() < end {
                         let name = names[noise.below(names.len())];
                         match noise.below(8) {

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{RenameFlags, renameat_with};
-
+use crate::support::exchange::Exchange;
 use crate::support::{Mount, SOON, comes_true, fixture, stress, test_data};
 
 const DURATION: Duration = Duration::from_secs(2);
@@ -29,21 +28,13 @@ fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
     let Some(mount) = Mount::with(at("source"), &["--direct-io"]) else { return };
     let path = mount.path("in/x.zgy/data/lod0.raw");
     let duration = stress::duration(DURATION);
-    // by descriptor: the path of the inner folder leads outside for half of the time
-    let [top, inner] = ["source", "source/in"].map(|name| File::open(at(name)).unwrap());
     let (stop, began) = (AtomicBool::new(false), Instant::now());
     let (right, outside) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // by descriptor: the path of the inner folder leads outside for half of the time
+    let open = |name: &str| File::open(at(name)).unwrap();
+    let exchanges =
+        [(open("source/in"), "x.zgy"), (open("source"), "in")].map(|(at, name)| Exchange::begin(at, name, "other"));
     thread::scope(|scope| {
-        for (folder, one, other) in [(&inner, "x.zgy", "other"), (&top, "in", "other")] {
-            let stop = &stop;
-            scope.spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    for _ in 0..2 {
-                        renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE).unwrap();
-                    }
-                }
-            });
-        }
         for _ in 0..3 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -60,6 +51,7 @@ fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+    drop(exchanges);
     assert_eq!(outside.load(Ordering::Relaxed), 0, "reads of a file outside, {} of that inside", right.into_inner());
     let shown = || fs::read(&path).is_ok_and(|found| found == samples);
     assert!(comes_true(SOON, shown), "it is shown in the end: {:?}", fs::read(&path).map(|found| found.len()));

@@ -22,7 +22,7 @@ const NAME: &str = "written.zgy";
 const ROOT: INodeNo = INodeNo(1);
 const FILE: INodeNo = INodeNo(2);
 
-/// A file system of one file, which was written when the file system was made, and whose attributes never change.
+/// A file system of one file, whose attributes never change.
 struct Written {
     bytes: Arc<RwLock<Vec<u8>>>,
     at: SystemTime,
@@ -85,7 +85,13 @@ struct Scene {
 }
 
 impl Scene {
+    /// Makes a mount of a file that was just written.
     fn new(bytes: Vec<u8>) -> Option<Self> {
+        Self::written_at(bytes, SystemTime::now())
+    }
+
+    /// Makes a mount of a file that was just written, at this time by the clock of its server.
+    fn written_at(bytes: Vec<u8>, at: SystemTime) -> Option<Self> {
         if !fuse_or_skip() {
             return None;
         }
@@ -93,7 +99,7 @@ impl Scene {
         let folder = source.path().join("server");
         fs::create_dir(&folder).unwrap();
         let bytes = Arc::new(RwLock::new(bytes));
-        let written = Written { bytes: Arc::clone(&bytes), at: SystemTime::now() };
+        let written = Written { bytes: Arc::clone(&bytes), at };
         let server = fuser::spawn_mount(written, &folder, &Config::default()).unwrap();
         let server = Server(Some(server));
         let mount = Mount::of(source.path())?;
@@ -146,6 +152,18 @@ fn bytes_that_arrive_after_the_time_was_set_are_shown() {
         let file = File::options().read(true).open(scene.path("data/lod0.npy")).unwrap();
         let header = file.metadata().unwrap().len() - new_samples.len() as u64;
         assert!(read_at(&file, header, new_samples.len()).unwrap() == new_samples);
+    }
+}
+
+#[test]
+fn they_are_shown_although_the_clock_of_the_server_is_ahead() {
+    let [(old, old_samples), (new, new_samples)] = two_of_one_size("v3_int16.zgy");
+    for ahead in [Duration::from_secs(60), Duration::from_secs(24 * 3600)] {
+        let Some(scene) = Scene::written_at(old.clone(), SystemTime::now() + ahead) else { return };
+        let path = scene.path("data/lod0.raw");
+        assert!(fs::read(&path).unwrap() == old_samples);
+        scene.arrives(&new);
+        assert!(comes_true(SOON, || fs::read(&path).unwrap() == new_samples), "{ahead:?} ahead: old bytes");
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::Noise;
 
@@ -65,18 +67,31 @@ pub struct CheckedReader<'a> {
     names: Vec<&'a str>,
     noise: Noise,
     open: Vec<(&'a str, File)>,
+    until: Option<Instant>,
     /// What it did.
     pub tally: Tally,
 }
 
 /// Files that a reader keeps open.
 const KEPT_OPEN: usize = 6;
+/// Bytes that a reader reads at a time.
+const PIECE: usize = 1 << 20;
 
 impl<'a> CheckedReader<'a> {
     /// Makes a client of the mount at `point`.
     pub fn new(point: &'a Path, truth: &'a Truth, seed: u64) -> Self {
-        let (names, noise) = (truth.keys().map(String::as_str).collect(), Noise::seeded(seed));
-        Self { point, truth, names, noise, open: Vec::new(), tally: Tally::default() }
+        Self::of_names(point, truth, truth.keys().map(String::as_str).collect(), seed)
+    }
+
+    /// Makes a client that reads files of these names; one that is there twice is read twice as often.
+    pub fn of_names(point: &'a Path, truth: &'a Truth, names: Vec<&'a str>, seed: u64) -> Self {
+        let noise = Noise::seeded(seed);
+        Self { point, truth, names, noise, open: Vec::new(), until: None, tally: Tally::default() }
+    }
+
+    /// Leaves out what is left of a long range at this time.
+    pub fn until(self, time: Instant) -> Self {
+        Self { until: Some(time), ..self }
     }
 
     /// Does one thing.
@@ -155,16 +170,31 @@ impl<'a> CheckedReader<'a> {
         let from = self.noise.below(truth.len());
         let most = if self.noise.below(4) == 0 { truth.len() } else { 70_000 };
         let length = 1 + self.noise.below((truth.len() - from).min(most));
-        for range in [from..from + length, from + length..(from + 2 * length).min(truth.len())] {
-            let mut bytes = vec![0xa5; range.len()];
-            let read = file.read_exact_at(&mut bytes, range.start as u64);
+        self.read_range(name, file, from..from + length);
+        self.read_range(name, file, from + length..(from + 2 * length).min(truth.len()));
+    }
+
+    /// Reads a range of a file in pieces.
+    fn read_range(&mut self, name: &str, file: &File, range: Range<usize>) {
+        for from in range.clone().step_by(PIECE) {
+            let mut bytes = vec![0xa5; PIECE.min(range.end - from)];
+            let read = file.read_exact_at(&mut bytes, from as u64);
             if self.count("read", name, read).is_some() {
-                self.compare(name, range.start, &bytes);
+                self.compare(name, from, &bytes);
+            }
+            if self.until.is_some_and(|until| Instant::now() > until) {
+                return;
             }
         }
     }
 
     fn read_whole(&mut self, name: &str) {
+        if self.truth[name].len() > PIECE {
+            if let Some(file) = self.count("open", name, File::open(self.point.join(name))) {
+                self.read_range(name, &file, 0..self.truth[name].len());
+            }
+            return;
+        }
         let read = fs::read(self.point.join(name));
         if let Some(bytes) = self.count("read", name, read) {
             if bytes.len() != self.truth[name].len() {

@@ -3,6 +3,7 @@
 
 pub mod attributes;
 pub mod checked_reader;
+pub mod exchange;
 pub mod faults;
 pub mod faulty_folder;
 pub mod folder;

@@ -1,14 +1,20 @@
 //! Processes: the program under test, its output, and the state of a process in /proc.
 
+use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use super::wait_until;
 
+/// Returns the program under test: VOLFS_STRESS_PROGRAM, or else what cargo has built for the tests.
+fn program() -> PathBuf {
+    env::var_os("VOLFS_STRESS_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_volfs").into(), PathBuf::from)
+}
+
 /// Returns a command that runs the program under test.
 pub fn volfs() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_volfs"));
+    let mut command = Command::new(program());
     command.stdin(Stdio::null());
     command
 }
@@ -45,7 +51,7 @@ pub fn process_lives(pid: i32) -> bool {
 
 /// Returns whether a process runs the program under test.
 pub fn is_volfs(pid: i32) -> bool {
-    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == Path::new(env!("CARGO_BIN_EXE_volfs")))
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program())
 }
 
 /// Sends a signal to one process.

@@ -10,16 +10,20 @@ use super::slices::{At, Slices};
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLE)]
 pub struct CatArgs {
-    /// The volume: a file, or the folder that is the volume
+    /// The volume: a file, or the folder that is the volume; also inside a mount
+    ///
+    /// Inside a mount the folder of a layer chooses that layer, and a file such as lod1.raw also the level.
     pub path: PathBuf,
 
-    /// The layer [default: the first]
+    /// The layer [default: the first, or that of PATH]
+    ///
+    /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude.
     #[arg(long, value_name = "NAME")]
     pub layer: Option<String>,
 
-    /// The level of detail; 0 is the finest
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub lod: usize,
+    /// The level of detail; 0 is the finest [default: 0, or that of PATH]
+    #[arg(long, value_name = "N")]
+    pub lod: Option<usize>,
 
     /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
     ///
@@ -36,7 +40,7 @@ pub struct CatArgs {
     #[arg(long, value_name = "AXIS=VALUE", value_parser = At::read)]
     pub at: Vec<At>,
 
-    /// What to print
+    /// The form of the output
     #[arg(long, value_enum, default_value_t = Format::Raw)]
     pub format: Format,
 
@@ -47,6 +51,13 @@ pub struct CatArgs {
     /// not affected. [default: decode everything]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
     pub quality: Option<u8>,
+
+    /// Write to this file instead of standard output
+    ///
+    /// The file is there once it is complete: if the command fails or is interrupted, nothing is left behind, and a file
+    /// of that name stays as it was.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 
     /// Print samples even to a terminal
     #[arg(long)]
@@ -64,6 +75,10 @@ pub enum Format {
 
 const CAT_EXAMPLE: &str = "\
 Example:
-  volfs cat ~/surveys/north.zgy --at inline=1234 > line.raw
+  volfs cat ~/surveys/north.zgy --at inline=1234 -o line.raw
   volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
-  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum";
+  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
+  volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
+
+Exit status: 0 done, 1 failed, 2 wrong usage; 130 or 143 if interrupted by
+SIGINT (Ctrl-C) or SIGTERM.";

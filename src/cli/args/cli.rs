@@ -1,10 +1,13 @@
 //! The whole command line: which command was typed.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::cat::CatArgs;
+use super::complete::CompleteArgs;
 use super::doctor::DoctorArgs;
 use super::info::InfoArgs;
 use super::ls::LsArgs;
@@ -28,12 +31,22 @@ pub struct Cli {
 
 const CLI_EXAMPLE: &str = "\
 Example:
-  volfs mount ~/surveys /mnt/vol
-  python3 -c 'import numpy as np; print(np.load(\"/mnt/vol/a.zgy/data/lod0.npy\", \"r\"))'
-  volfs umount /mnt/vol
+  volfs ls ~/surveys
+  mkdir -p ~/vol
+  volfs mount ~/surveys ~/vol
+  python3 -c 'import numpy as np, sys; print(np.load(sys.argv[1], \"r\"))' \\
+      ~/vol/north.zgy/data/lod0.npy
+  volfs umount ~/vol
 
-`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a line such as
+A PATH may also lie inside a mount: then its source is meant.
+
+`volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a
+line such as
   /data/surveys  /mnt/vol  fuse.volfs  allow_other,cache_size=2GiB,nofail  0  0
+
+For the Tab key, unless a package did it, in the start-up file of your shell:
+  source <(volfs complete bash)         (zsh likewise)
+  volfs complete fish | source
 
 Exit status: 0 done, 1 failed, 2 wrong usage.";
 
@@ -51,12 +64,14 @@ pub enum Command {
     /// Waits until the mount is gone and its daemon has ended. If a program uses the mount, the mount stays and the
     /// program is named. Also clears a mount whose daemon died ("Transport endpoint is not connected"). Leaves the
     /// mounts of other programs alone.
+    #[command(visible_alias = "unmount")]
     Umount(UmountArgs),
     /// List the volumes and layers below a folder
     ///
     /// Prints a line for each layer: the path of its volume, its name, shape, sample type, codec and number of levels
     /// of detail. A volume that does not open has a line with the reason. Only headers are read, and lines are printed
     /// as they are found.
+    #[command(visible_alias = "list")]
     Ls(LsArgs),
     /// Show all that is known about one volume
     ///
@@ -65,8 +80,9 @@ pub enum Command {
     Info(InfoArgs),
     /// Print the samples of a volume, or of a box of it
     ///
-    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output: to a pipe or a
-    /// file. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written.
+    /// Writes samples in C order (the last axis is the fastest), little-endian, to standard output or to the file of
+    /// --output. No mount is needed. Bricks are decoded on all cores, and the next ones while samples are written. On a
+    /// terminal a bar shows how far a file is.
     Cat(CatArgs),
     /// Find out whether every brick can be read
     ///
@@ -74,15 +90,21 @@ pub enum Command {
     /// that overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with
     /// volume, layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
     Verify(VerifyArgs),
-    /// Show what a mount has done so far
+    /// Show what mounts do, and have done so far
     ///
-    /// Reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted.
+    /// Of one mount: reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted. Without
+    /// MOUNTPOINT a line for each mount of volfs on this machine; one whose daemon died is shown as such.
     Stats(StatsArgs),
     /// Find out whether this machine can mount, and what to type if not
     ///
     /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
     /// limits of memory and open files. Changes nothing. The exit status is 1 if something prevents mounting.
     Doctor(DoctorArgs),
+    /// Print what fits at the cursor, for the completion of shells
+    ///
+    /// Without words it prints the script that a shell needs.
+    #[command(hide = true)]
+    Complete(CompleteArgs),
 }
 
 impl Cli {
@@ -99,15 +121,24 @@ impl Cli {
 const BY_MOUNT: &str = "--called-by-mount";
 
 /// Inserts the word `mount`, which mount(8) leaves out, before two or more positional arguments the first of which is
-/// no command.
+/// a source and no command.
 fn with_command_word(mut args: Vec<OsString>) -> Vec<OsString> {
     let cli = Cli::command();
     let positional = positional_arguments(&cli, args.get(1..).unwrap_or_default());
-    let command = |word: &OsStr| word == "help" || cli.get_subcommands().any(|c| word == c.get_name());
-    if positional.len() >= 2 && !command(positional[0]) {
+    let is_command = |word: &OsStr| {
+        word == "help" || cli.get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| word == *n))
+    };
+    if positional.len() >= 2 && !is_command(positional[0]) && may_be_source(positional[0]) {
         args.splice(1..1, ["mount".into(), BY_MOUNT.into()]);
     }
     args
+}
+
+/// Returns whether a word means a source rather than a misspelt command: it is there, or it could be no command.
+fn may_be_source(word: &OsStr) -> bool {
+    let like_command = word.as_bytes().iter().all(|c| c.is_ascii_alphabetic() || matches!(c, b'-' | b'_'));
+    // the name alone is looked up: what it leads to might not answer
+    !like_command || Path::new(word).symlink_metadata().is_ok()
 }
 
 /// Returns the positional arguments: those that are neither options of `mount` nor their values.
@@ -167,17 +198,17 @@ mod tests {
     #[test]
     fn mount_needs_no_command_word() {
         for line in [
-            "mount S M -o rw,cache_size=1MiB",
-            "S M -o rw,cache_size=1MiB",
-            "-o rw,cache_size=1MiB S M",
-            "S M -orw,cache_size=1MiB",
-            "S -o rw M -o cache_size=1MiB",
-            "--cache-size 1MiB S M",
-            "--cache-size=1MiB -- S M",
-            "-fo cache_size=1MiB S M",
+            "mount /S M -o rw,cache_size=1MiB",
+            "/S M -o rw,cache_size=1MiB",
+            "-o rw,cache_size=1MiB /S M",
+            "/S M -orw,cache_size=1MiB",
+            "/S -o rw M -o cache_size=1MiB",
+            "--cache-size 1MiB /S M",
+            "--cache-size=1MiB -- /S M",
+            "-fo cache_size=1MiB /S M",
         ] {
             let args = mount(line);
-            assert_eq!((args.source, args.mountpoint), ("S".into(), Some("M".into())), "{line}");
+            assert_eq!((args.source, args.mountpoint), ("/S".into(), Some("M".into())), "{line}");
         }
     }
 
@@ -197,6 +228,8 @@ mod tests {
     fn other_commands_are_not_taken_for_a_mount() {
         assert!(matches!(read("umount --lazy M"), Ok(Command::Umount(UmountArgs { lazy: true, .. }))));
         assert!(matches!(read("info --json P"), Ok(Command::Info(InfoArgs { json: true, .. }))));
+        assert!(matches!(read("unmount M"), Ok(Command::Umount(UmountArgs { lazy: false, .. }))));
+        assert!(matches!(read("list P"), Ok(Command::Ls(LsArgs { json: false, .. }))));
         assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
         assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
         assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
@@ -211,9 +244,12 @@ mod tests {
             ("mount S", 2),
             ("mount S --exec", 2),
             ("mount S M -f --exec ls", 2),
-            ("S M --threads many", 2),
-            ("S M --cache-size 1QiB", 2),
-            ("S M extra", 2),
+            ("/S M --threads many", 2),
+            ("/S M --cache-size 1QiB", 2),
+            ("/S M extra", 2),
+            ("unmout M", 2),
+            ("moutn S M", 2),
+            ("verfy P Q", 2),
             ("umount", 2),
             ("ls", 2),
             ("cat P --region 1;2", 2),
@@ -225,5 +261,21 @@ mod tests {
         ] {
             assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_command_is_no_source_to_mount() {
+        for (line, meant) in
+            [("moutn S M", "mount"), ("unmout M", "unmount"), ("verfy P Q", "verify"), ("lst P -o ro", "list")]
+        {
+            let error = read(line).unwrap_err().to_string();
+            assert!(
+                error.contains("unrecognized subcommand") && error.contains(&format!("'{meant}'")),
+                "{line}: {error}"
+            );
+        }
+        // what is there may be mounted, whatever its name
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(mount(&format!("{} M", folder.path().display())).source, folder.path());
     }
 }

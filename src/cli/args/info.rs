@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
 pub struct InfoArgs {
-    /// The volume: a file, or the folder that is the volume
+    /// The volume: a file, or the folder that is the volume; or any path inside a mount that shows it
     pub path: PathBuf,
 
     /// Print JSON for programs

@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLE)]
 pub struct LsArgs {
-    /// A folder of volumes, searched in depth, or one volume
+    /// A folder of volumes, searched in depth, or one volume; also inside a mount
     pub source: PathBuf,
 
     /// Print a JSON list with an object for each layer

@@ -3,6 +3,7 @@
 
 mod cat;
 mod cli;
+mod complete;
 mod doctor;
 mod info;
 mod ls;
@@ -15,6 +16,7 @@ mod verify;
 
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};
+pub use complete::{CompleteArgs, Shell};
 pub use doctor::DoctorArgs;
 pub use info::InfoArgs;
 pub use ls::LsArgs;

@@ -22,8 +22,8 @@ pub struct VerifyArgs {
 
     /// Print one JSON object
     ///
-    /// `datasets` has an object for each volume, with its layers, the bricks of each level, and what is damaged;
-    /// `totals` has the sums. docs/troubleshooting.md describes all keys.
+    /// `datasets` has an object for each volume, with its layers, the bricks of each level, what is damaged, and what
+    /// could not be read; `totals` has the sums. docs/troubleshooting.md describes all keys.
     #[arg(long)]
     pub json: bool,
 
@@ -46,5 +46,6 @@ Example:
   volfs verify --quick ~/surveys/north.zgy ~/cells
   volfs verify --json ~/surveys | jq -r '.datasets[] | select(.bad) | .path'
 
-Exit status: 0 all can be read, 1 something is bad, 2 wrong usage; 130 or 143 if
-interrupted by SIGINT (Ctrl-C) or SIGTERM: what was found so far is printed.";
+Exit status: 0 all can be read, 1 something is bad or could not be read, 2 wrong
+usage; 130 or 143 if interrupted by SIGINT (Ctrl-C) or SIGTERM: what was found so
+far is printed.";

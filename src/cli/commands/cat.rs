@@ -1,72 +1,142 @@
 //! `volfs cat`: writes the samples of a box, chunk by chunk, while later chunks are being decoded.
 
 mod chunked_box;
+mod destination;
+mod prefetch;
 mod selection;
 
-use std::collections::VecDeque;
-use std::fs::File;
-use std::io::{self, IsTerminal};
-use std::iter::Peekable;
-use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use nix::fcntl::{FcntlArg, fcntl};
+use indicatif::ProgressBar;
 
 use self::chunked_box::ChunkedBox;
+use self::destination::{Destination, Progress};
+use self::prefetch::Prefetch;
 use self::selection::select;
-use crate::array::{BoxRequest, ReadError, Reader, ReaderConfig};
-use crate::catalog::{self, OpenDataset};
+use crate::array::{ReadError, ReaderConfig};
+use crate::catalog::OpenDataset;
 use crate::cli::args::{CatArgs, Format};
+use crate::cli::dataset_at::DatasetAt;
 use crate::cli::error::CliError;
+use crate::cli::interrupt::Interrupts;
 use crate::cli::machine::limits;
 use crate::cli::output;
-use crate::format::{Array, FormatError, Layer, registry};
-use crate::memory::Buffer;
-use crate::pool::{Bulkhead, Pool};
+use crate::cli::progress_bar::Bar;
+use crate::cli::text::choice::choose;
+use crate::cli::text::size::Size;
+use crate::format::{Array, Layer};
+use crate::fs::layer_folders;
+use crate::pool::Pool;
 use crate::view::npy;
 use crate::volume::{ArrayInfo, Region};
-
-/// Bytes of the chunks in flight at a time. One chunk is prefetched in any case, however large.
-const PREFETCH_BYTES: u64 = 64 << 20;
 
 /// Bytes of idle buffers that the pool keeps, besides those of a chunk.
 const IDLE_BYTES: u64 = 8 << 20;
 
-/// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
-const PIPE_BYTES: i32 = 1 << 20;
+/// The progress bar.
+const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 
-/// Writes samples to standard output. A closed pipe ends the output without an error.
+/// Writes samples to standard output or to a file. A closed pipe ends the output without an error; a signal removes
+/// a file that is not complete.
 ///
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset or the output.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
-    let open = catalog::open_dataset(registry(), &args.path, args.quality)
-        .map_err(|error| CliError::Dataset { dataset: args.path.clone(), error })?;
-    let layer = layer(&open, args.layer.as_deref()).map_err(CliError::Argument)?;
-    let array = level(layer, args.lod).map_err(CliError::Argument)?;
-    let region = select(array.info(), args.region.as_ref(), &args.at).map_err(CliError::Argument)?;
-    let mut out = open_output(args.force)?;
-    if args.format == Format::Npy && !output::write_to(&mut out, &npy::header(array.info().dtype, &region.shape))? {
-        return Ok(());
+    // before there are threads, which inherit the mask
+    let interrupts = Interrupts::block();
+    let started = Arc::new(OnceLock::<(Arc<Progress>, Bar)>::new());
+    let running = Arc::clone(&started);
+    interrupts.on_arrival(move || {
+        if let Some((progress, bar)) = running.get() {
+            bar.clear();
+            progress.interrupt().iter().for_each(|words| output::note(words));
+        }
+    });
+    let found = DatasetAt::open(&args.path, args.quality)?;
+    let chosen = Chosen::by(args, &found).map_err(CliError::Argument)?;
+    let (layer, array) = (chosen.layer, chosen.array);
+    let info = array.info();
+    let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::Argument)?;
+    let header = if args.format == Format::Npy { npy::header(info.dtype, &region.shape) } else { Vec::new() };
+    let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
+    let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force)?;
+    chosen.note.iter().for_each(|note| output::note(note));
+    let bar = if out.is_file() { Bar::new(TEMPLATE) } else { Bar::hidden() };
+    drop(started.set((Arc::clone(out.progress()), bar.clone())));
+    let progress = Arc::clone(out.progress());
+    let shown = bar.follow(move |bar, since| draw(bar, &progress, since));
+    let damaged = |error| damaged(&found.path, layer, info, error);
+    if out.write(&header)? && copy(array, region, &mut out, damaged)? {
+        out.finish()?;
     }
-    let damaged = |error| damaged(&args.path, layer, array.info(), error);
-    copy(array, region, &mut out, damaged)
+    drop(shown);
+    Ok(())
 }
 
-/// Returns the layer of that name, or the first one.
-fn layer<'a>(open: &'a OpenDataset, name: Option<&str>) -> Result<&'a Layer, String> {
-    let layers = open.dataset.layers();
-    let Some(name) = name else {
-        return layers.first().ok_or_else(|| "the volume has no layer that can be shown; see volfs info".to_owned());
-    };
-    if let Some(hidden) = open.dataset.hidden().iter().find(|layer| layer.name == name) {
-        return Err(format!("--layer {name} cannot be shown: {}", hidden.reason));
+fn draw(bar: &ProgressBar, progress: &Progress, since: Duration) {
+    let (written, total) = (progress.written.get(), progress.total);
+    let rate = written as f64 / since.as_secs_f64().max(0.001);
+    bar.set_length(total);
+    bar.set_message(format!("{}, {}/s", Size::of(total), Size::of(rate as u64)));
+    bar.set_position(written);
+}
+
+/// The array that the arguments choose.
+struct Chosen<'a> {
+    layer: &'a Layer,
+    array: &'a Arc<dyn Array>,
+    /// What a user should know about the choice.
+    note: Option<String>,
+}
+
+impl<'a> Chosen<'a> {
+    /// Chooses by --layer and --lod, or by a path that is a layer or a level inside a mount.
+    fn by(args: &CatArgs, found: &'a DatasetAt) -> Result<Self, String> {
+        let named = args.layer.as_deref().map(|name| layer(&found.open, name)).transpose()?;
+        let index = agreeing("--layer", named, found.layer)?.unwrap_or(0);
+        let no_layer = || "the volume has no layer that can be shown; see volfs info".to_owned();
+        let layer = found.open.dataset.layers().get(index).ok_or_else(no_layer)?;
+        if let (None, Some(file)) = (found.lod, &found.file) {
+            return Err(format!(
+                "{file} has no samples of a level; give a file lodN.*, or the folder of a layer or volume"
+            ));
+        }
+        let array = level(layer, agreeing("--lod", args.lod, found.lod)?.unwrap_or(0))?;
+        let axes = || array.info().axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
+        let turned = found.file.as_ref().filter(|file| file.contains(".by-"));
+        let note = turned.map(|file| format!("the samples come as [{}], not turned as in {file}", axes()));
+        let scaled = found.file.as_ref().filter(|file| file.contains(".float32."));
+        let note =
+            note.or_else(|| scaled.map(|file| format!("the samples come as stored, not as float32 as in {file}")));
+        Ok(Self { layer, array, note })
     }
-    let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
-    let found = layers.iter().find(|layer| layer.name == name);
-    found.ok_or_else(|| format!("--layer: there is no layer {name}; there is {}", names.join(", ")))
+}
+
+/// Returns what an option or the path says, if they do not contradict each other.
+fn agreeing(option: &str, typed: Option<usize>, by_path: Option<usize>) -> Result<Option<usize>, String> {
+    match (typed, by_path) {
+        (Some(one), Some(other)) if one != other => Err(format!("{option} contradicts the path; give one of them")),
+        _ => Ok(typed.or(by_path)),
+    }
+}
+
+/// Returns the number of the layer of that name.
+fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
+    let names: Vec<&str> = open.dataset.layers().iter().map(|layer| layer.name.as_str()).collect();
+    let by_name = choose("layer", &names, name);
+    let hidden = open.dataset.hidden().iter().find(|layer| layer.name.eq_ignore_ascii_case(name));
+    match (by_name, hidden) {
+        (Ok(found), None) => Ok(found),
+        (Ok(found), Some(_)) if names.get(found) == Some(&name) => Ok(found),
+        (_, Some(hidden)) => Err(format!("--layer {} cannot be shown: {}", hidden.name, hidden.reason)),
+        (Err(error), None) => {
+            // the names of folders are those of layers, percent-encoded
+            let folder = layer_folders(open).iter().position(|folder| folder == name);
+            folder.ok_or_else(|| format!("--layer: {error}"))
+        }
+    }
 }
 
 fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
@@ -76,25 +146,13 @@ fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
     })
 }
 
-/// Returns standard output as a file, without the line buffer of the standard library.
-fn open_output(force: bool) -> Result<File, CliError> {
-    let stdout = io::stdout();
-    if stdout.is_terminal() && !force {
-        return Err(CliError::Terminal);
-    }
-    let out = stdout.as_fd().try_clone_to_owned().map_err(CliError::Output)?;
-    // fails if this is no pipe, or above the user's limit: then the size stays as it is
-    let _ = fcntl(&out, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
-    Ok(out.into())
-}
-
-/// Writes a box, chunk by chunk, while the next chunks are being read.
+/// Writes a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is gone.
 fn copy(
     array: &Arc<dyn Array>,
     region: Region,
-    out: &mut File,
+    out: &mut Destination,
     damaged: impl Fn(ReadError) -> CliError,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let memory = limits::default_cache_size();
     let max_chunk = memory / 8;
     let chunks = ChunkedBox::new(&**array, region, max_chunk);
@@ -105,68 +163,12 @@ fn copy(
         idle_buffer_bytes: bytes(max_chunk + IDLE_BYTES),
         threads: limits::default_threads(),
     };
-    let prefetch = Prefetch {
-        reader: config.reader(Pool::new(), Arc::default()),
-        array,
-        chunks: chunks.peekable(),
-        in_flight: VecDeque::new(),
-        bytes: 0,
-    };
-    for samples in prefetch {
-        if !output::write_to(out, &samples.map_err(&damaged)?)? {
-            break;
+    for samples in Prefetch::new(config.reader(Pool::new(), Arc::default()), array, chunks) {
+        if !out.write(&samples.map_err(&damaged)?)? {
+            return Ok(false);
         }
     }
-    Ok(())
-}
-
-/// Reads chunks and returns them in order, with some more in flight.
-struct Prefetch<'a> {
-    reader: Arc<Reader>,
-    array: &'a Arc<dyn Array>,
-    chunks: Peekable<ChunkedBox<'a>>,
-    in_flight: VecDeque<(Receiver<Result<Buffer, ReadError>>, Region)>,
-    /// Bytes of the chunks in flight.
-    bytes: u64,
-}
-
-impl Prefetch<'_> {
-    fn bytes_of(&self, chunk: &Region) -> u64 {
-        chunk.samples() * self.array.info().dtype.size() as u64
-    }
-
-    /// Requests the next chunks.
-    fn request(&mut self) {
-        while let Some(chunk) = self.chunks.peek().copied() {
-            let bytes = self.bytes + self.bytes_of(&chunk);
-            if bytes > PREFETCH_BYTES && !self.in_flight.is_empty() {
-                break;
-            }
-            let (answer, receiver) = mpsc::channel();
-            let request = BoxRequest { array: Arc::clone(self.array), region: chunk, bulkhead: Bulkhead::new(0) };
-            // the receiver is gone if an earlier chunk failed
-            self.reader.read_box(request, move |read| drop(answer.send(read)));
-            self.in_flight.push_back((receiver, chunk));
-            self.bytes = bytes;
-            self.chunks.next();
-        }
-    }
-}
-
-impl Iterator for Prefetch<'_> {
-    type Item = Result<Buffer, ReadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.request();
-        let (answer, chunk) = self.in_flight.pop_front()?;
-        // a reader that is dropped without an answer must not end the output as if it were complete
-        let gone = |_| ReadError { brick: chunk.start, cause: FormatError::Damaged("there was no answer".into()) };
-        let read = answer.recv().map_err(gone).and_then(|read| read);
-        self.bytes -= self.bytes_of(&chunk);
-        // the next chunks are read while this one is written
-        self.request();
-        Some(read)
-    }
+    Ok(true)
 }
 
 /// Names the brick that cannot be read, and its box, so that the rest can be read around it.

@@ -5,12 +5,13 @@ mod sections;
 use serde_json::{Map, Value};
 
 use self::sections::Mags;
-use crate::catalog::{self, OpenDataset};
+use crate::catalog::OpenDataset;
 use crate::cli::args::InfoArgs;
+use crate::cli::dataset_at::DatasetAt;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
-use crate::format::{FormatError, registry};
+use crate::format::FormatError;
 use crate::view::{LayerRef, json, json_text};
 
 /// Prints all that is known of one dataset.
@@ -18,9 +19,8 @@ use crate::view::{LayerRef, json, json_text};
 /// # Errors
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
-    let failed = |error| CliError::Dataset { dataset: args.path.clone(), error };
-    let open = catalog::open_dataset(registry(), &args.path, None).map_err(failed)?;
-    let dataset = describe(&open).map_err(|error| failed(error.into()))?;
+    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, None)?;
+    let dataset = describe(&open).map_err(|error| CliError::Dataset { dataset: path, error: error.into() })?;
     if args.json {
         return output::whole(&json_text::format(&dataset));
     }

@@ -11,6 +11,7 @@ use super::mount;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::cli::args::LsArgs;
 use crate::cli::error::CliError;
+use crate::cli::mounts::source_behind::source_behind;
 use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::table::Table;
@@ -35,7 +36,8 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// # Errors
 /// [`CliError`]: SOURCE cannot be listed, or the output cannot be written.
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
-    let source = mount::checked_source(&args.source)?;
+    let behind = source_behind(&args.source)?;
+    let source = mount::checked_source(behind.as_deref().unwrap_or(&args.source))?;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
     let catalog =

@@ -2,6 +2,7 @@
 //! [`crate::cli::args`].
 
 pub mod cat;
+pub mod complete;
 pub mod doctor;
 pub mod info;
 pub mod ls;

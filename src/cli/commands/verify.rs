@@ -1,6 +1,5 @@
 //! `volfs verify`: reads and decodes every brick below some paths, and prints what cannot be read.
 
-mod interrupt;
 mod json;
 mod printer;
 mod progress_bar;
@@ -10,16 +9,16 @@ mod totals;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use self::interrupt::Interrupts;
 use self::printer::{Printer, Style};
-use self::progress_bar::Bar;
 use super::mount;
 use crate::catalog::CatalogError;
 use crate::cli::args::VerifyArgs;
 use crate::cli::error::CliError;
+use crate::cli::interrupt::{self, Interrupts};
 use crate::cli::machine::limits;
 use crate::cli::mounts::source_behind::source_behind;
 use crate::cli::output;
+use crate::cli::progress_bar::Bar;
 use crate::cli::text::escape;
 use crate::format::registry;
 use crate::memory::limit_arenas;
@@ -28,11 +27,13 @@ use crate::verify::{Datasets, Place, Verification, VerifyOptions};
 /// The most entries that are kept of what is bad in one dataset, and with `--all`.
 const ENTRIES: usize = 1000;
 const ALL_ENTRIES: usize = 100_000;
+/// A level is given up when more bricks than this cannot be read: a small file can claim 2^60.
+const MOST_BAD: u64 = 1 << 22;
 
 /// Checks every brick below some paths.
 ///
 /// # Errors
-/// [`CliError`]: a path cannot be found, something is bad, or the output cannot be written.
+/// [`CliError`]: a path cannot be found, something is bad or could not be read, or the output cannot be written.
 pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
@@ -55,13 +56,14 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         quick: args.quick,
         threads: args.threads.map_or_else(limits::default_threads, usize::from),
         most: if args.all { ALL_ENTRIES } else { ENTRIES },
+        most_bad: MOST_BAD,
     };
-    let bar = Bar::new(args.quick);
+    let bar = Bar::new(progress_bar::COUNTING);
     let style = Style { json: args.json, quick: args.quick, all: args.all };
     let printer = Arc::new(Printer::new(style, bar.clone()));
     let sink = Arc::clone(&printer);
     let verification = Arc::new(Verification::new(datasets, options, move |report| sink.add(&report)));
-    let shown = bar.follow(&verification);
+    let shown = progress_bar::follow(&bar, &verification, args.quick);
     drop(started.set((Arc::clone(&verification), Arc::clone(&printer))));
     verification.run();
     if verification.is_interrupted() {
@@ -73,9 +75,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
         let (place, formats) = (escape::path(&first), registry().names());
         output::note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
-    match totals.bad_datasets {
-        0 => Ok(()),
-        bad => Err(CliError::BadVolumes { bad, of: totals.datasets }),
+    match (totals.bad_datasets, totals.unread_datasets) {
+        (0, 0) => Ok(()),
+        (0, unread) => Err(CliError::UnreadVolumes { unread, of: totals.datasets }),
+        (bad, _) => Err(CliError::BadVolumes { bad, of: totals.datasets }),
     }
 }
 

@@ -1,39 +1,190 @@
-//! The source of a path inside a mount.
+//! What a path inside a mount shows: its source.
+//!
+//! Only the list of mounts and the source are looked at, never the mount itself: so this works for a mount whose daemon
+//! died, and does not wait for one that hangs.
 
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::{Component, Path, PathBuf};
 
 use super::mountpoint::mounts;
 use crate::catalog::Recogniser;
 use crate::cli::error::CliError;
 use crate::format::registry;
+use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 use crate::mount::mountinfo::{self, Mount};
+
+/// The most symbolic links on the way to a path, as many as the kernel allows.
+const MAX_LINKS: usize = 40;
+
+/// What a path inside a mount shows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The folder or dataset of the source that the path is, or lies in.
+    pub path: PathBuf,
+    /// The names below that dataset: none for the dataset itself, then that of a layer's folder, and those of files.
+    pub inside: Vec<OsString>,
+}
 
 /// Returns the folder or dataset of the source that a path inside a mount shows; `None` for any other path.
 ///
 /// # Errors
-/// [`CliError`]: the path is not there, or shows nothing of the source.
+/// As [`shown_at`].
 pub fn source_behind(typed: &Path) -> Result<Option<PathBuf>, CliError> {
-    let failed = |error| CliError::Source { typed: typed.to_owned(), error };
-    let path = fs::canonicalize(typed).map_err(failed)?;
+    Ok(shown_at(typed)?.map(|shown| shown.path))
+}
+
+/// Returns what a path inside a mount shows; `None` for any other path.
+///
+/// # Errors
+/// [`CliError`]: the source of the mount is gone, or the path shows nothing of it.
+pub fn shown_at(typed: &Path) -> Result<Option<Shown>, CliError> {
     let mounts = mounts()?;
-    let Some(mount) = around(&mounts, &path) else { return Ok(None) };
-    let below = path.strip_prefix(&mount.mountpoint).unwrap_or(Path::new(""));
+    let failed = |error| CliError::Source { typed: typed.to_owned(), error };
+    let place = resolve(typed, &mounts).map_err(failed)?;
+    let Some(mount) = around(&mounts, &place) else { return Ok(None) };
+    let source = mountinfo::source_of(mount);
+    if let Err(error) = fs::symlink_metadata(source) {
+        let (mountpoint, source_path) = (mount.mountpoint.clone(), source.to_owned());
+        return Err(CliError::SourceGone { mountpoint, source_path, error });
+    }
+    // of a mount within the mount (mount --bind) a folder is the root
+    let below = mount.root.strip_prefix("/").unwrap_or(&mount.root);
+    let below = below.join(place.strip_prefix(&mount.mountpoint).unwrap_or(Path::new("")));
     let recogniser = Recogniser::new(registry());
     let is_dataset = |path: &Path| matches!(recogniser.format_of(path), Ok(Some(_)));
-    let mut source = mountinfo::source_of(mount).to_owned();
-    for name in below {
-        // what lies deeper is made from the dataset
-        if is_dataset(&source) {
-            break;
-        }
-        source.push(name);
+    match follow(source, &below, is_dataset) {
+        Some(shown) if fs::symlink_metadata(&shown.path).is_ok() => Ok(Some(shown)),
+        Some(shown) => Err(CliError::NotInSource { shown: place, wanted: shown.path }),
+        None => Err(CliError::AboutMount { shown: place, mountpoint: mount.mountpoint.clone() }),
     }
-    Ok(Some(source))
+}
+
+/// Returns the mount point of the volfs mount that a path is or lies in; `None` for any other path.
+///
+/// # Errors
+/// [`CliError::Mounts`] if the list of mounts cannot be read.
+pub fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
+    let mounts = mounts()?;
+    let Ok(place) = resolve(typed, &mounts) else { return Ok(None) };
+    let mount = around(&mounts, &place);
+    // a folder of a mount that is mounted elsewhere (mount --bind) has no status of its own
+    let whole = |mount: &Mount| mounts.iter().find(|m| m.device == mount.device && m.root == Path::new("/"));
+    Ok(mount.map(|mount| whole(mount).unwrap_or(mount).mountpoint.clone()))
+}
+
+/// Goes down from the source along the names below a mount point; `None` for what is about the mount itself.
+fn follow(source: &Path, below: &Path, is_dataset: impl Fn(&Path) -> bool) -> Option<Shown> {
+    let mut path = source.to_owned();
+    let mut names = below.iter().peekable();
+    match names.peek() {
+        Some(name) if *name == DOT_VOLFS => return None,
+        // a source that is one dataset is shown with its name
+        Some(name) if is_dataset(source) && Some(*name) == source.file_name() => drop(names.next()),
+        Some(name) if *name == DOT_VOLFS_OF_SOURCE => {
+            names.next();
+            path.push(DOT_VOLFS);
+        }
+        _ => {}
+    }
+    while !is_dataset(&path) {
+        let Some(name) = names.next() else { break };
+        path.push(name);
+    }
+    Some(Shown { path, inside: names.map(OsStr::to_owned).collect() })
 }
 
 /// Returns the volfs mount that a path lies in: the innermost one, if no other mount lies between.
 fn around<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let innermost = path.ancestors().find_map(|above| mountinfo::topmost(mounts, above));
     innermost.filter(|mount| mount.is_volfs())
+}
+
+/// Returns the path with the links followed that lie outside of volfs mounts; there are none inside. Names that are not
+/// there stay as they are.
+fn resolve(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
+    let mut rest = names(&std::path::absolute(typed)?);
+    let mut place = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            place.pop();
+            continue;
+        }
+        place.push(name);
+        if around(mounts, &place).is_some() {
+            continue;
+        }
+        let Ok(target) = fs::read_link(&place) else { continue };
+        links += 1;
+        if links > MAX_LINKS {
+            return Err(io::Error::from_raw_os_error(nix::errno::Errno::ELOOP as i32));
+        }
+        place.pop();
+        if target.is_absolute() {
+            place = PathBuf::from("/");
+        }
+        let mut target = names(&target);
+        target.append(&mut rest);
+        rest = target;
+    }
+    Ok(place)
+}
+
+fn names(path: &Path) -> VecDeque<OsString> {
+    let name = |part: Component<'_>| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    };
+    path.components().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn shown(path: &str, inside: &[&str]) -> Option<Shown> {
+        Some(Shown { path: path.into(), inside: inside.iter().map(Into::into).collect() })
+    }
+
+    #[test]
+    fn names_below_a_mount_lead_to_the_source() {
+        let is_dataset = |path: &Path| path.extension().is_some_and(|e| e == "zgy");
+        let follow = |below: &str| follow(Path::new("/data"), Path::new(below), is_dataset);
+        assert_eq!(follow(""), shown("/data", &[]));
+        assert_eq!(follow("a/b"), shown("/data/a/b", &[]));
+        assert_eq!(follow("a/x.zgy"), shown("/data/a/x.zgy", &[]));
+        assert_eq!(follow("a/x.zgy/data/lod0.raw"), shown("/data/a/x.zgy", &["data", "lod0.raw"]));
+        assert_eq!(follow(".volfs~2/a"), shown("/data/.volfs/a", &[]));
+        assert_eq!(follow("a/.volfs~2"), shown("/data/a/.volfs~2", &[]));
+        assert_eq!(follow(".volfs/status.json"), None);
+    }
+
+    #[test]
+    fn a_source_that_is_one_dataset_is_shown_with_its_name() {
+        let follow = |below: &str| follow(Path::new("/data/x.zgy"), Path::new(below), |path| path.ends_with("x.zgy"));
+        assert_eq!(follow(""), shown("/data/x.zgy", &[]));
+        assert_eq!(follow("x.zgy"), shown("/data/x.zgy", &[]));
+        assert_eq!(follow("x.zgy/data"), shown("/data/x.zgy", &["data"]));
+    }
+
+    #[test]
+    fn links_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        symlink("a/b", top.join("one")).unwrap();
+        symlink(top.join("one"), top.join("two")).unwrap();
+        symlink("circle", top.join("circle")).unwrap();
+        let resolve = |name: &str| resolve(&top.join(name), &[]);
+        assert_eq!(resolve("two/c").unwrap(), top.join("a/b/c"));
+        assert_eq!(resolve("two/../c/.").unwrap(), top.join("a/c"));
+        assert_eq!(resolve("none/../c").unwrap(), top.join("c"));
+        assert!(resolve("circle").is_err());
+    }
 }

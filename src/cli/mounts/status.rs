@@ -1,17 +1,22 @@
 //! Reads a mount's `.volfs/status.json`, with a timeout for a mount that does not answer.
 
-use std::fs;
-use std::io;
-use std::path::Path;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use serde_json::Value;
 
 use crate::cli::timeout::with_timeout;
+use crate::mount::side_process::{Link, SideProcess};
 
 /// The status file, below the mount point.
 pub const STATUS: &str = ".volfs/status.json";
+
+/// More bytes than any status has.
+const MAX_STATUS: usize = 64 << 10;
 
 /// How a mount answers a request for its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +46,9 @@ pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
 /// Why it cannot be read; [`Answer::Alive`] if another user's mount denies access.
 pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
-    let read = move || match fs::read(&file) {
+    let read = move || match read_start(&file) {
         // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
-        Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => fs::read(&file),
+        Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => read_start(&file),
         answer => answer,
     };
     match with_timeout(limit, read) {
@@ -53,6 +58,72 @@ pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
         // another user's mount refuses, which shows that it lives
         Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(Answer::Alive(None)),
         Some(Err(error)) => Err(Answer::Error(error.to_string())),
+    }
+}
+
+/// Reads the beginning of a file: another user's mount may show anything there.
+fn read_start(file: &Path) -> io::Result<Vec<u8>> {
+    let mut text = vec![0; MAX_STATUS];
+    // one read, since the mount counts each; a shorter text than asked for is whole
+    let length = File::open(file)?.read(&mut text)?;
+    text.truncate(length);
+    Ok(text)
+}
+
+/// Asks mounts for their status in processes of their own: one whose mount hangs may never end, and this one can.
+#[derive(Default)]
+pub struct Asker {
+    /// Processes whose mounts have not answered yet. Such a mount is not asked again.
+    waiting: HashMap<PathBuf, SideProcess>,
+}
+
+impl Asker {
+    /// Returns what each mount answers within `limit`, all together: the text of status.json, or why there is none. It
+    /// must be called before there are threads.
+    pub fn ask(&mut self, mountpoints: &[PathBuf], limit: Duration) -> Vec<Result<Vec<u8>, Answer>> {
+        let deadline = Instant::now() + limit;
+        self.waiting.retain(|place, _| mountpoints.contains(place));
+        let (mut asked, mut late) = (Vec::new(), std::mem::take(&mut self.waiting));
+        for place in mountpoints {
+            let process = late.remove(place).map_or_else(|| SideProcess::start(|link| answer(link, place, limit)), Ok);
+            asked.push((place, process));
+        }
+        let answers = asked.into_iter().map(|(place, process)| match process {
+            // without another process, ask in a thread
+            Err(_) => read(place, limit),
+            Ok(process) => {
+                let message = process.link().receive(deadline);
+                if message.is_none() {
+                    self.waiting.insert(place.clone(), process);
+                }
+                parse(message)
+            }
+        });
+        answers.collect()
+    }
+}
+
+/// Sends what a mount answers: a letter, and a text.
+fn answer(link: &Link, mountpoint: &Path, limit: Duration) {
+    let message = match read(mountpoint, limit) {
+        Ok(status) => [b"S", status.as_slice()].concat(),
+        Err(Answer::Alive(_)) => b"A".to_vec(),
+        Err(Answer::Dead) => b"D".to_vec(),
+        Err(Answer::Error(error)) => format!("E{error}").into_bytes(),
+        Err(Answer::Silent) => return,
+    };
+    if !link.send(&message) {
+        link.send(b"Eits status is too long");
+    }
+}
+
+fn parse(message: Option<Vec<u8>>) -> Result<Vec<u8>, Answer> {
+    match message.as_deref() {
+        Some([b'S', status @ ..]) => Ok(status.to_vec()),
+        Some([b'A', ..]) => Err(Answer::Alive(None)),
+        Some([b'D', ..]) => Err(Answer::Dead),
+        Some([b'E', error @ ..]) => Err(Answer::Error(String::from_utf8_lossy(error).into_owned())),
+        _ => Err(Answer::Silent),
     }
 }
 

@@ -22,9 +22,14 @@ pub(super) fn check_mag(array: &WkwArray, report: &mut dyn FnMut(Finding)) -> Re
     }
     visit_cubes(folder, [0; 3], [u64::MAX; 3], &mut |at| {
         if (0..3).all(|a| (low[a]..=high[a]).contains(&at[a])) {
-            match CubeCheck::new(array, folder, at) {
-                Ok(Some(cube)) => cube.check(report)?,
-                Ok(None) | Err(SourceError::Io { .. } | SourceError::TooShort { .. }) => {}
+            let checked = CubeCheck::new(array, folder, at).and_then(|cube| match cube {
+                Some(cube) => cube.check(report),
+                None => Ok(()),
+            });
+            match checked {
+                // reading its blocks tries that again, and a block outside of the box may be the only one that matters
+                Err(error) if error.is_failure_of_system() => report(Finding::unread(error.to_string())),
+                Ok(()) | Err(SourceError::Io { .. } | SourceError::TooShort { .. }) => {}
                 Err(error) => return Err(error),
             }
         } else {
@@ -66,10 +71,7 @@ impl<'a> CubeCheck<'a> {
     fn check(&self, report: &mut dyn FnMut(Finding)) -> Result<(), SourceError> {
         let (end, faults) = match self.header.blocks {
             BlockType::Raw => self.check_raw(),
-            _ => match self.check_table() {
-                Err(SourceError::Io { .. } | SourceError::TooShort { .. }) => return Ok(()),
-                checked => checked?,
-            },
+            _ => self.check_table()?,
         };
         let object = &self.object;
         if let Some((first, count)) = faults.outside {

@@ -1,7 +1,7 @@
 //! Visits the data files of a mag by their names, without opening them.
 
 use super::disk::{number, numbers};
-use crate::source::{EntryKind, Folder, SourceError};
+use crate::source::{EntryKind, Folder, NoFolder, SourceError};
 
 /// Visits the cubes of a mag by x, y, z, in order and without opening them, until `visit` returns `false`. Of the three
 /// coordinates only those from `low` to `high` count, both included. Memory is bounded by one folder's names.
@@ -67,7 +67,11 @@ fn collect(
         true
     })?;
     for path in links {
-        if mag.folder(&path).is_ok() { folders.push(path) } else { found.push(path) }
+        match mag.folder(&path) {
+            Ok(_) => folders.push(path),
+            Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
+            Err(_) => found.push(path),
+        }
     }
     Ok(())
 }

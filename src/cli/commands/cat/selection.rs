@@ -2,6 +2,7 @@
 //! numbers.
 
 use crate::cli::args::{At, Slice, Slices};
+use crate::cli::text::choice::choose;
 use crate::cli::text::number::float;
 use crate::volume::{ArrayInfo, Axis, Dims, Region};
 
@@ -18,6 +19,7 @@ const DIGITS: usize = 9;
 pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
     let shape = info.shape();
     let names = names(info);
+    let shown: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut chosen: Vec<Option<(u64, u64)>> = vec![None; shape.len()];
     let slices = slices.map_or(&[][..], |slices| &slices.0);
     if slices.len() > shape.len() {
@@ -30,8 +32,7 @@ pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Re
         chosen[axis] = Some(range);
     }
     for at in at {
-        let axis = find(&names, &at.axis)
-            .ok_or_else(|| format!("--at: there is no axis {}; there are {}", at.axis, names.join(", ")))?;
+        let axis = choose("axis", &shown, &at.axis).map_err(|error| format!("--at: {error}"))?;
         if chosen[axis].is_some() {
             return Err(format!("axis {} is given twice; give it once, with --region or with --at", names[axis]));
         }
@@ -51,16 +52,6 @@ fn names(info: &ArrayInfo) -> Vec<String> {
     let shown =
         |axis| if unique(axis) && !name(axis).is_empty() { name(axis).to_owned() } else { format!("axis{axis}") };
     (0..info.shape().len()).map(shown).collect()
-}
-
-/// Finds an axis by its name: an exact match, or else the only one that differs in case alone.
-fn find(names: &[String], name: &str) -> Option<usize> {
-    let exact = names.iter().position(|n| n == name);
-    exact.or_else(|| {
-        let mut alike = names.iter().enumerate().filter(|(_, n)| n.eq_ignore_ascii_case(name));
-        let (axis, _) = alike.next()?;
-        alike.next().is_none().then_some(axis)
-    })
 }
 
 fn range_of(name: &str, count: u64) -> String {

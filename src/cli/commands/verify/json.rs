@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::totals::Totals;
 use crate::format::{Finding, Severity};
-use crate::verify::{BadBricks, DatasetReport, LevelReport};
+use crate::verify::{BadBricks, DatasetReport, Fault, LevelReport};
 use crate::view::json_text;
 
 /// Grows when a key changes its meaning or goes.
@@ -17,15 +17,18 @@ pub fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> String {
         "format": report.format,
         "bad": report.is_bad(),
         "complete": report.complete,
-        "error": report.error,
+        "error": report.error.as_ref().map(|(_, why)| why),
         "bricks": report.sum(|level| level.checked),
         "constant": report.sum(|level| level.constant),
         "bad_bricks": report.bad_bricks(),
+        "unread_bricks": report.unread_bricks(),
         "bytes": report.sum(|level| level.bytes),
         "seconds": seconds(report.time.as_secs_f64()),
         "layers": layers(&report.levels),
-        "damage": damage(report),
-        "damage_left_out": {"bricks": report.left_out, "faults": report.findings_left_out.0},
+        "damage": entries(report, Severity::Damage, Fault::File),
+        "damage_left_out": {"bricks": report.left_out.bad, "faults": report.findings_left_out.damage},
+        "unread": unread(report),
+        "unread_left_out": {"bricks": report.left_out.unread, "parts": report.findings_left_out.unread},
         "notes": of_severity(report, Severity::Note).map(found).collect::<Vec<Value>>(),
     });
     let before = if is_first { begin(quick) } else { ",\n".to_owned() };
@@ -37,11 +40,14 @@ pub fn totals(totals: &Totals, quick: bool) -> String {
     let object = json!({
         "datasets": totals.datasets,
         "bad_datasets": totals.bad_datasets,
+        "unread_datasets": totals.unread_datasets,
         "incomplete_datasets": totals.incomplete,
         "bricks": totals.bricks,
         "constant": totals.constant,
         "bad_bricks": totals.bad_bricks,
         "faults": totals.faults,
+        "unread_bricks": totals.unread_bricks,
+        "unread_parts": totals.unread_parts,
         "bytes": totals.bytes,
         "seconds": seconds(totals.time.as_secs_f64()),
         "interrupted": totals.interrupted,
@@ -69,6 +75,7 @@ fn layers(levels: &[LevelReport]) -> Vec<Value> {
             "bricks": level.checked,
             "constant": level.constant,
             "bad_bricks": level.bad,
+            "unread_bricks": level.unread,
             "bytes": level.bytes,
         })
     };
@@ -80,8 +87,15 @@ fn layers(levels: &[LevelReport]) -> Vec<Value> {
     layers.map(layer).collect()
 }
 
-/// Returns what is damaged: faults that are no single brick's, and bad bricks.
-fn damage(report: &DatasetReport) -> Vec<Value> {
+/// Returns what could not be read by the system's fault, also that it does not open.
+fn unread(report: &DatasetReport) -> Vec<Value> {
+    let error = report.error.iter().filter(|(fault, _)| *fault == Fault::System);
+    let error = error.map(|(_, why)| found(&Finding::unread(why)));
+    error.chain(entries(report, Severity::Unread, Fault::System)).collect()
+}
+
+/// Returns the findings of a severity, which are no single brick's, and the bricks that cannot be read by this fault.
+fn entries(report: &DatasetReport, severity: Severity, fault: Fault) -> Vec<Value> {
     let bricks = |bad: &BadBricks| {
         let level = report.levels.get(bad.level);
         json!({
@@ -93,7 +107,8 @@ fn damage(report: &DatasetReport) -> Vec<Value> {
             "reason": bad.reason,
         })
     };
-    of_severity(report, Severity::Damage).map(found).chain(report.bad.iter().map(bricks)).collect()
+    let bad = report.bad.iter().filter(|bad| bad.fault == fault);
+    of_severity(report, severity).map(found).chain(bad.map(bricks)).collect()
 }
 
 fn of_severity(report: &DatasetReport, severity: Severity) -> impl Iterator<Item = &Finding> {

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use super::progress_bar::Bar;
 use super::totals::Totals;
 use super::{json, text};
 use crate::cli::error::CliError;
 use crate::cli::output;
+use crate::cli::progress_bar::Bar;
 use crate::sync::Mutex;
 use crate::verify::DatasetReport;
 

@@ -8,7 +8,7 @@ use super::totals::Totals;
 use crate::cli::text::escape;
 use crate::cli::text::size::Size;
 use crate::format::{Finding, Severity};
-use crate::verify::{BadBricks, DatasetReport};
+use crate::verify::{BadBricks, DatasetReport, Fault};
 
 /// Lines of each kind that are printed for a volume, unless all are.
 const LINES: usize = 20;
@@ -17,16 +17,17 @@ const LINES: usize = 20;
 pub fn dataset(report: &DatasetReport, all: bool) -> String {
     let mut text =
         Lines { path: escape::path(&report.path), most: if all { usize::MAX } else { LINES }, text: String::new() };
-    text.extend(report.error.iter().cloned());
-    let damage = report.findings.iter().filter(|found| found.severity == Severity::Damage);
-    let hidden = text.extend(damage.map(finding));
-    text.rest(hidden as u64 + report.findings_left_out.0, "more faults");
-    text.extend(report.bad.iter().take(text.most).map(|bad| bricks(report, bad)));
-    let hidden: u64 = report.bad.iter().skip(text.most).map(|bad| bad.count).sum();
-    text.rest(hidden + report.left_out, "more bad bricks");
-    let notes = report.findings.iter().filter(|found| found.severity == Severity::Note);
-    let hidden = text.extend(notes.map(|note| format!("note: {}", finding(note))));
-    text.rest(hidden as u64 + report.findings_left_out.1, "more notes");
+    text.extend(report.error.iter().map(|(_, why)| why.clone()));
+    let of = |severity| report.findings.iter().filter(move |found| found.severity == severity);
+    let left_out = &report.findings_left_out;
+    let hidden = text.extend(of(Severity::Damage).map(finding));
+    text.rest(hidden as u64 + left_out.damage, "more faults");
+    text.bricks(report, Fault::File, (report.left_out.bad, "more bad bricks"));
+    let hidden = text.extend(of(Severity::Unread).map(finding));
+    text.rest(hidden as u64 + left_out.unread, "more parts that could not be read");
+    text.bricks(report, Fault::System, (report.left_out.unread, "more bricks that could not be read"));
+    let hidden = text.extend(of(Severity::Note).map(|note| format!("note: {}", finding(note))));
+    text.rest(hidden as u64 + left_out.notes, "more notes");
     text.text
 }
 
@@ -48,6 +49,15 @@ impl Lines {
             }
         }
         hidden
+    }
+
+    /// Adds the bricks that cannot be read by this fault, and how many there was no room for.
+    fn bricks(&mut self, report: &DatasetReport, fault: Fault, (left_out, what): (u64, &str)) {
+        let most = self.most;
+        let entries = || report.bad.iter().filter(|bad| bad.fault == fault);
+        self.extend(entries().take(most).map(|bad| bricks(report, bad)));
+        let hidden: u64 = entries().skip(most).map(|bad| bad.count).sum();
+        self.rest(hidden + left_out, what);
     }
 
     fn line(&mut self, line: &str) {
@@ -100,15 +110,23 @@ pub fn totals(totals: &Totals, quick: bool) -> String {
         let rate = totals.bytes as f64 / seconds.max(0.001);
         line(&format!(", {} in {seconds:.1} s ({}/s)", Size::of(totals.bytes), Size::of(rate as u64)));
     }
-    match (totals.bad_datasets, totals.interrupted, quick) {
-        (0, true, _) => line(": nothing bad so far"),
-        (0, false, true) => line(": tables and headers are right; no brick was decoded"),
-        (0, false, false) => line(": all can be read"),
-        (bad, ..) => {
-            let verb = if bad == 1 { "is" } else { "are" };
-            let (bricks, faults) = (HumanCount(totals.bad_bricks), HumanCount(totals.faults));
-            line(&format!(": {} {verb} bad (bad bricks: {bricks}, other faults: {faults})", volumes(bad)));
-        }
+    let are = |n: u64| if n == 1 { "is" } else { "are" };
+    let mut bad = Vec::new();
+    if totals.bad_datasets > 0 {
+        let (bricks, faults) = (HumanCount(totals.bad_bricks), HumanCount(totals.faults));
+        let what = format!("{} {} bad", volumes(totals.bad_datasets), are(totals.bad_datasets));
+        bad.push(format!("{what} (bad bricks: {bricks}, other faults: {faults})"));
+    }
+    if totals.unread_datasets > 0 {
+        let (bricks, parts) = (HumanCount(totals.unread_bricks), HumanCount(totals.unread_parts));
+        let what = format!("{} could not be read in whole", volumes(totals.unread_datasets));
+        bad.push(format!("{what} (bricks: {bricks}, other parts: {parts})"));
+    }
+    match (bad.is_empty(), totals.interrupted, quick) {
+        (true, true, _) => line(": nothing bad so far"),
+        (true, false, true) => line(": tables and headers are right; no brick was decoded"),
+        (true, false, false) => line(": all can be read"),
+        (false, ..) => line(&format!(": {}", bad.join("; "))),
     }
     text.push('\n');
     text

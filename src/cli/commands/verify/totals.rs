@@ -9,6 +9,8 @@ use crate::verify::DatasetReport;
 pub struct Totals {
     pub datasets: u64,
     pub bad_datasets: u64,
+    /// Datasets of which something could not be read by the system's fault.
+    pub unread_datasets: u64,
     /// Datasets of which not all was checked.
     pub incomplete: u64,
     pub bricks: u64,
@@ -16,6 +18,10 @@ pub struct Totals {
     pub bad_bricks: u64,
     /// Damage that is no single brick's, and datasets that do not open.
     pub faults: u64,
+    /// Bricks that could not be read by the system's fault.
+    pub unread_bricks: u64,
+    /// What else could not be read so.
+    pub unread_parts: u64,
     pub bytes: u64,
     pub time: Duration,
     pub interrupted: bool,
@@ -30,7 +36,10 @@ impl Totals {
         self.bricks = self.bricks.saturating_add(report.sum(|level| level.checked));
         self.constant = self.constant.saturating_add(report.sum(|level| level.constant));
         self.bad_bricks = self.bad_bricks.saturating_add(report.bad_bricks());
-        self.faults += report.faults() + u64::from(report.error.is_some());
+        self.faults += report.faults();
+        self.unread_datasets += u64::from(report.is_unread());
+        self.unread_bricks = self.unread_bricks.saturating_add(report.unread_bricks());
+        self.unread_parts += report.unread_parts();
         self.bytes = self.bytes.saturating_add(report.sum(|level| level.bytes));
     }
 }

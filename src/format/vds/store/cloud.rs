@@ -2,11 +2,13 @@
 //! and one for each chunk.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::super::description::MAX_DESCRIPTION_BYTES;
+use super::chunk_objects::ChunkObjects;
 use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Content, Record, StoredLayer};
 use super::description_text::{DescriptionText, Syntax};
 use super::metadata_pages::MetadataPages;
@@ -119,10 +121,16 @@ impl Cloud {
             id: IndexCache::new_id(),
             layer: name.into(),
             pages,
+            objects: ChunkObjects::default(),
         };
         let valid = record.get("validChunkCount").and_then(Value::as_u64);
         Ok(StoredLayer { method, tolerance, chunks: stated, valid, table: Box::new(table) })
     }
+}
+
+/// Returns the number of the chunk that has an object of this name.
+fn number_of(name: &str) -> Option<u64> {
+    name.parse().ok().filter(|number: &u64| number.to_string() == name)
 }
 
 /// Returns the layer's name in a record.
@@ -162,6 +170,7 @@ struct CloudTable {
     layer: Box<str>,
     /// `None` if each chunk has its metadata with its object.
     pages: Option<MetadataPages>,
+    objects: ChunkObjects,
 }
 
 /// The metadata and length of a chunk whose metadata is in no page.
@@ -235,6 +244,22 @@ impl ChunkTable for CloudTable {
 
     fn has_checks(&self) -> bool {
         self.pages.is_some()
+    }
+
+    fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
+        if let Some(pages) = &self.pages {
+            return Ok(pages.written_run(chunk, total));
+        }
+        self.objects.next_run(chunk, total, |visit| {
+            self.folder.list(&self.layer, &mut |name, _| {
+                number_of(name).into_iter().for_each(&mut *visit);
+                true
+            })?;
+            let below = format!("{}/", self.layer);
+            self.tags.visit_listed(|object| {
+                object.strip_prefix(&below).and_then(number_of).into_iter().for_each(&mut *visit);
+            })
+        })
     }
 
     fn cost(&self) -> Option<u64> {

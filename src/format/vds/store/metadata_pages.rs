@@ -1,5 +1,6 @@
 //! Chunk metadata in pages: one object has the metadata of many chunks.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -114,6 +115,20 @@ impl MetadataPages {
         let block = Arc::new(bytes);
         self.cache.insert(key, &block, block.capacity());
         Ok(block)
+    }
+
+    /// Returns the next chunks from `chunk` on, all below `total`, whose page was written.
+    pub fn written_run(&self, chunk: u64, total: u64) -> Range<u64> {
+        let Some(names) = &self.directory else { return chunk..total };
+        let first = usize::try_from(chunk / self.size).unwrap_or(usize::MAX);
+        let written = names.iter().enumerate().skip(first).find(|(_, name)| name.is_some());
+        match written {
+            None => total..total,
+            Some((page, _)) => {
+                let begin = (page as u64).saturating_mul(self.size);
+                begin.max(chunk).min(total)..begin.saturating_add(self.size).min(total)
+            }
+        }
     }
 
     /// Returns the bytes of all records; `None` if they are in many objects.

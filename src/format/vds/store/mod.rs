@@ -1,6 +1,7 @@
 //! The two containers of a VDS, a single file or a folder of objects: its description, its stored layers and their
 //! chunk tables.
 
+mod chunk_objects;
 mod chunk_table;
 pub mod cloud;
 pub mod container;

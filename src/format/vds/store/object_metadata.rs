@@ -51,6 +51,15 @@ impl ObjectMetadata {
         Ok(self.listed()?.get(object).cloned())
     }
 
+    /// Visits the names of the objects in the JSON file. May wait.
+    ///
+    /// # Errors
+    /// Those of [`ObjectMetadata::get`].
+    pub fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
+        self.listed()?.keys().map(|object| &**object).for_each(visit);
+        Ok(())
+    }
+
     /// Returns the metadata in the JSON file; empty if there is none.
     fn listed(&self) -> Result<Arc<Listed>, FormatError> {
         let key = (self.id, 0, 0);

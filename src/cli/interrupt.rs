@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM end a verification at once, with what was found so far.
+//! SIGINT and SIGTERM end a long command at once, after its last words.
 
 use std::process::exit;
 use std::thread;
@@ -8,7 +8,7 @@ use nix::sys::signal::{SigSet, Signal};
 
 use crate::cli::timeout::with_timeout;
 
-/// How long printing what was found may take: the reader of a pipe may have stopped.
+/// How long the last words may take: the reader of a pipe may have stopped.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The signals that end the process.
@@ -29,13 +29,13 @@ impl Interrupts {
         Self(set.thread_block().is_ok().then_some(set))
     }
 
-    /// Starts a thread that waits for a signal, calls `print`, and ends the process with the exit status that shells
+    /// Starts a thread that waits for a signal, calls `finish`, and ends the process with the exit status that shells
     /// give: 128 and the number of the signal.
-    pub fn on_arrival(self, print: impl FnOnce() + Send + 'static) {
+    pub fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
         let Some(set) = self.0 else { return };
         let wait = move || {
             if let Ok(signal) = set.wait() {
-                with_timeout(GRACE, print);
+                with_timeout(GRACE, finish);
                 exit(128 + signal as i32);
             }
         };

@@ -1,35 +1,18 @@
-//! Generates the manual pages and the shell completions: `cargo run --example generate -- FOLDER YYYY-MM-DD`.
-//!
-//! Both come from the definitions of the command line, so they agree with `volfs --help`. Used by scripts/make_docs.sh.
+//! The manual pages of the program and of its commands.
 
-use std::env;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, roman};
+use clap_mangen::roff::{Roff, bold, roman};
 use volfs::cli::args::Cli;
 
-fn main() -> io::Result<()> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let [folder, date] = arguments.as_slice() else {
-        return Err(io::Error::other("give the folder to write to, and the date of the pages"));
-    };
-    let completions = Path::new(folder).join("completions");
-    let pages = Path::new(folder).join("man");
-    fs::create_dir_all(&completions)?;
-    fs::create_dir_all(&pages)?;
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut Cli::command(), "volfs", &completions)?;
-    }
-    write_pages(&pages, date)
-}
+use super::sections::{self, Entry};
 
 /// Writes one page for the program and one for each command.
-fn write_pages(folder: &Path, date: &str) -> io::Result<()> {
+pub fn write(folder: &Path, date: &str) -> io::Result<()> {
     // `volfs help` has no page of its own
     let mut cli = Cli::command().disable_help_subcommand(true);
     cli.build();
@@ -38,20 +21,28 @@ fn write_pages(folder: &Path, date: &str) -> io::Result<()> {
     let all: Vec<&Command> = std::iter::once(&cli).chain(commands).collect();
     for command in &all {
         let name = page_name(command);
-        let others: Vec<String> =
-            all.iter().map(|c| page_name(c)).filter(|n| *n != name).map(|n| format!("{n}(1)")).collect();
+        let others = all.iter().map(|c| page_name(c)).filter(|n| *n != name).map(|n| format!("{n}(1)"));
+        let others: Vec<String> = others.chain(sections::SEE_ALSO.iter().map(|page| (*page).to_owned())).collect();
         let mut page = format!(".TH {} 1 \"{date}\" \"volfs {version}\" \"volfs\"\n", name.to_uppercase()).into_bytes();
         let parts = Man::new((*command).clone());
         parts.render_name_section(&mut page)?;
         let usage = (*command).clone().render_usage().to_string();
         let mut synopsis = Roff::new();
         synopsis.control("SH", ["SYNOPSIS"]).text([roman(usage.trim_start_matches("Usage: "))]);
+        let aliases: Vec<&str> = command.get_visible_aliases().collect();
+        if !aliases.is_empty() {
+            synopsis.control("PP", []).text([roman(format!("Other name of the command: {}", aliases.join(", ")))]);
+        }
         synopsis.to_writer(&mut page)?;
         parts.render_description_section(&mut page)?;
         parts.render_options_section(&mut page)?;
         if command.has_subcommands() {
             parts.render_subcommands_section(&mut page)?;
         }
+        let about = sections::of(command.get_name());
+        list("FILES", about.files, &mut page)?;
+        list("ENVIRONMENT", about.environment, &mut page)?;
+        list("EXIT STATUS", about.exit_status, &mut page)?;
         write_after_options(command, &mut page)?;
         let mut end = Roff::new();
         end.control("SH", ["SEE ALSO"]).text([roman(others.join(", "))]);
@@ -65,7 +56,20 @@ fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// Writes the help after the options: examples with their line breaks, the exit status, and the rest as paragraphs.
+/// Writes a section that is a list, if it has entries.
+fn list(title: &str, entries: &[Entry], page: &mut Vec<u8>) -> io::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    for (name, text) in entries {
+        roff.control("TP", []).text([bold(*name)]).text([roman(*text)]);
+    }
+    roff.to_writer(page)
+}
+
+/// Writes the help after the options: examples with their line breaks, and the rest as paragraphs.
 fn write_after_options(command: &Command, page: &mut Vec<u8>) -> io::Result<()> {
     let rest = command.get_after_long_help().or_else(|| command.get_after_help());
     let rest = rest.map(ToString::to_string).unwrap_or_default();
@@ -76,10 +80,8 @@ fn write_after_options(command: &Command, page: &mut Vec<u8>) -> io::Result<()> 
                 roff.control("SH", ["EXAMPLES"]);
                 text
             }
-            Some(("Exit status", text)) => {
-                roff.control("SH", ["EXIT STATUS"]);
-                text
-            }
+            // in a section of its own
+            Some(("Exit status", _)) => continue,
             _ => {
                 roff.control("PP", []);
                 paragraph

@@ -1,0 +1,246 @@
+//! Where the samples go: standard output, or a file that is complete or not there at all.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use tempfile::TempPath;
+
+use crate::cli::error::CliError;
+use crate::cli::output;
+use crate::cli::text::escape;
+use crate::cli::text::size::Size;
+use crate::counters::Counter;
+use crate::sync::Mutex;
+
+/// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
+const PIPE_BYTES: i32 = 1 << 20;
+
+/// Bytes that are written at once, after which the progress is known.
+const PART: usize = 4 << 20;
+
+/// An open output.
+pub struct Destination {
+    file: File,
+    progress: Unfinished,
+}
+
+/// The progress of an output; dropping removes what is not complete.
+struct Unfinished(Arc<Progress>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        drop(self.0.partial.lock().take());
+    }
+}
+
+/// How far the output is, for the progress bar and for a signal.
+pub struct Progress {
+    /// Bytes written.
+    pub written: Counter,
+    /// Bytes of the whole output.
+    pub total: u64,
+    target: Target,
+    /// The file under its temporary name.
+    partial: Mutex<Option<TempPath>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    /// A file of this name.
+    Named(PathBuf),
+    /// Standard output, which is a file.
+    Redirected,
+    /// Standard output, which is a pipe, a terminal or a device.
+    Stream,
+}
+
+impl Destination {
+    /// Opens the output for `total` bytes: standard output, or the file of this name. `volume` is what is read.
+    ///
+    /// # Errors
+    /// [`CliError`]: the file cannot be made, or is the volume; [`CliError::Terminal`] unless `force` is given.
+    pub fn open(name: Option<&Path>, total: u64, volume: &Path, force: bool) -> Result<Self, CliError> {
+        let (file, target, partial) = match name.filter(|name| *name != Path::new("-")) {
+            Some(name) => {
+                let (file, partial) = create(name, volume)?;
+                (file, Target::Named(name.to_owned()), partial)
+            }
+            None => (stdout(force)?, Target::Stream, None),
+        };
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let target = if target == Target::Stream && is_file { Target::Redirected } else { target };
+        let progress = Progress { written: Counter::default(), total, target, partial: Mutex::new(partial) };
+        Ok(Self { file, progress: Unfinished(Arc::new(progress)) })
+    }
+
+    /// How far the output is.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress.0
+    }
+
+    /// Returns whether a bar can show the progress: the samples go to a file.
+    pub fn is_file(&self) -> bool {
+        self.progress.0.target != Target::Stream
+    }
+
+    /// Writes the next bytes. Returns `false` once the reader of the output is gone.
+    ///
+    /// # Errors
+    /// [`CliError`]: for instance, the disk is full.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
+        for part in bytes.chunks(PART) {
+            if !output::write_to(&mut self.file, part).map_err(|error| self.named(error))? {
+                return Ok(false);
+            }
+            self.progress.0.written.add(part.len() as u64);
+        }
+        Ok(true)
+    }
+
+    /// Gives a complete file its name.
+    ///
+    /// # Errors
+    /// [`CliError`]: for instance, the server of the file reports now that its disk is full.
+    pub fn finish(self) -> Result<(), CliError> {
+        let Target::Named(name) = &self.progress.0.target else { return Ok(()) };
+        let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);
+        nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
+        match self.progress.0.partial.lock().take() {
+            Some(partial) => partial.persist(goal(name)).map_err(|error| failed(error.error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Names the file in an error.
+    fn named(&self, error: CliError) -> CliError {
+        match (error, &self.progress.0.target) {
+            (CliError::Output(error), Target::Named(name)) => CliError::OutputFile(name.clone(), error),
+            (error, _) => error,
+        }
+    }
+}
+
+impl Progress {
+    /// Removes what is not complete, and returns what there is to say about it.
+    pub fn interrupt(&self) -> Option<String> {
+        let (written, total) = (Size::of(self.written.get()), Size::of(self.total));
+        match &self.target {
+            Target::Named(name) => {
+                // dropping removes the file; without one it is complete by now, or a device
+                let was_partial = self.partial.lock().take().is_some();
+                was_partial.then(|| format!("interrupted: {} is not written", escape::path(name)))
+            }
+            Target::Redirected => Some(format!("interrupted: only {written} of {total} are written")),
+            Target::Stream => None,
+        }
+    }
+}
+
+/// Creates the file of this name, under a temporary name beside it. What is no regular file is opened as it is.
+fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliError> {
+    let failed = |error: io::Error| CliError::OutputFile(name.to_owned(), error);
+    let existing = fs::metadata(name).ok();
+    if let (Some(existing), Ok(volume)) = (&existing, fs::metadata(volume))
+        && (existing.dev(), existing.ino()) == (volume.dev(), volume.ino())
+    {
+        return Err(CliError::Argument(format!(
+            "--output {} is the volume itself; give another file",
+            escape::path(name)
+        )));
+    }
+    if existing.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+        return Ok((File::options().write(true).open(name).map_err(failed)?, None));
+    }
+    if existing.is_some() {
+        // a file that may not be written is not replaced either
+        drop(File::options().write(true).open(name).map_err(failed)?);
+    }
+    // the mode of a new file, from which the system takes the umask, or that of the file which it replaces
+    let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
+    let goal = goal(name);
+    let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // as the system says it, without the temporary name
+    if !fs::metadata(folder).map_err(failed)?.is_dir() {
+        return Err(failed(nix::errno::Errno::ENOTDIR.into()));
+    }
+    let mut builder = tempfile::Builder::new();
+    let builder = builder.prefix(".volfs-").suffix(".part").permissions(Permissions::from_mode(mode));
+    let (file, partial) = builder.tempfile_in(folder).map_err(failed)?.into_parts();
+    Ok((file, Some(partial)))
+}
+
+/// Returns where a link to a file leads, so that the file and not the link is replaced.
+fn goal(name: &Path) -> PathBuf {
+    fs::canonicalize(name).unwrap_or_else(|_| name.to_owned())
+}
+
+/// Returns standard output as a file, without the line buffer of the standard library.
+fn stdout(force: bool) -> Result<File, CliError> {
+    let stdout = io::stdout();
+    if stdout.is_terminal() && !force {
+        return Err(CliError::Terminal);
+    }
+    let out = stdout.as_fd().try_clone_to_owned().map_err(CliError::Output)?;
+    // fails if this is no pipe, or above the user's limit: then the size stays as it is
+    let _ = fcntl(&out, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
+    Ok(out.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_complete_or_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("a.raw");
+        let open = || Destination::open(Some(&name), 4, Path::new("/dev/null"), false).unwrap();
+        let mut out = open();
+        assert!(out.write(b"12").unwrap());
+        assert_eq!((names(folder.path()).len(), name.exists()), (1, false));
+        drop(out);
+        assert_eq!(names(folder.path()), [""; 0]);
+        let mut out = open();
+        assert!(out.write(b"1234").unwrap());
+        out.finish().unwrap();
+        assert_eq!((names(folder.path()), fs::read(&name).unwrap()), (vec!["a.raw".to_owned()], b"1234".to_vec()));
+        // what was there stays until the new file is complete, and keeps its mode
+        fs::set_permissions(&name, Permissions::from_mode(0o640)).unwrap();
+        let mut out = open();
+        assert!(out.write(b"x").unwrap());
+        let words = out.progress().interrupt().unwrap();
+        assert!(words.contains("a.raw is not written"), "{words}");
+        assert_eq!((names(folder.path()), fs::read(&name).unwrap()), (vec!["a.raw".to_owned()], b"1234".to_vec()));
+        let mut out = open();
+        assert!(out.write(b"5678").unwrap());
+        out.finish().unwrap();
+        assert_eq!(fs::read(&name).unwrap(), b"5678");
+        assert_eq!(fs::metadata(&name).unwrap().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn the_volume_itself_is_no_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let (volume, link) = (folder.path().join("a.zgy"), folder.path().join("link"));
+        fs::write(&volume, "samples").unwrap();
+        std::os::unix::fs::symlink("a.zgy", &link).unwrap();
+        assert!(matches!(Destination::open(Some(&link), 1, &volume, false), Err(CliError::Argument(_))));
+        assert_eq!(fs::read(&volume).unwrap(), b"samples");
+        // a link to another file stays a link
+        let out = Destination::open(Some(&link), 1, Path::new("/dev/null"), false).unwrap();
+        out.finish().unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink() && fs::read(&volume).unwrap().is_empty());
+    }
+}

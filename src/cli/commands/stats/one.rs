@@ -1,0 +1,170 @@
+//! The statistics of one mount, for people.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::output;
+use crate::cli::text::json_value::scalar;
+use crate::cli::text::layout::TextLayout;
+use crate::cli::text::number::float;
+use crate::cli::text::size::Size;
+
+/// Returns what a mount has done so far.
+pub fn text(place: &Path, status: &Value) -> String {
+    let mut layout = TextLayout::new(output::coloured());
+    write(&mut layout, place, status);
+    layout.text().to_owned()
+}
+
+fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
+    let counter = |name: &str| status["counters"][name].as_u64();
+    let bytes = |name: &str| counter(name).map(|n| Size::of(n).to_string());
+    layout.heading(&place.to_string_lossy());
+    layout.row("source", scalar(&status["source"]));
+    let daemon = scalar(&status["version"]).zip(scalar(&status["pid"]));
+    layout.row("daemon", daemon.map(|(version, pid)| format!("volfs {version}, process {pid}")));
+    let uptime = status["uptime"].as_f64().filter(|seconds| *seconds > 0.0);
+    layout.row("up", uptime.map(duration));
+    layout.row("options", Some(options(status)).filter(|text| !text.is_empty()));
+
+    layout.heading("Reads");
+    layout.row("requests", counter("reads").map(|n| n.to_string()));
+    layout.row("delivered", bytes("bytes_read"));
+    let each = counter("bytes_read").zip(counter("reads").filter(|n| *n > 0)).map(|(all, n)| Size::of(all / n));
+    layout.row("in each", each.map(|size| format!("{size} on average")));
+    layout.row("errors", counter("errors").map(errors));
+
+    layout.heading("Cache");
+    layout.row("held", cache(status));
+    layout.row(
+        "look-ups",
+        counter("cache_hits").zip(counter("cache_misses")).map(|(hits, misses)| look_ups(hits, misses)),
+    );
+
+    layout.heading("Bricks");
+    let decoded = counter("bricks_decoded").zip(bytes("bytes_decoded"));
+    layout.row("decoded", decoded.map(|(n, size)| format!("{n}, {size}")));
+    let ahead = counter("prefetched").map(|n| format!("{n}{}", share(n, counter("bricks_decoded").unwrap_or(0))));
+    layout.row("ahead of need", ahead);
+    let amplification = counter("bytes_decoded").zip(counter("bytes_read").filter(|n| *n > 0));
+    let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
+    layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
+    layout.row("from the source", bytes("source_bytes"));
+}
+
+/// Lists the options that differ from their defaults.
+fn options(status: &Value) -> String {
+    let given = |(name, value): (&String, &Value)| match (name.as_str(), scalar(value)?.as_str()) {
+        ("mountpoint" | "cache_size", _) | (_, "false" | "no") => None,
+        (_, "true" | "yes") => Some(name.replace('_', " ")),
+        (_, value) => Some(format!("{} {value}", name.replace('_', " "))),
+    };
+    let options = status["options"].as_object().into_iter().flatten().filter_map(given);
+    options.collect::<Vec<_>>().join(", ")
+}
+
+/// Formats how full the cache is.
+pub fn cache(status: &Value) -> Option<String> {
+    // numbers of older versions are text
+    let bound = scalar(&status["options"]["cache_size"]).and_then(|text| text.parse::<u64>().ok());
+    status["counters"]["cache_bytes"].as_u64().map(|held| match bound {
+        Some(bound) => format!("{} of {}{}", Size::of(held), Size::of(bound), share(held, bound)),
+        None => Size::of(held).to_string(),
+    })
+}
+
+fn look_ups(hits: u64, misses: u64) -> String {
+    match hits.saturating_add(misses) {
+        0 => "none".to_owned(),
+        all => format!("{all}, {hits} found{}", share(hits, all)),
+    }
+}
+
+fn errors(n: u64) -> String {
+    if n == 0 { "none".to_owned() } else { format!("{n} (see .volfs/log below the mount point)") }
+}
+
+/// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
+}
+
+/// Formats a duration in its two largest units: `2 d 3 h`, `5 min 7 s`.
+pub fn duration(seconds: f64) -> String {
+    let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
+    let mut left = seconds as u64;
+    let mut parts = Vec::new();
+    for (name, length) in units {
+        if left >= length || (length == 1 && parts.is_empty()) {
+            parts.push(format!("{} {name}", left / length));
+        }
+        left %= length;
+    }
+    parts.truncate(2);
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(status: &Value) -> String {
+        let mut layout = TextLayout::new(false);
+        write(&mut layout, Path::new("/mnt/vol"), status);
+        layout.text().to_owned()
+    }
+
+    #[test]
+    fn all_counters_are_shown() {
+        let status = json!({
+            "version": "0.1.0", "pid": 4711, "source": "/data/\u{1b}surveys", "uptime": 10.0,
+            "options": {"mountpoint": "/mnt/vol", "foreground": "false", "cache_size": "1048576", "threads": "4",
+                        "direct_io": "true", "allow_other": false, "log_file": ""},
+            "counters": {"reads": 64, "bytes_read": 8_388_608, "bricks_decoded": 10, "bytes_decoded": 10_485_760,
+                         "cache_hits": 90, "cache_misses": 10, "source_bytes": 1024, "prefetched": 5, "errors": 2,
+                         "cache_bytes": 524_288},
+        });
+        let text = text(&status);
+        for line in [
+            "/mnt/vol\n  source           /data/\\u{1b}surveys\n",
+            "  daemon           volfs 0.1.0, process 4711\n",
+            "  up               10 s\n",
+            "  options          threads 4, direct io\n",
+            "  requests         64\n  delivered        8.00 MiB\n  in each          128.00 KiB on average\n",
+            "  errors           2 (see .volfs/log below the mount point)\n",
+            "  held             512.00 KiB of 1.00 MiB (50 %)\n",
+            "  look-ups         100, 90 found (90 %)\n",
+            "  decoded          10, 10.00 MiB\n  ahead of need    5 (50 %)\n",
+            "  per byte read    1.25 bytes decoded\n",
+            "  from the source  1.00 KiB\n",
+        ] {
+            assert!(text.contains(line), "{line:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_idle_mount_does_not_divide_by_zero() {
+        let text = text(&json!({"uptime": 0.0, "counters": {"reads": 0, "bytes_read": 0, "bytes_decoded": 0,
+            "cache_hits": 0, "cache_misses": 0, "errors": 0, "prefetched": 0, "bricks_decoded": 0}}));
+        assert!(text.contains("look-ups         none\n") && text.contains("errors           none\n"), "{text}");
+        assert!(!text.contains("throughput"), "{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("per byte"), "{text}");
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (seconds, text) in [
+            (0.4, "0 s"),
+            (59.9, "59 s"),
+            (61.0, "1 min 1 s"),
+            (3600.0, "1 h"),
+            (93_784.0, "1 d 2 h"),
+            (86_460.0, "1 d 1 min"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

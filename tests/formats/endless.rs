@@ -1,0 +1,103 @@
+//! Small folders that claim to have more bricks than anybody can visit: a verification of them ends.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use volfs::format::{Severity, registry};
+use volfs::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
+
+use crate::support::{copy_all, test_data, within};
+
+/// Samples along each axis.
+const SAMPLES: u64 = 1 << 20;
+/// A level with more bad bricks is given up.
+const MOST_BAD: u64 = 5000;
+
+/// Makes a copy of a dataset with axes of [`SAMPLES`] samples, and changes the records of its stored layers.
+fn make(name: &str, to: &Path, change: impl Fn(&mut Value)) {
+    copy_all(&test_data("vds").join(name), to);
+    let edit = |name: &str, edit: &dyn Fn(&mut Value)| {
+        let mut json: Value = serde_json::from_slice(&fs::read(to.join(name)).unwrap()).unwrap();
+        edit(&mut json);
+        fs::write(to.join(name), json.to_string()).unwrap();
+    };
+    edit("VolumeDataLayout", &|layout| {
+        layout["axisDescriptors"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|axis| axis["numSamples"] = SAMPLES.into());
+    });
+    edit("LayerStatus", &|layers| {
+        for layer in layers.as_array_mut().unwrap() {
+            layer.as_object_mut().unwrap().retain(|key, _| !["chunkCount", "validChunkCount"].contains(&&**key));
+            change(layer);
+        }
+    });
+}
+
+/// Verifies the only dataset at a path.
+fn verify(path: &Path, quick: bool) -> DatasetReport {
+    let place = Place { path: path.canonicalize().unwrap(), name: path.to_owned() };
+    let verified = within(Duration::from_secs(60), move || {
+        let datasets = Datasets::new(registry(), vec![place], false).map_err(|(_, e)| e).unwrap();
+        let options = VerifyOptions { quick, threads: 2, most: 10, most_bad: MOST_BAD };
+        let reports = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&reports);
+        let verification = Verification::new(datasets, options, move |report| {
+            sink.lock().unwrap().push(report);
+            true
+        });
+        verification.run();
+        reports.lock().unwrap().pop().unwrap()
+    });
+    verified.expect("it does not end")
+}
+
+/// Returns the finest level; it has very many bricks.
+fn finest(report: &DatasetReport) -> &LevelReport {
+    let level = &report.levels[0];
+    assert!(level.total > 1 << 40, "{level:?}");
+    level
+}
+
+#[test]
+fn chunks_that_have_no_object_are_not_looked_up_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    make("no-pages", &folder.path().join("x"), |_| {});
+    for quick in [true, false] {
+        let report = verify(&folder.path().join("x"), quick);
+        let level = finest(&report);
+        assert_eq!((level.checked, report.complete), (level.total, true), "{level:?}");
+        // the stored chunks are of another size than they should be
+        assert!(level.total - level.constant <= 6 && level.bad <= 6, "{level:?}");
+    }
+}
+
+#[test]
+fn chunks_of_pages_that_were_never_written_are_not_looked_up_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    make("pages", &folder.path().join("x"), |layer| {
+        let pages = if layer["lod"] == 0 { 1 << 14 } else { 1 << 11 };
+        layer["chunkMetadataPageSize"] = (1u64 << 31).into();
+        layer["pageDirectory"] = json!(vec![-1; pages]);
+    });
+    let report = verify(&folder.path().join("x"), true);
+    let level = finest(&report);
+    assert_eq!((level.checked, level.constant, level.bad), (level.total, level.total, 0), "{report:?}");
+}
+
+#[test]
+fn a_level_with_too_many_bad_chunks_is_given_up_and_that_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    make("no-directory", &folder.path().join("x"), |_| {});
+    let report = verify(&folder.path().join("x"), true);
+    let level = finest(&report);
+    assert!(level.bad > MOST_BAD && level.bad < MOST_BAD + 10_000 && !report.complete, "{level:?}");
+    let told = report.findings.iter().filter(|found| found.severity == Severity::Damage && found.lod == Some(0));
+    let told: Vec<&str> = told.map(|found| &*found.reason).collect();
+    assert_eq!(told, [format!("more than {MOST_BAD} of its bricks cannot be read; no more of them were checked")]);
+}
