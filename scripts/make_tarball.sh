@@ -54,7 +54,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-tarball.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 ./scripts/stage.sh "$work/$name" "$built/volfs" "$target/docs"
 strip --strip-unneeded "$work/$name/bin/volfs"
-cp README.md LICENSE "$work/$name/"
+ln -s share/doc/volfs/README.md share/doc/volfs/LICENSE "$work/$name/"
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(commit_time)" -C "$work" -c "$name" | gzip -9n >"$folder/$name.tar.gz"
 (cd "$folder" && sha256sum "$name.tar.gz" >"$name.tar.gz.sha256")
 say "$folder/$name.tar.gz (needs $needed)"

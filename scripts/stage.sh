@@ -26,12 +26,6 @@ put 644 "$docs/THIRD-PARTY.txt" share/doc/volfs/THIRD-PARTY.txt
 for text in README.md CHANGELOG.md LICENSE; do
     put 644 "$repo/$text" "share/doc/volfs/$text"
 done
-for text in "$repo"/docs/*.md "$repo"/docs/*.svg "$repo"/docs/*.png; do
-    [ ! -e "$text" ] || put 644 "$text" "share/doc/volfs/docs/$(basename "$text")"
-done
-for picture in "$repo"/docs/pictures/*; do
-    put 644 "$picture" "share/doc/volfs/docs/pictures/$(basename "$picture")"
-done
-for unit in "$repo"/docs/systemd/*; do
-    put 644 "$unit" "share/doc/volfs/docs/systemd/$(basename "$unit")"
-done
+while read -r file; do
+    put 644 "$repo/docs/$file" "share/doc/volfs/docs/$file"
+done <<<"$(cd "$repo/docs" && find . -type f -printf '%P\n')"

@@ -27,6 +27,7 @@ cd "$repo"
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
 check cargo test
+check ./scripts/test_python.sh
 check ./scripts/make_docs.sh
 
 why=$(why_no_fuse)

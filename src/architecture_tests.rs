@@ -19,7 +19,8 @@ const FLOORS: &[&[&str]] = &[
     &["cache"],
     &["format"],
     &["source"],
-    &["codec", "volume", "memory", "pool", "counters", "log_limit", "logging", "sequential"],
+    &["codec", "volume", "pool", "counters", "log_limit", "logging", "sequential"],
+    &["memory"],
     &["sync"],
 ];
 

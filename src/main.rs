@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+use volfs::memory::ReservingAllocator;
+
+/// Memory that runs out fails requests before it ends the process.
+#[global_allocator]
+static ALLOCATOR: ReservingAllocator = ReservingAllocator;
+
 fn main() -> ExitCode {
     match volfs::cli::run(std::env::args_os()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,10 +7,12 @@
 //! threads, jobs wait for the workers that there are.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::memory::claim;
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
@@ -44,6 +46,8 @@ const MAX_WORKERS: usize = 160;
 /// A bulkhead gets at most this part of the workers that are not busy, and one at least: so some are left for others,
 /// however many sources hang.
 const SHARE_OF_FREE: usize = 8;
+/// The most bytes that a thread takes before it does any work: its stack, another one for signals, and a heap.
+const THREAD: usize = 8 << 20;
 /// An idle worker ends after this time without a job.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest time between two log lines about missing threads.
@@ -143,7 +147,13 @@ impl Pool {
     /// Spawns a worker, which is counted already. Returns `false` if the system has no more threads.
     fn spawn_worker(self: &Arc<Self>) -> bool {
         let pool = Arc::clone(self);
-        let spawned = thread::Builder::new().name("volfs-pool".into()).spawn(move || pool.work());
+        // a thread that cannot get the memory that it begins with ends the process
+        let spawned = claim(THREAD).map_err(io::Error::from).and_then(|claim| {
+            thread::Builder::new().name("volfs-pool".into()).spawn(move || {
+                drop(claim);
+                pool.work();
+            })
+        });
         let Err(error) = spawned else { return true };
         let mut state = self.lock();
         state.workers -= 1;

@@ -33,6 +33,8 @@ struct Blocks {
     block: Block,
     /// Lines of a paragraph or item, which are formatted together: code may go over the end of a line.
     text: String,
+    /// Whether code was followed by an empty line.
+    gap: bool,
 }
 
 impl Blocks {
@@ -45,7 +47,9 @@ impl Blocks {
             page.push_str(&format!(".{kind} {}\n", escaped(&title.replace('`', ""))));
         } else if line.trim().is_empty() {
             // code goes on behind an empty line, if it does
-            if self.block != Block::Code {
+            if self.block == Block::Code {
+                self.gap = true;
+            } else {
                 self.end(page);
             }
         } else if line.starts_with("    ") && matches!(self.block, Block::None | Block::Code) {
@@ -53,7 +57,10 @@ impl Blocks {
                 page.push_str(".PP\n.EX\n");
                 self.block = Block::Code;
             }
-            page.push_str(&format!("{}\n", escaped(&line[4..])));
+            if std::mem::take(&mut self.gap) {
+                page.push_str(".sp\n");
+            }
+            page.push_str(&format!("{}\n", at_start(escaped(&line[4..]))));
         } else if line.starts_with('|') {
             self.row(line, page);
         } else if let Some(item) = line.strip_prefix("* ") {
@@ -112,8 +119,12 @@ fn formatted(text: &str) -> String {
             roff.push_str(&if n % 2 == 1 { format!("\\fB{part}\\fR") } else { part });
         }
     }
-    // a dot or quote at the beginning of a line is a request
-    if roff.starts_with(['.', '\'']) { format!("\\&{roff}") } else { roff }
+    at_start(roff)
+}
+
+/// Keeps a line from being a request, which begins with a dot or a quote.
+fn at_start(line: String) -> String {
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
 }
 
 /// Replaces links by their texts.
@@ -138,12 +149,35 @@ fn linked(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let text = text
-        .replace('\\', "\\e")
+    text.replace('\\', "\\e")
         .replace('-', "\\-")
         .replace('\'', "\\(aq")
         .replace('`', "\\(ga")
         .replace('^', "\\(ha")
-        .replace('~', "\\(ti");
-    if text.starts_with('.') { format!("\\&{text}") } else { text }
+        .replace('~', "\\(ti")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_block_has_its_requests() {
+        let text = "# Title\n\nA [link](to.md) and `code`.\n\n    .indented\n\n    more-code\n\n## `lodN.json`\n\n* one\n  goes on\n* two\n\n\
+                    | key | |\n|---|---|\n| `a` | 1 | **b** |\n";
+        let page = page("volfs-x", 5, "2026-01-31", "volfs-x - a page", text);
+        let body = page.split(".SH DESCRIPTION\n").nth(1).unwrap();
+        assert!(
+            page.contains(".TH VOLFS-X 5 \"2026-01-31\"") && page.contains(".SH NAME\nvolfs\\-x \\- a page\n"),
+            "{page}"
+        );
+        assert!(
+            body.starts_with(".PP\nA link and \\fBcode\\fR.\n.PP\n.EX\n\\&.indented\n.sp\nmore\\-code\n.EE\n"),
+            "{body}"
+        );
+        assert!(
+            body.contains(".SH lodN.json\n.IP \\(bu 2\none goes on\n.IP \\(bu 2\ntwo\n.TP\n\\fBa\\fR\n1; \\fBb\\fR\n"),
+            "{body}"
+        );
+    }
 }

@@ -109,7 +109,19 @@ fn normalised(page: &str) -> String {
         page.lines().partition(|line| line.starts_with(".ie ") || line.starts_with(".el "));
     let preamble = preamble.into_iter().take(2);
     preamble
-        .chain(text.into_iter().map(|line| if line.is_empty() { ".sp" } else { line }))
-        .flat_map(|l| [l, "\n"])
+        .map(str::to_owned)
+        .chain(text.into_iter().map(|line| if line.is_empty() { ".sp".to_owned() } else { bold_code(line) }))
+        .flat_map(|line| [line, "\n".to_owned()])
         .collect()
+}
+
+/// Puts what stands between backquotes in bold.
+fn bold_code(line: &str) -> String {
+    let parts: Vec<&str> = line.split('`').collect();
+    // a single one is no quote
+    if parts.len() & 1 == 0 {
+        return line.to_owned();
+    }
+    let bold = |(n, part): (usize, &&str)| if n % 2 == 1 { format!("\\fB{part}\\fR") } else { (*part).to_owned() };
+    parts.iter().enumerate().map(bold).collect()
 }

@@ -20,7 +20,7 @@ pub const LAYOUT_NAME: &str = "volfs-layout - the files of a volfs mount, and th
 pub fn of(command: &str) -> Sections {
     let (files, environment, exit_status): (&[Entry], &[Entry], &[Entry]) = match command {
         "volfs" => (FILES, ENVIRONMENT, EXIT_STATUS),
-        "mount" => (FILES, &[LOG_LEVEL], EXIT_STATUS),
+        "mount" => (FILES, &[LOG_LEVEL, MOUNT_OF_COMMAND], MOUNTED),
         "umount" => (&[MOUNTS], &[], EXIT_STATUS),
         "info" => (&[], COLOURS, EXIT_STATUS),
         "cat" => (&[], &[], INTERRUPTED),
@@ -46,6 +46,7 @@ const FILES: &[Entry] = &[STATUS, LOG, DEVICE, FUSE_CONF, FSTAB, MOUNTS];
 
 const LOG_LEVEL: Entry =
     ("RUST_LOG", "What a mount logs: error, warn, info (the default), debug or trace; see also --log-file.");
+const MOUNT_OF_COMMAND: Entry = ("VOLFS_MNT", "Set for the command of --exec: the mount point.");
 const NO_COLOR: Entry = ("NO_COLOR", "If it is set and not empty, the output has no colours.");
 const TERM: Entry = ("TERM", "If it is dumb, the output has no colours, and nothing is drawn in place.");
 
@@ -57,6 +58,12 @@ const FAILED: Entry = ("1", "Failed: a line on standard error says what, where, 
 const USAGE: Entry = ("2", "Wrong usage: an argument is unknown, or does not fit.");
 
 const EXIT_STATUS: &[Entry] = &[DONE, FAILED, USAGE];
+const MOUNTED: &[Entry] = &[
+    ("0", "The mount answers; with --foreground: it is gone again."),
+    FAILED,
+    USAGE,
+    ("any other", "With --exec that of the command: 127 if there is no such program, 126 if it cannot be executed."),
+];
 const INTERRUPTED: &[Entry] = &[
     DONE,
     FAILED,

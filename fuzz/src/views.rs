@@ -29,7 +29,7 @@ pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Data
         let name = file_names::file_name(&stored.name, 240);
         check_name(&name);
         check_name(&file_names::unique(name, 240, &mut folders));
-        let layer = LayerRef { open: &open, layer };
+        let layer = LayerRef { open: &open, layer, views: registry() };
         for lod in 0..stored.levels.len() {
             if let Ok(value) = json::level(layer, lod) {
                 check_json(&value);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::format::{Array, Census, FormatError};
+use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, Wait};
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Plain};
 
@@ -42,6 +42,15 @@ impl Array for PermutedArray {
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let coded = Coded { layout: self.permutation.invert_layout(&coded.layout), ..coded.clone() };
         self.array.decode(&coded, stored, out)
+    }
+
+    fn decoded_shape(&self, at: &Dims) -> Option<Dims> {
+        let decoded = self.array.decoded_shape(&self.permutation.invert_dims(at))?;
+        Some(self.permutation.permute_dims(&decoded))
+    }
+
+    fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
+        self.array.stored_brick(&self.permutation.invert_dims(at))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -32,6 +32,11 @@ impl CatalogError {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
     }
 
+    /// Makes the error of a look for whose result there is no memory.
+    pub(super) fn no_memory(path: &Path) -> Self {
+        Self::io(path, &io::ErrorKind::OutOfMemory.into())
+    }
+
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }

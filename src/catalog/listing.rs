@@ -7,6 +7,7 @@
 
 use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use std::time::Duration;
 use super::error::CatalogError;
 use super::node::{Node, NodeId};
 use super::source_tree::Catalog;
+use crate::memory::has_memory;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::EntryKind;
 use crate::sync::{Condvar, Mutex};
@@ -161,11 +163,18 @@ pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Res
             if timeouts > MAX_TIMEOUTS || listing.next.load(Ordering::Relaxed) >= listing.names.len() {
                 break;
             }
+            // a pool without threads would run the job here, and the job takes the lock
+            drop(results);
             listing.start_thread(pool);
+            results = listing.results.lock();
         }
     }
-    let found = results.found.clone();
+    let found = mem::take(&mut results.found);
     drop(results);
+    // an entry for which there was no memory is no reason to show less
+    if !has_memory() {
+        return Err(CatalogError::no_memory(&listing.folder.path()));
+    }
     let numbers = found.iter().enumerate().filter_map(|(index, found)| match *found {
         NOTHING => None,
         PENDING => {
@@ -188,9 +197,12 @@ fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Names, CatalogError> {
     }
     let mut has_room = true;
     catalog.visit_names(folder, |name, kind| {
-        has_room = names.push(name, kind == EntryKind::Folder);
+        has_room = has_memory() && names.push(name, kind == EntryKind::Folder);
         has_room
     })?;
+    if !has_memory() {
+        return Err(CatalogError::no_memory(&folder.path()));
+    }
     names.sort();
     Ok(names)
 }

@@ -33,7 +33,7 @@ pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// How opening a dataset again for a refresh ended.
 pub enum Reopened {
-    /// It was not open, and nothing that was read of it is in use.
+    /// Nothing that was read of it is in use, or may be any more: it is opened anew when somebody needs it.
     NotNeeded,
     /// It has the same files as before: whoever reads them may go on.
     Alike(OpenResult),
@@ -229,7 +229,7 @@ impl Node {
         recent.clear();
         let known = state.opened.lock().as_ref().map(|(opened, _)| opened.clone());
         let dropped = match reopen(recent, known) {
-            Reopened::NotNeeded => None,
+            Reopened::NotNeeded => state.opened.lock().take(),
             Reopened::Failed => {
                 recent.record_failure(RETRY);
                 return false;

@@ -72,6 +72,16 @@ impl OpenError {
         )
     }
 
+    /// Returns whether there was no memory to open it.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::Io { kind, .. } => *kind == io::ErrorKind::OutOfMemory,
+            Self::Format(error) => error.is_out_of_memory(),
+            Self::Unknown(_) => false,
+        }
+    }
+
     /// Returns whether the system failed, so that nothing is known of what is there.
     #[must_use]
     pub fn is_failure_of_system(&self) -> bool {

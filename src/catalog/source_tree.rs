@@ -21,11 +21,15 @@ use super::unseen::UnseenNames;
 use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
 use crate::log_limit::warn_seldom;
+use crate::memory::{claim, has_memory};
 use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
 const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+
+/// The most bytes that the description of a dataset takes while it is parsed.
+const OPENING: usize = 48 << 20;
 
 /// The folders and datasets of SOURCE, as far as they were looked up.
 pub struct Catalog {
@@ -123,6 +127,10 @@ impl Catalog {
             return Ok(None);
         }
         let path = folder.path().join(name);
+        // what is found stays in memory
+        if !has_memory() {
+            return Err(CatalogError::no_memory(&path));
+        }
         let is_above = |inode| folder.is_or_lies_in(inode);
         let entry = self.recogniser.look(&path, &self.top, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
@@ -170,6 +178,12 @@ impl Catalog {
     #[must_use]
     pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         self.top.take_gone()
+    }
+
+    /// Returns the top of the source, which knows its open files.
+    #[must_use]
+    pub fn top(&self) -> &SourceRoot {
+        &self.top
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -263,24 +277,29 @@ impl Catalog {
     fn open_now(&self, node: &Node, recent: &Arc<RecentWrites>) -> Result<OpenDataset, OpenError> {
         let path = node.path();
         let below = path.strip_prefix(&self.base).unwrap_or(&path);
+        // parsers of descriptions allocate without asking
+        let _claim = claim(OPENING).map_err(io::Error::from)?;
         open((&path, below), node.stamp(), recent, &self.context)
     }
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of
-    /// opening it that readers hold. The new result counts if `is_alike` tells that it has the files of the old one;
-    /// otherwise the dataset is stale from then on. After a failure of the system all stays as it is, and the refresh
-    /// is due again soon. Returns whether a refresh was due and did not fail so.
+    /// opening it that readers hold; some have files open that need none. The new result counts if `is_alike` tells that
+    /// it has the files of the old one; otherwise the dataset is stale from then on. After a failure of the system all
+    /// stays as it is for readers, and the refresh is due again soon; without readers the dataset is closed. Returns
+    /// whether a refresh was due and did not fail so.
     pub fn refresh(
         &self,
         node: &Arc<Node>,
-        in_use: Option<OpenResult>,
+        (has_readers, in_use): (bool, Option<OpenResult>),
         is_alike: impl FnOnce(&OpenResult, &OpenResult) -> bool,
     ) -> bool {
         let is_done = node.refresh(|recent, known| {
+            // what nobody reads is read anew when somebody does, and the system may fail for ever
+            let failed = if has_readers { Reopened::Failed } else { Reopened::NotNeeded };
             let Some(old) = known.or(in_use) else { return Reopened::NotNeeded };
             match self.check_now(node) {
                 Ok(()) => {}
-                Err(error) if error.is_failure_of_system() => return Reopened::Failed,
+                Err(error) if error.is_failure_of_system() => return failed,
                 Err(_) => return Reopened::Other,
             }
             // the check may have noticed once more what this refresh is for
@@ -290,7 +309,7 @@ impl Catalog {
                 return Reopened::Alike(new);
             }
             match new {
-                Err(error) if error.is_failure_of_system() => Reopened::Failed,
+                Err(error) if error.is_failure_of_system() => failed,
                 _ => Reopened::Other,
             }
         });

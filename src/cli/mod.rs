@@ -36,10 +36,11 @@ pub use error::CliError;
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
     // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller
-    if !matches!(
+    let stays = matches!(
         command,
         Command::Mount(_) | Command::Umount(_) | Command::Stats(_) | Command::Doctor(_) | Command::Complete(_)
-    ) {
+    );
+    if !stays {
         raise_descriptor_limit();
     }
     match command {

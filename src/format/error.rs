@@ -29,12 +29,17 @@ pub enum FormatError {
 
 impl From<OutOfMemory> for FormatError {
     fn from(error: OutOfMemory) -> Self {
-        let (message, kind) = (error.to_string(), io::ErrorKind::OutOfMemory);
-        Self::Source(SourceError::Io { doing: "cannot hold a brick".to_owned(), message, kind })
+        Self::Source(error.into())
     }
 }
 
 impl FormatError {
+    /// Returns whether the call failed for want of memory.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Self::Source(SourceError::Io { kind: io::ErrorKind::OutOfMemory, .. }))
+    }
+
     /// Returns whether the call failed only because it was not allowed to wait.
     #[must_use]
     pub fn would_block(&self) -> bool {

@@ -17,4 +17,4 @@ pub mod zgy;
 pub use error::FormatError;
 pub use finding::{Finding, Severity};
 pub use registry::{Registry, registry};
-pub use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith};
+pub use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};

@@ -170,6 +170,21 @@ pub trait Array: Send + Sync {
         Err(FormatError::Unsupported("this format has no coded bricks".into()))
     }
 
+    /// Returns the samples along each axis that come out of decoding the brick at `at`, padding and margins included;
+    /// `None` if no brick of the array has to be decoded. Along each axis all bricks but the last have the same extent.
+    fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
+        Some(self.info().brick_shape)
+    }
+
+    /// Returns how the brick at `at` is stored, if the dataset's tables alone tell; `None` if they do not, or if they are
+    /// too large to be cheap. A brick that cannot be read has no bytes. May wait.
+    ///
+    /// # Errors
+    /// Those of the source.
+    fn stored_brick(&self, _at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
+        Ok(None)
+    }
+
     /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.
     /// May wait.
     ///
@@ -185,6 +200,20 @@ pub trait Array: Send + Sync {
     /// # Errors
     /// Those of the source.
     fn census(&self) -> Result<Option<Census>, FormatError>;
+}
+
+/// How a brick is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredBrick {
+    /// The bytes that are stored of it, as many as are read for decoding it; 0 for a constant, `None` if unknown.
+    pub bytes: Option<u64>,
+    /// Whether it has to be decoded.
+    pub is_coded: bool,
+}
+
+impl StoredBrick {
+    /// A brick without stored bytes.
+    pub const EMPTY: Self = Self { bytes: Some(0), is_coded: false };
 }
 
 /// The bricks of an array, counted.

@@ -6,8 +6,12 @@ use super::resolve::Resolved;
 use super::status::{Now, status};
 use super::tree::Item;
 use super::volfs::Volfs;
+use crate::memory::claim;
 use crate::source::Wait;
-use crate::view::{Content, LayerRef, json, json_text};
+use crate::view::{Content, json, json_text};
+
+/// The most bytes that a description takes while it is written.
+const DESCRIPTION: usize = 48 << 20;
 
 impl Volfs {
     /// Returns the current content of a file.
@@ -25,11 +29,12 @@ impl Volfs {
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
             Resolved::Inside(_, open, _, Item::Description) => {
+                let _claim = claim(DESCRIPTION).map_err(|error| content_error(&self.catalog, open, &error.into()))?;
                 let description = json::dataset(open).map_err(|error| content_error(&self.catalog, open, &error))?;
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
-                let (view, layer) = (tree.view(*view), LayerRef { open, layer: *layer });
+                let (view, layer) = (tree.view(*view), tree.layer(open, *layer));
                 match wait {
                     _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
                     Wait::No if view.may_block() => Err(FsError::WouldBlock),

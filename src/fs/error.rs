@@ -41,6 +41,9 @@ pub enum FsError {
     /// There is no such handle, or it is a handle of another kind.
     #[error("no such handle")]
     BadHandle,
+    /// There is no memory for the answer.
+    #[error("out of memory")]
+    NoMemory,
     /// The content cannot be read or computed.
     #[error("input/output error")]
     Io,
@@ -61,6 +64,7 @@ impl FsError {
             Self::NoAttribute => Errno::NODATA,
             Self::Denied => Errno::ACCESS,
             Self::BadHandle => Errno::BADF,
+            Self::NoMemory => Errno::NOMEM,
             Self::Io => Errno::IO,
         };
         errno.raw_os_error()
@@ -73,6 +77,10 @@ impl From<CatalogError> for FsError {
             CatalogError::Stale(_) => Self::Stale,
             CatalogError::Io { kind: io::ErrorKind::PermissionDenied, .. } => Self::Denied,
             CatalogError::Io { kind: io::ErrorKind::InvalidFilename, .. } => Self::NameTooLong,
+            CatalogError::Io { kind: io::ErrorKind::OutOfMemory, .. } => {
+                warn_seldom(&error.to_string());
+                Self::NoMemory
+            }
             CatalogError::Io { .. } => {
                 warn_seldom(&error.to_string());
                 Self::Io

@@ -175,7 +175,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         Volfs::new(options, Arc::default()).unwrap()
     }

@@ -46,10 +46,21 @@ pub struct FileHandle {
     pub path: OnceLock<Option<PathBuf>>,
     /// Whether read-ahead was ever requested.
     readahead_requested: AtomicBool,
-    /// Whether reads fail, since the dataset has become another one.
-    pub is_stale: bool,
+    /// Whether the content is still that of the file.
+    pub state: ContentState,
     /// The number of refreshes of the dataset before the content was found out.
     pub epoch: u32,
+}
+
+/// Whether the content of an open file is still that of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentState {
+    /// It is.
+    Current,
+    /// The dataset has become another one: reads fail.
+    Stale,
+    /// The dataset was refreshed, and what the file has now could not be found out: the next read tries again.
+    Unknown,
 }
 
 impl FileHandle {
@@ -63,7 +74,7 @@ impl FileHandle {
             readahead_windows: ReadaheadWindows::default(),
             path: OnceLock::new(),
             readahead_requested: AtomicBool::new(false),
-            is_stale: false,
+            state: ContentState::Current,
             epoch,
         }
     }
@@ -75,8 +86,8 @@ impl FileHandle {
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.
-    pub fn stale(&self, epoch: u32) -> Self {
-        Self { is_stale: true, ..self.with_content(self.content.clone(), None, epoch) }
+    pub fn outdated(&self, state: ContentState, epoch: u32) -> Self {
+        Self { state, ..self.with_content(self.content.clone(), None, epoch) }
     }
 }
 

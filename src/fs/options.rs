@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Map, Value};
+
 /// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +21,6 @@ pub struct Options {
     pub quality: Option<u8>,
     /// Whether users other than the one that mounts may read.
     pub allow_other: bool,
-    /// The options as status.json shows them: name and value.
-    pub shown: Vec<(String, String)>,
+    /// The options as status.json shows them.
+    pub shown: Map<String, Value>,
 }

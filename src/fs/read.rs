@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rustix::param::page_size;
 
 use super::error::FsError;
-use super::handles::{FileHandle, Handle};
+use super::handles::{ContentState, FileHandle, Handle};
 use super::marker_pages::{is_marker, marker_before};
 use super::readahead::Readahead;
 use super::readahead_window::KernelRead;
 use super::volfs::Volfs;
 use crate::array;
+use crate::log_limit::warn_seldom;
+use crate::memory::has_memory;
 use crate::pool::Bulkhead;
 use crate::view::Content;
 
@@ -56,9 +58,33 @@ impl Volfs {
             Some(Handle::Folder(_) | Handle::SourceFolder(_)) => return done(Err(FsError::IsAFolder)),
             None => return done(Err(FsError::BadHandle)),
         };
-        if file.is_stale {
-            return self.counted(done)(Err(FsError::Io));
+        if !has_memory() {
+            return self.counted(done)(Err(FsError::NoMemory));
         }
+        match file.state {
+            ContentState::Current => self.read_file(file, readahead, read, done),
+            ContentState::Stale => self.counted(done)(Err(FsError::Io)),
+            ContentState::Unknown => {
+                let (fs, bulkhead) = (Arc::clone(self), Bulkhead::new(file.ino.node().into()));
+                self.pool().submit(bulkhead, move || {
+                    let file = fs.found_again(read.handle, &file);
+                    match file.state {
+                        ContentState::Current => fs.read_file(file, readahead, read, done),
+                        _ => fs.counted(done)(Err(FsError::Io)),
+                    }
+                });
+            }
+        }
+    }
+
+    /// Reads from an open file whose content is current.
+    fn read_file(
+        self: &Arc<Self>,
+        file: Arc<FileHandle>,
+        readahead: bool,
+        read: ReadRequest,
+        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
+    ) {
         let length = u64::from(read.size).min(file.content.len().saturating_sub(read.offset));
         match &file.content {
             Content::Bytes(bytes) => {
@@ -164,7 +190,10 @@ impl Volfs {
         let array_file = array_file.clone();
         self.reader.read(request, move |stored| {
             let read = match stored {
-                Ok(stored) => Ok(array_file.assemble(&slice, stored, fs.reader.buffers())),
+                Ok(stored) => array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| {
+                    warn_seldom(&error.to_string());
+                    FsError::NoMemory
+                }),
                 Err(error) => Err(fs.read_errors.client_error(
                     &fs.catalog,
                     file.layer.as_ref(),
@@ -220,7 +249,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         let fs = Arc::new(Volfs::new(options, Arc::default()).unwrap());
         let requests = Requests::default();
@@ -321,6 +350,31 @@ mod tests {
             }
             let end = requests.lock().last().map_or(0, |(.., bytes)| bytes.end);
             assert_eq!(end < 3 << 20, few, "{end} with a cache of {cache_size}");
+        }
+    }
+
+    #[test]
+    fn a_file_whose_content_was_unknown_for_a_moment_is_read_again() {
+        let (fs, _) = demo(64 << 20, false);
+        for path in ["north.zgy/dataset.json", "north.zgy/data/lod0.json", "north.zgy/data/lod0.npy"] {
+            let handle = open(&fs, path);
+            let whole = read(&fs, handle, 0, 4096, true);
+            let set = |state| {
+                let Some(Handle::File(file)) = fs.handles.get(handle).as_deref().map(|handle| match handle {
+                    Handle::File(file) => Handle::File(Arc::clone(file)),
+                    _ => panic!("a file"),
+                }) else {
+                    panic!("it is open")
+                };
+                fs.handles.replace(handle, &file, Arc::new(file.outdated(state, 0)), |_| true);
+            };
+            set(ContentState::Unknown);
+            assert_eq!(read(&fs, handle, 0, 4096, true), whole, "{path}");
+            set(ContentState::Stale);
+            let (done, answer) = mpsc::channel();
+            let request = ReadRequest { handle, offset: 0, size: 4096, cached: true };
+            fs.read(request, move |bytes| done.send(bytes.map(<[u8]>::to_vec)).unwrap());
+            assert_eq!(answer.recv_timeout(Duration::from_secs(60)).unwrap(), Err(FsError::Io), "{path}");
         }
     }
 

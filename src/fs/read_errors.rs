@@ -34,7 +34,7 @@ impl ReadErrors {
         if let Some(layer) = layer {
             self.log(catalog, layer, info, error);
         }
-        FsError::Io
+        if error.cause.is_out_of_memory() { FsError::NoMemory } else { FsError::Io }
     }
 
     fn log(&self, catalog: &Catalog, layer: &DatasetLayer, info: &ArrayInfo, error: &ReadError) {
@@ -69,5 +69,5 @@ pub fn content_error(catalog: &Catalog, open: &OpenDataset, error: &FormatError)
     if !matches!(error, FormatError::Source(_)) || !catalog.source_is_gone() {
         warn_seldom(&format!("{}: {error}", open.path));
     }
-    FsError::Io
+    if error.is_out_of_memory() { FsError::NoMemory } else { FsError::Io }
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::handles::FileHandle;
+use super::error::FsError;
+use super::handles::{ContentState, FileHandle};
 use super::page_cache::PageCache;
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
@@ -41,15 +42,19 @@ impl Volfs {
     /// Those of the system: it has no more threads.
     pub fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
+        let wakes = Arc::clone(&queue);
+        self.catalog.top().on_first_open(Box::new(move || wakes.wake()));
         let run = move || {
-            let mut swept = Instant::now();
+            let (mut swept, mut has_open_files) = (Instant::now(), true);
             loop {
-                let next = queue.next(SWEEP.saturating_sub(swept.elapsed()));
+                // where no file is open none can be deleted: then the thread sleeps
+                let next = queue.next(has_open_files.then(|| SWEEP.saturating_sub(swept.elapsed())));
                 let Some(fs) = fs.upgrade().filter(|_| next != Next::Closed) else { return };
                 if swept.elapsed() >= SWEEP {
                     fs.close_gone();
                     swept = Instant::now();
                 }
+                has_open_files = fs.catalog.top().has_open_files();
                 let Next::Due(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
                 let pool = Arc::clone(fs.pool());
@@ -76,7 +81,7 @@ impl Volfs {
         let files = self.handles.files_of(node.id);
         let in_use = files.iter().find_map(|(_, file)| file.layer.as_ref()).map(|layer| Ok(Arc::clone(&layer.open)));
         let is_alike = |old: &OpenResult, new: &OpenResult| self.is_alike(old, new);
-        if !self.catalog.refresh(node, in_use, is_alike) {
+        if !self.catalog.refresh(node, (!files.is_empty(), in_use), is_alike) {
             return;
         }
         log::debug!("{} is read again, since it was written a moment before it was read", node.path().display());
@@ -98,12 +103,12 @@ impl Volfs {
         });
     }
 
-    /// Returns the open file with the content of now; a stale one if it has no such content any more, or the dataset
+    /// Returns the open file with the content of now; one of unknown content if the system fails, and a stale one if it has no such content any more, or the dataset
     /// has become another one, whose files may have other numbers.
     fn refreshed(&self, file: &FileHandle, node: &Node) -> FileHandle {
         let epoch = node.epoch();
         if node.has_changed() {
-            return file.stale(epoch);
+            return file.outdated(ContentState::Stale, epoch);
         }
         let content = self.resolve(file.ino, Wait::Yes).and_then(|now| {
             let layer = now.layer();
@@ -111,8 +116,20 @@ impl Volfs {
         });
         match content {
             Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),
-            _ => file.stale(epoch),
+            Err(FsError::Io | FsError::NoMemory | FsError::Denied) => file.outdated(ContentState::Unknown, epoch),
+            _ => file.outdated(ContentState::Stale, epoch),
         }
+    }
+
+    /// Returns an open file whose content could not be found out at the last refresh, with the content of now if that
+    /// is known. Waits for the source.
+    pub(super) fn found_again(&self, number: u64, file: &Arc<FileHandle>) -> Arc<FileHandle> {
+        let Some(node) = self.catalog.node(file.ino.node()) else { return Arc::clone(file) };
+        let found = Arc::new(self.refreshed(file, &node));
+        if found.state != ContentState::Unknown {
+            self.handles.replace(number, file, Arc::clone(&found), |found| found.epoch == node.epoch());
+        }
+        found
     }
 
     /// Returns whether a dataset has the same files as before, with arrays of the same shapes and types.

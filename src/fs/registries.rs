@@ -65,7 +65,7 @@ mod tests {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         let registries = Registries { views: &[&LayerName], ..Registries::default() };
         let fs = Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap());

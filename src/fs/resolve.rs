@@ -10,7 +10,7 @@ use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
 use crate::source::Wait;
-use crate::view::{LayerRef, ShownArray};
+use crate::view::ShownArray;
 
 /// The folder with the state of the mount, and its files.
 pub const DOT_VOLFS: &str = ".volfs";
@@ -56,7 +56,7 @@ impl Resolved {
     /// Returns the array that a file shows, and the name of its format.
     pub fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
-        let shown = tree.view(*view).shown_array(LayerRef { open, layer: *layer }, *node)?;
+        let shown = tree.view(*view).shown_array(tree.layer(open, *layer), *node)?;
         Some((shown, open.format))
     }
 
@@ -103,10 +103,15 @@ impl Volfs {
 
     /// Opens a dataset, if it is not open.
     pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<OpenResult, FsError> {
-        match (self.catalog.opened(node), wait) {
-            (Some(opened), _) => Ok(opened),
-            (None, Wait::No) => Err(FsError::WouldBlock),
-            (None, Wait::Yes) => Ok(self.catalog.open(node)),
+        let opened = match (self.catalog.opened(node), wait) {
+            (Some(opened), _) => opened,
+            (None, Wait::No) => return Err(FsError::WouldBlock),
+            (None, Wait::Yes) => self.catalog.open(node),
+        };
+        match opened {
+            // it says nothing of the dataset
+            Err(error) if error.is_out_of_memory() => Err(FsError::NoMemory),
+            opened => Ok(opened),
         }
     }
 

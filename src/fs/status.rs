@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::options::Options;
 use crate::array::Gauges;
 use crate::counters::Counters;
+use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
 /// What the mount holds and does just now.
@@ -24,17 +25,16 @@ pub struct Now {
 /// nobody reads.
 #[must_use]
 pub fn status(options: &Options, started: Instant, counters: &Counters, now: &Now) -> String {
-    let shown: Map<String, Value> =
-        options.shown.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
     let mut counted: Map<String, Value> =
         counters.list().into_iter().map(|(name, n)| (name.into(), n.into())).collect();
     counted.insert("cache_bytes".into(), now.cache_bytes.into());
     let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
     json_text::format(&json!({
+        "schema": SCHEMA,
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::id(),
         "source": options.source.to_string_lossy(),
-        "options": shown,
+        "options": options.shown,
         "uptime": started.elapsed().as_secs_f64(),
         "counters": counted,
         "now": {

@@ -72,12 +72,18 @@ impl Tree {
             next += 1;
             let mut starts = vec![next];
             for view in views {
-                next = next.saturating_add(view.nodes(LayerRef { open, layer }));
+                next = next.saturating_add(view.nodes(LayerRef { open, layer, views }));
                 starts.push(next);
             }
             LayerIndices { name, first, views: starts }
         });
         Self { views, layers: layers.collect() }
+    }
+
+    /// Returns a layer of the dataset, with the views that its folder shows.
+    #[must_use]
+    pub fn layer<'a>(&self, open: &'a OpenDataset, layer: usize) -> LayerRef<'a> {
+        LayerRef { open, layer, views: self.views }
     }
 
     /// Returns the view of an [`Item::View`].
@@ -126,7 +132,7 @@ impl Tree {
         match item {
             Item::Dataset | Item::Layer(_) => true,
             Item::Description | Item::Error => false,
-            Item::View { layer, view, node } => self.view(view).is_folder(LayerRef { open, layer }, node),
+            Item::View { layer, view, node } => self.view(view).is_folder(self.layer(open, layer), node),
         }
     }
 
@@ -134,7 +140,7 @@ impl Tree {
     #[must_use]
     pub fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {
-            Item::View { layer, view, node } => match self.view(view).parent(LayerRef { open, layer }, node) {
+            Item::View { layer, view, node } => match self.view(view).parent(self.layer(open, layer), node) {
                 Some(node) => Item::View { layer, view, node },
                 None => Item::Layer(layer),
             },
@@ -149,11 +155,11 @@ impl Tree {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
             Item::Dataset => self.layers.iter().position(|indices| indices.name == name).map(Item::Layer),
             Item::Layer(layer) => self.views.iter().enumerate().find_map(|(view, about)| {
-                let entry = about.find(LayerRef { open, layer }, None, name)?;
+                let entry = about.find(self.layer(open, layer), None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }),
             Item::View { layer, view, node } => {
-                let entry = self.view(view).find(LayerRef { open, layer }, Some(node), name)?;
+                let entry = self.view(view).find(self.layer(open, layer), Some(node), name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }
             Item::Description | Item::Error => None,
@@ -163,7 +169,7 @@ impl Tree {
     /// Passes everything in a folder to `add`, in order: the item, its name, and whether it is a folder.
     pub fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
         let from_view = |layer, view: usize, node, add: &mut dyn FnMut(Item, String, bool)| {
-            self.view(view).list(LayerRef { open, layer }, node, &mut |Entry { node, name, folder }| {
+            self.view(view).list(self.layer(open, layer), node, &mut |Entry { node, name, folder }| {
                 add(Item::View { layer, view, node }, name, folder);
             });
         };

@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use memmap2::{Advice, MmapMut};
 
+use super::reserve::{has_memory, try_zeroed};
 use super::slab::Slot;
 
 /// Blocks from this size on are anonymous maps; smaller ones come from the allocator.
@@ -17,36 +18,22 @@ pub(super) enum Block {
 }
 
 impl Block {
-    /// Allocates `size` bytes, all zero.
-    pub fn new(size: usize) -> Self {
-        if size < MIN_MAPPED { Self::heap(size) } else { Self::mapped(size) }
-    }
-
-    /// Like [`Block::new`], but returns `None` if the system has no more memory.
+    /// Allocates `size` bytes, all zero. Returns `None` if the system has no more memory.
     pub fn try_new(size: usize) -> Option<Self> {
-        if size >= MIN_MAPPED
-            && let Ok(map) = MmapMut::map_anon(size)
-        {
-            let _ = map.advise(Advice::PopulateWrite);
-            return Some(Self::Map(map));
+        if size < MIN_MAPPED {
+            return try_zeroed(size).ok().map(|bytes| Self::Heap(bytes.into_boxed_slice()));
         }
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).ok()?;
-        bytes.resize(size, 0);
-        Some(Self::Heap(bytes.into_boxed_slice()))
-    }
-
-    fn heap(size: usize) -> Self {
-        Self::Heap(vec![0; size].into_boxed_slice())
-    }
-
-    fn mapped(size: usize) -> Self {
-        // if the kernel refuses another map, the allocator handles it
-        let Ok(map) = MmapMut::map_anon(size) else { return Self::heap(size) };
+        if !has_memory() {
+            return None;
+        }
+        // if the kernel refuses another map, the allocator may have some
+        let Ok(map) = MmapMut::map_anon(size) else {
+            return try_zeroed(size).ok().map(|bytes| Self::Heap(bytes.into_boxed_slice()));
+        };
         // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a
         // virtual machine reclaims those first, and getting them again costs more than they save
         let _ = map.advise(Advice::PopulateWrite);
-        Self::Map(map)
+        Some(Self::Map(map))
     }
 }
 

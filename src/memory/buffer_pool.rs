@@ -5,13 +5,13 @@
 //! are allocated and freed on all of them. So large buffers are anonymous maps of their own, and blocks of all but the
 //! smallest buffers go to a free list.
 
+use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
-use thiserror::Error;
-
 use super::block::{Block, MIN_MAPPED};
 use super::free_list::FreeList;
+use super::out_of_memory::OutOfMemory;
 use super::slab::Slab;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -38,23 +38,31 @@ impl BufferPool {
         Arc::new(Self { free: Mutex::default(), capacity, slabs: Default::default() })
     }
 
-    /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left. The process
-    /// ends if the system has no more memory, so for large buffers there is [`BufferPool::try_take`].
+    /// Returns an empty buffer, for which nothing is allocated.
     #[must_use]
-    pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
-        let (size, reused) = self.reuse(len);
-        let block = reused.unwrap_or_else(|| Block::new(size));
-        Buffer { block, len, pool: Arc::clone(self) }
+    pub fn empty(self: &Arc<Self>) -> Buffer {
+        Buffer { block: Block::default(), len: 0, pool: Arc::clone(self) }
     }
 
-    /// Like [`BufferPool::take`].
+    /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left.
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
     pub fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
-        let block = reused.or_else(|| Block::try_new(size)).ok_or(OutOfMemory(size))?;
-        Ok(Buffer { block, len, pool: Arc::clone(self) })
+        let block = reused.or_else(|| Block::try_new(size)).or_else(|| {
+            // idle buffers of other sizes are memory, too
+            let idle = mem::take(&mut *self.free());
+            drop(idle);
+            Block::try_new(size)
+        });
+        Ok(Buffer { block: block.ok_or(OutOfMemory(size))?, len, pool: Arc::clone(self) })
+    }
+
+    /// Like [`BufferPool::try_take`], for tests.
+    #[cfg(test)]
+    pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
+        self.try_take(len).unwrap()
     }
 
     /// Returns the bytes to allocate for a buffer of `len` bytes, and a free block of that size if there is one.
@@ -78,17 +86,19 @@ impl BufferPool {
         Ok(buffer)
     }
 
-    /// Like [`BufferPool::take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab if
-    /// one is free.
-    #[must_use]
-    pub fn take_reply(self: &Arc<Self>, len: usize) -> Buffer {
+    /// Like [`BufferPool::try_take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab
+    /// if one is free.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has no more memory.
+    pub fn take_reply(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let slot = || {
             let (slab, (pages, size)) = self.slabs.iter().zip(REPLY_CLASSES).find(|(_, (_, size))| len <= *size)?;
             slab.get_or_init(|| Slab::new(pages, size)).as_ref()?.take()
         };
         match (len >= MIN_MAPPED).then(slot).flatten() {
-            Some(slot) => Buffer { block: Block::Slot(slot), len, pool: Arc::clone(self) },
-            None => self.take(len),
+            Some(slot) => Ok(Buffer { block: Block::Slot(slot), len, pool: Arc::clone(self) }),
+            None => self.try_take(len),
         }
     }
 
@@ -105,11 +115,6 @@ impl BufferPool {
         self.free.lock()
     }
 }
-
-/// The system has no more memory for this many bytes.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-#[error("no memory for {0} bytes; choose a smaller --cache-size, or allow the process more memory")]
-pub struct OutOfMemory(usize);
 
 /// Bytes with a single owner. The memory returns to the pool on drop.
 pub struct Buffer {
@@ -147,7 +152,7 @@ impl DerefMut for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.pool.give_back(std::mem::take(&mut self.block));
+        self.pool.give_back(mem::take(&mut self.block));
     }
 }
 
@@ -188,7 +193,7 @@ mod tests {
     #[test]
     fn replies_share_huge_pages_and_never_block() {
         let buffers = BufferPool::new(1 << 20);
-        let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20)).collect();
+        let mut replies: Vec<Buffer> = (0..8).map(|_| buffers.take_reply(1 << 20).unwrap()).collect();
         for (n, reply) in replies.iter_mut().enumerate() {
             reply.fill(n as u8);
         }
@@ -197,8 +202,8 @@ mod tests {
         );
         let first = replies[0].as_ptr();
         drop(replies);
-        assert_eq!(buffers.take_reply(200 << 10).as_ptr(), first);
-        let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10)).collect();
+        assert_eq!(buffers.take_reply(200 << 10).unwrap().as_ptr(), first);
+        let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10).unwrap()).collect();
         assert!(short.iter().all(|reply| reply.as_ptr() != first), "short replies do not use the slots of long ones");
         assert_ne!(buffers.take(1 << 20).as_ptr(), first, "only replies use slots");
     }
@@ -206,9 +211,11 @@ mod tests {
     #[test]
     fn memory_that_does_not_exist_is_an_error() {
         let buffers = BufferPool::new(1 << 20);
+        drop(buffers.take(8192));
         for len in [1 << 62, usize::MAX] {
             assert!(buffers.try_take(len).is_err_and(|error| error.to_string().contains(&len.to_string()[..4])));
-            assert!(buffers.take_scratch(len).is_err());
+            assert!(buffers.take_scratch(len).is_err() && buffers.take_reply(len).is_err());
+            assert_eq!(buffers.free().bytes(), 0, "idle buffers were given back first");
         }
         assert_eq!(buffers.try_take(200 << 10).unwrap().len(), 200 << 10);
     }
@@ -217,6 +224,6 @@ mod tests {
     fn small_buffers_begin_as_zeros() {
         let buffers = BufferPool::new(0);
         assert!(buffers.take(5000).iter().all(|b| *b == 0));
-        assert!(buffers.take(0).is_empty());
+        assert!(buffers.take(0).is_empty() && buffers.empty().is_empty());
     }
 }

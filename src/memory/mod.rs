@@ -5,8 +5,14 @@ mod block;
 mod buffer_pool;
 mod free_list;
 mod lru_by_weight;
+mod out_of_memory;
+mod reserve;
 mod slab;
 
 pub use allocator::{limit_arenas, trim_heap};
-pub use buffer_pool::{Buffer, BufferPool, OutOfMemory};
+pub use buffer_pool::{Buffer, BufferPool};
 pub use lru_by_weight::{LruByWeight, entry_weight};
+pub use out_of_memory::OutOfMemory;
+pub use reserve::{
+    Claim, ReservingAllocator, bytes_refused, claim, has_memory, keep_reserve, try_with_capacity, try_zeroed,
+};

@@ -2,8 +2,10 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{self, ForkResult, Pid};
+use rustix::fs::{RawDir, SeekFrom, readlinkat};
 use thiserror::Error;
 
 /// How long a thread that has done its work, such as a look at a dead mount, may take to end on a busy machine.
@@ -80,23 +83,50 @@ pub fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// Gives up this process's connections to the FUSE driver: replaces every descriptor of `/dev/fuse` by one of
-/// `/dev/null`. A process that is about to end calls this, since a thread of it that waits for a source uninterruptibly
-/// would keep the connections open, and with them everybody who waits for an answer of this process.
-///
-/// # Errors
-/// Those of the system.
-pub fn give_up_fuse_device() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    // a look at the file itself would hang for those of a source that hangs
-    let is_fuse = |fd: &RawFd| fs::read_link(format!("/proc/self/fd/{fd}")).is_ok_and(|to| to.ends_with("dev/fuse"));
-    for fd in open_descriptors()?.into_iter().filter(is_fuse) {
-        // SAFETY: the number stays that of an open descriptor, so its owner does not use a file of somebody else. The
-        // second owner that this call returns is forgotten and closes nothing.
-        let replaced = unsafe { unistd::dup2_raw(&null, fd) }?;
-        std::mem::forget(replaced);
+/// What a process needs to give up its connections to the FUSE driver when it ends: opened at its start, since there may
+/// be no descriptor left at its end.
+#[derive(Debug)]
+pub struct FuseDescriptors {
+    null: File,
+    /// `/proc/self/fd`
+    list: File,
+}
+
+impl FuseDescriptors {
+    /// Opens what is needed.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new() -> io::Result<Self> {
+        let null = File::options().read(true).write(true).open("/dev/null")?;
+        Ok(Self { null, list: File::open("/proc/self/fd")? })
     }
-    Ok(())
+
+    /// Gives up this process's connections to the FUSE driver: replaces every descriptor of `/dev/fuse` by one of
+    /// `/dev/null`. A process that is about to end calls this, since a thread of it that waits for a source
+    /// uninterruptibly would keep the connections open, and with them everybody who waits for an answer of this
+    /// process. Opens no descriptor.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn give_up(&self) -> io::Result<()> {
+        let mut buffer = [MaybeUninit::uninit(); 1024];
+        rustix::fs::seek(&self.list, SeekFrom::Start(0))?;
+        let mut entries = RawDir::new(&self.list, &mut buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let number =
+                entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).filter(|&fd: &RawFd| fd > 2);
+            // a look at the file itself would hang for those of a source that hangs
+            let leads_to = || readlinkat(&self.list, entry.file_name(), Vec::new()).map(CString::into_bytes);
+            let Some(fd) = number.filter(|_| leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"))) else { continue };
+            // SAFETY: the number stays that of an open descriptor, so its owner does not use a file of somebody else.
+            // The second owner that this call returns is forgotten and closes nothing.
+            let replaced = unsafe { unistd::dup2_raw(&self.null, fd) }?;
+            std::mem::forget(replaced);
+        }
+        Ok(())
+    }
 }
 
 /// Returns the numbers of the open descriptors above 2; one of them is closed by now.
@@ -119,7 +149,20 @@ fn close_inherited(kept: RawFd) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use super::*;
+
+    #[test]
+    fn descriptors_are_given_up_although_none_is_left() {
+        let Ok(device) = File::options().read(true).write(true).open("/dev/fuse") else { return };
+        let kept = FuseDescriptors::new().unwrap();
+        let is_fuse = || fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd())).unwrap().ends_with("dev/fuse");
+        assert!(is_fuse());
+        kept.give_up().unwrap();
+        assert!(!is_fuse());
+        kept.give_up().unwrap();
+    }
 
     #[test]
     fn a_process_with_threads_does_not_fork() {

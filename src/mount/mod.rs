@@ -7,12 +7,15 @@ pub mod daemon;
 mod fork;
 mod fuse;
 mod kernel_mount;
+mod last_words;
 pub mod mountinfo;
 pub mod readahead_process;
+mod refusal;
 pub mod session;
 pub mod side_process;
 pub mod signals;
 pub mod unmount;
 pub mod watchdog;
 
+pub use connection::Connection;
 pub use fork::ProcessError;

@@ -4,6 +4,7 @@
 use std::io;
 use std::mem;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -11,9 +12,9 @@ use std::thread::{self, JoinHandle};
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use thiserror::Error;
 
+use super::connection::Connection;
 use super::fuse::Adapter;
 use super::kernel_mount;
-use super::mountinfo;
 use super::readahead_process::{ReadaheadProcess, ReadaheadRequest};
 use super::signals::Stop;
 use super::unmount::unmount;
@@ -59,6 +60,7 @@ pub enum MountError {
 /// A mount whose requests are being answered.
 pub struct Mounted {
     session: JoinHandle<io::Result<()>>,
+    connection: Option<Connection>,
 }
 
 /// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
@@ -82,19 +84,27 @@ pub fn mount(
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.start_refreshes().map_err(refused)?;
     let session = connect(adapter, options, mountpoint, config).map_err(refused)?;
+    let connection = Connection::of(session.as_fd(), &options.source, mountpoint);
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
     let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
-    if let (Some(process), Some(device)) = (process, mountinfo::volfs_at(mountpoint)) {
+    if let (Some(process), Some(device)) = (process, connection.as_ref().map(Connection::device)) {
         fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
     }
-    Ok(Mounted { session: ended })
+    Ok(Mounted { session: ended, connection })
 }
 
 impl Mounted {
+    /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
+    /// left.
+    #[must_use]
+    pub fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
     /// Waits until the file system is unmounted.
     ///
     /// # Errors

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 
+use super::connection::Connection;
 use super::daemon::DaemonError;
-use super::fork::{failed, give_up_fuse_device};
+use super::fork::{FuseDescriptors, failed};
 use super::mountinfo;
 use super::unmount::{UnmountError, unmount};
 use super::watchdog::Watchdog;
@@ -47,7 +48,9 @@ impl Signals {
     /// # Errors
     /// [`DaemonError::System`] if the system has no more threads.
     pub fn unmount_on_arrival(self, mountpoint: PathBuf, watchdog: Option<Watchdog>) -> Result<Stop, DaemonError> {
-        let stop = Stop { requested: Arc::default(), mount: Arc::default(), watchdog: watchdog.map(Arc::new) };
+        let descriptors = Arc::new(FuseDescriptors::new().map_err(failed("no descriptors for the end"))?);
+        let watchdog = watchdog.map(Arc::new);
+        let stop = Stop { requested: Arc::default(), mount: Arc::default(), descriptors, watchdog };
         let shared = stop.clone();
         let wait = move || {
             let signal = loop {
@@ -70,18 +73,17 @@ impl Signals {
 pub struct Stop {
     requested: Arc<AtomicBool>,
     mount: Arc<OnceLock<(u32, u32)>>,
+    descriptors: Arc<FuseDescriptors>,
     watchdog: Option<Arc<Watchdog>>,
 }
 
 impl Stop {
     /// Remembers the mount at `mountpoint` as this process's own. A signal then does not unmount another mount that has
     /// been mounted there since ours was unmounted, and finds ours where it is if it was moved.
-    pub fn remember_mount(&self, mountpoint: &Path) {
-        if let Some(device) = mountinfo::volfs_at(mountpoint) {
-            let _ = self.mount.set(device);
-            if let Some(watchdog) = &self.watchdog {
-                watchdog.watch(device, mountpoint);
-            }
+    pub fn remember_mount(&self, mountpoint: &Path, connection: &Connection) {
+        let _ = self.mount.set(connection.device());
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.watch(connection, mountpoint);
         }
     }
 
@@ -94,10 +96,11 @@ impl Stop {
     /// Gives up the connection to the kernel, so that nobody waits for this process any more. The process is to end
     /// right after that: what is still in flight gets no answer.
     pub fn finished(&self) {
-        if let Err(error) = give_up_fuse_device() {
-            // then the watchdog ends the connection if this process cannot end
+        if let Err(error) = self.descriptors.give_up() {
             log::warn!("cannot give up the connection to the kernel: {error}");
-        } else if let Some(watchdog) = &self.watchdog {
+        }
+        // which ends the connection if this process cannot end
+        if let Some(watchdog) = &self.watchdog {
             watchdog.finished();
         }
     }
@@ -139,8 +142,8 @@ mod tests {
     #[test]
     fn a_folder_without_a_mount_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let stop = Stop { requested: Arc::default(), mount: Arc::default(), watchdog: None };
-        stop.remember_mount(folder.path());
+        let descriptors = Arc::new(FuseDescriptors::new().unwrap());
+        let stop = Stop { requested: Arc::default(), mount: Arc::default(), descriptors, watchdog: None };
         assert_eq!(stop.unmount_now(folder.path()), Duration::ZERO);
         assert!(stop.is_requested());
     }

@@ -7,6 +7,9 @@
 //! cannot log that, the watchdog does.
 
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,29 +21,38 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{ForkResult, Pid, getpid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
 use rustix::thread::set_name;
 
-use super::connection::PinnedMount;
+use super::connection::{Connection, Lever, PinnedMount, abort};
 use super::fork::{self, ProcessError, failed};
+use super::last_words::{self, LastWords};
 use super::mountinfo;
+use super::refusal::Refusal;
 use super::side_process::timespec;
 use crate::logging::{self, Target};
 
 /// The name of the process in lists of processes.
 const NAME: &CStr = c"volfs-watch";
 
-/// How long a daemon that was killed may take until the kernel has closed its files.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long a daemon that was killed, or that ends, may take until the kernel has closed its files.
+const END_OF_DAEMON: Duration = Duration::from_millis(500);
 
 /// The signal with which the kernel reports the daemon's end.
 const PARENT_ENDED: Signal = Signal::SIGUSR1;
 
-/// The longest message in bytes: a device number and a path.
-const MAX_MESSAGE: usize = 8 + 4096;
+/// Bytes of the longest message: what it is, a device number and a path.
+const MAX_MESSAGE: usize = 9 + 4096;
 
-/// The message of a daemon that ends as it should.
-const FINISHED: &[u8] = b"end";
+/// The first byte of a message: the daemon ends as it should, or has mounted, which comes with a file of fusectl, with
+/// the FUSE device, or without a descriptor.
+const FINISHED: u8 = b'f';
+const MOUNTED_WITH_ABORT: u8 = b'a';
+const MOUNTED_WITH_DEVICE: u8 = b'd';
+const MOUNTED: u8 = b'm';
 
 /// The daemon's side of the watchdog process.
 #[derive(Debug)]
@@ -59,34 +71,62 @@ impl Watchdog {
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let daemon = getpid();
         match fork::fork()? {
-            ForkResult::Parent { .. } => Ok(Self { socket }),
+            ForkResult::Parent { .. } => {
+                last_words::send_to(&socket);
+                Ok(Self { socket })
+            }
             ForkResult::Child => exit(if Watcher::run(daemon, &theirs, log).is_ok() { 0 } else { 1 }),
         }
     }
 
-    /// Tells the watchdog which mount is the daemon's.
-    pub fn watch(&self, device: (u32, u32), mountpoint: &Path) {
-        let mut message = [device.0.to_ne_bytes(), device.1.to_ne_bytes()].concat();
+    /// Tells the watchdog which mount is the daemon's, and gives it what it needs to end the connection.
+    pub fn watch(&self, connection: &Connection, mountpoint: &Path) {
+        let kind = match connection.lever() {
+            Some(Lever::Abort(_)) => MOUNTED_WITH_ABORT,
+            Some(Lever::Device(_)) => MOUNTED_WITH_DEVICE,
+            None => MOUNTED,
+        };
+        let (major, minor) = connection.device();
+        let mut message = [&[kind][..], &major.to_ne_bytes(), &minor.to_ne_bytes()].concat();
         message.extend_from_slice(mountpoint.as_os_str().as_bytes());
-        self.send(&message);
+        let descriptors = connection.lever().map(|lever| match lever {
+            Lever::Abort(file) => [file.as_fd()],
+            Lever::Device(device) => [device.as_fd()],
+        });
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if let Some(descriptors) = &descriptors {
+            control.push(SendAncillaryMessage::ScmRights(descriptors));
+        }
+        self.send(&message, &mut control);
     }
 
-    /// Tells the watchdog that the daemon ends as it should, and leaves nothing to do.
+    /// Tells the watchdog that the daemon ends as it should.
     pub fn finished(&self) {
-        self.send(FINISHED);
+        self.send(&[FINISHED], &mut SendAncillaryBuffer::default());
     }
 
-    fn send(&self, message: &[u8]) {
+    fn send(&self, message: &[u8], control: &mut SendAncillaryBuffer<'_, '_, '_>) {
         // if the watchdog has been killed there is none
-        let _ = send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        let _ = sendmsg(&self.socket, &[IoSlice::new(message)], control, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }
 
+/// The daemon's mount.
+#[derive(Debug)]
+struct Watched {
+    device: (u32, u32),
+    mountpoint: PathBuf,
+    lever: Option<Lever>,
+}
+
 /// What the watchdog process waits for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Event {
     /// The daemon has mounted.
-    Mounted((u32, u32), PathBuf),
+    Mounted(Watched),
+    /// The daemon is about to end by a signal.
+    LastWords(LastWords),
     /// The daemon ends as it should.
     Finished,
     /// The files of the daemon are closed: it has ended altogether.
@@ -120,39 +160,90 @@ impl<'a> Watcher<'a> {
 
     /// Waits for the daemon's end, and does what it could not do.
     fn watch(&self, log: Target) {
-        let daemon = self.daemon;
-        let mut mount = None;
-        loop {
+        let (mut mount, mut last_words) = (None, None);
+        let finished = loop {
             match self.next(None) {
-                Event::Mounted(device, mountpoint) => mount = Some((device, mountpoint)),
-                Event::Finished => return,
-                Event::Closed | Event::ParentEnded => break,
+                Event::Mounted(watched) => mount = Some(watched),
+                Event::LastWords(words) => last_words = Some(words),
+                Event::Finished => break true,
+                Event::Closed | Event::ParentEnded => break false,
                 Event::Nothing => {}
             }
-        }
-        let Some((device, mountpoint)) = mount else { return };
+        };
+        let Some(Watched { device, mountpoint, lever }) = mount else { return };
         // pinned at once, since its number would be reused if somebody unmounted it now
         let place = mountinfo::place_of(device).unwrap_or_else(|| mountpoint.clone());
-        let pinned = PinnedMount::at(&place, device);
-        let ended = self.is_closed_within(LAST_WORDS);
+        // but a daemon that ends as it should unmounts by itself
+        let pinned = if finished { None } else { PinnedMount::at(&place, device) };
+        let ended = self.is_closed_within(END_OF_DAEMON);
+        if ended && finished {
+            return;
+        }
         // messages on standard error go to whoever has started the process, and that process reports the end itself
         if log != Target::Stderr {
             let _ = logging::start(log, std::sync::Arc::default());
         }
+        if !finished {
+            self.log_end(&place, last_words);
+        }
+        if !ended {
+            self.end_connection(&place, pinned, lever, finished);
+        }
+    }
+
+    /// Logs how the daemon has ended, which it could not log itself.
+    fn log_end(&self, place: &Path, last_words: Option<LastWords>) {
+        let how = match last_words {
+            Some(words) => words.to_string(),
+            None => "it was killed (SIGKILL), by somebody, or by the system because memory ran out: dmesg tells".into(),
+        };
+        log::error!("the daemon of {} (process {}) ended without unmounting: {how}", place.display(), self.daemon);
+    }
+
+    /// Ends the connection of a daemon that cannot end, by the first way that the system permits.
+    fn end_connection(&self, place: &Path, pinned: Option<PinnedMount>, lever: Option<Lever>, finished: bool) {
         let place = place.display();
-        log::error!(
-            "the daemon of {place} (process {daemon}) ended without unmounting: it was killed, or memory ran out"
-        );
-        if ended {
-            return;
+        let ended = || log::warn!("{place}: the daemon still waits for its source; its connection was ended");
+        let refused = |lever: Option<Lever>| match lever {
+            Some(Lever::Device(device)) => self.refuse_requests(device, finished),
+            _ => Err(Errno::PERM),
+        };
+        match (&lever, &pinned) {
+            (Some(Lever::Abort(file)), _) if abort(file).is_ok() => return ended(),
+            (_, Some(pinned)) if pinned.abort().is_ok() => return ended(),
+            _ => {}
         }
-        match pinned.map(PinnedMount::abort) {
-            Some(Ok(())) => log::error!("{place}: the daemon still waits for its source; its connection was ended"),
-            Some(Err(error)) => {
-                log::error!("{place}: the daemon still waits for its source, and so do readers: {error}")
+        log::warn!("{place}: the daemon still waits for its source; requests are refused in its place");
+        if let Err(error) = refused(lever)
+            && !finished
+        {
+            log::error!("{place}: readers wait for the source as the daemon does: {error}");
+            let taken_away = pinned.map(|pinned| pinned.take_away());
+            if let Some(Err(error)) = taken_away {
+                log::error!("{place}: cannot unmount: {error}");
             }
-            None => {}
         }
+    }
+
+    /// Refuses requests until the files of the daemon are closed or the connection has ended. A daemon that `finished`
+    /// has given up its connection: it is ended at once if the kernel does not ask again for what is in flight.
+    fn refuse_requests(&self, device: OwnedFd, finished: bool) -> Result<(), Errno> {
+        let mut refusal = Refusal::of(device)?;
+        let asked = refusal.ask_again();
+        if finished {
+            asked?;
+        } else if let Err(error) = asked {
+            log::warn!("requests in flight wait for the source, since this kernel cannot ask for them again: {error}");
+        }
+        while refusal.refuse_waiting() {
+            let mut files = [PollFd::new(&refusal, PollFlags::IN), PollFd::new(self.socket, PollFlags::IN)];
+            let _ = poll(&mut files, None);
+            let [_, of_socket] = files.map(|file| file.revents());
+            if !of_socket.is_empty() && matches!(self.next(Some(Duration::ZERO)), Event::Closed) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Returns whether the daemon has closed its files by the end of this time.
@@ -180,9 +271,18 @@ impl<'a> Watcher<'a> {
             Ok(_) => {}
         }
         let mut message = [0; MAX_MESSAGE];
-        match recv(self.socket, &mut message, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => Event::Closed,
-            Ok((length, _)) => parse(message.get(..length).unwrap_or_default()),
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        match recvmsg(self.socket, &mut [IoSliceMut::new(&mut message)], &mut control, flags) {
+            Ok(received) if received.bytes == 0 => Event::Closed,
+            Ok(received) => {
+                let descriptor = control.drain().find_map(|message| match message {
+                    RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+                    _ => None,
+                });
+                parse(message.get(..received.bytes).unwrap_or_default(), descriptor)
+            }
             Err(Errno::AGAIN | Errno::INTR) => match self.signals.read_signal() {
                 // the kernel sends it in the name of the process that has ended; anybody else's means nothing
                 Ok(Some(signal)) if signal.ssi_pid == self.daemon.as_raw().cast_unsigned() => Event::ParentEnded,
@@ -193,14 +293,22 @@ impl<'a> Watcher<'a> {
     }
 }
 
-fn parse(message: &[u8]) -> Event {
-    let number = |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
-    match (number(message.get(..4)), number(message.get(4..8)), message.get(8..)) {
-        (Some(major), Some(minor), Some(path)) if !path.is_empty() => {
-            Event::Mounted((major, minor), OsStr::from_bytes(path).into())
-        }
-        _ => Event::Finished,
+fn parse(message: &[u8], descriptor: Option<OwnedFd>) -> Event {
+    if let Some(words) = LastWords::parse(message) {
+        return Event::LastWords(words);
     }
+    let number = |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
+    let (Some((kind, rest)), false) = (message.split_first(), message.first() == Some(&FINISHED)) else {
+        return Event::Finished;
+    };
+    let (Some(major), Some(minor), Some(path)) = (number(rest.get(..4)), number(rest.get(4..8)), rest.get(8..)) else {
+        return Event::Nothing;
+    };
+    let lever = descriptor.map(|descriptor| match *kind {
+        MOUNTED_WITH_ABORT => Lever::Abort(File::from(descriptor)),
+        _ => Lever::Device(descriptor),
+    });
+    Event::Mounted(Watched { device: (major, minor), mountpoint: OsStr::from_bytes(path).into(), lever })
 }
 
 #[cfg(test)]
@@ -219,11 +327,19 @@ mod tests {
     fn the_watchdog_hears_what_the_daemon_says() {
         let (watchdog, socket, signals) = watched();
         let watcher = Watcher { daemon: getpid(), socket: &socket, signals };
-        assert_eq!(watcher.next(Some(Duration::ZERO)), Event::Nothing);
-        watchdog.watch((0, 77), Path::new("/mnt/a b"));
+        assert!(matches!(watcher.next(Some(Duration::ZERO)), Event::Nothing));
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        for lever in [None, Some(Lever::Abort(null.try_clone().unwrap())), Some(Lever::Device(null.into()))] {
+            let is_device = matches!(lever, Some(Lever::Device(_)));
+            let has_lever = lever.is_some();
+            watchdog.watch(&Connection::with((0, 77), lever), Path::new("/mnt/a b"));
+            let Event::Mounted(heard) = watcher.next(None) else { panic!("the mount is heard of") };
+            assert_eq!((heard.device, heard.mountpoint), ((0, 77), "/mnt/a b".into()));
+            assert_eq!(heard.lever.is_some(), has_lever);
+            assert_eq!(matches!(heard.lever, Some(Lever::Device(_))), is_device);
+        }
         watchdog.finished();
-        assert_eq!(watcher.next(None), Event::Mounted((0, 77), "/mnt/a b".into()));
-        assert_eq!(watcher.next(None), Event::Finished);
+        assert!(matches!(watcher.next(None), Event::Finished));
         assert!(!watcher.is_closed_within(Duration::from_millis(1)));
         drop(watchdog);
         assert!(watcher.is_closed_within(Duration::from_secs(10)));

@@ -5,6 +5,8 @@ use std::io;
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::memory::OutOfMemory;
+
 /// Why bytes of a source cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SourceError {
@@ -47,6 +49,12 @@ impl SourceError {
     #[must_use]
     pub fn is_failure_of_system(&self) -> bool {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
+    }
+}
+
+impl From<OutOfMemory> for SourceError {
+    fn from(error: OutOfMemory) -> Self {
+        Self::io("cannot hold what is read", &error.into())
     }
 }
 

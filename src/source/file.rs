@@ -163,7 +163,16 @@ impl Source for LocalFile {
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {
-        self.file(Wait::Yes)?.check_unchanged()
+        self.check_unchanged_or(Wait::Yes)
+    }
+
+    fn check_unchanged_or(&self, wait: Wait) -> Result<(), SourceError> {
+        let file = self.file(wait)?;
+        // a look at any other file would wait for a server
+        if wait == Wait::No && !file.is_local() {
+            return Err(SourceError::WouldBlock);
+        }
+        file.check_unchanged()
     }
 }
 
@@ -222,6 +231,8 @@ mod tests {
         assert_eq!(read(), Ok(*b"3456"));
         assert!(file.root.files.close_idle() && file.open.read().upgrade().is_none());
         assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::No), Err(SourceError::WouldBlock));
+        assert_eq!(file.check_unchanged_or(Wait::No), Err(SourceError::WouldBlock), "to open it may take time");
+        assert!(file.open.read().upgrade().is_none());
         assert_eq!((read(), file.check_unchanged()), (Ok(*b"3456"), Ok(())));
         assert!(file.root.files.close_idle());
         assert_eq!(file.check_unchanged(), Ok(()), "also without a read");

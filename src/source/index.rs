@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Source, SourceError, Wait};
-use crate::memory::LruByWeight;
+use crate::memory::{LruByWeight, try_zeroed};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a page of a table: 2,048 entries of 8 bytes.
@@ -152,12 +152,12 @@ impl Index {
     }
 
     fn fetch(&self, at: u64, length: u64, wait: Wait) -> Result<Vec<u8>, SourceError> {
-        let mut bytes = vec![0; length.min(self.length.saturating_sub(at)) as usize];
+        let mut bytes = try_zeroed(length.min(self.length.saturating_sub(at)) as usize)?;
         // the object was there when its length was found out
         if !self.source.read_at(&self.object, self.start + at, &mut bytes, wait)? {
             return Err(SourceError::Changed);
         }
-        self.source.check_unchanged()?;
+        self.source.check_unchanged_or(wait)?;
         Ok(bytes)
     }
 

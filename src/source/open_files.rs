@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,13 +43,15 @@ pub(super) struct OpenFiles {
     /// The negative cache.
     missing: Mutex<LruCache<Key, (Box<str>, Instant)>>,
     digests: Mutex<Digests>,
+    /// Called when a file is opened and no other is open.
+    on_first: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl OpenFiles {
     /// Creates the caches, for as many open files as the limit of the process allows.
     pub fn new() -> Self {
         let (files, missing) = (Mutex::new(LruCache::new(most_open_files())), Mutex::new(LruCache::new(MAX_MISSING)));
-        Self { files, missing, digests: Mutex::default() }
+        Self { files, missing, digests: Mutex::default(), on_first: OnceLock::new() }
     }
 
     /// Returns the file if it is open.
@@ -70,9 +72,23 @@ impl OpenFiles {
                 _ => break,
             }
         }
+        let is_first = files.is_empty();
         let evicted = files.push(key, Arc::clone(file)).map(|(_, file)| file);
         drop(files);
         close_aside(evicted);
+        if let (true, Some(on_first)) = (is_first, self.on_first.get()) {
+            on_first();
+        }
+    }
+
+    /// Returns whether a file is open.
+    pub fn are_any(&self) -> bool {
+        !self.files.lock().is_empty()
+    }
+
+    /// Has `call` called whenever a file is opened and no other is open. Only the first call has an effect.
+    pub fn on_first(&self, call: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.on_first.set(call);
     }
 
     /// Closes the files that were not used lately: a half of those that nobody reads at this moment. Returns `false`

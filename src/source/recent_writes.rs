@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,8 @@ use crate::sync::{Condvar, Mutex};
 const FIRST_REFRESH: Duration = Duration::from_millis(1500);
 /// Number of refreshes.
 const REFRESHES: u32 = 6;
+/// A wait for nothing in particular.
+const LONG: Duration = Duration::from_secs(1 << 20);
 /// [`RecentWrites::due`] if nothing is due.
 const NEVER: u64 = u64::MAX;
 
@@ -54,6 +57,7 @@ struct Due {
     /// By the number of the dataset.
     at: HashMap<u64, Instant>,
     closed: bool,
+    woken: bool,
 }
 
 impl Default for RefreshQueue {
@@ -64,16 +68,20 @@ impl Default for RefreshQueue {
 }
 
 impl RefreshQueue {
-    /// Waits until a refresh is due, and removes it; no longer than `at_most`.
+    /// Waits until a refresh is due, and removes it; no longer than `at_most`, if there is a limit, and not after
+    /// [`RefreshQueue::wake`].
     #[must_use]
-    pub fn next(&self, at_most: Duration) -> Next {
-        // so that it is known within a moment when the clock was set
+    pub fn next(&self, at_most: Option<Duration>) -> Next {
+        // so that it is known within a moment when the clock was set; where no file is open the next record looks
         self.clock.look(Now::get());
         let mut due = self.state.lock();
-        let end = Instant::now() + at_most;
+        let end = at_most.map(|at_most| Instant::now() + at_most);
         loop {
             if due.closed {
                 return Next::Closed;
+            }
+            if mem::take(&mut due.woken) {
+                return Next::Nothing;
             }
             let now = Instant::now();
             let first = due.at.iter().min_by_key(|(_, at)| **at).map(|(number, at)| (*number, *at));
@@ -82,12 +90,18 @@ impl RefreshQueue {
                     due.at.remove(&number);
                     return Next::Due(number);
                 }
-                _ if end <= now => return Next::Nothing,
+                _ if end.is_some_and(|end| end <= now) => return Next::Nothing,
                 _ => {}
             }
-            let until = first.map_or(end, |(_, at)| at.min(end));
-            due = self.changed.wait_timeout(due, until - now).0;
+            let until = first.map(|(_, at)| at).into_iter().chain(end).min();
+            due = self.changed.wait_timeout(due, until.map_or(LONG, |until| until - now)).0;
         }
+    }
+
+    /// Ends the wait of [`RefreshQueue::next`], or the next one.
+    pub fn wake(&self) {
+        self.state.lock().woken = true;
+        self.changed.notify_all();
     }
 
     /// Ends the wait for refreshes.
@@ -322,14 +336,16 @@ mod tests {
         b.record_change();
         assert!(b.is_due() && a.is_pending());
         let long = Duration::from_secs(60);
-        assert_eq!(queue.next(long), Next::Due(8));
-        assert_eq!(queue.next(ms(1)), Next::Nothing);
-        assert_eq!(queue.next(long), Next::Due(7), "after a wait");
+        assert_eq!(queue.next(Some(long)), Next::Due(8));
+        assert_eq!(queue.next(Some(ms(1))), Next::Nothing);
+        assert_eq!(queue.next(Some(long)), Next::Due(7), "after a wait");
         assert!(a.is_due());
         a.clear();
         assert!(!a.is_due() && !a.is_pending() && queue.state.lock().at.is_empty());
+        queue.wake();
+        assert_eq!((queue.next(None), queue.next(Some(ms(1)))), (Next::Nothing, Next::Nothing), "woken once");
         queue.close();
-        assert_eq!(queue.next(long), Next::Closed);
+        assert_eq!(queue.next(None), Next::Closed);
     }
 
     #[test]
@@ -337,15 +353,15 @@ mod tests {
         let queue = Arc::<RefreshQueue>::default();
         let recent = RecentWrites::new(7, Arc::clone(&queue), None);
         recent.requeue();
-        assert_eq!(queue.next(ms(1)), Next::Nothing);
+        assert_eq!(queue.next(Some(ms(1))), Next::Nothing);
         recent.record_change();
         // somebody else refreshes before the queue gives the number out
         recent.clear();
         recent.set_due(Instant::now() + ms(200));
-        assert_eq!(queue.next(ms(1)), Next::Due(7));
+        assert_eq!(queue.next(Some(ms(1))), Next::Due(7));
         assert!(!recent.is_due());
         recent.requeue();
-        assert_eq!(queue.next(Duration::from_secs(60)), Next::Due(7));
+        assert_eq!(queue.next(Some(Duration::from_secs(60))), Next::Due(7));
         assert!(recent.is_due());
     }
 

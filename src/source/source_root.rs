@@ -6,7 +6,7 @@
 //! opened through that descriptor. Kernels and sandboxes without `openat2` do so for every path.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -123,14 +123,32 @@ impl SourceRoot {
             false => Err(Errno::NOSYS),
         };
         let handle = match self.retrying(open) {
-            // kernels or sandboxes without this call: no link is followed
-            Err(Errno::NOSYS | Errno::PERM) => {
-                self.retrying(|| openat(&folder.handle, name, PLACE | OFlags::NOFOLLOW, Mode::empty()))?
-            }
+            Err(Errno::NOSYS | Errno::PERM) => self.open_beside(folder, name),
+            handle => handle,
+        };
+        let handle = match handle {
             Err(Errno::XDEV) => return Ok(None),
             handle => handle?,
         };
         self.judge(handle, &folder.path.join(name))
+    }
+
+    /// Opens a path in a folder on kernels or in sandboxes without `openat2`: follows no link.
+    ///
+    /// # Errors
+    /// [`Errno::XDEV`] if something else is mounted on the way, and those of the system.
+    fn open_beside(&self, folder: &Place, name: &Path) -> rustix::io::Result<OwnedFd> {
+        let mount = mount_of(folder.handle());
+        let mut opened: Option<OwnedFd> = None;
+        for part in name.components() {
+            let at = opened.as_ref().map_or(folder.handle(), |folder| folder.as_fd());
+            let next = self.retrying(|| openat(at, part.as_os_str(), PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+            if mount_of(next.as_fd()) != mount || !matches!(part, Component::Normal(_)) {
+                return Err(Errno::XDEV);
+            }
+            opened = Some(next);
+        }
+        opened.ok_or(Errno::NOENT)
     }
 
     /// Opens the content of a file.
@@ -192,6 +210,17 @@ impl SourceRoot {
     #[must_use]
     pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         self.files.take_gone()
+    }
+
+    /// Returns whether a file is open, and may have to be taken with [`SourceRoot::take_gone`].
+    #[must_use]
+    pub fn has_open_files(&self) -> bool {
+        self.files.are_any()
+    }
+
+    /// Has `call` called whenever a file is opened and no other is open. Only the first call has an effect.
+    pub fn on_first_open(&self, call: Box<dyn Fn() + Send + Sync>) {
+        self.files.on_first(call);
     }
 
     /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
@@ -307,6 +336,12 @@ impl Place {
     pub fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
+}
+
+/// Returns the number of the mount that a file was opened on, if the kernel tells.
+fn mount_of(file: BorrowedFd) -> Option<u64> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
 /// Makes reads of a file wait, which matters for file systems of other programs.

@@ -168,3 +168,37 @@ fn a_file_can_be_read_in_the_ordinary_way() {
         assert!(root.open_file(&sample.at("root/a")).is_err(), "a folder");
     }
 }
+
+/// A file system mounted by a test; unmounted when dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    /// Mounts a file system in memory; `None` if this user may not.
+    fn at(place: PathBuf) -> Option<Self> {
+        let (kind, none) = (Some("tmpfs"), None::<&str>);
+        nix::mount::mount(kind, &place, kind, nix::mount::MsFlags::empty(), none).ok().map(|()| Self(place))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+#[test]
+fn what_is_mounted_beside_a_file_is_left_alone() {
+    let sample = Sample::new();
+    fs::create_dir_all(sample.at("root/a/mounted")).unwrap();
+    let Some(mounted) = Mounted::at(sample.at("root/a/mounted")) else { return };
+    fs::write(mounted.0.join("x"), "elsewhere").unwrap();
+    for root in sample.roots() {
+        let top = root.locate(&sample.at("root")).unwrap().unwrap();
+        let beside = |name: &str| root.locate_beside(&top, Path::new(name)).unwrap().map(|place| place.path);
+        assert_eq!(beside("a/x"), Some(sample.at("root/a/x")));
+        assert_eq!(beside("a"), Some(sample.at("root/a")));
+        for name in ["a/mounted", "a/mounted/x"] {
+            assert_eq!(beside(name), None, "{name}");
+        }
+    }
+}

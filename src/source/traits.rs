@@ -47,4 +47,13 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`SourceError::Changed`] if the source has changed since it was opened.
     fn check_unchanged(&self) -> Result<(), SourceError>;
+
+    /// Like [`Source::check_unchanged`], but with [`Wait::No`] it does not wait.
+    ///
+    /// # Errors
+    /// Those of [`Source::check_unchanged`], and [`SourceError::WouldBlock`].
+    fn check_unchanged_or(&self, wait: Wait) -> Result<(), SourceError> {
+        let _ = wait;
+        self.check_unchanged()
+    }
 }

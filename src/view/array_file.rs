@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::Array;
-use crate::memory::{Buffer, BufferPool};
+use crate::memory::{Buffer, BufferPool, OutOfMemory};
 use crate::volume::{Arithmetic, ArrayInfo, AxisPermutation, Dtype, Scaling};
 
 /// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes.
@@ -120,27 +120,34 @@ impl ArrayFile {
     }
 
     /// Returns the bytes of a slice, given its stored samples. Copies nothing if the bytes are the samples themselves.
-    #[must_use]
-    pub fn assemble(&self, slice: &FileSlice, stored: Buffer, buffers: &Arc<BufferPool>) -> Buffer {
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has no more memory.
+    pub fn assemble(
+        &self,
+        slice: &FileSlice,
+        stored: Buffer,
+        buffers: &Arc<BufferPool>,
+    ) -> Result<Buffer, OutOfMemory> {
         let mut shown = match &self.float32 {
-            Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers),
+            Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers)?,
             None => stored,
         };
         if slice.header.is_empty() && slice.bytes.start == 0 {
             shown.truncate(slice.bytes.end);
-            return shown;
+            return Ok(shown);
         }
-        let mut out = buffers.take_reply(slice.header.len() + slice.bytes.len());
+        let mut out = buffers.take_reply(slice.header.len() + slice.bytes.len())?;
         let (header, body) = out.split_at_mut(slice.header.len());
         header.copy_from_slice(&self.header[slice.header.clone()]);
         body.copy_from_slice(&shown[slice.bytes.clone()]);
-        out
+        Ok(out)
     }
 }
 
 /// Converts stored samples to float32 values.
-fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Buffer {
-    let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>());
+fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Result<Buffer, OutOfMemory> {
+    let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>())?;
     match dtype {
         Dtype::Int8 => convert(stored, &mut out, scaling, |b: [u8; 1]| i8::from_le_bytes(b).into()),
         Dtype::UInt8 => convert(stored, &mut out, scaling, |b: [u8; 1]| b[0].into()),
@@ -153,7 +160,7 @@ fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<Buffe
         Dtype::Float32 => convert(stored, &mut out, scaling, |b| f32::from_le_bytes(b).into()),
         Dtype::Float64 => convert(stored, &mut out, scaling, f64::from_le_bytes),
     }
-    out
+    Ok(out)
 }
 
 /// Scales each sample. Each operation is rounded on its own, to the precision that the scaling requires.
@@ -233,7 +240,7 @@ pub(super) mod tests {
     fn values_are_scaled_in_float64() {
         let buffers = BufferPool::new(0);
         let scaling = Scaling::of_codes(0.1, -0.3);
-        let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers);
+        let got = to_float32(Dtype::Int16, scaling, &[3, 0, 0xff, 0xff], &buffers).unwrap();
         let expected: Vec<u8> =
             [(3.0f64 * 0.1 - 0.3) as f32, (-0.1f64 - 0.3) as f32].iter().flat_map(|v| v.to_le_bytes()).collect();
         assert_eq!(&*got, expected);
@@ -246,7 +253,7 @@ pub(super) mod tests {
             no_value: Some(255.0),
             ..Scaling::of_codes(0.1f32.into(), -0.3f32 as f64)
         };
-        let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &BufferPool::new(0));
+        let got = to_float32(Dtype::UInt8, scaling, &[3, 7, 255], &BufferPool::new(0)).unwrap();
         let got: Vec<f32> = got.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
         assert_eq!(got[..2], [3.0f32 * 0.1 - 0.3, 7.0f32 * 0.1 - 0.3]);
         assert!(got[2].is_nan());
@@ -272,14 +279,14 @@ pub(super) mod tests {
                 false => ArrayFile::stored(header.clone(), array),
             };
             let body = match float {
-                true => to_float32(Dtype::Int16, scaling, &stored, &buffers).to_vec(),
+                true => to_float32(Dtype::Int16, scaling, &stored, &buffers).unwrap().to_vec(),
                 false => stored.clone(),
             };
             let whole = [header, body].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);
             let slice = file.slice(offset, length);
             let samples = &stored[2 * slice.samples.start as usize..2 * slice.samples.end as usize];
-            let got = file.assemble(&slice, take(samples), &buffers);
+            let got = file.assemble(&slice, take(samples), &buffers).unwrap();
             let start = (offset as usize).min(whole.len());
             let end = (start + length as usize).min(whole.len());
             prop_assert_eq!(&*got, &whole[start..end]);

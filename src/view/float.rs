@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::array_file::ArrayFile;
 use super::content::{Content, ShownArray};
-use super::layer_ref::LayerRef;
 use super::level_file::LevelFile;
 use super::npy;
+use super::virtual_file::LayerRef;
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 

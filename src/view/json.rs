@@ -5,13 +5,18 @@
 
 use serde_json::{Map, Value, json};
 
+use super::access;
 use super::content::Content;
 use super::json_text;
-use super::layer_ref::LayerRef;
 use super::level_file::LevelFile;
+use super::virtual_file::LayerRef;
 use crate::catalog::OpenDataset;
-use crate::format::FormatError;
-use crate::volume::{Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
+use crate::format::{Census, FormatError};
+use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
+
+/// The `schema` of every JSON object that volfs writes. It grows when a key changes its meaning or goes; new keys may
+/// come at any time.
+pub const SCHEMA: u64 = 1;
 
 /// The view of one level.
 pub struct Json;
@@ -36,17 +41,37 @@ impl LevelFile for Json {
 /// # Errors
 /// Those of the format, if the bricks cannot be counted.
 pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
-    let array = &layer.levels()[lod];
-    let info = array.info();
+    let array = &*layer.levels()[lod];
     let census = array.census()?;
+    let mut value = facts_of(layer, lod, census.as_ref());
+    value["files"] = layer.files_of(lod).into();
+    value["access"] = access::of_level(array)?;
+    with_text(&mut value);
+    Ok(value)
+}
+
+/// Returns what `lodN.json` says of the samples, without the files and the access of slices.
+///
+/// # Errors
+/// Those of the format, if the bricks cannot be counted.
+pub fn facts(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
+    let census = layer.levels()[lod].census()?;
+    let mut value = facts_of(layer, lod, census.as_ref());
+    with_text(&mut value);
+    Ok(value)
+}
+
+fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
+    let info = layer.info(lod);
     let size = info.dtype.size() as u64;
-    let bricks = census.as_ref().map(|c| {
+    let bricks = census.map(|c| {
         let c = c.counts;
         json!({"total": c.total, "stored": c.stored, "constant": c.constant, "missing": c.missing})
     });
     let mut native = info.native.clone();
     native.extend(census.iter().flat_map(|c| c.native.clone()));
     let mut value = json!({
+        "schema": SCHEMA,
         "format": layer.open.format,
         "dataset": layer.open.name,
         "layer": layer.name(),
@@ -61,16 +86,18 @@ pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
         "brick_shape": list(&info.brick_shape),
         "brick_grid": list(&info.grid.count()),
         "bricks": bricks,
-        "codec": census.as_ref().map(|c| c.codec).or(info.codec),
+        "codec": census.map(|c| c.codec).or(info.codec),
         "value_range": info.value_range.map(|(lo, hi)| json!([lo, hi])),
         "no_value": info.no_value,
         "scale": info.scaling.map(|s| s.scale),
         "offset": info.scaling.map(|s| s.offset),
+        // filled in by `level`
+        "files": null,
+        "access": null,
         "warnings": info.warnings,
     });
     value[layer.open.format] = native.into();
-    with_text(&mut value);
-    Ok(value)
+    value
 }
 
 /// Returns the `layers` of dataset.json: those that are shown, then those that cannot be.
@@ -106,6 +133,7 @@ pub fn layers(open: &OpenDataset) -> Vec<Value> {
 pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
     let info = open.dataset.info();
     let mut value = json!({
+        "schema": SCHEMA,
         "format": open.format,
         "name": open.name,
         "version": info.version,
@@ -144,8 +172,13 @@ fn corner(corner: &Corner) -> Value {
 
 fn geometry(geometry: &Geometry) -> Value {
     let unit = |name: &Option<String>, factor: f64, kind: &str| json!({"name": name, "factor": factor, "kind": kind});
+    let rows = |map: Option<Affine>| map.map(|map| map.rows());
+    let maps = [geometry.annotation_to_world, geometry.index_to_world].map(rows);
+    let affine =
+        maps.iter().any(Option::is_some).then(|| json!({"annotation_to_world": maps[0], "index_to_world": maps[1]}));
     json!({
         "corners": geometry.corners.iter().map(corner).collect::<Vec<_>>(),
+        "affine": affine,
         "units": {
             "horizontal": unit(&geometry.horizontal_unit, geometry.horizontal_factor, geometry.horizontal_kind),
             "vertical": unit(&geometry.vertical_unit, geometry.vertical_factor, geometry.vertical_kind),
@@ -173,7 +206,8 @@ fn source(open: &OpenDataset) -> Value {
     json!({"path": open.path, "size": open.size, "mtime": seconds as f64 + nanoseconds as f64 / 1e9})
 }
 
-/// Adds the texts of integers that a float64 cannot hold exactly, at every depth.
+/// Adds the texts of integers that a float64 cannot hold exactly, at every depth; for a list that has any, the list of
+/// the texts of all its entries. A key that is there already stays.
 fn with_text(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(with_text),
@@ -181,20 +215,25 @@ fn with_text(value: &mut Value) {
             let mut texts = Map::new();
             for (key, value) in map.iter_mut() {
                 with_text(value);
-                let number = match value {
-                    Value::Number(n) if beyond(n.as_u64().unwrap_or(n.as_i64().unwrap_or(0).unsigned_abs())) => n,
+                let text: Value = match value {
+                    number if is_beyond(number) => number.to_string().into(),
+                    Value::Array(items) if items.iter().any(is_beyond) => items.iter().map(Value::to_string).collect(),
                     _ => continue,
                 };
-                texts.insert(format!("{key}_text"), number.to_string().into());
+                texts.insert(format!("{key}_text"), text);
             }
-            map.extend(texts);
+            for (key, text) in texts {
+                map.entry(key).or_insert(text);
+            }
         }
         _ => {}
     }
 }
 
-fn beyond(magnitude: u64) -> bool {
-    magnitude > 1 << 53
+/// Whether a value is an integer that a float64 cannot hold exactly.
+fn is_beyond(value: &Value) -> bool {
+    let magnitude = value.as_u64().or_else(|| value.as_i64().map(i64::unsigned_abs));
+    magnitude.is_some_and(|n| n > 1 << 53)
 }
 
 #[cfg(test)]
@@ -209,6 +248,14 @@ mod tests {
         assert_eq!(value["a"][0]["id_text"], "18446744073709551615");
         assert_eq!(value["b_text"], "-9007199254740993");
         assert!(value["a"][0].get("small_text").is_none());
+        let mut value = json!({"bins": [1, -9_007_199_254_740_993i64], "ids": [5], "x": 1e300, "x_text": 7});
+        with_text(&mut value);
+        let expected = json!({"bins": [1, -9_007_199_254_740_993i64], "ids": [5], "x": 1e300, "x_text": 7,
+                   "bins_text": ["1", "-9007199254740993"]});
+        assert_eq!(value, expected);
+        let mut value = json!({"id": u64::MAX, "id_text": "as it was"});
+        with_text(&mut value);
+        assert_eq!(value["id_text"], "as it was");
     }
 
     #[test]

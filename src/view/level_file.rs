@@ -1,8 +1,7 @@
 //! Views that have one file for each LOD: `lodN` and a suffix.
 
 use super::content::{Content, ShownArray};
-use super::layer_ref::LayerRef;
-use super::virtual_file::{Entry, View};
+use super::virtual_file::{Entry, LayerRef, View};
 use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 

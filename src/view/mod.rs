@@ -5,13 +5,13 @@
 //! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A new view is a
 //! file here and a line of [`registry`].
 
+pub mod access;
 mod array_file;
 mod content;
 pub mod file_names;
 mod float;
 pub mod json;
 pub mod json_text;
-mod layer_ref;
 mod level_file;
 mod metaimage;
 pub mod npy;
@@ -24,7 +24,6 @@ mod virtual_file;
 
 pub use array_file::{ArrayFile, FileSlice};
 pub use content::{Content, ShownArray};
-pub use layer_ref::LayerRef;
 pub use level_file::LevelFile;
 pub use registry::{entry_names, registry};
-pub use virtual_file::{Entry, View};
+pub use virtual_file::{Entry, LayerRef, View};

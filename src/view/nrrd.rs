@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::content::Content;
-use super::layer_ref::LayerRef;
 use super::level_file::LevelFile;
 use super::spatial_transform::{SpatialTransform, number};
+use super::virtual_file::LayerRef;
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use super::array_file::ArrayFile;
 use super::content::{Content, ShownArray};
 use super::file_names::{NAME_MAX, file_name, unique};
-use super::layer_ref::LayerRef;
 use super::npy;
-use super::virtual_file::{Entry, View};
+use super::virtual_file::{Entry, LayerRef, View};
 use crate::format::FormatError;
 use crate::volume::{ArrayInfo, AxisPermutation};
 

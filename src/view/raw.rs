@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::array_file::ArrayFile;
 use super::content::{Content, ShownArray};
-use super::layer_ref::LayerRef;
 use super::level_file::LevelFile;
+use super::virtual_file::LayerRef;
 use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 

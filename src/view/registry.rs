@@ -1,7 +1,6 @@
 //! The list of all views.
 
-use super::layer_ref::LayerRef;
-use super::virtual_file::View;
+use super::virtual_file::{LayerRef, View};
 use super::{float, json, metaimage, npy, nrrd, permuted, raw};
 
 /// Returns every view, in the order of their nodes.
@@ -25,9 +24,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::array_file::tests::Zeros;
+    use super::super::content::Content;
+    use super::super::virtual_file::Entry;
     use super::*;
     use crate::catalog::OpenDataset;
-    use crate::format::{Dataset, Layer};
+    use crate::format::{Dataset, FormatError, Layer};
     use crate::source::FileStamp;
     use crate::volume::{ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Dtype, NativeJson, Scaling};
 
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn each_name_is_found_by_the_one_view_that_lists_it() {
         let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
-        let layer = LayerRef { open: &open, layer: 0 };
+        let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
         assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy"]);
@@ -77,6 +78,44 @@ mod tests {
         }
         assert!(registry().iter().all(|view| view.find(layer, None, "lod2.npy").is_none()));
         assert_eq!(entry_names(&[&raw::Raw], layer), ["lod0.raw", "lod1.raw"]);
+    }
+
+    /// A view with files and a folder for each level, and files of the levels in a folder `tiff`.
+    struct Various;
+
+    impl View for Various {
+        fn nodes(&self, _: LayerRef<'_>) -> u64 {
+            6
+        }
+        fn list(&self, _: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
+            let names: &[(&str, bool)] = match folder {
+                None => {
+                    &[("lod0.slices", true), ("lod1.ext", false), ("lod10.ext", false), ("tiff", true), ("lod", true)]
+                }
+                Some(3) => &[("lod0.tif", false), ("lod1.tif", false), ("lod1.more", true)],
+                Some(4) => &[],
+                other => unreachable!("{other:?}"),
+            };
+            for (node, (name, folder)) in (0..).zip(names) {
+                add(Entry { node, name: (*name).to_owned(), folder: *folder });
+            }
+        }
+        fn content(&self, _: LayerRef<'_>, _: u64) -> Result<Content, FormatError> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn a_level_has_the_files_of_the_views_that_are_shown() {
+        let open = scaled(Some(Scaling::of_codes(2.0, 0.0)));
+        let layer = LayerRef { open: &open, layer: 0, views: &[&json::Json, &Various] };
+        assert_eq!(layer.files_of(0), ["lod0.json", "lod0.slices/", "tiff/lod0.tif"]);
+        assert_eq!(layer.files_of(1), ["lod1.json", "lod1.ext", "tiff/lod1.tif"]);
+        let described = json::level(layer, 1).unwrap();
+        assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
+        let all = LayerRef { views: registry(), ..layer }.files_of(1);
+        assert_eq!(all.len(), 7);
+        assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
 
     #[test]
@@ -91,7 +130,7 @@ mod tests {
             (Some(Scaling { no_value: Some(0.0), ..plain }), true),
         ] {
             let open = scaled(scaling);
-            let names = entry_names(registry(), LayerRef { open: &open, layer: 0 });
+            let names = entry_names(registry(), LayerRef { open: &open, layer: 0, views: registry() });
             assert_eq!(names.iter().any(|name| name.ends_with(".float32.npy")), shown, "{scaling:?}");
         }
     }

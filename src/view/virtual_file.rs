@@ -1,8 +1,77 @@
-//! The trait that every kind of virtual file implements.
+//! The trait that every kind of virtual file implements, and the layer that it is asked about.
+
+use std::sync::Arc;
 
 use super::content::{Content, ShownArray};
-use super::layer_ref::LayerRef;
-use crate::format::FormatError;
+use crate::catalog::OpenDataset;
+use crate::format::{Array, FormatError, Layer};
+use crate::volume::ArrayInfo;
+
+/// One layer of an open dataset.
+#[derive(Clone, Copy)]
+pub struct LayerRef<'a> {
+    /// The dataset.
+    pub open: &'a OpenDataset,
+    /// Index of the layer in the dataset.
+    pub layer: usize,
+    /// The views that the folder of the layer shows.
+    pub views: &'a [&'a dyn View],
+}
+
+impl<'a> LayerRef<'a> {
+    fn layer(&self) -> &'a Layer {
+        &self.open.dataset.layers()[self.layer]
+    }
+
+    /// Returns the name of the layer.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        &self.layer().name
+    }
+
+    /// Returns the arrays of the layer, LOD 0 first.
+    #[must_use]
+    pub fn levels(&self) -> &'a [Arc<dyn Array>] {
+        &self.layer().levels
+    }
+
+    /// Returns the metadata of the layer at `lod`, which must exist.
+    #[must_use]
+    pub fn info(&self, lod: usize) -> &'a ArrayInfo {
+        self.levels()[lod].info()
+    }
+
+    /// Returns the names of all files of one level in the folder of the layer, in order of the views: those that begin
+    /// with `lodN.`. A folder of the level ends in `/`; of other folders the files of the level are named, as
+    /// `FOLDER/FILE`.
+    #[must_use]
+    pub fn files_of(&self, lod: usize) -> Vec<String> {
+        let beginning = format!("lod{lod}.");
+        let mut files = Vec::new();
+        for view in self.views {
+            let mut folders = Vec::new();
+            view.list(*self, None, &mut |Entry { node, name, folder }| match (name.starts_with(&beginning), folder) {
+                (true, _) => files.push(if folder { name + "/" } else { name }),
+                (false, true) if !is_of_a_level(&name) => folders.push((node, name)),
+                (false, _) => {}
+            });
+            for (folder, path) in folders {
+                view.list(*self, Some(folder), &mut |entry| {
+                    if !entry.folder && entry.name.starts_with(&beginning) {
+                        files.push(format!("{path}/{}", entry.name));
+                    }
+                });
+            }
+        }
+        files
+    }
+}
+
+/// Whether a name begins with `lodN.`, whatever the number.
+fn is_of_a_level(name: &str) -> bool {
+    let number = name.strip_prefix("lod").and_then(|rest| rest.split_once('.'));
+    number.is_some_and(|(digits, _)| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
 
 /// A file or folder that a view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

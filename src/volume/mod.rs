@@ -2,6 +2,7 @@
 //!
 //! Shapes, indexes and strides are slowest axis first everywhere; LOD 0 is the finest.
 
+mod affine;
 mod array;
 mod axis_permutation;
 mod brick;
@@ -13,6 +14,7 @@ mod layout;
 mod region;
 mod survey;
 
+pub use affine::Affine;
 pub use array::{Arithmetic, ArrayId, ArrayInfo, Axis, BrickCounts, NativeJson, Scaling};
 pub use axis_permutation::AxisPermutation;
 pub use brick::{Brick, Coded, Element, ObjectName, Plain, StoredLength};

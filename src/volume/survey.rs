@@ -1,5 +1,6 @@
 //! The metadata of a whole dataset.
 
+use super::affine::Affine;
 use super::array::NativeJson;
 
 /// The metadata of a dataset: the content of dataset.json without names and paths.
@@ -24,6 +25,10 @@ pub struct DatasetInfo {
 pub struct Geometry {
     /// Corners (inline, crossline): (first, first), (last, first), (first, last), (last, last).
     pub corners: [Corner; 4],
+    /// The map from inline and crossline number to world coordinates, if the survey has one.
+    pub annotation_to_world: Option<Affine>,
+    /// The map from inline and crossline index (at LOD 0) to world coordinates, if the survey has one.
+    pub index_to_world: Option<Affine>,
     /// Name of the horizontal unit, if known.
     pub horizontal_unit: Option<String>,
     /// Factor from horizontal coordinates to SI units.
@@ -34,7 +39,8 @@ pub struct Geometry {
     pub vertical_unit: Option<String>,
     /// Factor from vertical positions to SI units.
     pub vertical_factor: f64,
-    /// The kind of the vertical axis: `depth`, `two-way time`, `one-way time`, `unknown`.
+    /// The kind of the vertical axis: `depth`, `two-way time`, `one-way time`, `time` (which of
+    /// the two is unknown), `unknown`.
     pub vertical_kind: &'static str,
     /// Description of the coordinate system, free text.
     pub coordinate_system: Option<String>,

@@ -106,9 +106,9 @@ fn a_line_of_fstab_mounts_and_umount_unmounts() {
     succeeded(&table.mount(&[table.point().to_str().unwrap()]));
     table.shows_its_source();
     let status = table.status();
-    assert_eq!(status["options"]["cache_size"], "268435456");
-    assert_eq!(status["options"]["threads"], "2");
-    assert_eq!(status["options"]["allow_other"], "true");
+    assert_eq!(status["options"]["cache_size"], 268_435_456);
+    assert_eq!(status["options"]["threads"], 2);
+    assert_eq!(status["options"]["allow_other"], true);
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
     let line = mounts.lines().find(|line| line.contains(table.point().to_str().unwrap())).unwrap();
     assert!(line.contains(" fuse.volfs ro,nosuid,nodev,") && line.contains(",allow_other"), "{line}");

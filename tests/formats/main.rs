@@ -7,6 +7,7 @@
 mod bombs;
 mod endless;
 mod fuzzing;
+mod slice_access;
 mod structure;
 mod vds_damage;
 mod vds_mutations;

@@ -135,6 +135,7 @@ fn every_dataset_is_described() {
         }
         check_figures(&fixture, &found);
         check_corners(&fixture, &found["geometry"]["corners"]);
+        check_affine(&fixture, &found["geometry"]["affine"]);
     }
 }
 
@@ -179,6 +180,60 @@ fn check_corners(fixture: &Fixture, found: &Value) {
             assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{name}: corner {corner}: {a} and {b}");
         }
     }
+}
+
+/// Checks that the maps to world coordinates take the corners of the test data to their places.
+fn check_affine(fixture: &Fixture, found: &Value) {
+    let Some(expected) = fixture.expected.get("corners") else { return };
+    for (from, map) in [("index", "index_to_world"), ("annot", "annotation_to_world")] {
+        let place = format!("{}: {map}", fixture.name);
+        if expected["world"].is_null() || expected["world"][0].is_null() {
+            assert_eq!(found[map], Value::Null, "{place}");
+            continue;
+        }
+        for corner in 0..4 {
+            let (point, world) = (floats(&expected[from][corner]), floats(&expected["world"][corner]));
+            let place = format!("{place}, corner {corner}");
+            let rows = found[map].as_array().unwrap_or_else(|| panic!("{place}"));
+            for (row, expected) in rows.iter().map(floats).zip(world) {
+                let found = row[0] * point[0] + row[1] * point[1] + row[2];
+                assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{place}: {found}, not {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_vds_says_what_it_is_and_that_milliseconds_are_time() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    for (name, version) in
+        [("south.vds", "1.0 (one file, description as JSON)"), ("cloud-survey", "cloud layout (a folder of objects)")]
+    {
+        let dataset = json(mount.path(name).join("dataset.json"));
+        assert_eq!(dataset["version"], version);
+        assert_eq!(dataset["geometry"]["units"]["vertical"], json!({"name": "ms", "factor": 0.001, "kind": "time"}));
+        let level = json(mount.path(name).join("Amplitude/lod0.json"));
+        let units: Vec<_> = (0..3).map(|axis| &level["axes"][axis]["unit"]).collect();
+        assert_eq!(units, [&Value::Null, &Value::Null, &json!("ms")], "{name}");
+    }
+}
+
+/// The places are those that OpenVDS computes (`IJKCoordinateTransformer`).
+#[test]
+fn a_vds_has_the_world_coordinates_of_the_reference_library() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let affine = &json(mount.path("south.vds/dataset.json"))["geometry"]["affine"];
+    let map = |map: &str, [a, b]: [f64; 2]| -> Vec<f64> {
+        let rows = affine[map].as_array().unwrap();
+        rows.iter().map(floats).map(|row| row[0] * a + row[1] * b + row[2]).collect()
+    };
+    assert_eq!(map("annotation_to_world", [210.0, 110.0]), [430_283.0, 6_350_902.75]);
+    assert_eq!(map("annotation_to_world", [462.0, 347.0]), [428_135.75, 6_354_700.75]);
+    assert_eq!(map("index_to_world", [0.0, 0.0]), [430_283.0, 6_350_902.75]);
+    assert_eq!(map("index_to_world", [63.0, 79.0]), [428_135.75, 6_354_700.75]);
+    // between the corners, and far from all of them
+    assert_eq!(map("index_to_world", [5.0, 11.0]), [429_938.75, 6_351_246.75]);
+    assert_eq!(map("annotation_to_world", [5.0, 11.0]), [430_880.75, 6_348_094.5]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod attributes;
 mod changes;
+mod contract;
 mod daemon;
 mod damage;
 mod deleted;
@@ -21,6 +22,7 @@ mod many_readers;
 mod memory;
 mod mount_point;
 mod moved_mounts;
+mod ordinary_user;
 mod outside;
 mod permuted;
 mod read_ahead;
@@ -28,6 +30,7 @@ mod recent_writes;
 mod remounts;
 mod samples;
 mod shared_listings;
+mod short_memory;
 mod status;
 mod stopped_process;
 mod times;

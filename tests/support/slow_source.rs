@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
-    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
+    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request, SessionACL,
 };
 
 use super::attributes::attributes;
@@ -113,9 +113,19 @@ pub struct SlowSource {
 impl SlowSource {
     /// Mounts a file of these bytes in the new folder `folder`.
     pub fn at(folder: &Path, bytes: Vec<u8>) -> Self {
+        Self::with(folder, bytes, SessionACL::Owner)
+    }
+
+    /// Like [`SlowSource::at`], for all users.
+    pub fn shared(folder: &Path, bytes: Vec<u8>) -> Self {
+        Self::with(folder, bytes, SessionACL::All)
+    }
+
+    fn with(folder: &Path, bytes: Vec<u8>, acl: SessionACL) -> Self {
         fs::create_dir(folder).unwrap();
         let gate = Arc::new(Gate::default());
         let mut config = Config::default();
+        config.acl = acl;
         config.n_threads = Some(THREADS);
         let session = fuser::spawn_mount(Slow { gate: Arc::clone(&gate), bytes }, folder, &config).unwrap();
         Self { gate, session: Some(session) }

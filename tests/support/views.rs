@@ -8,7 +8,7 @@ use volfs::view::{LayerRef, registry};
 
 /// Returns the files of the views in the folder of one layer; those in a view's own folders as `FOLDER/FILE`.
 fn names_of(open: &OpenDataset, layer: usize) -> BTreeSet<String> {
-    let layer = LayerRef { open, layer };
+    let layer = LayerRef { open, layer, views: registry() };
     let mut names = BTreeSet::new();
     for view in registry() {
         let mut folders = vec![(None, String::new())];

@@ -6,6 +6,7 @@ use super::read_strategy::{WholeBrick, is_transposed_on_load};
 use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
+use crate::memory::{self, OutOfMemory};
 use crate::source::Wait;
 use crate::volume::{Coded, Layout, Plain, StoredLength};
 
@@ -33,7 +34,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
     let needed = 2 * brick.bytes.capacity();
-    Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access)))
+    Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access))?)
 }
 
 /// Reads the stored bytes of a coded brick and decodes them.
@@ -50,30 +51,33 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     let (layout, size) = (coded.layout, array.info().dtype.size());
     let transpose = is_transposed_on_load(access, &layout);
     let transpose_bytes = if transpose { coded.decoded } else { 0 };
-    let brick = resources.gate.admit(needed.saturating_add(transpose_bytes), || {
-        let mut bytes = resources.buffers.try_take(coded.decoded)?;
-        if padded == 0 {
-            array.decode(coded, &stored, &mut bytes)?;
-        } else {
-            // padded after admission: a thread that waits at the gate holds only the bytes that it has read
-            let mut with_padding = resources.buffers.take_scratch(padded)?;
-            with_padding[..length].copy_from_slice(&stored);
-            with_padding[length..].fill(0);
-            array.decode(coded, &with_padding, &mut bytes)?;
-        }
-        if layout.end(size).is_none_or(|end| end > bytes.len() as u64) {
-            return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
-        }
-        let brick = DecodedBrick { bytes: bytes.into(), layout };
-        Ok(if transpose { transposed(&brick, size, access) } else { brick })
-    })?;
+    let brick =
+        resources.gate.admit(needed.saturating_add(transpose_bytes), || -> Result<DecodedBrick, FormatError> {
+            let mut bytes = resources.buffers.try_take(coded.decoded)?;
+            // decoders allocate without asking
+            let _claim = if coded.scratch > 0 { Some(memory::claim(coded.scratch)?) } else { None };
+            if padded == 0 {
+                array.decode(coded, &stored, &mut bytes)?;
+            } else {
+                // padded after admission: a thread that waits at the gate holds only the bytes that it has read
+                let mut with_padding = resources.buffers.take_scratch(padded)?;
+                with_padding[..length].copy_from_slice(&stored);
+                with_padding[length..].fill(0);
+                array.decode(coded, &with_padding, &mut bytes)?;
+            }
+            if layout.end(size).is_none_or(|end| end > bytes.len() as u64) {
+                return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
+            }
+            let brick = DecodedBrick { bytes: bytes.into(), layout };
+            Ok(if transpose { transposed(&brick, size, access)? } else { brick })
+        })?;
     resources.counters.bricks_decoded.add(1);
     resources.counters.bytes_decoded.add(coded.decoded as u64);
     Ok(brick)
 }
 
 /// Returns the brick with its samples in C order of the reader's axes.
-fn transposed(brick: &DecodedBrick, size: usize, access: &BrickAccess) -> DecodedBrick {
+fn transposed(brick: &DecodedBrick, size: usize, access: &BrickAccess) -> Result<DecodedBrick, OutOfMemory> {
     extract(brick, brick.layout.held, size, &access.resources.buffers)
 }
 

@@ -3,6 +3,7 @@
 use crate::array::error::ReadError;
 use crate::array::request::Piece;
 use crate::format::Array;
+use crate::source::Wait;
 use crate::volume::Dims;
 
 /// Where the samples of a piece came from.
@@ -38,14 +39,14 @@ impl Origins {
     /// Checks that the source is unchanged if samples came straight from it. The error names the brick of `piece`.
     ///
     /// # Errors
-    /// [`ReadError`] if the source has changed or cannot be checked.
-    pub fn check(self, array: &dyn Array, piece: Option<Piece>) -> Result<(), ReadError> {
+    /// [`ReadError`] if the source has changed or cannot be checked, also without waiting.
+    pub fn check(self, array: &dyn Array, piece: Option<Piece>, wait: Wait) -> Result<(), ReadError> {
         if !self.source {
             return Ok(());
         }
         array
             .source()
-            .check_unchanged()
+            .check_unchanged_or(wait)
             .map_err(|e| ReadError { brick: piece.map_or_else(|| Dims::filled(1, 0), |p| p.brick), cause: e.into() })
     }
 }

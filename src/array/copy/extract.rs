@@ -4,21 +4,29 @@ use std::sync::Arc;
 
 use super::gather::Loops;
 use crate::cache::DecodedBrick;
-use crate::memory::BufferPool;
+use crate::memory::{BufferPool, OutOfMemory};
 use crate::volume::{Dims, Layout, Region};
 
 /// Returns a new brick with the samples `region` of `brick`, in C order. A sample has `size` bytes.
-pub fn extract(brick: &DecodedBrick, region: Region, size: usize, buffers: &Arc<BufferPool>) -> DecodedBrick {
+///
+/// # Errors
+/// [`OutOfMemory`] if the system has no more memory.
+pub fn extract(
+    brick: &DecodedBrick,
+    region: Region,
+    size: usize,
+    buffers: &Arc<BufferPool>,
+) -> Result<DecodedBrick, OutOfMemory> {
     let strides: Dims = region.shape.strides(size as u64);
     let layout = Layout { held: region, first: 0, strides };
     // a brick may own no samples, where a margin is all that is left of it
     if region.shape.contains(&0) {
-        return DecodedBrick { bytes: buffers.take(0).into(), layout };
+        return Ok(DecodedBrick { bytes: buffers.empty().into(), layout });
     }
-    let mut bytes = buffers.take(region.samples() as usize * size);
+    let mut bytes = buffers.try_take(region.samples() as usize * size)?;
     let start = brick.layout.offset_of(&region.start) as usize;
     Loops::new(&region.shape, &brick.layout.strides, &strides, size).copy(&brick.bytes[start..], &mut bytes);
-    DecodedBrick { bytes: bytes.into(), layout }
+    Ok(DecodedBrick { bytes: bytes.into(), layout })
 }
 
 #[cfg(test)]
@@ -35,7 +43,7 @@ mod tests {
         };
         for (held, wanted) in [([3, 3], [3, 0]), ([3, 0], [3, 0]), ([0, 3], [0, 3]), ([0, 0], [0, 0])] {
             let region = Region { start: [4, 4].into(), shape: wanted.into() };
-            let part = extract(&brick(held.into()), region, 2, &buffers);
+            let part = extract(&brick(held.into()), region, 2, &buffers).unwrap();
             assert_eq!((part.bytes.len(), part.layout.held), (0, region));
         }
     }

@@ -11,7 +11,7 @@ use crate::array::bricks::BrickAccess;
 use crate::array::decode_gate::DecodeGate;
 use crate::array::permuted::PermutedArray;
 use crate::array::prefetch::Prefetcher;
-use crate::array::request::{Destination, ReplyLayout, pieces};
+use crate::array::request::{Destination, Piece, ReplyLayout, pieces};
 use crate::array::resources::Resources;
 use crate::array::scan::ScanDetector;
 use crate::cache::BrickCache;
@@ -19,7 +19,8 @@ use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
-use crate::volume::AxisPermutation;
+use crate::source::Wait;
+use crate::volume::{AxisPermutation, Dims};
 
 /// Reads arrays. All reads of a process share one reader and its cache.
 pub struct Reader {
@@ -73,7 +74,10 @@ impl Reader {
         let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan };
         let array = access.array();
         let bytes = (samples.end - samples.start) as usize * access.sample_size();
-        let mut out = self.resources.buffers.take_reply(bytes);
+        let mut out = match self.resources.buffers.take_reply(bytes) {
+            Ok(out) => out,
+            Err(e) => return done(Err(ReadError { brick: first_brick(pieces(array, samples)), cause: e.into() })),
+        };
         let layout = ReplyLayout::of_range(array.info(), samples.start);
         let mut fast_path = FastPath::new(&access);
         if let Err(e) = fast_path.copy(pieces(array, samples.clone()), &mut Destination { bytes: &mut out, layout }) {
@@ -85,7 +89,17 @@ impl Reader {
         self.prefetcher.record_request(&self.resources, is_other && has_coded);
         let prefetches = (access.scan.is_some() && has_coded).then(|| access.clone());
         if pending.is_empty() {
-            done(origins.check(array, pieces(array, samples).next()).map(|()| out));
+            let first = pieces(array, samples).next();
+            match origins.check(array, first, Wait::No) {
+                // the file was evicted a moment ago, and is opened again by a worker
+                Err(e) if e.cause.would_block() => {
+                    let checked = access.clone();
+                    self.resources.pool.submit(bulkhead, move || {
+                        done(origins.check(checked.array(), first, Wait::Yes).map(|()| out));
+                    });
+                }
+                checked => done(checked.map(|()| out)),
+            }
         } else {
             SlowPath::start(access, layout, pending, out, origins, Box::new(done));
         }
@@ -109,4 +123,9 @@ impl Reader {
     pub fn bytes_held(&self) -> usize {
         self.resources.cache.bytes() + self.prefetcher.segment_bytes()
     }
+}
+
+/// Returns the brick that an error names which concerns no piece in particular.
+pub(super) fn first_brick(mut pieces: impl Iterator<Item = Piece>) -> Dims {
+    pieces.next().map_or_else(|| Dims::filled(1, 0), |piece| piece.brick)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::array_reader::Reader;
+use super::array_reader::{Reader, first_brick};
 use super::slow_path::SlowPath;
 use crate::array::ReadError;
 use crate::array::array_view::ArrayView;
@@ -33,9 +33,14 @@ impl Reader {
     ) {
         let BoxRequest { array, region, bulkhead } = request;
         let info = array.info();
-        let out = self.resources.buffers.take(region.samples() as usize * info.dtype.size());
         let layout = ReplyLayout::of_box(info, &region);
         let pieces: Vec<_> = pieces_of_box(&*array, region).collect();
+        let out = match self.resources.buffers.try_take(region.samples() as usize * info.dtype.size()) {
+            Ok(out) => out,
+            Err(e) => {
+                return done(Err(ReadError { brick: first_brick(pieces.into_iter()), cause: e.into() }));
+            }
+        };
         if pieces.is_empty() {
             return done(Ok(out));
         }

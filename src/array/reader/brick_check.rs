@@ -55,7 +55,7 @@ impl Reader {
     fn read_all(&self, array: &dyn Array, plain: &Plain) -> Result<(), FormatError> {
         let source = array.source();
         let (mut at, end) = span(array, plain)?;
-        let mut buffer = self.resources.buffers.take(PART.min(usize::try_from(end - at).unwrap_or(PART)));
+        let mut buffer = self.resources.buffers.try_take(PART.min(usize::try_from(end - at).unwrap_or(PART)))?;
         while at < end {
             let length = buffer.len().min(usize::try_from(end - at).unwrap_or(PART));
             if !source.read_at(&plain.object, at, &mut buffer[..length], Wait::Yes)? {

@@ -8,6 +8,7 @@ use crate::array::bricks::{BrickAccess, Origins};
 use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
+use crate::source::Wait;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -88,11 +89,11 @@ impl SlowPath {
         let mut pending = self.pending();
         let Some(done) = pending.done.take() else { return };
         let (failure, origins) = (pending.failure.take(), pending.origins);
-        let out = std::mem::replace(&mut pending.out, self.access.resources.buffers.take(0));
+        let out = std::mem::replace(&mut pending.out, self.access.resources.buffers.empty());
         drop(pending);
         let checked = match failure {
             Some(failure) => Err(failure),
-            None => origins.check(self.access.array(), self.pieces.first().copied()),
+            None => origins.check(self.access.array(), self.pieces.first().copied(), Wait::Yes),
         };
         done(checked.map(|()| out));
     }

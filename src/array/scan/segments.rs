@@ -99,7 +99,9 @@ impl Segments {
             let until = at.saturating_add(chunk_planes).min(end);
             let mut held = region;
             (held.start[0], held.shape[0]) = (at, until - at);
-            let planes = Arc::new(extract(whole, held, kept.size, buffers));
+            // without memory the planes are decoded again
+            let Ok(planes) = extract(whole, held, kept.size, buffers) else { break };
+            let planes = Arc::new(planes);
             let read = kept.read.and_then(|read| read.intersection(&held)).map_or(0, |read| read.samples());
             if read < held.samples() {
                 chunks.push_back(Chunk { planes, unread: held.samples() - read });

@@ -12,7 +12,7 @@ use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
 use crate::format::FormatError;
-use crate::view::{LayerRef, json, json_text};
+use crate::view::{LayerRef, json, json_text, registry};
 
 /// Prints all that is known of one dataset.
 ///
@@ -33,7 +33,7 @@ pub fn run(args: &InfoArgs) -> Result<(), CliError> {
 fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
     let mut levels = Map::new();
     for (layer, described) in open.dataset.layers().iter().enumerate() {
-        let layer_ref = LayerRef { open, layer };
+        let layer_ref = LayerRef { open, layer, views: registry() };
         let of_layer: Result<Vec<Value>, _> =
             (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
         levels.insert(described.name.clone(), of_layer?.into());

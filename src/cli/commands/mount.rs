@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use self::announcement::Announcement;
 use crate::catalog::Recogniser;
 use crate::cli::args::MountArgs;
@@ -23,7 +25,7 @@ use crate::cli::text::size::Size;
 use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, RecentLines, Target};
-use crate::memory::limit_arenas;
+use crate::memory::{keep_reserve, limit_arenas};
 use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
@@ -92,23 +94,22 @@ impl Plan {
         permission::check(args.allow_other)?;
         // the daemon has another working directory
         let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
-        let shown_log = log_file.as_ref().map_or("", |file| file.to_str().unwrap_or("(not UTF-8)")).to_owned();
         let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
         if let Some(reason) = limits::too_little_memory(cache_size) {
             return Err(CliError::CannotMount(reason));
         }
         let threads = args.threads.unwrap_or_else(limits::default_threads);
         let shown = [
-            ("mountpoint", mountpoint.to_string_lossy().into_owned()),
-            ("foreground", args.foreground.to_string()),
-            ("cache_size", cache_size.to_string()),
-            ("threads", threads.to_string()),
-            ("direct_io", args.direct_io.to_string()),
-            ("allow_other", args.allow_other.to_string()),
-            ("follow_links", args.follow_links.to_string()),
-            ("log_file", shown_log),
+            ("mountpoint", json!(mountpoint.to_string_lossy())),
+            ("foreground", json!(args.foreground)),
+            ("cache_size", json!(cache_size)),
+            ("threads", json!(threads)),
+            ("direct_io", json!(args.direct_io)),
+            ("allow_other", json!(args.allow_other)),
+            ("follow_links", json!(args.follow_links)),
+            ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
+            ("quality", json!(args.quality)),
         ];
-        let quality = args.quality.map(|level| ("quality", level.to_string()));
         let options = Options {
             source,
             cache_size,
@@ -117,7 +118,7 @@ impl Plan {
             follow_links: args.follow_links,
             quality: args.quality,
             allow_other: args.allow_other,
-            shown: shown.into_iter().chain(quality).map(|(name, value)| (name.to_owned(), value)).collect(),
+            shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         };
         let log = match log_file {
             Some(file) => Target::File(file),
@@ -191,6 +192,8 @@ impl Plan {
         // forks, and so has to run before there are threads
         let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
         let watchdog = Watchdog::start(self.log.clone());
+        // here and not earlier: the processes beside the daemon need none
+        keep_reserve();
         let signals = Signals::block()?;
         let recent = Arc::new(RecentLines::default());
         logging::start(self.log.clone(), Arc::clone(&recent))?;
@@ -201,7 +204,9 @@ impl Plan {
         let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
         let mounted = session::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
         let mounted = mounted.map_err(CliError::Mount)?;
-        stop.remember_mount(&self.mountpoint);
+        if let Some(connection) = mounted.connection() {
+            stop.remember_mount(&self.mountpoint, connection);
+        }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
         Ok(Session { mounted, stop })

@@ -17,7 +17,7 @@ const MEMORY_BESIDES_CACHE: u64 = 64 << 20;
 
 /// The addresses that a mount reserves besides its cache, most of which it never uses: stacks of threads, heaps of the
 /// allocator, buffers for requests of the kernel.
-const ADDRESSES_BESIDES_CACHE: u64 = 448 << 20;
+const ADDRESSES_BESIDES_CACHE: u64 = 464 << 20;
 
 /// Assumed where the system does not report the memory.
 const UNKNOWN_MEMORY: u64 = 1 << 30;

@@ -11,12 +11,16 @@ use super::description::{Channel, SampleFormat};
 use super::store::{ChunkTable, CompressionMethod, Content, Record};
 use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
-use crate::format::{Array, Census, FormatError};
+use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, SourceError, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, NativeJson, Plain, StoredLength};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
+
+/// Chunks are looked up for a description only if all records have at most this many bytes, so that they take little of
+/// the cache that all datasets share.
+const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 
 /// A stored layer.
 pub(super) struct VdsArray {
@@ -57,12 +61,17 @@ impl VdsArray {
         self.channel.format == SampleFormat::Bit
     }
 
+    /// Returns whether the stored bytes of chunks are their samples.
+    fn is_plain(&self) -> bool {
+        self.method == CompressionMethod::None && !self.is_bits()
+    }
+
     /// Returns the brick of a chunk that has stored bytes.
     fn stored(&self, chunk: u64, at: &Dims, record: Record, wait: Wait) -> Result<Brick, FormatError> {
         if record.length == Some(0) {
             return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
         }
-        let plain = self.method == CompressionMethod::None && !self.is_bits();
+        let plain = self.is_plain();
         if (plain || self.table.has_checks()) && !self.checked.contains(chunk) {
             if wait == Wait::No {
                 return Err(SourceError::WouldBlock.into());
@@ -164,8 +173,13 @@ impl VdsArray {
         data_block::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
     }
 
+    /// Returns whether the records of all chunks have at most so many bytes.
+    fn is_within(&self, most: u64) -> bool {
+        self.table.cost().is_some_and(|cost| cost <= most)
+    }
+
     fn count(&self) -> Result<Option<Census>, FormatError> {
-        if self.table.cost().is_none_or(|cost| cost > MAX_COUNTED_BYTES) {
+        if !self.is_within(MAX_COUNTED_BYTES) {
             return Ok(None);
         }
         let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };
@@ -216,6 +230,26 @@ impl Array for VdsArray {
         }
         data_block::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
             .map_err(|why| self.damaged(chunk, why))
+    }
+
+    fn decoded_shape(&self, at: &Dims) -> Option<Dims> {
+        (!self.is_plain()).then(|| self.grid.layout(at, 0).held.shape)
+    }
+
+    fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
+        let known = self.grid.number_of(at).filter(|_| self.is_within(MAX_DESCRIBED_BYTES));
+        let Some(chunk) = known else { return Ok(None) };
+        let record = match self.record(chunk, Wait::Yes) {
+            Err(FormatError::Damaged(_)) => return Ok(Some(StoredBrick::EMPTY)),
+            record => record?,
+        };
+        Ok(Some(match record.metadata.content() {
+            Content::Stored => StoredBrick {
+                bytes: record.length.map(|length| self.bytes_to_read(&record, length)),
+                is_coded: !self.is_plain(),
+            },
+            Content::Unwritten | Content::NoValue | Content::Constant(_) => StoredBrick::EMPTY,
+        }))
     }
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {

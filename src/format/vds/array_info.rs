@@ -62,13 +62,8 @@ pub(super) fn array_info(
 
 /// Returns an axis of which the layer has every `spacing`-th sample.
 fn described(axis: &AxisDescriptor, spacing: f64, count: u64) -> Axis {
-    let (min, max) = (f64::from(axis.min), f64::from(axis.max));
-    let step = match axis.samples {
-        0 | 1 => 1.0,
-        n => (max - min) / (n - 1) as f64,
-    };
-    let unit = (!axis.unit.is_empty()).then(|| axis.unit.clone());
-    Axis { name: axis.name.clone(), unit, first: min, step: step * spacing, count, spatial: true }
+    let (unit, first) = (axis.unit().map(str::to_owned), axis.min.into());
+    Axis { name: axis.name.clone(), unit, first, step: axis.step() * spacing, count, spatial: true }
 }
 
 /// Returns an axis of indices, without annotation.

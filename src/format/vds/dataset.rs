@@ -47,10 +47,12 @@ impl Format for Vds {
         let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
         let text = container.text()?.ok_or_else(absent)?;
         let description = text.read()?;
-        let version = match text.syntax {
-            Syntax::Json => "HueDataStore 1, VolumeDataLayout",
-            Syntax::Object => "HueDataStore 1, VDSObject",
+        let (major, minor) = container.version;
+        let description_kind = match text.syntax {
+            Syntax::Json => "JSON",
+            Syntax::Object => "VDSObject",
         };
+        let version = format!("{major}.{minor} (one file, description as {description_kind})");
         let mut layers =
             layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
         layers.checked.parts = Some(container.parts());
@@ -64,7 +66,13 @@ impl Format for Vds {
         let source = Arc::clone(&folder) as Arc<dyn Source>;
         let find = |name: &str, chunks| cloud.layer(name, chunks);
         let layers = layers::layers(&description, cloud.layers(), &find, &source, with)?;
-        Ok(Box::new(Volume::new(&description, "VolumeDataLayout, LayerStatus", layers, text, Some(folder))))
+        Ok(Box::new(Volume::new(
+            &description,
+            "cloud layout (a folder of objects)".to_owned(),
+            layers,
+            text,
+            Some(folder),
+        )))
     }
 }
 
@@ -93,13 +101,13 @@ struct Volume {
 impl Volume {
     fn new(
         description: &Description,
-        version: &str,
+        version: String,
         layers: Layers,
         text: DescriptionText,
         folder: Option<Arc<dyn Folder>>,
     ) -> Self {
         let info = DatasetInfo {
-            version: version.into(),
+            version,
             geometry: describe::geometry(description),
             warnings: description.warnings.iter().cloned().chain(layers.warnings).collect(),
             native: describe::native(description),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cube_files::visit_cubes;
 use super::cubes::{BlockLocation, Cube, Cubes};
+use super::header::BlockType;
 use super::mag::Extent;
 use super::morton::morton;
 use crate::codec::lz4;
@@ -154,6 +155,11 @@ impl Array for WkwArray {
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let damaged = |e| FormatError::Damaged(format!("block {} of {}: {e}", coded.codec, coded.object));
         lz4::decode(stored, out).map_err(damaged)
+    }
+
+    fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
+        let header = &self.cubes.header;
+        (header.blocks != BlockType::Raw).then_some(self.info.brick_shape)
     }
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {

@@ -29,6 +29,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::memory::try_zeroed;
 use crate::source::{Folder, FolderProbe, IndexCache, SourceError, Wait};
 use crate::volume::DatasetInfo;
 use array::WkwArray;
@@ -135,7 +136,7 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
 /// Reads the text of the description. One that is too long is truncated, so that it does not parse.
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
-    let mut text = vec![0; length.min(properties::MAX_BYTES) as usize];
+    let mut text = try_zeroed(length.min(properties::MAX_BYTES) as usize)?;
     Ok(folder.read_at(properties::FILE, 0, &mut text, Wait::Yes)?.then_some(text))
 }
 

@@ -9,7 +9,7 @@ use super::sample_type::element;
 use super::subtile::untile;
 use super::table::{Entry, Table};
 use crate::codec::zfp;
-use crate::format::{Array, Census, FormatError};
+use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, SourceError, WHOLE, Wait};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
@@ -21,6 +21,10 @@ const SUBTILED: u64 = 2;
 
 /// Bricks of a level are counted if its part of the table has at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
+
+/// Bricks are looked up for a description only in tables of at most this many bytes, whose sorted offsets take little
+/// of the cache that all datasets share.
+const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
 
 /// The data that all levels of a file share.
 pub(super) struct Bricks {
@@ -160,6 +164,24 @@ impl Array for ZgyArray {
         }
         let stored = stored.get(..length).unwrap_or_default();
         untile(stored, out, self.info.dtype.size()).then_some(()).ok_or_else(|| damaged("it is not whole"))
+    }
+
+    fn decoded_shape(&self, _at: &Dims) -> Option<Dims> {
+        let bricks = &*self.bricks;
+        (bricks.subtiled || bricks.dtype == Dtype::Float32).then(|| bricks.shape.into())
+    }
+
+    fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
+        if self.bricks.table.length() > MAX_DESCRIBED_BYTES {
+            return Ok(None);
+        }
+        let (bytes, is_coded) = match self.brick(at, Wait::Yes) {
+            Ok(Brick::Plain(_)) => (self.bricks.bytes as u64, false),
+            Ok(Brick::Coded(coded)) => (coded.length.most(), true),
+            Ok(Brick::Constant(_)) | Err(FormatError::Damaged(_)) => return Ok(Some(StoredBrick::EMPTY)),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(StoredBrick { bytes: Some(bytes), is_coded }))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::geometry::{ControlPoint, corners};
+use super::geometry::{ControlPoint, Position, position};
 use super::header::Header;
 use super::levels::Level;
 use super::sample_type::CodingRange;
@@ -81,8 +81,12 @@ impl FileMetadata<'_> {
         let info = &self.header.info;
         let ([il, xl, _], [di, dx, _], [ni, nj, _]) = (info.orig, info.inc, info.size);
         let units = &info.units;
+        let Position { corners, annotation_to_world, index_to_world } =
+            position([il, xl], [di, dx], [ni, nj], &info.points);
         Geometry {
-            corners: corners([il, xl], [di, dx], [ni, nj], &info.points),
+            corners,
+            annotation_to_world,
+            index_to_world,
             horizontal_unit: units.horizontal.name(),
             horizontal_factor: units.horizontal.usable_factor(),
             horizontal_kind: units.horizontal_kind(),

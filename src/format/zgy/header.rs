@@ -5,6 +5,7 @@ use super::levels::Levels;
 use super::swapped::swapped_u64;
 use crate::format::FormatError;
 use crate::format::byte_reader::{ByteReader, truncated};
+use crate::memory::try_zeroed;
 use crate::source::{Source, SourceError, WHOLE, Wait};
 use crate::volume::Histogram;
 
@@ -87,7 +88,7 @@ impl File<'_> {
         if !self.holds(offset, length) {
             return Err(truncated(part));
         }
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| truncated(part))?];
+        let mut bytes = try_zeroed(usize::try_from(length).map_err(|_| truncated(part))?)?;
         match self.source.read_at(WHOLE, offset, &mut bytes, Wait::Yes)? {
             true => Ok(bytes),
             false => Err(SourceError::Changed.into()),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::levels::Level;
 use super::swapped::swap_halves;
 use crate::format::FormatError;
+use crate::memory::try_with_capacity;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The offsets of larger tables (in bytes) are not sorted.
@@ -74,6 +75,11 @@ impl Table {
         }
     }
 
+    /// Returns the bytes of the table.
+    pub(super) fn length(&self) -> u64 {
+        self.index.length()
+    }
+
     /// Reads entry `number` and undoes the swap.
     pub(super) fn entry(&self, number: u64, wait: Wait) -> Result<u64, SourceError> {
         self.index.u64_at(number.saturating_mul(8), wait).map(|raw| self.unswapped(raw))
@@ -127,7 +133,7 @@ impl Table {
     fn offsets(&self) -> Result<Vec<u64>, SourceError> {
         let entries = self.index.length() / 8;
         // a vector that grows would take twice as much; unused capacity is never touched and so takes no memory
-        let mut offsets = Vec::with_capacity(usize::try_from(entries).unwrap_or(0));
+        let mut offsets = try_with_capacity(usize::try_from(entries).unwrap_or(0))?;
         self.index.scan(0, entries, |raw| {
             offsets.extend(Entry::of(self.unswapped(raw)).offset());
             true

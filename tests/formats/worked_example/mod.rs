@@ -66,7 +66,7 @@ impl Extended {
             follow_links: false,
             quality: None,
             allow_other: false,
-            shown: Vec::new(),
+            shown: serde_json::Map::new(),
         };
         Self(Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap()))
     }

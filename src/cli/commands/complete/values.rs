@@ -29,7 +29,7 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
         "layer" => Fitting::Words(begins(path.map_or_else(Vec::new, layers), typed)),
         "lod" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| levels(path, chosen)), typed)),
         "at" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| axes(path, chosen)), typed)),
-        "output" | "log_file" => Fitting::Files,
+        "output" | "log_file" | "exec" => Fitting::Files,
         _ => {
             let possible = of.get_possible_values();
             let word = |value: &clap::builder::PossibleValue| Candidate {

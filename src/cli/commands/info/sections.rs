@@ -34,7 +34,14 @@ pub fn write(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
 
 fn overview(layout: &mut TextLayout, dataset: &Value) {
     layout.heading(&scalar(&dataset["name"]).unwrap_or_else(|| "(no name)".to_owned()));
-    let version = scalar(&dataset["version"]).map_or_else(String::new, |version| format!(" version {version}"));
+    let version = scalar(&dataset["version"]).map_or_else(String::new, |version| {
+        // a cloud layout has a name, but no number
+        if version.starts_with(|c: char| c.is_ascii_digit()) {
+            format!(" version {version}")
+        } else {
+            format!(", {version}")
+        }
+    });
     layout.row("format", scalar(&dataset["format"]).map(|format| format!("{}{version}", format.to_uppercase())));
     let source = &dataset["source"];
     layout.row("source", source["size"].as_u64().map(size));
@@ -72,7 +79,7 @@ fn geometry(layout: &mut TextLayout, geometry: &Value) {
     for (direction, unit) in object.get("units").and_then(Value::as_object).into_iter().flatten() {
         layout.row(direction, unit_text(unit));
     }
-    for (key, value) in object.iter().filter(|(key, _)| !matches!(key.as_str(), "corners" | "units")) {
+    for (key, value) in object.iter().filter(|(key, _)| !matches!(key.as_str(), "corners" | "affine" | "units")) {
         native_row(layout, key, value);
     }
     let pair = |value: &Value, text: fn(&Value) -> Option<String>| {

@@ -41,7 +41,7 @@ impl Row {
     pub fn layers(below: &Path, open: &OpenDataset) -> Result<Vec<Self>, FormatError> {
         let mut rows = Vec::new();
         for (layer, described) in open.dataset.layers().iter().enumerate() {
-            let finest = view::json::level(LayerRef { open, layer }, 0)?;
+            let finest = view::json::facts(LayerRef { open, layer, views: &[] }, 0)?;
             let mut row = Self::new(below, Some(open.format), &finest);
             row.object["lods"] = described.levels.len().into();
             let infos = || described.levels.iter().map(|level| level.info());
@@ -65,6 +65,7 @@ impl Row {
     fn new(below: &Path, format: Option<&str>, level: &Value) -> Self {
         let path = escape::path(below);
         let object = json!({
+            "schema": view::json::SCHEMA,
             "path": below.to_string_lossy(),
             "format": format,
             "layer": level["layer"],

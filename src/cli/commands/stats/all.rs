@@ -15,13 +15,11 @@ use crate::cli::text::layout::TextLayout;
 use crate::cli::text::number::float;
 use crate::cli::text::size::Size;
 use crate::mount::mountinfo;
+use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
 /// How long all mounts together may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
-
-/// The version of the JSON object.
-const SCHEMA: u32 = 1;
 
 /// One mount, and what it answers.
 pub struct Found {

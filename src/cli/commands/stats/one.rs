@@ -55,10 +55,10 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
 
 /// Lists the options that differ from their defaults.
 fn options(status: &Value) -> String {
-    let given = |(name, value): (&String, &Value)| match (name.as_str(), scalar(value)?.as_str()) {
-        ("mountpoint" | "cache_size", _) | (_, "false" | "no") => None,
-        (_, "true" | "yes") => Some(name.replace('_', " ")),
-        (_, value) => Some(format!("{} {value}", name.replace('_', " "))),
+    let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
+        (_, Value::Bool(true)) => Some(name.replace('_', " ")),
+        (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
     };
     let options = status["options"].as_object().into_iter().flatten().filter_map(given);
     options.collect::<Vec<_>>().join(", ")
@@ -66,8 +66,7 @@ fn options(status: &Value) -> String {
 
 /// Formats how full the cache is.
 pub fn cache(status: &Value) -> Option<String> {
-    // numbers of older versions are text
-    let bound = scalar(&status["options"]["cache_size"]).and_then(|text| text.parse::<u64>().ok());
+    let bound = status["options"]["cache_size"].as_u64();
     status["counters"]["cache_bytes"].as_u64().map(|held| match bound {
         Some(bound) => format!("{} of {}{}", Size::of(held), Size::of(bound), share(held, bound)),
         None => Size::of(held).to_string(),
@@ -121,8 +120,8 @@ mod tests {
     fn all_counters_are_shown() {
         let status = json!({
             "version": "0.1.0", "pid": 4711, "source": "/data/\u{1b}surveys", "uptime": 10.0,
-            "options": {"mountpoint": "/mnt/vol", "foreground": "false", "cache_size": "1048576", "threads": "4",
-                        "direct_io": "true", "allow_other": false, "log_file": ""},
+            "options": {"mountpoint": "/mnt/vol", "foreground": false, "cache_size": 1_048_576, "threads": 4, "quality": null,
+                        "direct_io": true, "allow_other": false, "log_file": null},
             "counters": {"reads": 64, "bytes_read": 8_388_608, "bricks_decoded": 10, "bytes_decoded": 10_485_760,
                          "cache_hits": 90, "cache_misses": 10, "source_bytes": 1024, "prefetched": 5, "errors": 2,
                          "cache_bytes": 524_288},

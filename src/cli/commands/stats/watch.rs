@@ -19,9 +19,7 @@ use crate::cli::output;
 use crate::cli::text::table::Table;
 use crate::cli::text::width;
 use crate::logging::timestamp;
-
-/// The version of the JSON objects.
-const SCHEMA: u32 = 1;
+use crate::view::json::SCHEMA;
 
 /// The largest width of a column of lines.
 const MAX_COLUMN_WIDTH: usize = 40;

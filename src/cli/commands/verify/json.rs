@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 use super::totals::Totals;
 use crate::format::{Finding, Severity};
 use crate::verify::{BadBricks, DatasetReport, Fault, LevelReport};
+use crate::view::json::SCHEMA;
 use crate::view::json_text;
-
-/// Grows when a key changes its meaning or goes.
-const SCHEMA: u64 = 1;
 
 /// Returns the text of a volume, with what has to stand before it.
 pub fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> String {

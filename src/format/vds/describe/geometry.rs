@@ -1,11 +1,9 @@
 //! The position of the survey in world coordinates, from the metadata of category `SurveyCoordinateSystem`.
 
 use super::super::description::{AxisDescriptor, Description, MetadataValue};
-use crate::volume::{Corner, Geometry};
+use crate::volume::{Affine, Corner, Geometry};
 
 const CATEGORY: &str = "SurveyCoordinateSystem";
-/// The smallest determinant of three grid points that still define a map.
-const FLAT: f64 = 1e-6;
 
 /// Returns the survey's corners and units; `None` if no two axes are those of a survey.
 pub fn geometry(description: &Description) -> Option<Geometry> {
@@ -17,28 +15,38 @@ pub fn geometry(description: &Description) -> Option<Geometry> {
     } else if let Some(axes) = two("I", "J") {
         (axes, by_steps(description, vertical.filter(|axis| axis.name == "K")))
     } else {
-        (two("X", "Y")?, Some(Map { origin: [0.0; 2], steps: [[1.0, 0.0], [0.0, 1.0]] }))
+        (two("X", "Y")?, Some(Affine { origin: [0.0; 2], steps: [[1.0, 0.0], [0.0, 1.0]] }))
     };
     let corners = [[false, false], [true, false], [false, true], [true, true]].map(|[last_inline, last_crossline]| {
         let (i, inline) = end(inline, last_inline);
         let (j, crossline) = end(crossline, last_crossline);
         let annotation = [inline, crossline];
-        let world = map.as_ref().map(|map| map.world(annotation));
+        let world = map.as_ref().map(|map| map.map(annotation));
         Corner { index: [i, j], annotation, world: world.filter(|place| place.iter().all(|x| x.is_finite())) }
     });
+    // a map that is finite at all corners
+    let map = map.filter(|_| corners.iter().all(|corner| corner.world.is_some())).and_then(Affine::finite);
+    let lines = [inline, crossline];
+    let of_indexes = |map: Affine| map.of_indexes(lines.map(|axis| axis.min.into()), lines.map(AxisDescriptor::step));
     let horizontal = text(description, "Unit");
     let horizontal_factor = horizontal.as_deref().and_then(length);
-    let vertical_unit = vertical.map(|axis| axis.unit.as_str()).filter(|unit| !unit.is_empty() && *unit != "unitless");
-    let depth = vertical_unit.and_then(length);
-    let is_depth = depth.is_some() && vertical.is_some_and(|axis| axis.name != "Time");
+    let vertical_unit = vertical.and_then(AxisDescriptor::unit);
+    let (depth, duration) = (vertical_unit.and_then(length), vertical_unit.and_then(time));
     Some(Geometry {
         corners,
+        annotation_to_world: map,
+        index_to_world: map.map(of_indexes).and_then(Affine::finite),
         horizontal_kind: if horizontal_factor.is_some() { "length" } else { "unknown" },
         horizontal_factor: horizontal_factor.unwrap_or(1.0),
         horizontal_unit: horizontal,
         // the format does not tell one-way from two-way time
-        vertical_kind: if is_depth { "depth" } else { "unknown" },
-        vertical_factor: depth.or_else(|| vertical_unit.and_then(time)).unwrap_or(1.0),
+        vertical_kind: match (vertical.map(|axis| axis.name.as_str()), depth, duration) {
+            (Some("Time"), Some(_), _) | (Some("Depth"), _, Some(_)) => "unknown",
+            (_, Some(_), _) | (Some("Depth"), ..) => "depth",
+            (_, _, Some(_)) | (Some("Time"), ..) => "time",
+            _ => "unknown",
+        },
+        vertical_factor: depth.or(duration).unwrap_or(1.0),
         vertical_unit: vertical_unit.map(str::to_owned),
         coordinate_system: text(description, "CRSWkt"),
     })
@@ -69,42 +77,27 @@ fn time(unit: &str) -> Option<f64> {
     }
 }
 
-/// An affine map from annotation to world coordinates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Map {
-    origin: [f64; 2],
-    /// The world vector of a step of 1 along each annotation axis.
-    steps: [[f64; 2]; 2],
-}
-
-impl Map {
-    fn world(&self, [i, j]: [f64; 2]) -> [f64; 2] {
-        let [first, second] = self.steps;
-        [0, 1].map(|axis: usize| self.origin[axis] + i * first[axis] + j * second[axis])
-    }
-}
-
 /// Returns the map of a survey with inlines and crosslines.
-fn by_lines(description: &Description) -> Option<Map> {
+fn by_lines(description: &Description) -> Option<Affine> {
     let [origin, inline, crossline] =
         ["Origin", "InlineSpacing", "CrosslineSpacing"].map(|name| vector(description, name));
-    Some(Map { origin: origin?, steps: [inline?, crossline?] })
+    Some(Affine { origin: origin?, steps: [inline?, crossline?] })
 }
 
 /// Returns the map of a survey with axes I, J and K, at the first K.
-fn by_steps(description: &Description, vertical: Option<&AxisDescriptor>) -> Option<Map> {
+fn by_steps(description: &Description, vertical: Option<&AxisDescriptor>) -> Option<Affine> {
     let vector = |name: &str| vector::<3>(description, name).map(|[x, y, _]| [x, y]);
     let k = vertical.map_or(0.0, |axis| f64::from(axis.min));
     let down = vector("KStepVector").filter(|_| vertical.is_some()).unwrap_or_default();
     let origin = vector("Origin3D")?;
-    Some(Map {
+    Some(Affine {
         origin: [0, 1].map(|axis: usize| origin[axis] + k * down[axis]),
         steps: [vector("IStepVector")?, vector("JStepVector")?],
     })
 }
 
 /// Returns the map through three of the four grid points, any of which may be missing.
-fn by_grid_points(description: &Description) -> Option<Map> {
+fn by_grid_points(description: &Description) -> Option<Affine> {
     let points: Vec<_> = (0..4).filter_map(|number| grid_point(description, number)).collect();
     (0..points.len()).find_map(|left_out| {
         let mut three = points.clone();
@@ -112,8 +105,8 @@ fn by_grid_points(description: &Description) -> Option<Map> {
         if points.len() == 4 {
             three.remove(3 - left_out);
         }
-        let [zero, one, two] = three.try_into().ok()?;
-        through(zero, one, two)
+        let three: [[[f64; 2]; 2]; 3] = three.try_into().ok()?;
+        Affine::through(three.map(|[annotation, _]| annotation), three.map(|[_, world]| world))
     })
 }
 
@@ -122,20 +115,6 @@ fn grid_point(description: &Description, number: usize) -> Option<[[f64; 2]; 2]>
     let name = format!("GridPoint{number}");
     let annotation = ["Inline", "Crossline"].map(|axis| Some(vector::<1>(description, &format!("{name}{axis}"))?[0]));
     Some([[annotation[0]?, annotation[1]?], vector(description, &name)?])
-}
-
-fn through([p0, q0]: [[f64; 2]; 2], [p1, q1]: [[f64; 2]; 2], [p2, q2]: [[f64; 2]; 2]) -> Option<Map> {
-    let minus = |a: [f64; 2], b: [f64; 2]| [a[0] - b[0], a[1] - b[1]];
-    let (u, v) = (minus(p1, p0), minus(p2, p0));
-    let (along_u, along_v) = (minus(q1, q0), minus(q2, q0));
-    let det = u[0] * v[1] - v[0] * u[1];
-    if det.is_nan() || det.abs() < FLAT {
-        return None;
-    }
-    let first = [0, 1].map(|axis: usize| (along_u[axis] * v[1] - along_v[axis] * u[1]) / det);
-    let second = [0, 1].map(|axis: usize| (along_v[axis] * u[0] - along_u[axis] * v[0]) / det);
-    let origin = [0, 1].map(|axis: usize| q0[axis] - p0[0] * first[axis] - p0[1] * second[axis]);
-    Some(Map { origin, steps: [first, second] })
 }
 
 /// Returns a number, or a vector, of the survey's metadata.
@@ -220,6 +199,11 @@ mod tests {
         let annotation = [[100.0, 2184.0], [92.0, 2184.0], [100.0, 2196.0], [92.0, 2196.0]];
         assert_eq!(found.corners.map(|corner| corner.annotation), annotation);
         assert_eq!(found.corners.map(|corner| corner.world), CORNERS.map(Some));
+        // inlines go down in steps of 2, crosslines up
+        let by_annotation = [[3.5, -12.25, 431_964.75], [12.125, 3.0, 6_348_565.25]];
+        assert_eq!(found.annotation_to_world.unwrap().rows(), by_annotation);
+        let by_index = [[-7.0, -24.5, CORNERS[0][0]], [-24.25, 6.0, CORNERS[0][1]]];
+        assert_eq!(found.index_to_world.unwrap().rows(), by_index);
         let permuted = [LINES[2], LINES[0], ("Trace (offset)", 3, 1.0, 3.0), LINES[1]];
         assert_eq!(worlds(&permuted, &lines()), CORNERS.map(Some));
     }
@@ -294,6 +278,8 @@ mod tests {
         let mut odd = lines();
         odd[1].1 = MetadataValue::Double(vec![f64::NAN, 1.0]);
         assert_eq!(worlds(&LINES, &odd), [None; 4]);
+        let found = of(&LINES, &odd).unwrap();
+        assert_eq!((found.annotation_to_world, found.index_to_world), (None, None));
         odd[1].1 = MetadataValue::Text("3".into());
         assert_eq!(worlds(&LINES, &odd), [None; 4]);
     }
@@ -304,6 +290,7 @@ mod tests {
         assert_eq!(found.corners[3].index, [0, 6]);
         assert_eq!(found.corners[3].annotation, [100.0, 2196.0]);
         assert_eq!(found.corners[1].world, Some(CORNERS[0]));
+        assert_eq!(found.index_to_world.unwrap().map([0.0, 0.0]), CORNERS[0]);
     }
 
     #[test]
@@ -321,8 +308,11 @@ mod tests {
             (found.vertical_unit, found.vertical_factor, found.vertical_kind)
         };
         let some = |unit: &str| Some(unit.to_owned());
-        assert_eq!(vertical("Sample", "ms"), (some("ms"), 0.001, "unknown"));
-        assert_eq!(vertical("Time", "s"), (some("s"), 1.0, "unknown"));
+        assert_eq!(vertical("Sample", "ms"), (some("ms"), 0.001, "time"));
+        assert_eq!(vertical("Time", "s"), (some("s"), 1.0, "time"));
+        assert_eq!(vertical("Time", ""), (None, 1.0, "time"));
+        assert_eq!(vertical("Depth", ""), (None, 1.0, "depth"));
+        assert_eq!(vertical("Depth", "ms"), (some("ms"), 0.001, "unknown"));
         assert_eq!(vertical("Depth", "ft"), (some("ft"), 0.3048, "depth"));
         assert_eq!(vertical("Time", "m"), (some("m"), 1.0, "unknown"));
         assert_eq!(vertical("Sample", "furlong"), (some("furlong"), 1.0, "unknown"));

@@ -59,6 +59,21 @@ pub struct AxisDescriptor {
     pub max: f32,
 }
 
+impl AxisDescriptor {
+    /// Returns the difference of the annotation between neighbouring samples of LOD 0; 1 if there is a single sample.
+    pub fn step(&self) -> f64 {
+        match self.samples {
+            0 | 1 => 1.0,
+            n => (f64::from(self.max) - f64::from(self.min)) / (n - 1) as f64,
+        }
+    }
+
+    /// Returns the unit; `None` if there is none.
+    pub fn unit(&self) -> Option<&str> {
+        Some(self.unit.as_str()).filter(|unit| !unit.is_empty() && *unit != "unitless")
+    }
+}
+
 /// The type of the samples of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SampleFormat {

@@ -15,6 +15,7 @@ use super::metadata_pages::MetadataPages;
 use super::object_metadata::ObjectMetadata;
 use crate::format::FormatError;
 use crate::format::value_limit::check_values;
+use crate::memory::try_zeroed;
 use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::ObjectName;
 
@@ -154,7 +155,7 @@ fn read_layer_status(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
     if length > MAX_DESCRIPTION_BYTES {
         return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
     }
-    let mut text = vec![0; length as usize];
+    let mut text = try_zeroed(length as usize)?;
     match folder.read_at(&name, 0, &mut text, Wait::Yes)? {
         true => Ok(text),
         false => Err(FormatError::NotThisFormat(format!("there is no {name}"))),

@@ -10,6 +10,7 @@ use super::cloud::LAYOUT;
 use super::description_text::{DescriptionText, Syntax};
 use crate::format::FormatError;
 use crate::format::byte_reader::ByteReader;
+use crate::memory::try_zeroed;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The first bytes of a container.
@@ -34,6 +35,8 @@ pub struct Container {
     /// A cached reader of tables, which may be anywhere in the file.
     index: Arc<Index>,
     length: u64,
+    /// The version of the container: major and minor.
+    pub version: (u32, u32),
     files: Vec<StoredFile>,
     /// The place of the file table: name, offset and length.
     file_table: (String, u64, u64),
@@ -68,8 +71,8 @@ impl Container {
         let mut fields = ByteReader::new("container header", &header);
         fields.skip(MAGIC.len())?;
         let version = fields.u32()?;
-        if version >> 16 != 1 {
-            let (major, minor) = (version >> 16, version & 0xffff);
+        let version @ (major, minor) = (version >> 16, version & 0xffff);
+        if major != 1 {
             return Err(FormatError::Unsupported(format!("container version {major}.{minor} is not known (1 is)")));
         }
         let damaged = |why: &str| FormatError::Damaged(format!("damaged header: {why}"));
@@ -87,7 +90,7 @@ impl Container {
         if bytes > MAX_TABLE_BYTES {
             return Err(damaged(&format!("its file table has {bytes} bytes")));
         }
-        let mut entries = vec![0; bytes as usize];
+        let mut entries = try_zeroed(bytes as usize)?;
         source.read_at(WHOLE, table, &mut entries, Wait::Yes)?;
         let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
         let mut by_name = HashMap::new();
@@ -96,7 +99,7 @@ impl Container {
         }
         let index = Arc::new(Index::new(Arc::clone(&source), WHOLE, 0, length, cache));
         let file_table = ("the file table".to_owned(), table, bytes);
-        Ok(Self { source, index, length, files, file_table, by_name })
+        Ok(Self { source, index, length, version, files, file_table, by_name })
     }
 
     /// Finds the text of the description, preferably the JSON; `None` if the container has none.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::description::{self, Description, MAX_DESCRIPTION_BYTES};
 use crate::format::FormatError;
+use crate::memory::try_zeroed;
 use crate::source::{Source, Wait};
 use crate::volume::ObjectName;
 
@@ -48,7 +49,7 @@ impl DescriptionText {
     /// # Errors
     /// [`FormatError::Damaged`] if it is invalid, and those of the source.
     pub fn read(&self) -> Result<Description, FormatError> {
-        let mut text = vec![0; self.length as usize];
+        let mut text = try_zeroed(self.length as usize)?;
         if !self.source.read_at(&self.object, self.offset, &mut text, Wait::Yes)? {
             return Err(FormatError::Damaged(format!("{} is not there", self.object)));
         }

@@ -1,7 +1,6 @@
 //! The metadata that object stores keep with each object. A copy of a dataset has it in extended attributes, or in one
 //! JSON file.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -10,6 +9,7 @@ use serde_json::Value;
 
 use crate::format::FormatError;
 use crate::format::value_limit::check_values;
+use crate::memory::try_zeroed;
 use crate::source::{Folder, IndexCache, Wait};
 
 /// The key of a chunk's metadata.
@@ -20,10 +20,65 @@ const OLD_NAME: &str = "vds-chunk-metadata";
 const FILE: &str = "ObjectMetadata.json";
 /// The longest such file that is read.
 const MAX_FILE_BYTES: u64 = 4 << 20;
-/// Bytes of a cached entry of the file, without its name.
-const ENTRY: usize = 96;
+/// The longest metadata of an object, in bytes.
+const MAX_METADATA: usize = 24;
 
-type Listed = HashMap<Box<str>, Vec<u8>>;
+/// The metadata in the JSON file, in little memory: as long as the longest file that is read fits into the cache of index
+/// tables, it is read once.
+#[derive(Default)]
+struct Listed {
+    /// The names of all objects, one after the other.
+    names: String,
+    /// By name.
+    objects: Vec<ListedObject>,
+}
+
+/// The metadata of one object.
+struct ListedObject {
+    /// Where its name begins and ends.
+    name: (u32, u32),
+    /// Bytes of the metadata.
+    length: u8,
+    metadata: [u8; MAX_METADATA],
+}
+
+impl Listed {
+    /// Adds an object; metadata that is too long is cut.
+    fn push(&mut self, name: &str, metadata: &[u8]) {
+        let begin = self.names.len() as u32;
+        self.names.push_str(name);
+        let mut object =
+            ListedObject { name: (begin, self.names.len() as u32), length: 0, metadata: [0; MAX_METADATA] };
+        for (to, byte) in object.metadata.iter_mut().zip(metadata) {
+            *to = *byte;
+            object.length += 1;
+        }
+        self.objects.push(object);
+    }
+
+    /// Sorts the objects, so that they are found.
+    fn sort(&mut self) {
+        let Self { names, objects } = self;
+        objects.sort_by_key(|object| name_in(names, object));
+        names.shrink_to_fit();
+        objects.shrink_to_fit();
+    }
+
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        let found = self.objects.binary_search_by_key(&name, |object| name_in(&self.names, object));
+        let object = self.objects.get(found.ok()?)?;
+        object.metadata.get(..usize::from(object.length))
+    }
+
+    /// Returns the bytes that it takes.
+    fn bytes(&self) -> usize {
+        self.names.capacity() + self.objects.capacity() * size_of::<ListedObject>()
+    }
+}
+
+fn name_in<'a>(names: &'a str, object: &ListedObject) -> &'a str {
+    names.get(object.name.0 as usize..object.name.1 as usize).unwrap_or_default()
+}
 
 /// The metadata of the objects of one dataset.
 pub struct ObjectMetadata {
@@ -48,7 +103,7 @@ impl ObjectMetadata {
             });
             return bytes.map(Some);
         }
-        Ok(self.listed()?.get(object).cloned())
+        Ok(self.listed()?.get(object).map(<[u8]>::to_vec))
     }
 
     /// Visits the names of the objects in the JSON file. May wait.
@@ -56,7 +111,8 @@ impl ObjectMetadata {
     /// # Errors
     /// Those of [`ObjectMetadata::get`].
     pub fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
-        self.listed()?.keys().map(|object| &**object).for_each(visit);
+        let listed = self.listed()?;
+        listed.objects.iter().map(|object| name_in(&listed.names, object)).for_each(visit);
         Ok(())
     }
 
@@ -68,21 +124,20 @@ impl ObjectMetadata {
         }
         let listed = Arc::new(match self.folder.len(FILE)? {
             Some(length) if length <= MAX_FILE_BYTES => self.read(length)?,
-            _ => Listed::new(),
+            _ => Listed::default(),
         });
-        let weight = listed.keys().map(|name| name.len() + ENTRY).sum();
-        self.cache.insert(key, &listed, weight);
+        self.cache.insert(key, &listed, listed.bytes());
         Ok(listed)
     }
 
     fn read(&self, length: u64) -> Result<Listed, FormatError> {
-        let mut text = vec![0; length as usize];
+        let mut text = try_zeroed(length as usize)?;
         self.folder.read_at(FILE, 0, &mut text, Wait::Yes)?;
         let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
         check_values(&text, b",[{").map_err(damaged)?;
         let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
         let Value::Object(objects) = json else { return Err(damaged("it is no JSON object".into())) };
-        let mut listed = Listed::new();
+        let mut listed = Listed::default();
         for (object, entries) in objects {
             let ours = |key: &str| {
                 let key = key.to_ascii_lowercase();
@@ -93,8 +148,9 @@ impl ObjectMetadata {
             let bytes = value.as_str().and_then(|text| decode(text.as_bytes()));
             let bytes =
                 bytes.ok_or_else(|| damaged(format!("{object} has {value}, which is no metadata of a chunk")))?;
-            listed.insert(object.into(), bytes);
+            listed.push(&object, &bytes);
         }
+        listed.sort();
         Ok(listed)
     }
 }
@@ -111,6 +167,26 @@ fn decode(tag: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_list_fits_into_the_cache() {
+        // the cache of a mount keeps so many bytes of parts of tables
+        let cache = (41 << 20) / 5;
+        // each object takes one entry, whose value is an object with one entry, and so two of the values that a
+        // description may have
+        let (objects, name) = ((1 << 17) / 2, "layer/1234567");
+        let entry = format!("\"{name}\":{{\"vdschunkmetadata\":\"AAAZQwEBAQE=\"}},").len();
+        let mut listed = Listed::default();
+        for n in 0..objects.min(MAX_FILE_BYTES as usize / entry) {
+            listed.push(&format!("layer/{n:07}"), &(n as u64).to_le_bytes());
+        }
+        listed.push("a", &[7; 24]);
+        listed.sort();
+        assert!(listed.bytes() + 4096 < cache, "{}", listed.bytes());
+        assert!(4 * objects + MAX_FILE_BYTES as usize + objects * size_of::<ListedObject>() < cache);
+        assert_eq!(listed.get("layer/0004711"), Some(&4711u64.to_le_bytes()[..]));
+        assert_eq!((listed.get("a"), listed.get("b"), listed.get("")), (Some(&[7; 24][..]), None, None));
+    }
 
     #[test]
     fn metadata_is_decoded_from_base64_or_used_as_it_is() {

@@ -1,0 +1,186 @@
+"""Mounts, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import volfs
+from conftest import DATA, DEMO, mounts_below, until
+
+
+def test_a_mount_shows_the_datasets(demo: volfs.Mount) -> None:
+    assert demo.source == str(DEMO)
+    assert list(demo.datasets) == ["cells", "cloud-survey", "north.zgy", "south.vds"]
+    assert len(demo.datasets) == 4 and demo.datasets.errors == {}
+    assert demo.datasets["north.zgy"].format == "zgy"
+    assert "no.zgy" not in demo.datasets
+
+
+def test_options_reach_the_mount() -> None:
+    with volfs.mount(DEMO, cache_size="64MiB", threads=1, quality=0) as mount:
+        options = mount.status["options"]
+    assert int(options["cache_size"]) == 64 << 20 and int(options["threads"]) == 1
+
+
+def test_a_mount_is_gone_after_its_block() -> None:
+    with volfs.mount(DEMO / "north.zgy") as mount:
+        assert set(os.listdir(mount.path)) == {".volfs", "north.zgy"} and mount.answers
+    assert not mount.path.exists() and not mount.answers
+    mount.unmount()
+
+
+def test_a_folder_that_was_given_stays(tmp_path: Path) -> None:
+    with volfs.mount(DEMO, tmp_path) as mount:
+        assert mount.path == tmp_path and (tmp_path / "north.zgy").exists()
+    assert os.listdir(tmp_path) == []
+
+
+def test_arrays_can_be_read_after_their_mount() -> None:
+    with volfs.mount(DEMO) as mount:
+        layer = mount.datasets["north.zgy"].layer
+        array, expected = layer.lod(0), layer.read((slice(100, 110),))
+        with pytest.raises(volfs.VolfsError, match="in use"):
+            mount.unmount()
+    assert not mount.path.exists()
+    assert np.array_equal(array[100:110], expected)
+
+
+def test_a_mount_ends_with_the_last_that_refers_to_it() -> None:
+    first, second = volfs.open(DEMO / "north.zgy"), volfs.open(DEMO / "../demo/north.zgy")
+    path = first.path
+    assert second.path == path
+    assert volfs.open(DEMO / "north.zgy", threads=1).path != path
+    layer = second.layer
+    first.close()
+    del second
+    assert path.exists()
+    array = layer.lod(2)[1:]
+    del layer
+    assert path.exists()
+    del array
+    until(lambda: not path.exists())
+    assert mounts_below(str(path.parent)) == []
+
+
+def test_threads_share_one_mount() -> None:
+    opened: list[volfs.Dataset] = []
+    threads = [threading.Thread(target=lambda: opened.append(volfs.open(DEMO / "cells"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({dataset.path for dataset in opened}) == 1 and len(opened) == 8
+    for dataset in opened:
+        dataset.close()
+
+
+def test_a_dead_daemon_is_replaced() -> None:
+    with volfs.open(DEMO / "north.zgy") as before:
+        assert before.mount is not None
+        os.kill(before.mount.status["pid"], signal.SIGKILL)
+        until(lambda: before.mount is not None and not before.mount.answers)
+        with volfs.open(DEMO / "north.zgy") as after:
+            assert after.path != before.path and after.layer.shape == (128, 96, 192)
+
+
+def run_python(code: str) -> subprocess.Popen[str]:
+    """Start another interpreter."""
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_mounts_end_with_the_interpreter() -> None:
+    code = f"""
+import volfs
+mount = volfs.mount({str(DEMO)!r})
+dataset = volfs.open({str(DEMO / "cells")!r})
+array = dataset.lod(0)
+array.sum()
+print(mount.path, dataset.path.parent)
+mount.loop = mount
+raise SystemExit(3)
+"""
+    process = run_python(code)
+    paths = process.communicate()[0].split()
+    assert process.returncode == 3 and len(paths) == 2
+    assert not any(os.path.exists(path) for path in paths)
+
+
+def test_the_mount_of_a_killed_process_can_be_taken_away() -> None:
+    process = run_python(f"import volfs; mount = volfs.mount({str(DEMO)!r}); print(mount.path, flush=True); input()")
+    assert process.stdout is not None
+    path = process.stdout.readline().strip()
+    process.kill()
+    process.wait()
+    process.communicate()
+    assert os.path.ismount(path)
+    subprocess.run([volfs.program(), "umount", path], check=True)
+    assert not os.path.ismount(path)
+    os.rmdir(path)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_worker_processes_take_their_mounts_with_them(
+    method: str, temporary: str, demo: volfs.Mount, tmp_path: Path
+) -> None:
+    script = tmp_path / "workers.py"
+    script.write_text(f"""
+import multiprocessing, volfs
+kept = []
+def work():
+    kept.append(volfs.open({str(DEMO / "north.zgy")!r}))
+    kept.append(kept[0].lod(0)[0])
+if __name__ == "__main__":
+    process = multiprocessing.get_context({method!r}).Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    print([line for line in open("/proc/self/mounts") if "{temporary}/" in line and "{demo.path} " not in line])
+""")
+    assert subprocess.run([sys.executable, script], stdout=subprocess.PIPE, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "dataset.close()", "own.close()"])
+def test_a_forked_child_leaves_the_mounts_of_its_parent(end: str) -> None:
+    code = f"""
+import os, sys, volfs
+dataset = volfs.open({str(DEMO / "north.zgy")!r})
+with volfs.mount({str(DEMO)!r}) as mount:
+    if os.fork() == 0:
+        own = volfs.open({str(DEMO / "north.zgy")!r})
+        assert own.path != dataset.path and own.layer.shape == dataset.layer.shape
+        try:
+            mount.unmount()
+        except volfs.VolfsError as error:
+            assert "belongs to process" in str(error)
+            mount.__exit__(None, None, None)
+        {end}
+        own.close()
+        os._exit(0)
+    assert os.wait()[1] == 0
+    print(dataset.layer.read((0, 0)).shape, len(mount.datasets))
+"""
+    process = run_python(code)
+    assert process.communicate()[0] == "(192,) 4\n" and process.returncode == 0
+
+
+def test_errors_of_datasets_are_told(tmp_path: Path) -> None:
+    with volfs.mount(DATA / "zgy") as mount:
+        assert "bad_magic.zgy" not in list(mount.datasets) and "v3_int8.zgy" in mount.datasets
+        assert mount.datasets.errors["bad_magic.zgy"] == "not a ZGY file"
+        with pytest.raises(volfs.VolfsError, match="^bad_magic.zgy: not a ZGY file$"):
+            mount.datasets["bad_magic.zgy"]
+        with pytest.raises(volfs.VolfsError, match="^cannot open .*/volfs-.*/bad_magic.zgy: not a ZGY file$"):
+            volfs.open(mount.path / "bad_magic.zgy")
+    with pytest.raises(volfs.VolfsError, match="^cannot open .*/zgy/bad_magic.zgy: not a ZGY file$"):
+        volfs.open(DATA / "zgy" / "bad_magic.zgy")
+    with pytest.raises(volfs.VolfsError, match="has 4 datasets: cells, cloud-survey, north.zgy, south.vds; open one"):
+        volfs.open(DEMO)
+    with pytest.raises(volfs.VolfsError, match="^cannot open .*: it has no dataset$"):
+        volfs.open(tmp_path)

@@ -1,0 +1,12 @@
+"""`python -m volfs`: the program volfs."""
+
+import os
+import sys
+
+from ._program import VolfsError, program
+
+if __name__ == "__main__":
+    try:
+        os.execv(program(), ["volfs", *sys.argv[1:]])
+    except (VolfsError, OSError) as error:
+        sys.exit(f"volfs: {error}")

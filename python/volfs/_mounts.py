@@ -1,0 +1,230 @@
+"""Mounts: made by the program, and taken away again when they are no longer needed."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import multiprocessing.process
+import multiprocessing.util
+import os
+import subprocess
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._program import Options, OptionValue, VolfsError, as_arguments, run, start_unmounting
+
+if TYPE_CHECKING:
+    from ._datasets import Datasets
+
+
+class Mount:
+    """A mount of a folder or a dataset, made by `volfs.mount`.
+
+    It is taken away at the end of a `with` block, by `unmount`, when nothing refers to it any more, and when Python
+    ends. A process that is killed leaves its mount behind: `volfs stats` lists it, `volfs umount` takes it away.
+    """
+
+    def __init__(self, source: str, options: Options, path: Path, temporary: bool) -> None:
+        """Take charge of a mount that exists. Call `volfs.mount` instead."""
+        self.source = source
+        """What is mounted, by its absolute path."""
+        self.options = options
+        self.path = path
+        """The folder that shows it."""
+        self._owner = os.getpid()
+        self._temporary = temporary
+        self._finalizer = weakref.finalize(self, _take_away, self._owner, str(path), temporary)
+        _live.add(self)
+
+    def __repr__(self) -> str:
+        state = "" if self._finalizer.alive else ", unmounted"
+        return f"<volfs.Mount of {self.source} on {self.path}{state}>"
+
+    @property
+    def datasets(self) -> Datasets:
+        """The datasets, by their path below the mount. Nothing is looked at before it is asked for."""
+        from ._datasets import Datasets
+
+        return Datasets(self.path, self)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The mount itself: version, options, uptime, counters. Read afresh each time."""
+        with open(self.path / ".volfs" / "status.json", encoding="utf-8") as file:
+            status: dict[str, Any] = json.load(file)
+            return status
+
+    @property
+    def answers(self) -> bool:
+        """Whether the mount is there and its daemon answers."""
+        return self._finalizer.alive and os.path.exists(self.path / ".volfs" / "status.json")
+
+    def unmount(self, *, lazy: bool = False) -> None:
+        """Take the mount away.
+
+        With `lazy` also if files of it are open: those can be read until they are closed. Raises VolfsError if the
+        mount is in use, or belongs to the process that this one was forked from.
+        """
+        if not self._finalizer.alive:
+            return
+        if os.getpid() != self._owner:
+            raise VolfsError(f"the mount {self.path} belongs to process {self._owner}, which alone may take it away")
+        run(["umount", *(["--lazy"] if lazy else []), "--", str(self.path)])
+        self._finalizer.detach()
+        if self._temporary:
+            _remove_folder(str(self.path))
+
+    def __enter__(self) -> Mount:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Arrays that outlive the block keep the mount busy; they can be read on, and the daemon ends with the last.
+        self._finalizer()
+        _wait_for_ends()
+
+
+def mount(
+    source: str | os.PathLike[str],
+    mountpoint: str | os.PathLike[str] | None = None,
+    *,
+    cache_size: int | str | None = None,
+    threads: int | None = None,
+    quality: int | None = None,
+    direct_io: bool = False,
+    follow_links: bool = False,
+    allow_other: bool = False,
+    log_file: str | os.PathLike[str] | None = None,
+    **options: OptionValue,
+) -> Mount:
+    """Mount a folder or a dataset, on a temporary folder unless a mount point is given.
+
+    Options are those of `volfs mount`, with _ for -, also the ones that have no parameter of their own here.
+    The mount lasts as long as something refers to what is returned, or to a dataset that was opened through it.
+
+    Raises VolfsError with the reason if it cannot be mounted.
+    """
+    options.update(
+        cache_size=cache_size,
+        threads=threads,
+        quality=quality,
+        direct_io=direct_io,
+        follow_links=follow_links,
+        allow_other=allow_other,
+        log_file=log_file,
+    )
+    source = absolute(source)
+    temporary = mountpoint is None
+    _ending[:] = [process for process in _ending if process.poll() is None]
+    path = tempfile.mkdtemp(prefix="volfs-") if mountpoint is None else os.path.abspath(mountpoint)
+    try:
+        run(["mount", *as_arguments(options), "--", source, path])
+    except VolfsError:
+        if temporary:
+            _remove_folder(path)
+        raise
+    except BaseException:
+        # Interrupted, perhaps when the mount was already there.
+        _take_away(os.getpid(), path, temporary)
+        raise
+    _end_with_process()
+    return Mount(source, {name: value for name, value in options.items() if value}, Path(path), temporary)
+
+
+def shared_mount(source: str, options: Options, *, keep: bool = False) -> Mount:
+    """Return the mount of a source that all datasets of this process share; make it if there is none.
+
+    It is taken away when nothing refers to it any more; with `keep` not before the process ends.
+    """
+    key = (os.path.realpath(source) if is_path(source) else source, tuple(as_arguments(options)))
+    with _lock:
+        found = _shared.get(key)
+        if found is None or not found.answers:
+            found = _shared[key] = mount(source, **options)  # type: ignore[arg-type]
+        if keep:
+            _kept.append(found)
+        return found
+
+
+def mount_that_shows(folder: str) -> Mount | None:
+    """Return the shared mount of this process that a folder lies in, or None."""
+    with _lock:
+        mounts = list(_shared.values())
+    for candidate in mounts:
+        if os.path.commonpath([folder, str(candidate.path)]) == str(candidate.path):
+            return candidate
+    return None
+
+
+def is_path(source: str) -> bool:
+    """Tell a path from the URL of an object store."""
+    return "://" not in source
+
+
+def absolute(source: str | os.PathLike[str]) -> str:
+    """Return the absolute path of a source; a URL as it is."""
+    source = os.fspath(source)
+    return os.path.abspath(os.path.expanduser(source)) if is_path(source) else source
+
+
+def _take_away(owner: int, path: str, temporary: bool) -> None:
+    # A forked child has copies of its parent's mounts, which are not its own.
+    if os.getpid() != owner:
+        return
+    # It takes half a second while files are mapped: too long to wait for whenever an array is dropped.
+    with contextlib.suppress(VolfsError, OSError):
+        _ending.append(start_unmounting(path, remove_folder=temporary))
+
+
+def _wait_for_ends() -> None:
+    while _ending:
+        _ending.pop().wait()
+
+
+def _remove_folder(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(path)
+
+
+def _take_all_away() -> None:
+    for made in list(_live):
+        made._finalizer()
+    _wait_for_ends()
+
+
+def _end_with_process() -> None:
+    """Take care that no mount outlives this process."""
+    global _ends_with
+    if _ends_with != os.getpid():
+        _ends_with = os.getpid()
+        atexit.register(_take_all_away)
+        # Worker processes of multiprocessing end without calling what atexit has.
+        if multiprocessing.process.parent_process() is not None:
+            multiprocessing.util.Finalize(None, _take_all_away, exitpriority=0)
+
+
+def _forget_mounts_of_parent() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _shared.clear()
+    _kept.clear()
+    _live.clear()
+    _ending.clear()
+
+
+_lock = threading.Lock()
+_shared: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], Mount] = weakref.WeakValueDictionary()
+_kept: list[Mount] = []
+_live: weakref.WeakSet[Mount] = weakref.WeakSet()
+_ending: list[subprocess.Popen[bytes]] = []
+_ends_with: int | None = None
+os.register_at_fork(after_in_child=_forget_mounts_of_parent)

@@ -1,0 +1,104 @@
+"""The program `volfs`: where it is, and what it says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Union
+
+OptionValue = Union[None, bool, int, str, "os.PathLike[str]", Sequence[str]]
+Options = Mapping[str, OptionValue]
+
+
+class VolfsError(Exception):
+    """The program volfs could not do what it was asked. The text is its one line: what, where, and what to do."""
+
+
+def program() -> str:
+    """Return the path of the program: the one that was installed with this package, then $VOLFS, then the PATH.
+
+    Raises VolfsError if there is none.
+    """
+    path = _installed_with_package() or os.environ.get("VOLFS") or shutil.which("volfs")
+    if path is None:
+        raise VolfsError(
+            "cannot find the program volfs: pip install volfs, or set the environment variable VOLFS to its path"
+        )
+    return path
+
+
+def run(arguments: Sequence[str]) -> str:
+    """Run the program and return what it printed. Raises VolfsError if it fails."""
+    command = [program(), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise VolfsError(f"cannot run {command[0]}: {error.strerror}") from error
+    if done.returncode < 0:
+        raise VolfsError(f"{command[0]} was ended by signal {-done.returncode}")
+    if done.returncode > 0:
+        raise VolfsError(_reason(done.stderr) or f"{command[0]} failed with status {done.returncode} and said nothing")
+    return done.stdout
+
+
+def start_unmounting(path: str, *, remove_folder: bool) -> subprocess.Popen[bytes]:
+    """Take a mount away, also if it is in use, and do not wait for it. Raises VolfsError if there is no program."""
+    command = [program(), "umount", "--lazy", "--", path]
+    if remove_folder:
+        # By the shell, since this process may end before.
+        command = ["/bin/sh", "-c", '"$@"; rmdir -- "$0"', path, *command]
+    null = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
+
+
+def as_arguments(options: Options) -> list[str]:
+    """Return options as they stand on a command line: `cache_size="1GiB"` as `--cache-size=1GiB`.
+
+    True is an option without a value, None and False are none at all, and a list repeats its option.
+    """
+    arguments = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            arguments.append(flag)
+        elif isinstance(value, (str, int, os.PathLike)):
+            arguments.append(f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}")
+        else:
+            arguments += [f"{flag}={item}" for item in value]
+    return arguments
+
+
+def _installed_with_package() -> str | None:
+    try:
+        files = metadata.files("volfs") or []
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name == "volfs" and file.parent.name == "bin":
+            path = os.path.realpath(str(file.locate()))
+            if os.access(path, os.X_OK):
+                return path
+    return None
+
+
+def _reason(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    for line in reversed(lines):
+        if line.startswith("volfs: "):
+            return line[len("volfs: ") :]
+    for line in lines:
+        if line.startswith("error: "):
+            return line[len("error: ") :]
+    return " ".join(lines)

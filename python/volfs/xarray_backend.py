@@ -1,0 +1,262 @@
+"""The engine "volfs" of xarray: `xarray.open_dataset("north.zgy", engine="volfs")`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
+
+from ._opening import Location, locate, place_in_mount
+from ._survey import WorldCoordinate, world_coordinates
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._datasets import Dataset
+    from ._levels import Level
+    from ._program import Options, OptionValue
+
+_CHUNK_BYTES = 64 << 20
+
+
+class VolfsBackend(BackendEntrypoint):
+    """Opens datasets that volfs knows, by their source or by their place in a mount."""
+
+    description = "Open seismic and microscopy volumes (ZGY, VDS, WKW) through volfs"
+    url = ""
+    supports_groups = True
+
+    def open_dataset(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        layer: str | list[str] | None = None,
+        lod: int | None = None,
+        group: str | None = None,
+        mask_and_scale: bool = True,
+        cache_size: int | str | None = None,
+        threads: int | None = None,
+        quality: int | None = None,
+        mount_options: Mapping[str, OptionValue] | None = None,
+    ) -> xarray.Dataset:
+        """Open a level of detail: by default the finest, of the first layer and all others on the same positions.
+
+        `group` is another way to say `lod`: "lod1". With `mask_and_scale` scaled integers are their values as float32,
+        and "no data" is NaN. A layer that has the name of an axis gets "~2" after it. The other options are those of
+        `volfs.mount`.
+        """
+        options = _options(cache_size, threads, quality, mount_options)
+        found = locate(filename_or_obj, options)
+        number = _level_number(found, lod, group)
+        opened = _open_level(found, number, _layers(found, layer), mask_and_scale, _names(drop_variables))
+        opened.set_close(found.dataset.close)
+        return opened
+
+    def open_groups_as_dict(
+        self,
+        filename_or_obj: Any,
+        *,
+        drop_variables: str | Iterable[str] | None = None,
+        layer: str | list[str] | None = None,
+        mask_and_scale: bool = True,
+        cache_size: int | str | None = None,
+        threads: int | None = None,
+        quality: int | None = None,
+        mount_options: Mapping[str, OptionValue] | None = None,
+    ) -> dict[str, xarray.Dataset]:
+        """Open all levels of detail, each in a group of its own: "/lod0", "/lod1", ..."""
+        found = locate(filename_or_obj, _options(cache_size, threads, quality, mount_options))
+        layers = _layers(found, layer)
+        wanted = layers or [found.dataset.layer.name]
+        lods = sorted({lod for name in wanted for lod in found.dataset.layers[name].lods})
+        groups = {"/": xarray.Dataset(attrs=_dataset_attributes(found.dataset))}
+        groups["/"].set_close(found.dataset.close)
+        for lod in lods:
+            here = layers and [name for name in layers if lod in found.dataset.layers[name].lods]
+            groups[f"/lod{lod}"] = _open_level(found, lod, here, mask_and_scale, _names(drop_variables))
+        return groups
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xarray.DataTree:
+        """Open all levels of detail as a tree: see `open_groups_as_dict`."""
+        groups = self.open_groups_as_dict(filename_or_obj, **options)
+        tree = xarray.DataTree.from_dict(groups)
+        tree.set_close(groups["/"].close)
+        return tree
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Return whether a path looks like a dataset of a format that volfs reads. Nothing is mounted."""
+        try:
+            path = Path(os.fspath(filename_or_obj)).expanduser()
+        except TypeError:
+            return False
+        if os.path.isdir(path):
+            signs = [{"datasource-properties.json"}, {"VolumeDataLayout", "LayerStatus"}]
+            if any(all(os.path.exists(path / name) for name in sign) for sign in signs):
+                return True
+        elif path.suffix.lower() in (".zgy", ".vds"):
+            return True
+        return place_in_mount(path) is not None
+
+
+class LevelArray(BackendArray):
+    """The samples or values of a level, read when they are indexed: by pread, so that a bad brick is an OSError."""
+
+    def __init__(self, level: Level, scaled: bool) -> None:
+        """Show a level; with `scaled` its values."""
+        self.level = level
+        self.scaled = scaled
+        self.shape = level.shape
+        self.dtype = level.value_type if scaled else level.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+        return self.level.read(key, scaled=self.scaled)
+
+
+class WorldArray(BackendArray):
+    """A world coordinate of all traces, computed when it is indexed."""
+
+    def __init__(self, coordinate: WorldCoordinate) -> None:
+        """Show a coordinate."""
+        self.coordinate = coordinate
+        self.shape = coordinate.shape
+        self.dtype = np.dtype(np.float64)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self.coordinate.at)
+
+
+def _open_level(found: Location, lod: int, layers: list[str] | None, scaled: bool, dropped: set[str]) -> xarray.Dataset:
+    dataset = found.dataset
+    if layers is None:
+        layers = _on_same_positions(dataset, lod)
+    levels = {name: dataset.layers[name].level(lod) for name in layers}
+    coordinates: dict[str, xarray.Variable] = {}
+    for name, world in world_coordinates(levels[layers[0]], dataset.metadata).items():
+        variable = xarray.Variable(world.dims, indexing.LazilyIndexedArray(WorldArray(world)), world.attributes)
+        coordinates[name] = variable
+    for level in levels.values():
+        coordinates.update(_axis_coordinates(level))
+    taken = {*coordinates, *(dim for level in levels.values() for dim in level.axis_names.values())}
+    # A layer may have the name of an axis.
+    variables = {f"{name}~2" if name in taken else name: _variable(level, scaled) for name, level in levels.items()}
+    return xarray.Dataset(
+        {name: variable for name, variable in variables.items() if name not in dropped},
+        {name: variable for name, variable in coordinates.items() if name not in dropped},
+        _dataset_attributes(dataset),
+    )
+
+
+def _variable(level: Level, scaled: bool) -> xarray.Variable:
+    array = LevelArray(level, scaled)
+    dims = tuple(level.axis_names.values())
+    encoding: dict[str, Any] = {"preferred_chunks": dict(zip(dims, _chunks(level, array.dtype.itemsize)))}
+    attributes: dict[str, Any] = {"long_name": level.info["layer"], "lod": level.lod, "codec": level.info["codec"]}
+    own = level.info.get(level.info["format"]) or {}
+    attributes["units"] = own.get("unit") if level.info["format"] == "vds" else None
+    attributes["mag"] = own.get("mag")
+    attributes["value_range"] = level.info["value_range"]
+    attributes["warnings"] = "\n".join(level.info["warnings"])
+    if level.has_other_values and not scaled:
+        attributes.update(scale_factor=level.scale, add_offset=level.offset, _FillValue=level.no_value)
+    return xarray.Variable(dims, indexing.LazilyIndexedArray(array), _known(attributes), encoding)
+
+
+def _chunks(level: Level, itemsize: int) -> list[int]:
+    """Return chunks of whole bricks: as many along the fast axes as fit, for these are neighbours in the file."""
+    chunks = [min(brick, size) for brick, size in zip(level.brick_shape, level.shape)]
+    for axis in reversed(range(1, len(chunks))):
+        fitting = _CHUNK_BYTES // (math.prod(chunks) * itemsize) * chunks[axis]
+        if fitting < level.shape[axis]:
+            chunks[axis] = max(chunks[axis], fitting)
+            break
+        chunks[axis] = level.shape[axis]
+    return chunks
+
+
+def _axis_coordinates(level: Level) -> dict[str, xarray.Variable]:
+    coordinates = {}
+    for name, axis in zip(level.axis_names.values(), level.axes):
+        values: NDArray[Any] | None = axis.values
+        if values is None:
+            continue
+        unit = None if axis.unit == "unitless" else axis.unit
+        if unit is None and (values == np.rint(values)).all():
+            # Numbers of lines, not measures.
+            values = values.astype(np.int64)
+        coordinates[name] = xarray.Variable((name,), values, _known({"long_name": axis.name, "units": unit}))
+    return coordinates
+
+
+def _dataset_attributes(dataset: Dataset) -> dict[str, Any]:
+    metadata = dataset.metadata
+    geometry = metadata.get("geometry") or {}
+    return _known(
+        {
+            "title": metadata["name"],
+            "format": metadata["format"],
+            "format_version": metadata["version"],
+            "coordinate_system": geometry.get("coordinate_system"),
+            "warnings": "\n".join(metadata["warnings"]),
+        }
+    )
+
+
+def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if value is not None and value != ""}
+
+
+def _on_same_positions(dataset: Dataset, lod: int) -> list[str]:
+    first = dataset.layer.level(lod)
+    others = [layer for layer in dataset.layers.values() if lod in layer.lods]
+    levels = {layer.name: layer.level(lod) for layer in others}
+    return [name for name, level in levels.items() if (level.shape, level.axes) == (first.shape, first.axes)]
+
+
+def _layers(found: Location, wanted: str | list[str] | None) -> list[str] | None:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    if found.layer is not None:
+        if names not in (None, [found.layer]):
+            raise ValueError(f"the path is in the layer {found.layer!r}, but layer={wanted!r} was asked for")
+        names = [found.layer]
+    for name in names or []:
+        if name not in found.dataset.layers:
+            known = ", ".join(found.dataset.layers)
+            raise ValueError(f"{found.dataset.name} has no layer {name!r}; it has {known}")
+    return names
+
+
+def _level_number(found: Location, lod: int | None, group: str | None) -> int:
+    if group is not None:
+        number = group.strip("/")[len("lod") :]
+        if not group.strip("/").startswith("lod") or not number.isdecimal():
+            raise ValueError(f"there is no group {group!r}; levels of detail are the groups 'lod0', 'lod1', ...")
+        if lod not in (None, int(number)):
+            raise ValueError(f"lod={lod} and group={group!r} are different levels")
+        lod = int(number)
+    if found.lod is not None:
+        if lod not in (None, found.lod):
+            raise ValueError(f"the path is a file of level {found.lod}, but level {lod} was asked for")
+        return found.lod
+    return lod or 0
+
+
+def _names(names: str | Iterable[str] | None) -> set[str]:
+    return {names} if isinstance(names, str) else set(names or ())
+
+
+def _options(
+    cache_size: int | str | None, threads: int | None, quality: int | None, more: Mapping[str, OptionValue] | None
+) -> Options:
+    given: dict[str, OptionValue] = {"cache_size": cache_size, "threads": threads, "quality": quality, **(more or {})}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the Python wheel, which has the program and the module volfs: `pip install` of it needs no compiler. With zig as
+# the linker, from a package of pip, it runs on every Linux with glibc 2.28 or newer (Debian 10, RHEL 8, Ubuntu 20.04);
+# without zig, on this machine's glibc and newer.
+#
+#     ./scripts/make_wheel.sh [FOLDER]      FOLDER/volfs-VERSION-py3-none-PLATFORM.whl; default FOLDER: target/wheels
+#
+# scripts/try_wheel.sh tries what this makes.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+need_packages
+need_rust
+target=$(target_dir)
+folder=${1:-$target/wheels}
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+cd "$repo"
+
+step "Tools"
+tools=$target/wheel-tools
+pip_install() { "$tools/bin/python" -m pip install --quiet --disable-pip-version-check "$@"; }
+if [ ! -x "$tools/bin/python" ]; then
+    python3 -m venv "$tools" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$tools"; } \
+        || die "Python cannot make a virtual environment: apt-get install python3-venv"
+fi
+pip_install maturin==1.16.0 auditwheel==6.8.2 || die "pip cannot install maturin"
+PATH=$tools/bin:$PATH
+platform=(--zig --compatibility manylinux_2_28)
+if ! pip_install ziglang==0.17.1; then
+    warn "pip cannot install ziglang: the wheel will need this machine's glibc"
+    platform=()
+fi
+maturin --version
+
+step "Building"
+maturin build --target-dir "$target" --out "$folder" "${platform[@]}"
+wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
+
+step "What it needs of the system"
+auditwheel show "$wheel"
+say
+say "$wheel, $(stat -c %s "$wheel") bytes"

@@ -1,0 +1,227 @@
+//! The allocator of the program: that of the C library, with a reserve of addresses for when the system gives no more
+//! memory.
+//!
+//! Rust's collections end the process when they get no memory. What is large and follows the size of data asks with
+//! [`has_memory`] or [`try_zeroed`] first, and fails as one request. What is small cannot ask, so it gets the reserve,
+//! and from then on everything that asks fails, until there is memory for a new reserve.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nix::libc;
+use rustix::process::{Resource, getrlimit};
+
+use super::out_of_memory::OutOfMemory;
+
+/// Bytes of addresses of the reserve. They take no memory.
+const RESERVE: usize = 16 << 20;
+/// Larger blocks do not get the reserve.
+const MAX_FROM_RESERVE: usize = 2 << 20;
+
+/// Values of [`ADDRESS`]: there is no reserve yet, or it was given away.
+const NONE_YET: usize = 0;
+const GIVEN_AWAY: usize = 1;
+
+/// The address of the reserve.
+static ADDRESS: AtomicUsize = AtomicUsize::new(NONE_YET);
+
+thread_local! {
+    /// The bytes of the last block that this thread did not get.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The allocator of the C library, with the reserve.
+pub struct ReservingAllocator;
+
+// SAFETY: all blocks come from the system's allocator, and go back to it, with the layouts that the caller gives.
+unsafe impl GlobalAlloc for ReservingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of this function, which is that of the system's allocator.
+        with_reserve(layout.size(), || unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above
+        with_reserve(layout.size(), || unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above; a block that could not be moved stays as it is, and may be moved again
+        with_reserve(size, || unsafe { System.realloc(block, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[inline]
+fn with_reserve(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = allocate();
+    if block.is_null() { retry(size, allocate) } else { block }
+}
+
+/// Gives the reserve away, and allocates again.
+#[cold]
+fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
+    let block = if size <= MAX_FROM_RESERVE {
+        give_away();
+        // another thread may have given it away, so this is worth a try in any case
+        allocate()
+    } else {
+        ptr::null_mut()
+    };
+    if block.is_null() {
+        // a thread that is about to end has no such variable any more
+        let _ = REFUSED.try_with(|refused| refused.set(size));
+    }
+    block
+}
+
+/// Returns the bytes of the last block that this thread did not get; 0 if it got all. For a handler of signals.
+#[must_use]
+pub fn bytes_refused() -> usize {
+    REFUSED.try_with(Cell::get).unwrap_or(0)
+}
+
+fn give_away() {
+    let taken = ADDRESS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| (at > GIVEN_AWAY).then_some(GIVEN_AWAY));
+    if let Ok(at) = taken {
+        // SAFETY: the addresses are those of the reserve, which nobody uses, and whoever has taken it gives it away once
+        unsafe { libc::munmap(at as *mut libc::c_void, RESERVE) };
+    }
+}
+
+/// Reserves the addresses. From then on [`has_memory`] tells whether they are still there.
+pub fn keep_reserve() {
+    let _ = reserve(NONE_YET);
+}
+
+/// Makes the reserve in place of what [`ADDRESS`] has now. Returns whether there is one.
+fn reserve(instead_of: usize) -> bool {
+    let Some(at) = map(RESERVE) else { return false };
+    let kept = ADDRESS.compare_exchange(instead_of, at as usize, Ordering::AcqRel, Ordering::Acquire);
+    if kept.is_err() {
+        // SAFETY: the map was just made, and nobody knows of it. Another thread was faster
+        unsafe { libc::munmap(at, RESERVE) };
+    }
+    true
+}
+
+/// Returns whether memory is left: not while small blocks take from the reserve. What is large, or becomes large step by
+/// step, asks at each step, and fails without. A process that keeps no reserve always has memory.
+#[must_use]
+pub fn has_memory() -> bool {
+    match ADDRESS.load(Ordering::Acquire) {
+        GIVEN_AWAY => reserve(GIVEN_AWAY),
+        _ => true,
+    }
+}
+
+/// Returns `length` zeros.
+///
+/// # Errors
+/// [`OutOfMemory`] if the system has no more memory.
+pub fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
+    let mut bytes = try_with_capacity(length)?;
+    bytes.resize(length, 0);
+    Ok(bytes)
+}
+
+/// Returns an empty vector with room for `count` elements.
+///
+/// # Errors
+/// [`OutOfMemory`] if the system has no more memory.
+pub fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
+    let mut elements = Vec::new();
+    let refused = OutOfMemory(count.saturating_mul(size_of::<T>()));
+    if !has_memory() || elements.try_reserve_exact(count).is_err() {
+        return Err(refused);
+    }
+    Ok(elements)
+}
+
+/// Bytes of all claims.
+static CLAIMED: AtomicUsize = AtomicUsize::new(0);
+
+/// Memory that is about to be allocated by something that ends the process if it gets none. A claim takes no memory.
+#[derive(Debug)]
+pub struct Claim(usize);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        CLAIMED.fetch_sub(self.0, Ordering::AcqRel);
+    }
+}
+
+/// Claims memory: while the value exists, others cannot claim the same. Costs nothing where the memory of the process
+/// is not limited.
+///
+/// # Errors
+/// [`OutOfMemory`] if the system does not have so much besides all claims.
+pub fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
+    let claimed = CLAIMED.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
+    let claim = Claim(bytes);
+    if !has_memory() || (is_limited() && !is_there(claimed)) {
+        return Err(OutOfMemory(bytes));
+    }
+    Ok(claim)
+}
+
+/// Returns whether the addresses or the data of this process are limited. Other systems promise all memory that is asked
+/// for.
+fn is_limited() -> bool {
+    [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
+}
+
+/// Returns whether there are so many bytes.
+fn is_there(bytes: usize) -> bool {
+    let Some(at) = map(bytes) else { return false };
+    // SAFETY: the map was just made, and nobody knows of it
+    unsafe { libc::munmap(at, bytes) };
+    true
+}
+
+/// Makes a new map at an address that the kernel chooses. It takes addresses, and no memory until it is used.
+fn map(bytes: usize) -> Option<*mut libc::c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: nothing that exists is touched
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes.max(1), protection, flags, -1, 0) };
+    (at != libc::MAP_FAILED).then_some(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_blocks_get_the_reserve_and_then_nothing_has_memory() {
+        // no other test of this process keeps a reserve, and its allocator is another one
+        assert!(has_memory());
+        keep_reserve();
+        assert!(ADDRESS.load(Ordering::SeqCst) > GIVEN_AWAY && has_memory());
+        let tries = Cell::new(0);
+        let mut memory = [0u8; 1];
+        let place = memory.as_mut_ptr();
+        let second = || {
+            tries.set(tries.get() + 1);
+            if tries.get() < 2 { ptr::null_mut() } else { place }
+        };
+        assert!(!with_reserve(100, second).is_null());
+        assert_eq!((tries.get(), ADDRESS.load(Ordering::SeqCst)), (2, GIVEN_AWAY));
+        assert!(has_memory() && ADDRESS.load(Ordering::SeqCst) > GIVEN_AWAY, "there is a new reserve");
+        assert!(with_reserve(MAX_FROM_RESERVE + 1, ptr::null_mut).is_null());
+        assert!(ADDRESS.load(Ordering::SeqCst) > GIVEN_AWAY, "large blocks do not get it");
+        assert_eq!(bytes_refused(), MAX_FROM_RESERVE + 1);
+        let claimed = claim(5).unwrap();
+        assert!(CLAIMED.load(Ordering::SeqCst) >= 5 && is_there(1 << 20) && !is_there(1 << 62));
+        drop(claimed);
+        assert_eq!(try_zeroed(5).unwrap(), [0; 5]);
+        assert!(try_zeroed(1 << 60).is_err() && try_with_capacity::<u64>(1 << 60).is_err());
+    }
+}
