@@ -35,6 +35,31 @@ pub enum CommandError {
     System(#[from] ProcessError),
 }
 
+/// The signals that would end this process, held back until this value is dropped: they arrive then.
+#[derive(Debug)]
+pub struct HeldSignals {
+    before: SigSet,
+}
+
+impl HeldSignals {
+    /// Holds the signals back from this thread, and from the threads and processes that it starts.
+    ///
+    /// # Errors
+    /// [`ProcessError`] if the system refuses.
+    pub fn hold() -> Result<Self, ProcessError> {
+        let signals: SigSet = FORWARDED.into_iter().collect();
+        let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        // a set that the system gave is one that it takes
+        let _ = self.before.thread_set_mask();
+    }
+}
+
 /// Runs a command, and waits for its end. Returns its exit status, or 128 and the number of the signal that ended it, as
 /// shells do.
 ///

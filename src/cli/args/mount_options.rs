@@ -51,7 +51,8 @@ const OWN: [(&str, &str); 8] = [
     ("quality", "2"),
 ];
 
-/// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested.
+/// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested. Edits are counted, since
+/// most names are short: `uid` of other file systems is not meant to be `suid`, which begins and ends like it.
 const SIMILAR: f64 = 0.8;
 
 /// One of the options of `-o`.

@@ -26,6 +26,7 @@ use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
+use crate::mount::command::HeldSignals;
 use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
@@ -59,7 +60,7 @@ pub fn run(mut args: MountArgs) -> Result<(), CliError> {
         limit_arenas();
         return plan.serve(None);
     }
-    plan.start().map(drop)
+    plan.start(&mut None).map(drop)
 }
 
 /// How long the mount lasts.
@@ -130,9 +131,12 @@ impl Plan {
     }
 
     /// Starts a daemon, and returns once the mount answers. In the daemon the call returns `None` when the mount is gone.
-    fn start(&self) -> Result<Option<Started>, CliError> {
+    /// Signals are `held` until there is a daemon.
+    fn start(&self, held: &mut Option<HeldSignals>) -> Result<Option<Started>, CliError> {
         limit_arenas();
-        match daemon::detach()? {
+        let role = daemon::detach()?;
+        drop(held.take());
+        match role {
             Role::Daemon(ready) => self.serve(Some(ready)).map(|()| None),
             Role::Starter(starter) => {
                 let announcement = self.announcement();

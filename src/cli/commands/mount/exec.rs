@@ -11,7 +11,8 @@ use crate::cli::commands::umount;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::escape;
-use crate::mount::command::{self, CommandError};
+use crate::mount::command::{self, CommandError, HeldSignals};
+use crate::mount::daemon::DaemonError;
 use crate::mount::mountinfo;
 
 /// The environment variable in which the command finds the mount point.
@@ -25,7 +26,9 @@ pub fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
     if args.foreground {
         return Err(CliError::Argument("-o foreground does not go with --exec".to_owned()));
     }
-    // a temporary folder is removed when this function ends, in whichever process
+    // a signal must not come between a temporary folder and the daemon, which removes it if this process ends
+    let mut held = Some(HeldSignals::hold().map_err(DaemonError::System)?);
+    // it is removed when this function ends, in whichever process
     let folder = match args.mountpoint {
         Some(_) => None,
         None => Some(TemporaryFolder::outside(&checked_source(&args.source)?)?),
@@ -35,7 +38,7 @@ pub fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
     // standard output is the command's
     plan.silent = true;
     plan.lifetime = Lifetime::OfStarter { temporary: folder.is_some() };
-    let Some(started) = plan.start()? else { return Ok(()) };
+    let Some(started) = plan.start(&mut held)? else { return Ok(()) };
     let device = mountinfo::volfs_at(&plan.mountpoint);
     let outcome = run_command(command, &plan.mountpoint);
     if let Some(place) = device.and_then(mountinfo::place_of) {
