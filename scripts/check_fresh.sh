@@ -34,10 +34,12 @@ done
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/volfs-fresh.XXXXXX")
 child=
-# Runs a command with mounts and processes of its own, in the background, so that signals are heard meanwhile.
+# Runs a command with mounts and processes of its own, in the background, so that signals are heard meanwhile. Copies of
+# this machine's FUSE mounts are given up: with them, what is unmounted here would not end before the command does.
 isolated() {
     local status=0
-    unshare --mount --mount-proc --pid --fork --kill-child --propagation private "$@" &
+    unshare --mount --mount-proc --pid --fork --kill-child --propagation private \
+        bash -c 'umount --all --lazy --types fuse,fuse.volfs 2>/dev/null; exec "$@"' isolated "$@" &
     child=$!
     wait "$child" || status=$?
     child=

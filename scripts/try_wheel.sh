@@ -68,7 +68,11 @@ case $release in
 *) die "no such release: $release; it is 12 or 13" ;;
 esac
 step "In a new root of Debian $release"
-isolated() { unshare --mount --mount-proc --pid --fork --kill-child --propagation private "$@"; }
+# Copies of this machine's FUSE mounts are given up: with them, what is unmounted here would not end before the command.
+isolated() {
+    unshare --mount --mount-proc --pid --fork --kill-child --propagation private \
+        bash -c 'umount --all --lazy --types fuse,fuse.volfs 2>/dev/null; exec "$@"' isolated "$@"
+}
 isolated mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --include=python3-venv "$name" "$work/root"
 # The root does not need the network.
 "$work/here/environment/bin/pip" download --quiet --disable-pip-version-check --only-binary=:all: --python-version $version \

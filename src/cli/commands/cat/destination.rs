@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use tempfile::TempPath;
 
@@ -22,6 +23,9 @@ const PIPE_BYTES: i32 = 1 << 20;
 
 /// Bytes that are written at once, after which the progress is known.
 const PART: usize = 4 << 20;
+
+/// The most symbolic links on the way to a file, as many as the kernel allows.
+const MAX_LINKS: usize = 40;
 
 /// An open output.
 pub struct Destination {
@@ -65,7 +69,7 @@ impl Destination {
     /// # Errors
     /// [`CliError`]: the file cannot be made, or is the volume; [`CliError::Terminal`] unless `force` is given.
     pub fn open(name: Option<&Path>, total: u64, volume: &Path, force: bool) -> Result<Self, CliError> {
-        let (file, target, partial) = match name.filter(|name| *name != Path::new("-")) {
+        let (file, target, partial) = match name.filter(|name| *name != Path::new("-") && !is_stdout(name)) {
             Some(name) => {
                 let (file, partial) = create(name, volume)?;
                 (file, Target::Named(name.to_owned()), partial)
@@ -111,8 +115,15 @@ impl Destination {
         let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);
         nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
         match self.progress.0.partial.lock().take() {
-            Some(partial) => partial.persist(goal(name)).map_err(|error| failed(error.error)),
             None => Ok(()),
+            Some(partial) => {
+                let goal = goal(name).map_err(failed)?;
+                // what is no regular file is never replaced, not even if it was made since
+                if goal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+                    return Err(failed(Errno::EEXIST.into()));
+                }
+                partial.persist(goal).map_err(|error| failed(error.error))
+            }
         }
     }
 
@@ -144,7 +155,11 @@ impl Progress {
 /// Creates the file of this name, under a temporary name beside it. What is no regular file is opened as it is.
 fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliError> {
     let failed = |error: io::Error| CliError::OutputFile(name.to_owned(), error);
-    let existing = fs::metadata(name).ok();
+    let existing = match fs::metadata(name) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
     if let (Some(existing), Ok(volume)) = (&existing, fs::metadata(volume))
         && (existing.dev(), existing.ino()) == (volume.dev(), volume.ino())
     {
@@ -153,20 +168,22 @@ fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliErr
             escape::path(name)
         )));
     }
-    if existing.as_ref().is_some_and(|metadata| !metadata.is_file()) {
-        return Ok((File::options().write(true).open(name).map_err(failed)?, None));
-    }
-    if existing.is_some() {
+    let goal = goal(name).map_err(failed)?;
+    if let Some(existing) = &existing {
         // a file that may not be written is not replaced either
-        drop(File::options().write(true).open(name).map_err(failed)?);
+        let file = File::options().write(true).open(name).map_err(failed)?;
+        // the name of a descriptor, such as /dev/fd/3, may lead to a file without a name
+        let is_named = fs::metadata(&goal).is_ok_and(|m| (m.dev(), m.ino()) == (existing.dev(), existing.ino()));
+        if !existing.is_file() || !is_named {
+            return Ok((file, None));
+        }
     }
     // the mode of a new file, from which the system takes the umask, or that of the file which it replaces
     let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
-    let goal = goal(name);
     let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // as the system says it, without the temporary name
     if !fs::metadata(folder).map_err(failed)?.is_dir() {
-        return Err(failed(nix::errno::Errno::ENOTDIR.into()));
+        return Err(failed(Errno::ENOTDIR.into()));
     }
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(".volfs-").suffix(".part").permissions(Permissions::from_mode(mode));
@@ -174,9 +191,22 @@ fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliErr
     Ok((file, Some(partial)))
 }
 
-/// Returns where a link to a file leads, so that the file and not the link is replaced.
-fn goal(name: &Path) -> PathBuf {
-    fs::canonicalize(name).unwrap_or_else(|_| name.to_owned())
+/// Returns where a link to a file leads, so that the file and not the link is replaced. The file need not be there.
+fn goal(name: &Path) -> io::Result<PathBuf> {
+    let mut goal = name.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&goal) else { return Ok(goal) };
+        goal.pop();
+        goal.push(target);
+    }
+    Err(Errno::ELOOP.into())
+}
+
+/// Returns whether a name, such as `/dev/stdout`, is that of standard output. A file that is opened by such a name a
+/// second time is written from its beginning, whatever `>>` has found in it.
+fn is_stdout(name: &Path) -> bool {
+    let of_stdout = rustix::fs::fstat(io::stdout()).map(|stat| (stat.st_dev, stat.st_ino));
+    rustix::fs::stat(name).is_ok_and(|stat| of_stdout == Ok((stat.st_dev, stat.st_ino)))
 }
 
 /// Returns standard output as a file, without the line buffer of the standard library.
@@ -193,6 +223,9 @@ fn stdout(force: bool) -> Result<File, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -242,5 +275,38 @@ mod tests {
         let out = Destination::open(Some(&link), 1, Path::new("/dev/null"), false).unwrap();
         out.finish().unwrap();
         assert!(link.symlink_metadata().unwrap().is_symlink() && fs::read(&volume).unwrap().is_empty());
+    }
+
+    #[test]
+    fn only_regular_files_are_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+        std::os::unix::fs::symlink("second", &first).unwrap();
+        std::os::unix::fs::symlink("third", &second).unwrap();
+        let open = |name: &Path| Destination::open(Some(name), 1, Path::new("/dev/null"), false);
+        // links to a file that is not there lead to it afterwards
+        let mut out = open(&first).unwrap();
+        assert!(out.write(b"1").unwrap());
+        out.finish().unwrap();
+        assert!([&first, &second].iter().all(|link| link.symlink_metadata().unwrap().is_symlink()));
+        assert_eq!(fs::read(folder.path().join("third")).unwrap(), b"1");
+        // a pipe that was made meanwhile stays
+        let pipe = folder.path().join("pipe");
+        let out = open(&pipe).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(out.finish().is_err() && !pipe.symlink_metadata().unwrap().is_file());
+        // a descriptor whose file was removed is written to, and its name stays
+        let mut removed = tempfile::tempfile().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{}", removed.as_raw_fd()), &link).unwrap();
+        let mut out = open(&link).unwrap();
+        assert!(out.write(b"2").unwrap());
+        out.finish().unwrap();
+        let mut text = String::new();
+        removed.read_to_string(&mut text).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink() && text == "2");
+        let mut left = names(folder.path());
+        left.retain(|name| name.ends_with(".part"));
+        assert_eq!(left, [""; 0]);
     }
 }

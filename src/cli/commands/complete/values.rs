@@ -15,7 +15,7 @@ use crate::cli::timeout::with_timeout;
 use crate::format::{Layer, registry};
 use crate::mount::mountinfo;
 
-/// How long a volume may take to tell its layers: a user waits.
+/// How long a folder may take to tell its names, or a volume its layers: a user waits.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns what fits the argument `of` of a command, of which `typed` is typed.
@@ -47,8 +47,14 @@ fn begins(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
     candidates.into_iter().filter(|candidate| candidate.word.to_lowercase().starts_with(&typed)).collect()
 }
 
-/// Returns the folders and volumes that begin with what is typed; inside a mount all files.
+/// Returns the folders and volumes that begin with what is typed, inside a mount all files; nothing if the folder does
+/// not answer, where the shell would hang as well.
 fn paths(typed: &str) -> Fitting {
+    let typed = typed.to_owned();
+    with_timeout(TIMEOUT, move || paths_below(&typed)).unwrap_or(Fitting::Words(Vec::new()))
+}
+
+fn paths_below(typed: &str) -> Fitting {
     let (folder, begin) =
         typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (&typed[..=folder.len()], begin));
     let place = if folder.is_empty() { PathBuf::from(".") } else { expanded(folder) };
