@@ -4,16 +4,21 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::log_limit::{Decision, LogLimit};
 
 /// Whether SOURCE was there at the last look.
 pub struct Presence {
     source: PathBuf,
     is_gone: AtomicBool,
+    /// Each change is worth a line, but a source may come and go many times a second.
+    lines: LogLimit,
 }
 
 impl Presence {
     pub fn of(source: PathBuf) -> Self {
-        Self { source, is_gone: AtomicBool::new(false) }
+        Self { source, is_gone: AtomicBool::new(false), lines: LogLimit::new(Duration::ZERO) }
     }
 
     /// Looks at the disk, and logs one line if SOURCE has gone since the last look, or come back. Returns whether it is
@@ -21,7 +26,8 @@ impl Presence {
     pub fn look_if_gone(&self) -> bool {
         let is_absent = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
         let is_gone = fs::metadata(&self.source).is_err_and(|error| is_absent(error.kind()));
-        if self.is_gone.swap(is_gone, Ordering::Relaxed) != is_gone {
+        let has_changed = self.is_gone.swap(is_gone, Ordering::Relaxed) != is_gone;
+        if has_changed && self.lines.decide(is_gone, Instant::now()) != Decision::Suppress {
             let source = self.source.display();
             if is_gone {
                 log::error!(

@@ -109,8 +109,8 @@ impl Volfs {
         });
     }
 
-    /// Returns the open file with the content of now; one of unknown content if the system fails, and a stale one if it has no such content any more, or the dataset
-    /// has become another one, whose files may have other numbers.
+    /// Returns the open file with the content of now; one of unknown content if the system fails, and a stale one if it
+    /// has no such content any more, or the dataset has become another one, whose files may have other numbers.
     fn refreshed(&self, file: &FileHandle, node: &Node) -> FileHandle {
         let epoch = node.epoch();
         if node.has_changed() {

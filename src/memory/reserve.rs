@@ -20,6 +20,8 @@ use super::out_of_memory::OutOfMemory;
 const RESERVE: usize = 16 << 20;
 /// Larger blocks do not get the reserve.
 const MAX_FROM_RESERVE: usize = 2 << 20;
+/// How often a block is tried again.
+const TRIES: usize = 16;
 
 /// Values of [`ADDRESS`]: there is no reserve yet, or it was given away.
 const NONE_YET: usize = 0;
@@ -65,21 +67,21 @@ fn with_reserve(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
     if block.is_null() { retry(size, allocate) } else { block }
 }
 
-/// Gives the reserve away, and allocates again.
+/// Gives the reserve away, and allocates again. Another thread may have given it away before, and a third one may have
+/// made a new reserve of what this one has given away, so that one try is not enough.
 #[cold]
 fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
-    let block = if size <= MAX_FROM_RESERVE {
+    let tries = if size <= MAX_FROM_RESERVE { TRIES } else { 0 };
+    for _ in 0..tries {
         give_away();
-        // another thread may have given it away, so this is worth a try in any case
-        allocate()
-    } else {
-        ptr::null_mut()
-    };
-    if block.is_null() {
-        // a thread that is about to end has no such variable any more
-        let _ = REFUSED.try_with(|refused| refused.set(size));
+        let block = allocate();
+        if !block.is_null() {
+            return block;
+        }
     }
-    block
+    // a thread that is about to end has no such variable any more
+    let _ = REFUSED.try_with(|refused| refused.set(size));
+    ptr::null_mut()
 }
 
 /// Returns the bytes of the last block that this thread did not get; 0 if it got all. For a handler of signals.
@@ -215,6 +217,12 @@ mod tests {
         assert!(!with_reserve(100, second).is_null());
         assert_eq!((tries.get(), ADDRESS.load(Ordering::SeqCst)), (2, GIVEN_AWAY));
         assert!(has_memory() && ADDRESS.load(Ordering::SeqCst) > GIVEN_AWAY, "there is a new reserve");
+        // another thread makes a new reserve before this one has got its block
+        let taken_away = || {
+            tries.set(tries.get() + 1);
+            if has_memory() && tries.get() < 5 { ptr::null_mut() } else { place }
+        };
+        assert!(!with_reserve(100, taken_away).is_null());
         assert!(with_reserve(MAX_FROM_RESERVE + 1, ptr::null_mut).is_null());
         assert!(ADDRESS.load(Ordering::SeqCst) > GIVEN_AWAY, "large blocks do not get it");
         assert_eq!(bytes_refused(), MAX_FROM_RESERVE + 1);
