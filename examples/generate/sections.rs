@@ -68,11 +68,11 @@ const INTERRUPTED: &[Entry] = &[
     DONE,
     FAILED,
     USAGE,
-    ("130, 143", "Interrupted by SIGINT (Ctrl-C) or SIGTERM. The file of --output is not written then."),
+    ("129, 130, 143", "Interrupted by SIGHUP, SIGINT (Ctrl-C) or SIGTERM. The file of --output is not written then."),
 ];
 const VERIFIED: &[Entry] = &[
     ("0", "All can be read."),
     ("1", "Something is bad, or a path cannot be found."),
     USAGE,
-    ("130, 143", "Interrupted by SIGINT (Ctrl-C) or SIGTERM. What was found so far is printed."),
+    ("129, 130, 143", "Interrupted by SIGHUP, SIGINT (Ctrl-C) or SIGTERM. What was found so far is printed."),
 ];

@@ -121,6 +121,8 @@ def test_a_closed_dataset_cannot_be_read() -> None:
         dataset.lod(0)
     with pytest.raises(ValueError, match="north.zgy is closed"):
         assert dataset.metadata
+    with pytest.raises(ValueError, match="north.zgy is closed"):
+        assert dataset.layers
 
 
 def test_nothing_waits_for_the_garbage_collector() -> None:

@@ -90,6 +90,64 @@ def test_a_dead_daemon_is_replaced() -> None:
             assert after.path != before.path and after.layer.shape == (128, 96, 192)
 
 
+def program(*arguments: str | Path) -> None:
+    """Run volfs as somebody else would."""
+    subprocess.run([volfs.program(), *arguments], stdout=subprocess.DEVNULL, check=True)
+
+
+@pytest.mark.parametrize("end", ["collected", "block", "unmount"])
+@pytest.mark.parametrize("source", [DEMO, DATA / "zgy"])
+def test_the_mount_of_somebody_else_at_the_same_place_stays(end: str, source: Path, tmp_path: Path) -> None:
+    made = volfs.mount(DEMO, tmp_path)
+    program("umount", tmp_path)
+    assert not made.answers
+    # The system gives it the numbers that are free again.
+    program("mount", source, tmp_path)
+    assert not made.answers
+    if end == "unmount":
+        with pytest.raises(volfs.VolfsError, match="what is mounted there now is another one"):
+            made.unmount()
+    elif end == "block":
+        made.__exit__(None, None, None)
+    del made
+    volfs._mounts._wait_for_ends()
+    assert os.path.ismount(tmp_path)
+    program("umount", tmp_path)
+
+
+def test_the_remains_of_a_mount_whose_daemon_died_are_taken_away(tmp_path: Path) -> None:
+    with volfs.mount(DEMO, tmp_path) as made:
+        os.kill(made.status["pid"], signal.SIGKILL)
+        until(lambda: not made.answers)
+        assert mounts_below(str(tmp_path)) == [str(tmp_path)]
+    assert mounts_below(str(tmp_path)) == []
+
+
+def test_an_interrupted_mount_leaves_what_was_there_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, link = tmp_path / "a place", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to("a place")
+
+    def interrupted(arguments: list[str]) -> str:
+        if not os.path.ismount(folder):
+            program(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("volfs._mounts.run", interrupted)
+    program("mount", DEMO, folder)
+    for place in [folder, link]:
+        with pytest.raises(KeyboardInterrupt):
+            volfs.mount(DEMO, place)
+        volfs._mounts._wait_for_ends()
+        assert os.path.ismount(folder)
+    program("umount", folder)
+    for place in [folder, link]:
+        with pytest.raises(KeyboardInterrupt):
+            volfs.mount(DEMO, place)
+        volfs._mounts._wait_for_ends()
+        assert not os.path.ismount(folder)
+
+
 def run_python(code: str) -> subprocess.Popen[str]:
     """Start another interpreter."""
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -142,7 +142,8 @@ def test_the_engine_is_guessed(demo: volfs.Mount) -> None:
     place = demo.path / "north.zgy"
     for path in [*DEMO.iterdir(), place, place / "data", place / "data" / "lod0.npy", str(place), "some/where.VDS"]:
         assert backend.guess_can_open(path), path
-    for other in [DEMO, demo.path, DEMO.parent / "vds" / "expected.json", "a.nc", "/no/where", 5, b"a"]:
+    others = [DEMO, demo.path, DEMO.parent / "vds" / "expected.json", "a.nc", "~nobody.nc", "/no/where", 5, b"a"]
+    for other in [*others, "https://example.org/x.vds", "s3://bucket/x.zgy"]:
         assert not backend.guess_can_open(other), other
     with xarray.open_dataset(DEMO / "north.zgy") as survey:
         assert "data" in survey

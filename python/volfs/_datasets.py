@@ -68,6 +68,7 @@ class Dataset:
     @property
     def layers(self) -> Mapping[str, Layer]:
         """The layers by the names of their folders, in the order of dataset.json."""
+        self._place.check_open()
         if self._layers is None:
             order = [layer["name"] for layer in self.metadata["layers"]]
             folders = [

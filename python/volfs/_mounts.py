@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ._identity import Identity, entry_at, resolved
 from ._program import Options, OptionValue, VolfsError, as_arguments, run, start_unmounting
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Mount:
         """The folder that shows it."""
         self._owner = os.getpid()
         self._temporary = temporary
-        self._finalizer = weakref.finalize(self, _take_away, self._owner, str(path), temporary)
+        self._identity = Identity.at(resolved(str(path)))
+        self._finalizer = weakref.finalize(self, _take_away, self._owner, str(path), temporary, self._identity)
         _live.add(self)
 
     def __repr__(self) -> str:
@@ -62,18 +64,21 @@ class Mount:
     @property
     def answers(self) -> bool:
         """Whether the mount is there and its daemon answers."""
-        return self._finalizer.alive and os.path.exists(self.path / ".volfs" / "status.json")
+        there = self._finalizer.alive and self._identity.is_there()
+        return there and os.path.exists(self.path / ".volfs" / "status.json")
 
     def unmount(self, *, lazy: bool = False) -> None:
         """Take the mount away.
 
         With `lazy` also if files of it are open: those can be read until they are closed. Raises VolfsError if the
-        mount is in use, or belongs to the process that this one was forked from.
+        mount is in use, belongs to the process that this one was forked from, or is gone and another one in its place.
         """
         if not self._finalizer.alive:
             return
         if os.getpid() != self._owner:
             raise VolfsError(f"the mount {self.path} belongs to process {self._owner}, which alone may take it away")
+        if entry_at(self._identity.place) is not None and not self._identity.is_there():
+            raise VolfsError(f"the mount {self.path} is gone already; what is mounted there now is another one")
         run(["umount", *(["--lazy"] if lazy else []), "--", str(self.path)])
         self._finalizer.detach()
         if self._temporary:
@@ -126,18 +131,21 @@ def mount(
     temporary = mountpoint is None
     _ending[:] = [process for process in _ending if process.poll() is None]
     path = tempfile.mkdtemp(prefix="volfs-") if mountpoint is None else os.path.abspath(mountpoint)
+    place = resolved(path)
+    before = entry_at(place)
     try:
         run(["mount", *as_arguments(options), "--", source, path])
+        _end_with_process()
+        return Mount(source, {name: value for name, value in options.items() if value}, Path(path), temporary)
     except VolfsError:
         if temporary:
             _remove_folder(path)
         raise
     except BaseException:
-        # Interrupted, perhaps when the mount was already there.
-        _take_away(os.getpid(), path, temporary)
+        # Interrupted, perhaps when the mount was made already. What was there before stays.
+        if temporary or entry_at(place) != before:
+            _take_away(os.getpid(), path, temporary, None)
         raise
-    _end_with_process()
-    return Mount(source, {name: value for name, value in options.items() if value}, Path(path), temporary)
 
 
 def shared_mount(source: str, options: Options, *, keep: bool = False) -> Mount:
@@ -176,9 +184,14 @@ def absolute(source: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.path.expanduser(source)) if is_path(source) else source
 
 
-def _take_away(owner: int, path: str, temporary: bool) -> None:
+def _take_away(owner: int, path: str, temporary: bool, identity: Identity | None) -> None:
     # A forked child has copies of its parent's mounts, which are not its own.
     if os.getpid() != owner:
+        return
+    # Somebody may have taken the mount away, and mounted something else there.
+    if identity is not None and not identity.is_there():
+        if temporary:
+            _remove_folder(path)
         return
     # It takes half a second while files are mapped: too long to wait for whenever an array is dropped.
     with contextlib.suppress(VolfsError, OSError):

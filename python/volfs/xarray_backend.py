@@ -13,6 +13,7 @@ import xarray
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from ._mounts import is_path
 from ._opening import Location, locate, place_in_mount
 from ._survey import WorldCoordinate, world_coordinates
 
@@ -94,8 +95,12 @@ class VolfsBackend(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Return whether a path looks like a dataset of a format that volfs reads. Nothing is mounted."""
         try:
-            path = Path(os.fspath(filename_or_obj)).expanduser()
-        except TypeError:
+            name = os.fspath(filename_or_obj)
+            if isinstance(name, bytes) or not is_path(name):
+                return False
+            path = Path(name).expanduser()
+        except (TypeError, RuntimeError):
+            # Neither a path, nor one of a home that is known.
             return False
         if os.path.isdir(path):
             signs = [{"datasource-properties.json"}, {"VolumeDataLayout", "LayerStatus"}]

@@ -202,7 +202,8 @@ pub enum CliError {
     Argument(String),
     /// Samples would be written to a terminal.
     #[error(
-        "samples are not for a terminal; write them to a file (-o FILE), send them to a program (... | PROGRAM), or insist with --force"
+        "samples are not for a terminal; write them to a file (-o FILE), send them to a program (... | PROGRAM), \
+         or insist with --force"
     )]
     Terminal,
     /// A brick cannot be read.
@@ -244,7 +245,8 @@ pub enum CliError {
     },
     /// `volfs verify` could not read something, and found nothing that is bad.
     #[error(
-        "{unread} of {of} volumes could not be read in whole; see to what is named above (disk, network, permissions, limits) and verify again"
+        "{unread} of {of} volumes could not be read in whole; see to what is named above \
+         (disk, network, permissions, limits) and verify again"
     )]
     UnreadVolumes {
         /// Volumes that could not be read in whole.

@@ -1,5 +1,6 @@
-//! SIGINT and SIGTERM end a long command at once, after its last words.
+//! SIGHUP, SIGINT and SIGTERM end a long command at once, after its last words, unless its caller has them ignored.
 
+use std::fs;
 use std::process::exit;
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,10 @@ use crate::cli::timeout::with_timeout;
 
 /// How long the last words may take: the reader of a pipe may have stopped.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// The signals that end the process, unless they are ignored: the shell of a script has SIGINT ignored by what it runs
+/// in the background, and nohup SIGHUP.
+const SIGNALS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
 
 /// The signals that end the process.
 pub struct Interrupts(Option<SigSet>);
@@ -25,7 +30,8 @@ impl Interrupts {
     /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process without
     /// a word.
     pub fn block() -> Self {
-        let set: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
+        let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let set: SigSet = SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect();
         Self(set.thread_block().is_ok().then_some(set))
     }
 
@@ -43,5 +49,29 @@ impl Interrupts {
             // without the thread the signals must end the process by themselves
             let _ = set.thread_unblock();
         }
+    }
+}
+
+/// Returns the mask of the signals that a process ignores, from the text of its /proc/PID/status.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Returns the bit of a signal in such a mask.
+fn bit(signal: Signal) -> u64 {
+    1 << (signal as u32 - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_found() {
+        let ignored = ignored("SigBlk:\t0000000000000007\nSigIgn:\t0000000000001003\nSigCgt:\t0000000000004000\n");
+        let is_ignored = SIGNALS.map(|signal| ignored & bit(signal) != 0);
+        assert_eq!(is_ignored, [true, true, false]);
+        assert_eq!(super::ignored("nonsense"), 0);
     }
 }

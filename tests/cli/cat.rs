@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
@@ -241,7 +241,9 @@ fn an_interrupted_output_is_removed_or_named() {
         return;
     }
     let written = |out: &Path| fs::read_dir(out).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).sum::<u64>();
-    for (sent, status, named) in [(Signal::SIGINT, 130, true), (Signal::SIGTERM, 143, false)] {
+    for (sent, status, named) in
+        [(Signal::SIGINT, 130, true), (Signal::SIGHUP, 129, true), (Signal::SIGTERM, 143, false)]
+    {
         let (file, mut cat) = (out.join("a.raw"), volfs());
         cat.arg("cat").arg(&volume).args(["--region", "0:2000"]).stderr(Stdio::piped());
         if named {
@@ -265,6 +267,30 @@ fn an_interrupted_output_is_removed_or_named() {
             );
         }
     }
+}
+
+/// As the shell of a script has it for what runs in the background, and nohup.
+#[test]
+fn signals_that_are_ignored_stay_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (volume, out) = (folder.path().join("volume"), folder.path().join("a.raw"));
+    if !long(&volume) {
+        return;
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(volfs().get_program());
+    shell.arg("cat").arg(&volume).args(["--region", "0:2000"]).stdout(File::create(&out).unwrap());
+    let mut cat = shell.stderr(Stdio::null()).spawn().unwrap();
+    let written = || fs::metadata(&out).unwrap().len();
+    wait_until("a part is written", || written() > 0);
+    for sent in [Signal::SIGINT, Signal::SIGHUP] {
+        signal(cat.id().try_into().unwrap(), sent).unwrap();
+        let before = written();
+        wait_until("more is written", || written() > before + (64 << 20) || cat.try_wait().unwrap().is_some());
+        assert_eq!(cat.try_wait().unwrap(), None, "{sent}");
+    }
+    signal(cat.id().try_into().unwrap(), Signal::SIGTERM).unwrap();
+    assert_eq!(wait_for(&mut cat).code(), Some(143));
 }
 
 #[test]

@@ -81,6 +81,12 @@ fn stats_of_anything_but_a_mount_of_volfs_is_an_error() {
 fn dead_and_stopped_mounts_are_distinguished() {
     let source = source_with(&["v3_int8.zgy"]);
     let Some(mount) = Mount::of(source.path()) else { return };
+    let mut watch = volfs();
+    watch.args(["stats", "--watch=0.2"]).arg(mount.point()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watch = watch.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut seen = |wanted: &str| assert!(lines.any(|line| line.unwrap().contains(wanted)), "no more lines: {wanted}");
+    seen("0/s");
     signal(mount.pid(), Signal::SIGSTOP).unwrap();
     // a thread that is not stopped yet could accept a request and then stop; the client could not even be killed
     wait_until("all threads of the daemon are stopped", || {
@@ -90,11 +96,14 @@ fn dead_and_stopped_mounts_are_distinguished() {
     });
     // takes the five seconds that the command itself waits for an answer
     let stopped = run("stats", &[], mount.point());
+    seen("no answer");
     signal(mount.pid(), Signal::SIGCONT).unwrap();
     let line = one_line_of_failure(&stopped, 1);
     assert!(line.contains("did not answer within"), "{line}");
+    seen("0/s");
     signal(mount.pid(), Signal::SIGKILL).unwrap();
     wait_until("the mount is dead", || fs::read_dir(mount.point()).is_err());
+    assert_eq!(wait_for(&mut watch).code(), Some(1), "the mount is dead");
     let line = one_line_of_failure(&run("stats", &[], mount.point()), 1);
     assert!(line.contains(&format!("died; to clear it type: volfs umount {}", mount.point().display())), "{line}");
     let findings = text(&volfs().arg("doctor").output().unwrap().stdout);

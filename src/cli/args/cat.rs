@@ -55,7 +55,9 @@ pub struct CatArgs {
     /// Write to this file instead of standard output
     ///
     /// The file is there once it is complete: if the command fails or is interrupted, nothing is left behind, and a file
-    /// of that name stays as it was.
+    /// of that name stays as it was. Only a file that has other names too (hard links), an access control list, or
+    /// another owner or group than a new file would have is written in place: it is the same file afterwards, but empty
+    /// if the command fails or is interrupted.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
@@ -80,5 +82,5 @@ Example:
   volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
   volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
 
-Exit status: 0 done, 1 failed, 2 wrong usage; 130 or 143 if interrupted by
-SIGINT (Ctrl-C) or SIGTERM.";
+Exit status: 0 done, 1 failed, 2 wrong usage; 129, 130 or 143 if interrupted
+by SIGHUP (the terminal was closed), SIGINT (Ctrl-C) or SIGTERM.";

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::cat::CatArgs;
@@ -113,7 +114,14 @@ impl Cli {
     /// # Errors
     /// clap's error, which may also be the help text that was asked for.
     pub fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(with_command_word(args))
+        let has_exec = args.iter().any(|word| word == "--exec");
+        Self::try_parse_from(with_command_word(args)).map_err(|mut error| {
+            if has_exec && error.kind() == ErrorKind::MissingRequiredArgument {
+                let tip = "--exec must come last: volfs mount SOURCE [MOUNTPOINT] --exec CMD...";
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            }
+            error
+        })
     }
 }
 
@@ -222,6 +230,14 @@ mod tests {
             assert_eq!((args.source, args.mountpoint, args.foreground), ("S".into(), mountpoint, false), "{line}");
             assert_eq!(args.exec.unwrap(), ["cp", "-r", "--", "--exec", "-o", "x", "--foreground"], "{line}");
         }
+    }
+
+    #[test]
+    fn what_stands_behind_exec_is_missed_with_a_tip() {
+        let tip = "--exec must come last";
+        let error = read("mount --exec true S").unwrap_err().to_string();
+        assert_eq!(error.lines().filter(|line| line.contains(tip)).count(), 1, "{error}");
+        assert!(!read("mount S").unwrap_err().to_string().contains(tip));
     }
 
     #[test]

@@ -89,8 +89,10 @@ pub struct MountArgs {
     ///
     /// With an effect: the options above, with _ for - (allow_other, cache_size=SIZE, quality=LEVEL and so on). Accepted
     /// without an effect, since the mount is read-only or other programs act on them: defaults, ro, rw, dev, nodev,
-    /// suid, nosuid, exec, noexec, auto, noauto, user, users, group, nofail, _netdev, atime, noatime, relatime,
-    /// nodiratime, sync, async, x-*. An option that is also given by its own name has the value given there.
+    /// suid, nosuid, exec, noexec, auto, noauto, user, nouser, users, owner, group, nofail, _netdev, atime, noatime,
+    /// relatime, norelatime, diratime, nodiratime, strictatime, nostrictatime, lazytime, nolazytime, sync, async,
+    /// dirsync, nosymfollow, silent, loud, comment=*, x-*. An option that is also given by its own name has the value
+    /// given there.
     #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,
 }

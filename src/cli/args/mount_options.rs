@@ -13,7 +13,7 @@ const MAX_QUALITY: u8 = 15;
 
 /// Options that need no action: they hold for every mount, which is read-only and has neither devices nor programs nor
 /// access times, or mount(8) and systemd act on them. The empty text stands for two commas in a row.
-const WITHOUT_EFFECT: [&str; 23] = [
+const WITHOUT_EFFECT: [&str; 35] = [
     "",
     "defaults",
     "ro",
@@ -28,15 +28,27 @@ const WITHOUT_EFFECT: [&str; 23] = [
     "noauto",
     "user",
     "users",
+    "nouser",
+    "owner",
     "group",
     "nofail",
     "_netdev",
     "atime",
     "noatime",
     "relatime",
+    "norelatime",
+    "diratime",
     "nodiratime",
+    "strictatime",
+    "nostrictatime",
+    "lazytime",
+    "nolazytime",
     "sync",
     "async",
+    "dirsync",
+    "nosymfollow",
+    "silent",
+    "loud",
 ];
 
 /// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
@@ -86,7 +98,7 @@ impl MountOption {
     /// protect something.
     pub fn read(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        if name.starts_with("x-") {
+        if name.starts_with("x-") || (name == "comment" && value.is_some()) {
             return Ok(Self::NoEffect);
         }
         let own = OWN.iter().find(|(own, _)| *own == name);
@@ -180,8 +192,10 @@ mod tests {
 
     #[test]
     fn options_of_mount_and_systemd_are_accepted() {
-        let usual = "defaults,ro,rw,dev,nodev,suid,nosuid,exec,noexec,auto,noauto,user,users,group,nofail,_netdev,atime,\
-            noatime,relatime,nodiratime,sync,async,x-systemd.automount,,x-gvfs-name=Volumes";
+        let usual = "defaults,ro,rw,dev,nodev,suid,nosuid,exec,noexec,auto,noauto,user,nouser,users,owner,group,nofail,\
+            _netdev,atime,noatime,relatime,norelatime,diratime,nodiratime,strictatime,nostrictatime,lazytime,\
+            nolazytime,sync,async,dirsync,nosymfollow,silent,loud,comment=the surveys,comment=,\
+            x-systemd.automount,,x-gvfs-name=Volumes";
         for word in usual.split(',') {
             assert_eq!(MountOption::read(word), Ok(MountOption::NoEffect), "{word}");
         }
@@ -254,6 +268,7 @@ mod tests {
             ("quality=16", "not a number from 0 to 15"),
             ("direct_io=yes", "direct_io takes no value"),
             ("ro=1", "no such option"),
+            ("comment", "no such option"),
             ("cache_size=1048576GiB", "this machine has"),
         ] {
             let error = MountOption::read(text).unwrap_err();

@@ -14,17 +14,18 @@ pub struct StatsArgs {
 
     /// Show what happens now, again after each interval [default: 1 second]
     ///
-    /// Reads, bricks and bytes per second, and the hit rate of the interval: in place on a terminal, otherwise a line for
-    /// each mount and interval. Ctrl-C ends it.
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = interval)]
+    /// Reads, bricks and bytes per second, and the hit rate of the interval: in place on a terminal, otherwise a line
+    /// for each mount and interval. Ctrl-C ends it.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(value_parser = interval)]
     pub watch: Option<Duration>,
 
     /// Print JSON for programs
     ///
     /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, of which each has
     /// mountpoint, source, state (alive, dead, silent, denied, error) and status. With --watch an object in a line for
-    /// each mount and interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of
-    /// this command.
+    /// each mount and interval: `seconds`, and under `increase` how much each counter grew in them, without the reads
+    /// of this command.
     #[arg(long)]
     pub json: bool,
 }

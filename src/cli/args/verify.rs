@@ -47,5 +47,5 @@ Example:
   volfs verify --json ~/surveys | jq -r '.datasets[] | select(.bad) | .path'
 
 Exit status: 0 all can be read, 1 something is bad or could not be read,
-2 wrong usage, 130 or 143 if interrupted by SIGINT (Ctrl-C) or SIGTERM: what was
-found so far is printed.";
+2 wrong usage, 129, 130 or 143 if interrupted by SIGHUP (the terminal was
+closed), SIGINT (Ctrl-C) or SIGTERM: what was found so far is printed.";

@@ -4,6 +4,7 @@ mod chunked_box;
 mod destination;
 mod prefetch;
 mod selection;
+mod unfinished;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -15,6 +16,7 @@ use self::chunked_box::ChunkedBox;
 use self::destination::{Destination, Progress};
 use self::prefetch::Prefetch;
 use self::selection::select;
+use self::unfinished::Unfinished;
 use crate::array::{ReadError, ReaderConfig};
 use crate::catalog::OpenDataset;
 use crate::cli::args::{CatArgs, Format};
@@ -39,7 +41,7 @@ const IDLE_BYTES: u64 = 8 << 20;
 const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 
 /// Writes samples to standard output or to a file. A closed pipe ends the output without an error; a signal removes
-/// a file that is not complete.
+/// (or empties, if it cannot be replaced) a file that is not complete.
 ///
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset or the output.
@@ -48,11 +50,15 @@ pub fn run(args: &CatArgs) -> Result<(), CliError> {
     let interrupts = Interrupts::block();
     let started = Arc::new(OnceLock::<(Arc<Progress>, Bar)>::new());
     let running = Arc::clone(&started);
-    interrupts.on_arrival(move || {
-        if let Some((progress, bar)) = running.get() {
+    let unfinished = Arc::<Unfinished>::default();
+    let begun = Arc::clone(&unfinished);
+    interrupts.on_arrival(move || match running.get() {
+        Some((progress, bar)) => {
             bar.clear();
             progress.interrupt().iter().for_each(|words| output::note(words));
         }
+        // a file may just be being created
+        None => drop(begun.interrupt()),
     });
     let found = DatasetAt::open(&args.path, args.quality)?;
     let chosen = Chosen::by(args, &found).map_err(CliError::Argument)?;
@@ -61,7 +67,7 @@ pub fn run(args: &CatArgs) -> Result<(), CliError> {
     let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::Argument)?;
     let header = if args.format == Format::Npy { npy::header(info.dtype, &region.shape) } else { Vec::new() };
     let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
-    let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force)?;
+    let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force, &unfinished)?;
     chosen.note.iter().for_each(|note| output::note(note));
     let bar = if out.is_file() { Bar::new(TEMPLATE) } else { Bar::hidden() };
     drop(started.set((Arc::clone(out.progress()), bar.clone())));

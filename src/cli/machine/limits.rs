@@ -36,7 +36,8 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
     let allowed = allowed_memory();
     if wanted > allowed {
         return Some(format!(
-            "a cache of {} and {} besides do not fit into the {} of memory that this process may use; choose a smaller --cache-size",
+            "a cache of {} and {} besides do not fit into the {} of memory that this process may use; \
+             choose a smaller --cache-size",
             Size::of(cache),
             Size::of(MEMORY_BESIDES_CACHE),
             Size::of(allowed),
@@ -45,7 +46,8 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
     let space = getrlimit(Resource::As).current?;
     (cache.saturating_add(ADDRESSES_BESIDES_CACHE) > space).then(|| {
         format!(
-            "a cache of {} and {} of addresses besides do not fit into the {} that this process may use (ulimit -v); choose a smaller --cache-size, or allow more",
+            "a cache of {} and {} of addresses besides do not fit into the {} that this process may use (ulimit -v); \
+             choose a smaller --cache-size, or allow more",
             Size::of(cache),
             Size::of(ADDRESSES_BESIDES_CACHE),
             Size::of(space),

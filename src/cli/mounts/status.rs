@@ -93,7 +93,8 @@ impl Asker {
             Err(_) => read(place, limit),
             Ok(process) => {
                 let message = process.link().receive(deadline);
-                if message.is_none() {
+                // one that has given up is not waited for: the mount is asked again the next time
+                if message.is_none() && Instant::now() >= deadline {
                     self.waiting.insert(place.clone(), process);
                 }
                 parse(message)

@@ -1,6 +1,6 @@
 //! Where the samples go: standard output, or a file that is complete or not there at all.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
-use tempfile::TempPath;
 
+use super::unfinished::{Begun, Cleared, Unfinished};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::size::Size;
 use crate::counters::Counter;
-use crate::sync::Mutex;
 
 /// The capacity wanted for an output pipe: a large one saves context switches between writer and reader.
 const PIPE_BYTES: i32 = 1 << 20;
@@ -30,15 +29,15 @@ const MAX_LINKS: usize = 40;
 /// An open output.
 pub struct Destination {
     file: File,
-    progress: Unfinished,
+    progress: ClearingUp,
 }
 
-/// The progress of an output; dropping removes what is not complete.
-struct Unfinished(Arc<Progress>);
+/// The progress of an output; dropping clears up what is not complete.
+struct ClearingUp(Arc<Progress>);
 
-impl Drop for Unfinished {
+impl Drop for ClearingUp {
     fn drop(&mut self) {
-        drop(self.0.partial.lock().take());
+        self.0.unfinished.abandon();
     }
 }
 
@@ -49,8 +48,7 @@ pub struct Progress {
     /// Bytes of the whole output.
     pub total: u64,
     target: Target,
-    /// The file under its temporary name.
-    partial: Mutex<Option<TempPath>>,
+    unfinished: Arc<Unfinished>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,22 +62,26 @@ enum Target {
 }
 
 impl Destination {
-    /// Opens the output for `total` bytes: standard output, or the file of this name. `volume` is what is read.
+    /// Opens the output for `total` bytes: standard output, or the file of this name, which is `unfinished` until
+    /// [`Self::finish`]. `volume` is what is read.
     ///
     /// # Errors
     /// [`CliError`]: the file cannot be made, or is the volume; [`CliError::Terminal`] unless `force` is given.
-    pub fn open(name: Option<&Path>, total: u64, volume: &Path, force: bool) -> Result<Self, CliError> {
-        let (file, target, partial) = match name.filter(|name| *name != Path::new("-") && !is_stdout(name)) {
-            Some(name) => {
-                let (file, partial) = create(name, volume)?;
-                (file, Target::Named(name.to_owned()), partial)
-            }
-            None => (stdout(force)?, Target::Stream, None),
+    pub fn open(
+        name: Option<&Path>,
+        total: u64,
+        volume: &Path,
+        force: bool,
+        unfinished: &Arc<Unfinished>,
+    ) -> Result<Self, CliError> {
+        let (file, target) = match name.filter(|name| *name != Path::new("-") && !is_stdout(name)) {
+            Some(name) => (create(name, volume, unfinished)?, Target::Named(name.to_owned())),
+            None => (stdout(force)?, Target::Stream),
         };
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         let target = if target == Target::Stream && is_file { Target::Redirected } else { target };
-        let progress = Progress { written: Counter::default(), total, target, partial: Mutex::new(partial) };
-        Ok(Self { file, progress: Unfinished(Arc::new(progress)) })
+        let progress = Progress { written: Counter::default(), total, target, unfinished: Arc::clone(unfinished) };
+        Ok(Self { file, progress: ClearingUp(Arc::new(progress)) })
     }
 
     /// How far the output is.
@@ -98,7 +100,8 @@ impl Destination {
     /// [`CliError`]: for instance, the disk is full.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
         for part in bytes.chunks(PART) {
-            if !output::write_to(&mut self.file, part).map_err(|error| self.named(error))? {
+            let written = self.progress.0.unfinished.write(|| output::write_to(&mut self.file, part));
+            if !written.map_err(|error| self.named(error))? {
                 return Ok(false);
             }
             self.progress.0.written.add(part.len() as u64);
@@ -114,9 +117,9 @@ impl Destination {
         let Target::Named(name) = &self.progress.0.target else { return Ok(()) };
         let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);
         nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
-        match self.progress.0.partial.lock().take() {
-            None => Ok(()),
-            Some(partial) => {
+        self.progress.0.unfinished.complete(|begun| match begun {
+            None | Some(Begun::InPlace(_)) => Ok(()),
+            Some(Begun::Apart(partial)) => {
                 let goal = goal(name).map_err(failed)?;
                 // what is no regular file is never replaced, not even if it was made since
                 if goal.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
@@ -124,7 +127,7 @@ impl Destination {
                 }
                 partial.persist(goal).map_err(|error| failed(error.error))
             }
-        }
+        })
     }
 
     /// Names the file in an error.
@@ -137,23 +140,24 @@ impl Destination {
 }
 
 impl Progress {
-    /// Removes what is not complete, and returns what there is to say about it.
+    /// Clears up what is not complete before a signal ends the process, and returns what there is to say about it.
     pub fn interrupt(&self) -> Option<String> {
         let (written, total) = (Size::of(self.written.get()), Size::of(self.total));
         match &self.target {
-            Target::Named(name) => {
-                // dropping removes the file; without one it is complete by now, or a device
-                let was_partial = self.partial.lock().take().is_some();
-                was_partial.then(|| format!("interrupted: {} is not written", escape::path(name)))
-            }
+            // without a file it is complete by now, or a device
+            Target::Named(name) => self.unfinished.interrupt().map(|cleared| match cleared {
+                Cleared::Removed => format!("interrupted: {} is not written", escape::path(name)),
+                Cleared::Emptied => format!("interrupted: {} is not written and is empty now", escape::path(name)),
+            }),
             Target::Redirected => Some(format!("interrupted: only {written} of {total} are written")),
             Target::Stream => None,
         }
     }
 }
 
-/// Creates the file of this name, under a temporary name beside it. What is no regular file is opened as it is.
-fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliError> {
+/// Creates the file of this name, under a temporary name beside it. What is no regular file is opened as it is, and a
+/// file that cannot be replaced by one that is the same to others is emptied.
+fn create(name: &Path, volume: &Path, unfinished: &Unfinished) -> Result<File, CliError> {
     let failed = |error: io::Error| CliError::OutputFile(name.to_owned(), error);
     let existing = match fs::metadata(name) {
         Ok(metadata) => Some(metadata),
@@ -169,17 +173,19 @@ fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliErr
         )));
     }
     let goal = goal(name).map_err(failed)?;
+    let mut in_place = None;
     if let Some(existing) = &existing {
         // a file that may not be written is not replaced either
         let file = File::options().write(true).open(name).map_err(failed)?;
         // the name of a descriptor, such as /dev/fd/3, may lead to a file without a name
         let is_named = fs::metadata(&goal).is_ok_and(|m| (m.dev(), m.ino()) == (existing.dev(), existing.ino()));
         if !existing.is_file() || !is_named {
-            return Ok((file, None));
+            return Ok(file);
         }
+        in_place = Some(file);
     }
     // the mode of a new file, from which the system takes the umask, or that of the file which it replaces
-    let mode = existing.map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
+    let mode = existing.as_ref().map_or(0o666, |metadata| metadata.permissions().mode() & 0o7777);
     let folder = goal.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // as the system says it, without the temporary name
     if !fs::metadata(folder).map_err(failed)?.is_dir() {
@@ -187,8 +193,25 @@ fn create(name: &Path, volume: &Path) -> Result<(File, Option<TempPath>), CliErr
     }
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(".volfs-").suffix(".part").permissions(Permissions::from_mode(mode));
-    let (file, partial) = builder.tempfile_in(folder).map_err(failed)?.into_parts();
-    Ok((file, Some(partial)))
+    let begin = || {
+        let (file, partial) = builder.tempfile_in(folder)?.into_parts();
+        match in_place.zip(existing) {
+            Some((old, existing)) if !is_like(&old, &existing, &file.metadata()?) => {
+                old.set_len(0)?;
+                Ok((old.try_clone()?, Begun::InPlace(old)))
+            }
+            _ => Ok((file, Begun::Apart(partial))),
+        }
+    };
+    unfinished.begin(begin).map_err(failed)
+}
+
+/// Returns whether a new file can take the place of an old one: it has the same owner and group, and the old one has
+/// neither other names nor an access control list.
+fn is_like(old: &File, existing: &Metadata, new: &Metadata) -> bool {
+    let acl = rustix::fs::fgetxattr(old, "system.posix_acl_access", &mut [0_u8; 256]);
+    let has_acl = matches!(acl, Ok(_) | Err(rustix::io::Errno::RANGE));
+    existing.nlink() == 1 && (existing.uid(), existing.gid()) == (new.uid(), new.gid()) && !has_acl
 }
 
 /// Returns where a link to a file leads, so that the file and not the link is replaced. The file need not be there.
@@ -228,6 +251,10 @@ mod tests {
 
     use super::*;
 
+    fn open(name: &Path) -> Result<Destination, CliError> {
+        Destination::open(Some(name), 4, Path::new("/dev/null"), false, &Arc::default())
+    }
+
     fn names(folder: &Path) -> Vec<String> {
         let mut names: Vec<String> =
             fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -239,7 +266,7 @@ mod tests {
     fn a_file_is_complete_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("a.raw");
-        let open = || Destination::open(Some(&name), 4, Path::new("/dev/null"), false).unwrap();
+        let open = || open(&name).unwrap();
         let mut out = open();
         assert!(out.write(b"12").unwrap());
         assert_eq!((names(folder.path()).len(), name.exists()), (1, false));
@@ -264,15 +291,55 @@ mod tests {
     }
 
     #[test]
+    fn a_file_with_other_names_is_written_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, other) = (folder.path().join("a.raw"), folder.path().join("b.raw"));
+        fs::write(&name, "what was there").unwrap();
+        fs::hard_link(&name, &other).unwrap();
+        let mut out = open(&name).unwrap();
+        assert!(out.write(b"1234").unwrap());
+        out.finish().unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"1234");
+        // half of it is no file
+        let mut out = open(&name).unwrap();
+        assert!(out.write(b"12").unwrap());
+        drop(out);
+        assert_eq!(fs::read(&other).unwrap(), b"");
+        let mut out = open(&name).unwrap();
+        assert!(out.write(b"12").unwrap());
+        let words = out.progress().interrupt().unwrap();
+        assert!(words.ends_with("a.raw is not written and is empty now"), "{words}");
+        assert_eq!((names(folder.path()).len(), fs::read(&other).unwrap()), (2, Vec::new()));
+    }
+
+    #[test]
+    fn a_file_keeps_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("a.raw");
+        fs::write(&name, "").unwrap();
+        if std::os::unix::fs::chown(&name, Some(65534), Some(65534)).is_err() {
+            return; // only root can give a file away
+        }
+        let mut out = open(&name).unwrap();
+        assert!(out.write(b"1234").unwrap());
+        out.finish().unwrap();
+        let metadata = fs::metadata(&name).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid(), fs::read(&name).unwrap()), (65534, 65534, b"1234".to_vec()));
+    }
+
+    #[test]
     fn the_volume_itself_is_no_output() {
         let folder = tempfile::tempdir().unwrap();
         let (volume, link) = (folder.path().join("a.zgy"), folder.path().join("link"));
         fs::write(&volume, "samples").unwrap();
         std::os::unix::fs::symlink("a.zgy", &link).unwrap();
-        assert!(matches!(Destination::open(Some(&link), 1, &volume, false), Err(CliError::Argument(_))));
+        assert!(matches!(
+            Destination::open(Some(&link), 1, &volume, false, &Arc::default()),
+            Err(CliError::Argument(_))
+        ));
         assert_eq!(fs::read(&volume).unwrap(), b"samples");
         // a link to another file stays a link
-        let out = Destination::open(Some(&link), 1, Path::new("/dev/null"), false).unwrap();
+        let out = open(&link).unwrap();
         out.finish().unwrap();
         assert!(link.symlink_metadata().unwrap().is_symlink() && fs::read(&volume).unwrap().is_empty());
     }
@@ -283,7 +350,6 @@ mod tests {
         let (first, second) = (folder.path().join("first"), folder.path().join("second"));
         std::os::unix::fs::symlink("second", &first).unwrap();
         std::os::unix::fs::symlink("third", &second).unwrap();
-        let open = |name: &Path| Destination::open(Some(name), 1, Path::new("/dev/null"), false);
         // links to a file that is not there lead to it afterwards
         let mut out = open(&first).unwrap();
         assert!(out.write(b"1").unwrap());

@@ -19,7 +19,7 @@ use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
 /// How long all mounts together may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+pub const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One mount, and what it answers.
 pub struct Found {

@@ -8,6 +8,7 @@ use crate::cli::text::size::Size;
 use crate::view::json_text;
 
 /// The counters of a mount at a moment.
+#[derive(Clone)]
 pub struct Sample {
     at: Instant,
     /// Tells one daemon at a mount point from the next one.
@@ -35,7 +36,8 @@ impl Sample {
         let names = self.counters.keys().filter(|name| *name != "cache_bytes");
         let own = |name: &str| match name {
             "reads" => 1,
-            "bytes_read" => self.length,
+            // a status is counted once it is delivered: the last one is, this one is not
+            "bytes_read" => before.length,
             _ => 0,
         };
         let increase = |name: &String| {
@@ -93,9 +95,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_of_the_interval_and_of_one_daemon() {
-        let before = Sample::of(&json!({"pid": 7, "counters": {"reads": 10, "bytes_read": 100, "cache_bytes": 9}}));
+        let mut before = Sample::of(&json!({"pid": 7, "counters": {"reads": 10, "bytes_read": 100, "cache_bytes": 9}}));
         let mut after = Sample::of(&json!({"pid": 7, "counters": {"reads": 30, "bytes_read": 4292, "cache_bytes": 5}}));
-        (after.at, after.length) = (before.at + Duration::from_secs(2), 96);
+        (after.at, before.length) = (before.at + Duration::from_secs(2), 96);
         let rates = after.since(&before).unwrap();
         assert_eq!((rates.seconds, rates.count("reads"), rates.counted.len()), (2.0, 19, 2));
         assert_eq!(

@@ -19,6 +19,7 @@ use crate::cli::output;
 use crate::cli::text::table::Table;
 use crate::cli::text::width;
 use crate::logging::timestamp;
+use crate::mount::mountinfo;
 use crate::view::json::SCHEMA;
 
 /// The largest width of a column of lines.
@@ -36,7 +37,8 @@ const CLEAR_BELOW: &str = "\x1b[J";
 /// Prints the rates of one mount, or of all, after each interval, until the reader of the output is gone.
 ///
 /// # Errors
-/// [`CliError`]: the mount at `place` gives no status any more, or the output cannot be written.
+/// [`CliError`]: the mount at `place` is gone, its daemon died, or the output cannot be written. A mount that does not
+/// answer in time may do so later.
 pub fn run(place: Option<PathBuf>, interval: Duration, json: bool) -> Result<(), CliError> {
     let mut watch = Watch { place, asker: Asker::default(), samples: HashMap::new() };
     let on_terminal = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
@@ -79,12 +81,16 @@ impl Watch {
         let found = match &self.place {
             None => all::find(&mut self.asker)?,
             Some(place) => {
-                mountpoint::find_volfs_mount(place, CliError::NotVolfs)?;
-                let answer = self.asker.ask(std::slice::from_ref(place), super::TIMEOUT).pop();
-                let text = answer.unwrap_or(Err(Answer::Silent)).map_err(|answer| failure(place, answer))?;
-                let status = parse(place, &text)?;
-                let source = PathBuf::from(status["source"].as_str().unwrap_or_default());
-                vec![Found { place: place.clone(), source, status: Ok(status) }]
+                let (_, mount) = mountpoint::find_volfs_mount(place, CliError::NotVolfs)?;
+                let answer = self.asker.ask(std::slice::from_ref(place), all::TIMEOUT).pop();
+                let status = match answer.unwrap_or(Err(Answer::Silent)) {
+                    Ok(text) => Ok(parse(place, &text)?),
+                    Err(Answer::Silent) => Err(State::Silent),
+                    Err(answer) => return Err(failure(place, answer)),
+                };
+                let by_status = status.as_ref().ok().and_then(|status| status["source"].as_str()).map(PathBuf::from);
+                let source = by_status.unwrap_or_else(|| mountinfo::source_of(&mount).to_owned());
+                vec![Found { place: place.clone(), source, status }]
             }
         };
         let mut samples = HashMap::new();
@@ -92,7 +98,8 @@ impl Watch {
             let sample = found.status.as_ref().ok().map(Sample::of);
             let before = self.samples.get(&found.place);
             let rates = sample.as_ref().zip(before).and_then(|(sample, before)| sample.since(before));
-            samples.extend(sample.map(|sample| (found.place.clone(), sample)));
+            // a mount that answers again after a while has done something since its last answer
+            samples.extend(sample.or_else(|| before.cloned()).map(|sample| (found.place.clone(), sample)));
             Seen { found, rates }
         });
         let seen = seen.collect();
@@ -188,6 +195,10 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
     };
     add("source", Some(seen.found.source.to_string_lossy().into_owned()));
     add("up", status.and_then(|status| status["uptime"].as_f64()).map(one::duration));
+    if let Err(state) = &seen.found.status {
+        add("state", Some(state.word().to_owned()));
+        return lines;
+    }
     let Some(rates) = &seen.rates else {
         add("reads", Some("the mount is new".to_owned()));
         return lines;
@@ -285,6 +296,8 @@ mod tests {
         let lines = first.matches('\n').count();
         assert!(first.starts_with("/mnt/a\\u{1b} (every 1 s; Ctrl-C ends)\x1b[K\n"), "{first:?}");
         assert!(first.contains("  hit rate         90 % of 10 look-ups"), "{first:?}");
+        let silent = Printer::Screen(0).text(&[seen("/mnt/a", None, Err(State::Silent))], true, Duration::from_secs(1));
+        assert!(silent.contains("  state            no answer\x1b[K\n") && !silent.contains("new"), "{silent:?}");
         assert!(printer.text(&one, true, Duration::from_secs(1)).starts_with(&format!("\x1b[{lines}F/mnt/a")));
     }
 }
