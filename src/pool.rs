@@ -6,6 +6,7 @@
 //! ready and no worker is idle, and end after an idle timeout, except a few that are kept. If the system has no more
 //! threads, jobs wait for the workers that there are.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +53,16 @@ const THREAD: usize = 8 << 20;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest time between two log lines about missing threads.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
+
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether this thread is a worker of a pool, so that it may wait.
+#[must_use]
+pub fn is_worker() -> bool {
+    IS_WORKER.get()
+}
 
 /// A pool of worker threads.
 #[derive(Default)]
@@ -164,7 +175,7 @@ impl Pool {
         }
         drop(state);
         if warns {
-            log::warn!("no more threads ({error}): {workers} answer all requests; allow more processes (ulimit -u)");
+            log::warn!("no more threads ({error}): {workers} answer all requests; {}", remedy(&error));
         }
         if workers == 0 {
             // nobody else would ever do it
@@ -182,6 +193,7 @@ impl Pool {
 
     /// Runs jobs until the worker should end.
     fn work(&self) {
+        IS_WORKER.set(true);
         while let Some(job) = self.next() {
             self.run(job);
         }
@@ -231,6 +243,14 @@ impl Pool {
         if jobs.admitted == 0 {
             bulkheads.remove(&bulkhead);
         }
+    }
+}
+
+/// Returns what to do when a thread was refused.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => "allow more memory (ulimit -v), or a smaller --cache-size",
+        _ => "allow more processes (ulimit -u)",
     }
 }
 
@@ -287,6 +307,12 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(30), "{} jobs are left", pool.jobs());
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn the_remedy_is_that_of_the_cause() {
+        assert!(remedy(&io::ErrorKind::OutOfMemory.into()).contains("ulimit -v"));
+        assert!(remedy(&io::ErrorKind::WouldBlock.into()).contains("ulimit -u"));
     }
 
     #[test]

@@ -29,8 +29,10 @@ impl Volfs {
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
             Resolved::Inside(_, open, _, Item::Description) => {
-                let _claim = claim(DESCRIPTION).map_err(|error| content_error(&self.catalog, open, &error.into()))?;
-                let description = json::dataset(open).map_err(|error| content_error(&self.catalog, open, &error))?;
+                let _claim =
+                    claim(DESCRIPTION).map_err(|error| content_error(self.catalog_and_pool(), open, &error.into()))?;
+                let description =
+                    json::dataset(open).map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
@@ -38,7 +40,9 @@ impl Volfs {
                 match wait {
                     _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
                     Wait::No if view.may_block() => Err(FsError::WouldBlock),
-                    _ => view.content(layer, *node).map_err(|error| content_error(&self.catalog, open, &error)),
+                    _ => {
+                        view.content(layer, *node).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
+                    }
                 }
             }
             _ => Err(FsError::IsAFolder),

@@ -195,7 +195,7 @@ impl Volfs {
                     FsError::NoMemory
                 }),
                 Err(error) => Err(fs.read_errors.client_error(
-                    &fs.catalog,
+                    fs.catalog_and_pool(),
                     file.layer.as_ref(),
                     array_file.array().info(),
                     &error,

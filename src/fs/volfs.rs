@@ -113,6 +113,11 @@ impl Volfs {
         &self.pool
     }
 
+    /// Returns what shows whether the source is gone, and the threads that may look.
+    pub(super) fn catalog_and_pool(&self) -> (&Arc<Catalog>, &Arc<Pool>) {
+        (&self.catalog, &self.pool)
+    }
+
     /// Returns the options of the mount.
     #[must_use]
     pub fn options(&self) -> &Options {

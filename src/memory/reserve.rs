@@ -31,7 +31,7 @@ const GIVEN_AWAY: usize = 1;
 static ADDRESS: AtomicUsize = AtomicUsize::new(NONE_YET);
 
 thread_local! {
-    /// The bytes of the last block that this thread did not get.
+    /// The bytes of the last block that this thread did not get, unless it goes on without.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -84,7 +84,8 @@ fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// Returns the bytes of the last block that this thread did not get; 0 if it got all. For a handler of signals.
+/// Returns the bytes of the last block that this thread did not get; 0 if it got all, or goes on without. For a handler
+/// of signals.
 #[must_use]
 pub fn bytes_refused() -> usize {
     REFUSED.try_with(Cell::get).unwrap_or(0)
@@ -142,6 +143,8 @@ pub fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut elements = Vec::new();
     let refused = OutOfMemory(count.saturating_mul(size_of::<T>()));
     if !has_memory() || elements.try_reserve_exact(count).is_err() {
+        // this thread goes on without, and may end for another reason
+        let _ = REFUSED.try_with(|refused| refused.set(0));
         return Err(refused);
     }
     Ok(elements)
@@ -231,5 +234,6 @@ mod tests {
         drop(claimed);
         assert_eq!(try_zeroed(5).unwrap(), [0; 5]);
         assert!(try_zeroed(1 << 60).is_err() && try_with_capacity::<u64>(1 << 60).is_err());
+        assert_eq!(bytes_refused(), 0, "this thread goes on without");
     }
 }

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::libc::{self, c_int, c_void, siginfo_t};
 use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getpid};
 
 use crate::memory;
 
 /// The first byte of the message.
 const KIND: u8 = b'l';
-/// Bytes of the message: its kind, the signal, and the bytes for which no memory was left.
-const MESSAGE: usize = 1 + 4 + 8;
+/// Bytes of the message: its kind, the process, the signal, and the bytes for which no memory was left.
+const MESSAGE: usize = 1 + 4 + 4 + 8;
 
 /// Signals of faults, which repeat when the handler returns.
 const FAULTS: [c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
@@ -32,6 +33,7 @@ static FORMER: OnceLock<[libc::sigaction; FAULTS.len()]> = OnceLock::new();
 /// Why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastWords {
+    process: i32,
     signal: i32,
     /// The bytes for which its last thread got no memory; 0 if it got all that it wanted.
     wanted: u64,
@@ -41,14 +43,20 @@ impl LastWords {
     /// Parses a message; `None` if it is another one.
     pub fn parse(message: &[u8]) -> Option<Self> {
         let fields = message.strip_prefix(&[KIND]).filter(|fields| fields.len() == MESSAGE - 1)?;
-        let signal = i32::from_ne_bytes(fields.get(..4)?.try_into().ok()?);
-        Some(Self { signal, wanted: u64::from_ne_bytes(fields.get(4..)?.try_into().ok()?) })
+        let process = i32::from_ne_bytes(fields.get(..4)?.try_into().ok()?);
+        let signal = i32::from_ne_bytes(fields.get(4..8)?.try_into().ok()?);
+        Some(Self { process, signal, wanted: u64::from_ne_bytes(fields.get(8..)?.try_into().ok()?) })
+    }
+
+    /// Returns whether they are those of this process. A child that the daemon forks has its handlers and its socket.
+    pub fn are_of(self, process: Pid) -> bool {
+        self.process == process.as_raw()
     }
 
     fn bytes(self) -> [u8; MESSAGE] {
         let mut bytes = [KIND; MESSAGE];
-        let fields = self.signal.to_ne_bytes().into_iter().chain(self.wanted.to_ne_bytes());
-        bytes.iter_mut().skip(1).zip(fields).for_each(|(to, byte)| *to = byte);
+        let fields = self.process.to_ne_bytes().into_iter().chain(self.signal.to_ne_bytes());
+        bytes.iter_mut().skip(1).zip(fields.chain(self.wanted.to_ne_bytes())).for_each(|(to, byte)| *to = byte);
         bytes
     }
 }
@@ -57,7 +65,7 @@ impl fmt::Display for LastWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = Signal::try_from(self.signal).map_or("a signal", Signal::as_str);
         match self {
-            Self { wanted: bytes @ 1.., signal: libc::SIGABRT } => {
+            Self { wanted: bytes @ 1.., signal: libc::SIGABRT, .. } => {
                 write!(f, "no memory was left for {bytes} bytes; allow it more (ulimit -v), or a smaller --cache-size")
             }
             Self { signal, .. } if FAULTS.contains(signal) || *signal == libc::SIGABRT => {
@@ -96,7 +104,8 @@ pub fn send_to(socket: &OwnedFd) {
 
 /// Sends the last words, and has the signal end the process.
 extern "C" fn on_end(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    let message = LastWords { signal, wanted: memory::bytes_refused() as u64 }.bytes();
+    let (process, wanted) = (getpid().as_raw(), memory::bytes_refused() as u64);
+    let message = LastWords { process, signal, wanted }.bytes();
     // SAFETY: all calls are async-signal-safe; the kernel passes a valid siginfo, the message is read to its length, and
     // errno belongs to this thread.
     unsafe {
@@ -124,11 +133,12 @@ mod tests {
 
     #[test]
     fn words_are_sent_and_understood() {
-        let words = |signal: Signal, wanted| LastWords { signal: signal as i32, wanted };
+        let words = |signal: Signal, wanted| LastWords { process: 7, signal: signal as i32, wanted };
         let out_of_memory = words(Signal::SIGABRT, 70_000);
         assert_eq!(LastWords::parse(&out_of_memory.bytes()), Some(out_of_memory));
         assert_eq!(LastWords::parse(&out_of_memory.bytes()[1..]), None);
         assert_eq!(LastWords::parse(b"l"), None);
+        assert!(out_of_memory.are_of(Pid::from_raw(7)) && !out_of_memory.are_of(Pid::from_raw(8)));
         assert!(out_of_memory.to_string().starts_with("no memory was left for 70000 bytes"));
         assert_eq!(words(Signal::SIGSEGV, 7).to_string(), "it crashed (SIGSEGV), which is a bug in volfs");
         assert_eq!(words(Signal::SIGABRT, 0).to_string(), "it crashed (SIGABRT), which is a bug in volfs");

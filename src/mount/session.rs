@@ -83,11 +83,17 @@ pub fn mount(
     // before there is a mount that a failure would leave behind
     let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
     fs.start_refreshes().map_err(refused)?;
-    let session = connect(adapter, options, mountpoint, config).map_err(refused)?;
+    let (session, is_by_helper) = connect(adapter, options, mountpoint, config).map_err(refused)?;
     let connection = Connection::of(session.as_fd(), &options.source, mountpoint);
     // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
     // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
-    let session = Box::leak(Box::new(session.spawn().map_err(refused)?));
+    let session = Box::leak(Box::new(session.spawn().map_err(|error| {
+        // the FUSE library unmounts only what it has mounted
+        if !is_by_helper {
+            let _ = unmount(mountpoint, true);
+        }
+        refused(error)
+    })?));
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
@@ -139,15 +145,24 @@ fn check_threads(number: usize) -> Result<(), MountError> {
     failure.map_or(Ok(()), |error| Err(MountError::Threads(number, error)))
 }
 
-/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls.
-fn connect(adapter: Adapter, options: &Options, mountpoint: &Path, config: Config) -> io::Result<Session<Adapter>> {
+/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls. Returns also
+/// whether it was with fusermount3.
+fn connect(
+    adapter: Adapter,
+    options: &Options,
+    mountpoint: &Path,
+    config: Config,
+) -> io::Result<(Session<Adapter>, bool)> {
     let name = format!("volfs:{}", options.source.to_string_lossy());
     match kernel_mount::mount(&name, mountpoint, &driver_options(options))? {
-        Some(device) => Session::from_fd(adapter, device, config.acl, config).inspect_err(|_| {
-            // without a session it would stay behind as a dead mount
-            let _ = unmount(mountpoint, true);
-        }),
-        None => Session::new(adapter, mountpoint, &with_helper_options(config, &name, options)),
+        Some(device) => {
+            let session = Session::from_fd(adapter, device, config.acl, config).inspect_err(|_| {
+                // without a session it would stay behind as a dead mount
+                let _ = unmount(mountpoint, true);
+            })?;
+            Ok((session, false))
+        }
+        None => Ok((Session::new(adapter, mountpoint, &with_helper_options(config, &name, options))?, true)),
     }
 }
 

@@ -125,7 +125,7 @@ struct Watched {
 enum Event {
     /// The daemon has mounted.
     Mounted(Watched),
-    /// The daemon is about to end by a signal.
+    /// The daemon, or a child that it forked, is about to end by a signal.
     LastWords(LastWords),
     /// The daemon ends as it should.
     Finished,
@@ -164,10 +164,10 @@ impl<'a> Watcher<'a> {
         let finished = loop {
             match self.next(None) {
                 Event::Mounted(watched) => mount = Some(watched),
-                Event::LastWords(words) => last_words = Some(words),
+                Event::LastWords(words) if words.are_of(self.daemon) => last_words = Some(words),
                 Event::Finished => break true,
                 Event::Closed | Event::ParentEnded => break false,
-                Event::Nothing => {}
+                Event::LastWords(_) | Event::Nothing => {}
             }
         };
         let Some(Watched { device, mountpoint, lever }) = mount else { return };

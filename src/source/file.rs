@@ -158,6 +158,10 @@ impl Source for LocalFile {
         }
     }
 
+    fn next_stored(&self, _object: &str, offset: u64) -> Result<u64, SourceError> {
+        Ok(self.file(Wait::Yes)?.next_stored(offset))
+    }
+
     fn open_object(&self, _object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.file(wait).map(Some)
     }

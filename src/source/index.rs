@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,12 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// Bytes of a page of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
+
+/// Entries that are read at a time by a scan.
+const PIECE: u64 = 16 * PAGE / 8;
+
+/// A scan looks for holes only in more bytes of a table than this. Others are read, which is soon done.
+const DENSE: u64 = 64 << 20;
 
 /// The key of a part of a table: a number from [`IndexCache::new_id`], and two more that the table chooses.
 pub type PartKey = (u64, u64, u64);
@@ -172,7 +179,7 @@ impl Index {
             return Err(SourceError::TooShort { offset: at, length: end - at, size: self.length });
         }
         while at < end {
-            let bytes = self.fetch(at, (end - at).min(16 * PAGE), Wait::Yes)?;
+            let bytes = self.fetch(at, (end - at).min(8 * PIECE), Wait::Yes)?;
             at += bytes.len() as u64;
             let (entries, _) = bytes.as_chunks::<8>();
             if !entries.iter().copied().map(u64::from_le_bytes).all(&mut visit) {
@@ -180,6 +187,58 @@ impl Index {
             }
         }
         Ok(())
+    }
+
+    /// Visits the numbers of the entries among `count` from entry `first` on that may be other than 0, in order and in
+    /// ranges of a few thousand, until `visit` returns `false`. The holes of the file are left out: a small file may have
+    /// larger ones than anybody can read.
+    ///
+    /// # Errors
+    /// Those of `visit` and of the source.
+    pub fn visit_stored(
+        &self,
+        first: u64,
+        count: u64,
+        mut visit: impl FnMut(Range<u64>) -> Result<bool, SourceError>,
+    ) -> Result<(), SourceError> {
+        let (mut at, end) = (first, first.saturating_add(count).min(self.length / 8));
+        while at < end {
+            let stored = self.source.next_stored(&self.object, self.start.saturating_add(at.saturating_mul(8)))?;
+            self.source.check_unchanged()?;
+            at = at.max(stored.saturating_sub(self.start) / 8);
+            let to = end.min(at.saturating_add(PIECE));
+            if at >= to || !visit(at..to)? {
+                break;
+            }
+            at = to;
+        }
+        Ok(())
+    }
+
+    /// Visits the entries among `count` from entry `first` on that may be other than 0: each one's number and the entry,
+    /// in order, until `visit` returns `false`. Others are left out if they lie in the holes of a long part.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn scan_stored(
+        &self,
+        first: u64,
+        count: u64,
+        mut visit: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), SourceError> {
+        let mut scan = |part: Range<u64>| {
+            let (mut number, mut goes_on) = (part.start, true);
+            self.scan(part.start, part.end - part.start, |raw| {
+                goes_on = visit(number, raw);
+                number += 1;
+                goes_on
+            })?;
+            Ok(goes_on)
+        };
+        match count <= DENSE / 8 {
+            true => scan(first..first.saturating_add(count)).map(drop),
+            false => self.visit_stored(first, count, scan),
+        }
     }
 
     /// Returns the sorted numbers of this table from the cache, or else those that `make` returns.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, StatxFlags, fgetxattr, statx};
+use rustix::fs::{AtFlags, SeekFrom, StatxFlags, fgetxattr, seek, statx};
 use rustix::io::Errno;
 
 use super::mmap_cache::{FileWindows, MappedWindow};
@@ -79,6 +79,18 @@ impl OpenFile {
             Err(e) => return Err(self.failed("read", &e)),
         }
         Ok(())
+    }
+
+    /// Returns where the next byte from `offset` on lies that is not in a hole of the file; `offset` itself if the file
+    /// system knows no holes. May wait.
+    #[must_use]
+    pub fn next_stored(&self, offset: u64) -> u64 {
+        // all reads say where they begin, so that the position of the descriptor means nothing
+        match seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(at) => at.max(offset),
+            Err(Errno::NXIO) => self.stamp.size.max(offset),
+            Err(_) => offset,
+        }
     }
 
     /// Returns whether the file is on a local file system. A stat of any other file may wait for a server.

@@ -31,6 +31,17 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
+    /// Returns where the next byte from `offset` on lies that is stored, as far as the system tells without reading:
+    /// those before it are zeros. It is `offset` itself where the system does not tell, and the end of the object or
+    /// beyond if all that is left is zeros. May wait.
+    ///
+    /// # Errors
+    /// Those of [`Source::read_at`].
+    fn next_stored(&self, object: &str, offset: u64) -> Result<u64, SourceError> {
+        let _ = object;
+        Ok(offset)
+    }
+
     /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not
     /// exist.
     ///

@@ -1,6 +1,7 @@
-//! Small folders that claim to have more bricks than anybody can visit: a verification of them ends.
+//! Small folders and files that claim to have more bricks than anybody can visit: a verification of them ends.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use volfs::format::{Severity, registry};
 use volfs::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
 
-use crate::support::{copy_all, test_data, within};
+use crate::handmade::Handmade;
+use crate::support::{copy_all, skip, test_data, within};
 
 /// Samples along each axis.
 const SAMPLES: u64 = 1 << 20;
@@ -55,6 +57,47 @@ fn verify(path: &Path, quick: bool) -> DatasetReport {
         reports.lock().unwrap().pop().unwrap()
     });
     verified.expect("it does not end")
+}
+
+/// Makes a sparse ZGY file of 11 TiB whose tables are zeros, but for some entries of the brick table's last part.
+fn make_zgy(file: &Path, stored: &[(u64, u64)]) -> bool {
+    let mut made = Handmade::new(3, 6, [1 << 21, 1 << 21, 1024], [16; 3], &[0]);
+    made.alpha = 1;
+    fs::write(file, made.build()).unwrap();
+    let made = File::options().write(true).open(file).unwrap();
+    // after the parts before them, the alpha table, and the brick tables of the coarser levels
+    let (columns, mut bricks) = ((0..18).map(|lod| 1u64 << (34 - 2 * lod)).sum::<u64>(), 0);
+    let mut level = [1u64 << 17, 1 << 17, 64];
+    while level != [1; 3] {
+        level = level.map(|n| n.div_ceil(2));
+        bricks += level.iter().product::<u64>();
+    }
+    let table = 9 + 337 + 25 + 2064 + 8 * (columns + bricks);
+    made.set_len(11 << 40).is_ok()
+        && stored.iter().all(|(number, entry)| made.write_all_at(&entry.to_le_bytes(), table + 8 * number).is_ok())
+}
+
+#[test]
+fn bricks_in_the_holes_of_a_file_are_not_looked_up_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.zgy");
+    if !make_zgy(&file, &[]) {
+        return skip("this file system has no sparse files of 11 TiB");
+    }
+    for quick in [true, false] {
+        let report = verify(&file, quick);
+        assert_eq!(report.levels.len(), 18, "nothing was ever written: {report:?}");
+        let level = &report.levels[0];
+        assert_eq!((level.total, level.checked, level.constant), (1 << 40, 1 << 40, 1 << 40), "{report:?}");
+        assert!(report.complete && report.bad.is_empty(), "{report:?}");
+    }
+    // one brick far behind, of an unknown kind, and two at the same place
+    let stored = [(1 << 39, 0x90 << 56), ((1 << 39) + 5, 10 << 40), ((1 << 40) - 1, 10 << 40)];
+    assert!(make_zgy(&file, &stored));
+    let report = verify(&file, true);
+    let level = &report.levels[0];
+    assert_eq!((report.levels.len(), level.checked, level.bad), (1, 1 << 40, 2), "{report:?}");
+    assert_eq!(level.constant, level.total - 3, "{report:?}");
 }
 
 /// Returns the finest level; it has very many bricks.

@@ -104,6 +104,30 @@ fn a_mount_with_too_few_processes_works_or_says_so_in_one_line() {
 }
 
 #[test]
+fn a_mount_with_too_few_open_files_is_refused_and_one_with_enough_works() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let (source, point) = (source_with(&["v3_int8.zgy"]), Point::new());
+    let run = |limit: u32| {
+        let script = format!("ulimit -n {limit}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_volfs"), "mount"]);
+        command.arg(source.path()).arg(point.path()).output().unwrap()
+    };
+    for limit in [12, 20, 28, 39] {
+        let line = one_line_of_failure(&run(limit), 1);
+        assert!(line.contains("ulimit -n"), "{line}");
+        assert_eq!(mounted_name(point.path()), None);
+    }
+    let output = run(40);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let samples = fs::read(point.path().join("v3_int8.zgy/data/lod0.raw")).unwrap();
+    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap());
+    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+}
+
+#[test]
 fn a_control_group_with_little_memory_is_enough_for_its_cache() {
     if !fuse_or_skip() {
         return;

@@ -45,6 +45,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// [`CliError`]: why the mount failed, or the status of the command of `--exec`.
 pub fn run(mut args: MountArgs) -> Result<(), CliError> {
     args.apply_options().map_err(CliError::Argument)?;
+    if let Some(reason) = limits::too_few_open_files() {
+        return Err(CliError::CannotMount(reason));
+    }
     check_source_answers(&args.source)?;
     if let Some(command) = args.exec.take() {
         return exec::run(args, &command);

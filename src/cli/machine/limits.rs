@@ -19,6 +19,10 @@ const MEMORY_BESIDES_CACHE: u64 = 64 << 20;
 /// allocator, buffers for requests of the kernel.
 const ADDRESSES_BESIDES_CACHE: u64 = 464 << 20;
 
+/// The least limit on open files with which a mount works: its connections to the kernel (one for each of at most 8
+/// event loops), the sockets and pipes of its processes, the log, and some files of the source.
+const OPEN_FILES: u64 = 40;
+
 /// Assumed where the system does not report the memory.
 const UNKNOWN_MEMORY: u64 = 1 << 30;
 
@@ -52,6 +56,15 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
             Size::of(ADDRESSES_BESIDES_CACHE),
             Size::of(space),
         )
+    })
+}
+
+/// Returns why a mount cannot work with as few open files as this process may have, if so.
+#[must_use]
+pub fn too_few_open_files() -> Option<String> {
+    let limit = getrlimit(Resource::Nofile).maximum?;
+    (limit < OPEN_FILES).then(|| {
+        format!("a mount needs {OPEN_FILES} open files, and this process may have only {limit}; allow more (ulimit -n)")
     })
 }
 

@@ -12,7 +12,7 @@ use crate::codec::zfp;
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, SourceError, WHOLE, Wait};
 use crate::volume::{
-    ArrayInfo, Brick, BrickCounts, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
+    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
 };
 
 /// The codecs, as [`Coded::codec`] holds them.
@@ -25,6 +25,11 @@ const MAX_COUNTED_BYTES: u64 = 8 << 20;
 /// Bricks are looked up for a description only in tables of at most this many bytes, whose sorted offsets take little
 /// of the cache that all datasets share.
 const MAX_DESCRIBED_BYTES: u64 = 4 << 20;
+
+/// Levels with more bricks are visited in the order of their table, without those in the holes of the file, which were
+/// never written. So are levels with more than the lesser number if the file has holes there.
+const MAX_IN_ORDER: u64 = 8 << 20;
+const MAX_NOT_LOOKED_AT: u64 = 32 << 10;
 
 /// The data that all levels of a file share.
 pub(super) struct Bricks {
@@ -100,6 +105,20 @@ impl ZgyArray {
     fn layout(&self, at: [u64; 3]) -> Layout {
         let start = Dims::from_fn(3, |axis| at[axis] * self.bricks.shape[axis]);
         Layout::c_order(start, self.bricks.shape.into(), self.info.shape(), self.info.dtype.size())
+    }
+
+    /// Returns whether the bricks are visited in the order of the grid, all of them.
+    fn is_visited_in_order(&self) -> Result<bool, SourceError> {
+        let count = self.level.count;
+        if count <= MAX_NOT_LOOKED_AT || count > MAX_IN_ORDER {
+            return Ok(count <= MAX_NOT_LOOKED_AT);
+        }
+        let mut stored = 0;
+        self.bricks.table.visit_stored(&self.level, |numbers| {
+            stored += numbers.end - numbers.start;
+            true
+        })?;
+        Ok(stored == count)
     }
 
     fn count(&self) -> Result<Option<Census>, SourceError> {
@@ -182,6 +201,18 @@ impl Array for ZgyArray {
             Err(error) => return Err(error),
         };
         Ok(Some(StoredBrick { bytes: Some(bytes), is_coded }))
+    }
+
+    fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
+        if self.is_visited_in_order()? {
+            visit(BrickSet::Run(0..self.level.count));
+            return Ok(());
+        }
+        let visited = self
+            .bricks
+            .table
+            .visit_stored(&self.level, |numbers| self.level.boxes(numbers).all(|region| visit(BrickSet::Box(region))));
+        Ok(visited?)
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -8,7 +8,7 @@ use super::table::{Entry, Table};
 use crate::codec::zfp;
 use crate::format::extents::{Extent, Overlap, find_overlaps};
 use crate::format::{Finding, FormatError};
-use crate::source::Wait;
+use crate::source::{SourceError, Wait};
 use crate::volume::Dims;
 
 /// The name of the only layer.
@@ -45,10 +45,8 @@ impl Checked {
         }
         let (plain, shortest) = (self.bricks.bytes as u64, zfp::shortest(self.bricks.shape));
         for (lod, level) in (0..).zip(&self.levels) {
-            let mut number = 0;
-            self.bricks.table.scan(level, |entry| {
+            self.bricks.table.scan_stored(level, |number, entry| {
                 let owner = (lod, number);
-                number += 1;
                 match Entry::of(entry) {
                     _ if self.bricks.fault(entry).is_some() => {}
                     Entry::Stored(offset) => visit(Extent { offset, length: plain, owner }),
@@ -88,22 +86,12 @@ impl Checked {
     /// Notes bricks of a level that were never written, although bricks of the finer level that they stand for were.
     fn check_holes(&self, lod: usize, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         let (Some(level), Some(finer)) = (self.levels.get(lod), self.levels.get(lod - 1)) else { return Ok(()) };
-        let table = &self.bricks.table;
-        let (mut holes, mut number, mut failed) = (0u64, 0, None);
-        table.scan(level, |entry| {
-            let at = level.position_of(number);
-            number += 1;
-            if entry != 0 {
-                return true;
-            }
-            let children = (0..8u64).map(|n| [0, 1, 2].map(|axis| 2 * at[axis] + (n >> axis & 1)));
-            for child in children.filter_map(|child| finer.entry(child)) {
-                match table.entry(child, Wait::Yes) {
-                    Ok(entry) if Entry::of(entry).offset().is_some() => {
-                        holes += 1;
-                        break;
-                    }
-                    Ok(_) => {}
+        let (mut holes, mut failed) = (0u64, None);
+        // from the finer level: a small file may claim more missing bricks than anybody can visit
+        self.bricks.table.scan_stored(finer, |number, entry| {
+            if Entry::of(entry).offset().is_some() {
+                match self.is_first_below_hole(level, finer, number) {
+                    Ok(is_first) => holes += u64::from(is_first),
                     Err(error) => failed = Some(error),
                 }
             }
@@ -117,6 +105,24 @@ impl Checked {
             report(Finding::note(text).of_layer(LAYER).of_lod(lod));
         }
         Ok(())
+    }
+
+    /// Returns whether brick `number` of the level `finer` is the first one with data of those that a brick of `level`
+    /// stands for, and this one was never written.
+    fn is_first_below_hole(&self, level: &Level, finer: &Level, number: u64) -> Result<bool, SourceError> {
+        let (table, at) = (&self.bricks.table, finer.position_of(number));
+        let above = at.map(|n| n / 2);
+        let Some(entry) = level.entry(above) else { return Ok(false) };
+        if table.entry(entry, Wait::Yes)? != 0 {
+            return Ok(false);
+        }
+        let siblings = (0..8u64).map(|n| [0, 1, 2].map(|axis| 2 * above[axis] + (n >> axis & 1)));
+        for sibling in siblings.take_while(|sibling| *sibling != at).filter_map(|sibling| finer.entry(sibling)) {
+            if Entry::of(table.entry(sibling, Wait::Yes)?).offset().is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Notes alpha tiles that are not within the file. They are not shown, and may be anything.

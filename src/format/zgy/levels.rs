@@ -3,6 +3,11 @@
 //! Each level has half the bricks of the previous one along each axis, rounded up, until one brick is left. The tables
 //! begin with the coarsest level and end with LOD 0.
 
+use std::iter;
+use std::ops::Range;
+
+use crate::volume::Region;
+
 /// One level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
@@ -29,6 +34,26 @@ impl Level {
     pub(super) fn position_of(&self, number: u64) -> [u64; 3] {
         let [ni, nj, _] = self.bricks.map(|n| n.max(1));
         [number % ni, number / ni % nj, number / ni / nj]
+    }
+}
+
+impl Level {
+    /// Returns the bricks whose entries have these numbers among those of the level, as boxes of the grid, in order.
+    pub(super) fn boxes(&self, numbers: Range<u64>) -> impl Iterator<Item = Region> {
+        let [ni, nj, _] = self.bricks.map(|n| n.max(1));
+        let (mut from, level) = (numbers.start, *self);
+        iter::from_fn(move || {
+            let left = numbers.end.checked_sub(from).filter(|left| *left > 0)?;
+            let start = level.position_of(from);
+            let [i, j, _] = start;
+            let shape = match (i, j) {
+                (0, 0) if left >= ni * nj => [ni, nj, left / (ni * nj)],
+                (0, _) if left >= ni => [ni, (left / ni).min(nj - j), 1],
+                _ => [left.min(ni - i), 1, 1],
+            };
+            from += shape.iter().product::<u64>();
+            Some(Region { start: start.into(), shape: shape.into() })
+        })
     }
 }
 
@@ -87,6 +112,31 @@ mod tests {
         assert_eq!(levels.all[0].entry([1, 0, 0]), Some(4));
         assert_eq!(levels.all[0].entry([1, 0, 2]), Some(8));
         assert_eq!(levels.all[0].entry([0, 1, 0]), None);
+    }
+
+    #[test]
+    fn ranges_of_entries_are_boxes() {
+        let level = Levels::new([40, 24, 56], [8; 3]).unwrap().all[0];
+        assert_eq!(level.bricks, [5, 3, 7]);
+        for from in 0..level.count {
+            for to in from..=level.count {
+                let boxes: Vec<_> = level.boxes(from..to).collect();
+                assert!(boxes.len() <= 5);
+                let mut seen = Vec::new();
+                for region in boxes {
+                    let (start, shape) = (&region.start, &region.shape);
+                    for k in 0..shape[2] {
+                        for j in 0..shape[1] {
+                            for i in 0..shape[0] {
+                                let entry = level.entry([start[0] + i, start[1] + j, start[2] + k]).unwrap();
+                                seen.push(entry - level.start);
+                            }
+                        }
+                    }
+                }
+                assert!(seen.into_iter().eq(from..to));
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The brick table: one 64-bit entry for each brick of each level. The top byte of an entry is its kind.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::levels::Level;
@@ -10,6 +11,8 @@ use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The offsets of larger tables (in bytes) are not sorted.
 const MAX_SORTED_BYTES: u64 = 32 << 20;
+/// The most entries of LOD 0 that are read to find out whether one of its bricks was written: 64 MiB of them.
+const MAX_TRIED: u64 = 8 << 20;
 /// Mask of the bits below the top byte.
 const LOW: u64 = (1 << 56) - 1;
 
@@ -94,9 +97,31 @@ impl Table {
         self.index.scan(level.start, level.count, |raw| visit(self.unswapped(raw)))
     }
 
-    /// Calls `visit` for each entry of the table.
+    /// Calls `visit` for each entry of `level` that may be other than 0, with its number in the level, until it returns
+    /// `false`.
+    pub(super) fn scan_stored(
+        &self,
+        level: &Level,
+        mut visit: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), SourceError> {
+        self.index.scan_stored(level.start, level.count, |number, raw| visit(number - level.start, self.unswapped(raw)))
+    }
+
+    /// Calls `visit` for ranges of the entries of `level` that may be other than 0, as numbers in the level, until it
+    /// returns `false`.
+    pub(super) fn visit_stored(
+        &self,
+        level: &Level,
+        mut visit: impl FnMut(Range<u64>) -> bool,
+    ) -> Result<(), SourceError> {
+        self.index.visit_stored(level.start, level.count, |numbers| {
+            Ok(visit(numbers.start - level.start..numbers.end - level.start))
+        })
+    }
+
+    /// Calls `visit` for each entry of the table that may be other than 0.
     pub(super) fn scan_all(&self, mut visit: impl FnMut(u64)) -> Result<(), SourceError> {
-        self.index.scan(0, self.index.length() / 8, |raw| {
+        self.index.scan_stored(0, self.index.length() / 8, |_, raw| {
             visit(self.unswapped(raw));
             true
         })
@@ -104,14 +129,16 @@ impl Table {
 
     /// Returns how many levels have data. Writers may leave out all levels but the finest; a sign of that is that the
     /// single brick of the last level is missing. If no brick of LOD 0 was written either, all levels are usable, as in
-    /// OpenZGY's C++ library.
+    /// OpenZGY's C++ library. After [`MAX_TRIED`] missing ones the others count as written: a small file may claim more
+    /// than anybody can read.
     pub(super) fn usable(&self, levels: &[Level]) -> Result<usize, FormatError> {
         let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Wait::Yes)?)) else {
             return Ok(levels.len());
         };
-        let mut written = false;
-        self.scan(finest, |entry| {
-            written = entry != 0;
+        let (mut written, mut tried) = (false, 0);
+        self.scan_stored(finest, |_, entry| {
+            tried += 1;
+            written = entry != 0 || tried > MAX_TRIED;
             !written
         })?;
         Ok(if written { 1 } else { levels.len() })
@@ -146,7 +173,42 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+    use crate::format::zgy::levels::Levels;
+
+    /// A file of zeros that knows no holes, as large as its table says; counts what is read.
+    struct Zeros(AtomicU64);
+
+    impl Source for Zeros {
+        fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
+            Ok(Some(u64::MAX))
+        }
+
+        fn read_at(&self, _: &str, _: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+            out.fill(0);
+            self.0.fetch_add(out.len() as u64, Ordering::Relaxed);
+            Ok(true)
+        }
+
+        fn check_unchanged(&self) -> Result<(), SourceError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_table_that_nobody_can_read_is_not_read() {
+        let zeros = Arc::new(Zeros(AtomicU64::new(0)));
+        for (size, usable) in [([1u64 << 21, 1 << 21, 1024], 1), ([512, 512, 512], 6)] {
+            let levels = Levels::new(size, [16; 3]).unwrap();
+            let source = Arc::clone(&zeros) as Arc<dyn Source>;
+            let table = Table::new(source, IndexCache::new(1 << 20), (0, levels.entries), 3, u64::MAX);
+            assert_eq!(table.usable(&levels.all).unwrap(), usable);
+            let read = zeros.0.swap(0, Ordering::Relaxed);
+            assert!(read < 80 << 20, "{read} bytes");
+        }
+    }
 
     #[test]
     fn special_entries_are_tested_before_their_kind() {
