@@ -15,8 +15,20 @@ fn program() -> PathBuf {
 /// Returns a command that runs the program under test.
 pub fn volfs() -> Command {
     let mut command = Command::new(program());
+    if ignores_interrupts() {
+        command = Command::new("env");
+        command.arg("--default-signal=HUP,INT,QUIT").arg(program());
+    }
     command.stdin(Stdio::null());
     command
+}
+
+/// Returns whether SIGHUP, SIGINT or SIGQUIT are ignored here, and so in what the tests start: shells do that to what
+/// they start in the background.
+fn ignores_interrupts() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 0b111 != 0)
 }
 
 /// Returns a program's output as text.
