@@ -77,9 +77,9 @@ isolated mmdebstrap --quiet --variant=minbase --dpkgopt=force-unsafe-io --includ
 # The root does not need the network.
 "$work/here/environment/bin/pip" download --quiet --disable-pip-version-check --only-binary=:all: --python-version $version \
     --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-    --dest "$work/root/root/packages" "$wheel[dask]"
-mkdir "$work/root/root/here"
-cp -r "$work"/here/{data,session,volfs-*.whl} "$work/root/root/here"
+    --dest "$work/root/opt/packages" "$wheel[dask]"
+mkdir "$work/root/opt/wheel"
+cp -r "$work"/here/{data,session,volfs-*.whl} "$work/root/opt/wheel"
 isolated bash -c '
 mount -t proc proc "$1/proc"
 mount -t tmpfs dev "$1/dev"
@@ -87,5 +87,5 @@ for device in null zero urandom random fuse; do touch "$1/dev/$device"; mount --
 mkdir "$1/dev/shm"
 mount -t tmpfs shm "$1/dev/shm"
 chroot "$1" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin LANG=C.UTF-8 \
-    bash /root/here/session /root/here --no-index --find-links /root/packages
+    bash /opt/wheel/session /opt/wheel --no-index --find-links /opt/packages
 ' inside "$work/root"
