@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use super::error::FsError;
-use super::handles::{FolderEntry, Handle};
+use super::handles::{FolderEntry, Handle, ViewFolder};
 use super::ino::Ino;
 use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
@@ -35,6 +35,9 @@ impl Volfs {
                 self.list(&node)?;
                 self.handles.add(Handle::SourceFolder(node))
             }
+            Resolved::Inside(node, open, tree, folder) if tree.is_streamed(&open, folder) => {
+                self.handles.add(Handle::ViewFolder(Box::new(ViewFolder { node: node.id, open, tree, folder })))
+            }
             folder => self.handles.add_folder(ino, self.entries(ino, &folder, wait)?),
         };
         Ok(OpenReply { handle, pages: Pages::Bypass })
@@ -63,6 +66,10 @@ impl Volfs {
                 Ok(())
             }
             Some(Handle::SourceFolder(node)) => self.read_source_folder(node, from, wait, add),
+            Some(Handle::ViewFolder(folder)) => {
+                folder.read(from, add);
+                Ok(())
+            }
             _ => Err(FsError::BadHandle),
         }
     }
@@ -149,6 +156,24 @@ impl Volfs {
     }
 }
 
+impl ViewFolder {
+    /// Passes entries to `add`, as [`Volfs::readdir`] does. Those of the view have their position there and 2 as their
+    /// position.
+    fn read(&self, from: u64, mut add: impl FnMut(&FolderEntry, u64) -> bool) {
+        let ino = |item| Ino::new(self.node, self.tree.index(item));
+        let first = [(self.folder, "."), (self.tree.parent(&self.open, self.folder), "..")];
+        for (position, (item, name)) in (1..).zip(first) {
+            if from < position && !add(&FolderEntry { ino: ino(item), name: name.into(), folder: true }, position) {
+                return;
+            }
+        }
+        let begin = from.saturating_sub(first.len() as u64);
+        self.tree.stream(&self.open, self.folder, begin, &mut |item, name, folder, next| {
+            add(&FolderEntry { ino: ino(item), name: name.into(), folder }, next.saturating_add(first.len() as u64))
+        });
+    }
+}
+
 /// Returns the inode number of the folder that contains `folder`.
 fn parent(folder: &Resolved) -> Ino {
     match folder {
@@ -167,17 +192,7 @@ mod tests {
     use crate::fs::Options;
 
     fn volfs(source: &Path) -> Volfs {
-        let options = Options {
-            source: source.to_owned(),
-            cache_size: 1 << 20,
-            threads: 1,
-            direct_io: false,
-            follow_links: false,
-            quality: None,
-            allow_other: false,
-            shown: serde_json::Map::new(),
-        };
-        Volfs::new(options, Arc::default()).unwrap()
+        Volfs::new(Options::for_tests(source), Arc::default()).unwrap()
     }
 
     /// Reads up to `count` names after a position; returns them and the new position.

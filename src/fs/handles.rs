@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::ino::Ino;
 use super::readahead_window::ReadaheadWindows;
+use super::tree::{Item, Tree};
 use crate::array::ScanDetector;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::sync::{Mutex, RwLock};
@@ -26,6 +27,8 @@ pub enum Handle {
     Readahead(Arc<FileHandle>),
     /// A folder of the source, whose listing all handles share.
     SourceFolder(Arc<Node>),
+    /// A folder of a view whose entries are streamed.
+    ViewFolder(Box<ViewFolder>),
     /// Another folder, with its entries as of the moment it was opened.
     Folder(Arc<[FolderEntry]>),
 }
@@ -99,6 +102,18 @@ pub struct DatasetLayer {
     pub layer: usize,
 }
 
+/// An open folder of a view whose entries are streamed.
+pub struct ViewFolder {
+    /// The folder or dataset of the source that it belongs to.
+    pub node: NodeId,
+    /// The dataset.
+    pub open: Arc<OpenDataset>,
+    /// Its files.
+    pub tree: Arc<Tree>,
+    /// The folder among them.
+    pub folder: Item,
+}
+
 /// One entry of an open folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderEntry {
@@ -144,7 +159,7 @@ impl Handles {
     pub fn open_files(&self) -> usize {
         let is_of_dataset = |handle: &&Arc<Handle>| match &***handle {
             Handle::File(file) | Handle::Readahead(file) => file.layer.is_some(),
-            Handle::SourceFolder(_) | Handle::Folder(_) => false,
+            Handle::SourceFolder(_) | Handle::ViewFolder(_) | Handle::Folder(_) => false,
         };
         self.open.read().values().filter(is_of_dataset).count()
     }
@@ -221,7 +236,7 @@ impl Handles {
                 }
                 None
             }
-            Handle::File(_) | Handle::SourceFolder(_) | Handle::Folder(_) => None,
+            Handle::File(_) | Handle::SourceFolder(_) | Handle::ViewFolder(_) | Handle::Folder(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! wait.
 
 mod attributes;
+mod computed_read;
 mod content;
 mod error;
 mod folders;

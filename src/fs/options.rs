@@ -24,3 +24,25 @@ pub struct Options {
     /// The options as status.json shows them.
     pub shown: Map<String, Value>,
 }
+
+#[cfg(test)]
+impl Options {
+    /// Returns the options of a small mount for tests.
+    pub fn for_tests(source: impl Into<PathBuf>) -> Self {
+        Self {
+            source: source.into(),
+            cache_size: 1 << 20,
+            threads: 1,
+            direct_io: false,
+            follow_links: false,
+            quality: None,
+            allow_other: false,
+            shown: Map::new(),
+        }
+    }
+
+    /// Returns the options of a small mount of the demo data.
+    pub fn demo() -> Self {
+        Self::for_tests(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo"))
+    }
+}

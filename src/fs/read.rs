@@ -55,7 +55,9 @@ impl Volfs {
         let (file, readahead) = match self.handles.get(read.handle).as_deref() {
             Some(Handle::File(file)) => (Arc::clone(file), false),
             Some(Handle::Readahead(file)) => (Arc::clone(file), true),
-            Some(Handle::Folder(_) | Handle::SourceFolder(_)) => return done(Err(FsError::IsAFolder)),
+            Some(Handle::Folder(_) | Handle::SourceFolder(_) | Handle::ViewFolder(_)) => {
+                return done(Err(FsError::IsAFolder));
+            }
             None => return done(Err(FsError::BadHandle)),
         };
         if !has_memory() {
@@ -91,6 +93,10 @@ impl Volfs {
                 let start = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
                 self.counters.bytes_read.add(length);
                 done(Ok(&bytes[start..start + length as usize]));
+            }
+            Content::Computed(computed) => {
+                let (computed, bytes) = (Arc::clone(computed), read.offset..read.offset.saturating_add(length));
+                self.read_computed(file, &computed, bytes, self.counted(done));
             }
             Content::Array(_) if readahead => self.read_for_readahead(file, read, done),
             Content::Array(array) => {
@@ -241,16 +247,7 @@ mod tests {
     }
 
     fn demo(cache_size: u64, direct_io: bool) -> (Arc<Volfs>, Requests) {
-        let options = Options {
-            source: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo"),
-            cache_size,
-            threads: 2,
-            direct_io,
-            follow_links: false,
-            quality: None,
-            allow_other: false,
-            shown: serde_json::Map::new(),
-        };
+        let options = Options { cache_size, threads: 2, direct_io, ..Options::demo() };
         let fs = Arc::new(Volfs::new(options, Arc::default()).unwrap());
         let requests = Requests::default();
         fs.set_readahead(Box::new(Recorder(Arc::clone(&requests))));

@@ -105,16 +105,7 @@ mod tests {
     #[test]
     fn a_thread_that_talks_to_the_kernel_does_not_look_at_the_source() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            source: folder.path().to_owned(),
-            cache_size: 1 << 20,
-            threads: 1,
-            direct_io: false,
-            follow_links: false,
-            quality: None,
-            allow_other: false,
-            shown: serde_json::Map::new(),
-        };
+        let options = Options::for_tests(folder.path());
         let fs = Volfs::new(options, Arc::default()).unwrap();
         let (sender, receiver) = mpsc::channel();
         let log = |cause: FormatError| {

@@ -22,7 +22,6 @@ impl Default for Registries {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
-    use std::path::Path;
     use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
@@ -57,16 +56,7 @@ mod tests {
 
     #[test]
     fn a_view_that_is_passed_in_replaces_the_built_in_ones() {
-        let options = Options {
-            source: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo"),
-            cache_size: 1 << 20,
-            threads: 1,
-            direct_io: false,
-            follow_links: false,
-            quality: None,
-            allow_other: false,
-            shown: serde_json::Map::new(),
-        };
+        let options = Options::demo();
         let registries = Registries { views: &[&LayerName], ..Registries::default() };
         let fs = Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap());
         let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Wait::Yes).map(|found| found.ino);

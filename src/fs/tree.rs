@@ -48,6 +48,8 @@ pub struct Tree {
 /// The indices of one layer.
 struct LayerIndices {
     name: String,
+    /// The folders of views beside the layer's folder: the view and the name.
+    beside: Vec<(usize, String)>,
     /// The layer's folder.
     first: u64,
     /// The first index of each view, and one past the last index of the layer.
@@ -57,25 +59,40 @@ struct LayerIndices {
 /// Returns the name of the folder of each layer.
 #[must_use]
 pub fn layer_folders(open: &OpenDataset) -> Vec<String> {
-    let mut taken = HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()]);
+    layer_names(open, &mut taken_names())
+}
+
+/// Returns the names in a dataset's folder that no layer can have.
+fn taken_names() -> HashSet<String> {
+    HashSet::from([DATASET_JSON.to_owned(), ERROR_TXT.to_owned()])
+}
+
+fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
     let layers = open.dataset.layers().iter();
-    layers.map(|layer| unique(file_name(&layer.name, NAME_MAX), NAME_MAX, &mut taken)).collect()
+    layers.map(|layer| unique(file_name(&layer.name, NAME_MAX), NAME_MAX, taken)).collect()
 }
 
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
     #[must_use]
     pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
-        let mut next = FIRST_LAYER;
-        let layers = layer_folders(open).into_iter().enumerate().map(|(layer, name)| {
+        let (mut next, mut taken) = (FIRST_LAYER, taken_names());
+        let names = layer_names(open, &mut taken);
+        let layers = names.into_iter().enumerate().map(|(layer, name)| {
             let first = next;
             next += 1;
-            let mut starts = vec![next];
-            for view in views {
-                next = next.saturating_add(view.nodes(LayerRef { open, layer, views }));
+            let (mut starts, mut beside) = (vec![next], Vec::new());
+            for (number, view) in views.iter().enumerate() {
+                let nodes = view.nodes(LayerRef { open, layer, views });
+                if let (Some(suffix), 1..) = (view.beside_layer(), nodes) {
+                    let most = NAME_MAX - suffix.len();
+                    let folder = file_name(&open.dataset.layers()[layer].name, most) + suffix;
+                    beside.push((number, unique(folder, NAME_MAX, &mut taken)));
+                }
+                next = next.saturating_add(nodes);
                 starts.push(next);
             }
-            LayerIndices { name, first, views: starts }
+            LayerIndices { name, beside, first, views: starts }
         });
         Self { views, layers: layers.collect() }
     }
@@ -142,10 +159,40 @@ impl Tree {
         match item {
             Item::View { layer, view, node } => match self.view(view).parent(self.layer(open, layer), node) {
                 Some(node) => Item::View { layer, view, node },
+                None if self.view(view).beside_layer().is_some() => Item::Dataset,
                 None => Item::Layer(layer),
             },
             _ => Item::Dataset,
         }
+    }
+
+    /// Returns the views with entries in the folder of a layer.
+    fn in_layer_folder(&self) -> impl Iterator<Item = (usize, &'static dyn View)> + '_ {
+        self.views.iter().copied().enumerate().filter(|(_, view)| view.beside_layer().is_none())
+    }
+
+    /// Returns whether the entries of a folder [are streamed](View::is_streamed).
+    #[must_use]
+    pub fn is_streamed(&self, open: &OpenDataset, folder: Item) -> bool {
+        match folder {
+            Item::View { layer, view, node } => self.view(view).is_streamed(self.layer(open, layer), node),
+            _ => false,
+        }
+    }
+
+    /// Passes the entries of a folder that [is streamed](View::is_streamed) to `add`, from position `from` on and until
+    /// it returns false: the item, its name, whether it is a folder, and the position of the next entry.
+    pub fn stream(
+        &self,
+        open: &OpenDataset,
+        folder: Item,
+        from: u64,
+        add: &mut dyn FnMut(Item, String, bool, u64) -> bool,
+    ) {
+        let Item::View { layer, view, node } = folder else { return };
+        self.view(view).stream(self.layer(open, layer), node, from, &mut |entry, next| {
+            add(Item::View { layer, view, node: entry.node }, entry.name, entry.folder, next)
+        });
     }
 
     /// Finds `name` in a folder.
@@ -153,8 +200,13 @@ impl Tree {
     pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         match folder {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
-            Item::Dataset => self.layers.iter().position(|indices| indices.name == name).map(Item::Layer),
-            Item::Layer(layer) => self.views.iter().enumerate().find_map(|(view, about)| {
+            Item::Dataset => self.layers.iter().enumerate().find_map(|(layer, indices)| {
+                let is_beside = |(_, folder): &&(usize, String)| folder == name;
+                let beside = || indices.beside.iter().find(is_beside);
+                let is_layer = (indices.name == name).then_some(Item::Layer(layer));
+                is_layer.or_else(|| beside().map(|(view, _)| Item::View { layer, view: *view, node: 0 }))
+            }),
+            Item::Layer(layer) => self.in_layer_folder().find_map(|(view, about)| {
                 let entry = about.find(self.layer(open, layer), None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }),
@@ -178,9 +230,12 @@ impl Tree {
                 add(Item::Description, DATASET_JSON.to_owned(), false);
                 for (layer, indices) in self.layers.iter().enumerate() {
                     add(Item::Layer(layer), indices.name.clone(), true);
+                    for (view, name) in &indices.beside {
+                        add(Item::View { layer, view: *view, node: 0 }, name.clone(), true);
+                    }
                 }
             }
-            Item::Layer(layer) => (0..self.views.len()).for_each(|view| from_view(layer, view, None, add)),
+            Item::Layer(layer) => self.in_layer_folder().for_each(|(view, _)| from_view(layer, view, None, add)),
             Item::View { layer, view, node } => from_view(layer, view, Some(node), add),
             Item::Description | Item::Error => {}
         }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::array_file::ArrayFile;
+use super::computed_file::ComputedFile;
+use crate::format::Array;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// The content of a virtual file.
@@ -12,6 +14,8 @@ pub enum Content {
     Bytes(Arc<[u8]>),
     /// The samples of an array, behind a header or not.
     Array(ArrayFile),
+    /// Bytes that are computed from samples when they are read.
+    Computed(Arc<dyn ComputedFile>),
 }
 
 impl Content {
@@ -21,6 +25,17 @@ impl Content {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Array(file) => file.len(),
+            Self::Computed(file) => file.len(),
+        }
+    }
+
+    /// Returns the array that the file shows, if it shows one.
+    #[must_use]
+    pub fn array(&self) -> Option<&Arc<dyn Array>> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Array(file) => Some(file.array()),
+            Self::Computed(file) => Some(file.array()),
         }
     }
 

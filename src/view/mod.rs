@@ -2,11 +2,12 @@
 //! nothing.
 //!
 //! A view has *nodes* (files, and folders of its own) in the folder of a layer, and numbers them from 0. The file
-//! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A new view is a
-//! file here and a line of [`registry`].
+//! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A view may also
+//! have a folder of its own beside the layer's folder. A new view is a file here and a line of [`registry`].
 
 pub mod access;
 mod array_file;
+mod computed_file;
 mod content;
 pub mod file_names;
 mod float;
@@ -23,6 +24,7 @@ mod spatial_transform;
 mod virtual_file;
 
 pub use array_file::{ArrayFile, FileSlice};
+pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
 pub use content::{Content, ShownArray};
 pub use level_file::LevelFile;
 pub use registry::{entry_names, registry};

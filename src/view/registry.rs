@@ -13,7 +13,7 @@ pub fn registry() -> &'static [&'static dyn View] {
 #[must_use]
 pub fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
     let mut names = Vec::new();
-    for view in views {
+    for view in views.iter().filter(|view| view.beside_layer().is_none()) {
         view.list(layer, None, &mut |entry| names.push(entry.name));
     }
     names

@@ -48,14 +48,14 @@ impl<'a> LayerRef<'a> {
     pub fn files_of(&self, lod: usize) -> Vec<String> {
         let beginning = format!("lod{lod}.");
         let mut files = Vec::new();
-        for view in self.views {
+        for view in self.views.iter().filter(|view| view.beside_layer().is_none()) {
             let mut folders = Vec::new();
             view.list(*self, None, &mut |Entry { node, name, folder }| match (name.starts_with(&beginning), folder) {
                 (true, _) => files.push(if folder { name + "/" } else { name }),
                 (false, true) if !is_of_a_level(&name) => folders.push((node, name)),
                 (false, _) => {}
             });
-            for (folder, path) in folders {
+            for (folder, path) in folders.into_iter().filter(|(node, _)| !view.is_streamed(*self, *node)) {
                 view.list(*self, Some(folder), &mut |entry| {
                     if !entry.folder && entry.name.starts_with(&beginning) {
                         files.push(format!("{path}/{}", entry.name));
@@ -89,10 +89,27 @@ pub trait View: Send + Sync {
     /// Returns how many nodes the view has for a layer; 0 if it does not apply. Nodes are numbered from 0.
     fn nodes(&self, layer: LayerRef<'_>) -> u64;
 
+    /// Returns what follows the layer's name in the name of the view's folder beside the layer's folder, if the view has
+    /// one: all its nodes are in there, node 0 is the folder itself, and nothing is listed in the layer's folder.
+    fn beside_layer(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Calls `add` for each entry in the layer's folder (`folder` is `None`) or in a folder of the view, in order.
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry));
 
-    /// Finds an entry by name. The default lists all entries; views with many override it.
+    /// Returns whether a folder may have so many entries that they are not collected when it is opened: they are passed
+    /// on by [`View::stream`] and not by [`View::list`].
+    fn is_streamed(&self, _layer: LayerRef<'_>, _folder: u64) -> bool {
+        false
+    }
+
+    /// Calls `add` for each entry of a folder that [is streamed](View::is_streamed) from position `from` on (0: the
+    /// first), in order, until it returns false. Passes the position of the next entry along.
+    fn stream(&self, _layer: LayerRef<'_>, _folder: u64, _from: u64, _add: &mut dyn FnMut(Entry, u64) -> bool) {}
+
+    /// Finds an entry by name. The default lists all entries; views with many, or with folders that are
+    /// streamed, override it.
     fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
         let mut found = None;
         self.list(layer, folder, &mut |entry| {
@@ -103,7 +120,8 @@ pub trait View: Send + Sync {
         found
     }
 
-    /// Returns the node of the view's folder that contains `node`; `None` if that is the layer's folder.
+    /// Returns the node of the view's folder that contains `node`; `None` if that is the layer's folder, or `node` the
+    /// view's folder beside it.
     fn parent(&self, _layer: LayerRef<'_>, _node: u64) -> Option<u64> {
         None
     }
