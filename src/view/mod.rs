@@ -21,9 +21,10 @@ mod permuted;
 mod raw;
 mod registry;
 mod spatial_transform;
+mod tiff;
 mod virtual_file;
 
-pub use array_file::{ArrayFile, FileSlice};
+pub use array_file::{ArrayFile, FileSlice, Tail};
 pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
 pub use content::{Content, ShownArray};
 pub use level_file::LevelFile;

@@ -17,7 +17,8 @@ fn a_dataset_is_a_folder_with_its_views() {
     assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
     assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "dataset.json"]));
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
-        (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
+        let files = (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}")));
+        files.chain(["tiff".to_owned()]).collect()
     };
     let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy"];
     assert_eq!(names(mount.path("v3_float32.zgy/data")), views(4, &plain));

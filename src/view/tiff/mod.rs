@@ -1,0 +1,9 @@
+//! `tiff/lodN.tif`: the planes of a level as a TIFF stack.
+
+mod container;
+mod description;
+mod directory;
+mod stack;
+mod tiff_view;
+
+pub use tiff_view::Tiff;
