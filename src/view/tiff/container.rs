@@ -9,9 +9,9 @@
 use std::ops::Range;
 
 use super::super::array_file::Tail;
+use super::super::stack::Stack;
 use super::description;
 use super::directory::{self, Field};
-use super::stack::Stack;
 use crate::volume::{ArrayInfo, Dtype};
 
 /// Where the samples begin: at a page of memory.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::super::spatial_transform::number;
-use super::stack::Stack;
+use super::super::stack::Stack;
 use crate::volume::{ArrayInfo, Axis, Dtype};
 
 /// The longest name of a unit, in characters.

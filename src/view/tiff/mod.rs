@@ -3,7 +3,6 @@
 mod container;
 mod description;
 mod directory;
-mod stack;
 mod tiff_view;
 
 pub use tiff_view::Tiff;

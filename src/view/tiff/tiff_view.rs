@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::super::array_file::ArrayFile;
 use super::super::content::{Content, ShownArray};
+use super::super::stack::Stack;
 use super::super::virtual_file::{Entry, LayerRef, View};
 use super::container::Container;
-use super::stack::Stack;
 use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 
@@ -29,6 +29,10 @@ impl Tiff {
 }
 
 impl View for Tiff {
+    fn name(&self) -> Option<&'static str> {
+        Some("tiff")
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         let levels = layer.levels().len() as u64;
         if (1..=levels).any(|node| Self::level(layer, node).is_some()) { 1 + levels } else { 0 }

@@ -53,7 +53,7 @@ impl Stack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::array_file::tests::zeros;
+    use super::super::array_file::tests::zeros;
     use super::*;
 
     fn stack(shape: &[u64], channels: bool) -> Option<Stack> {
