@@ -12,7 +12,7 @@ use crate::volume::{Arithmetic, ArrayInfo, AxisPermutation, Dtype, Scaling};
 /// the shape and type of its samples, alone.
 pub trait Tail: Send + Sync {
     /// Returns the number of bytes.
-    fn len(&self) -> u64;
+    fn length(&self) -> u64;
 
     /// Fills `out` with the bytes from `from` on. There are as many.
     fn write(&self, from: u64, out: &mut [u8]);
@@ -94,7 +94,7 @@ impl ArrayFile {
     }
 
     fn tail_len(&self) -> u64 {
-        self.tail.as_ref().map_or(0, |tail| tail.len())
+        self.tail.as_ref().map_or(0, |tail| tail.length())
     }
 
     /// Returns whether the file is empty.
@@ -279,7 +279,7 @@ pub(super) mod tests {
     struct Numbers(u64);
 
     impl Tail for Numbers {
-        fn len(&self) -> u64 {
+        fn length(&self) -> u64 {
             self.0
         }
         fn write(&self, from: u64, out: &mut [u8]) {

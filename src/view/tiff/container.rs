@@ -184,7 +184,7 @@ impl Container {
 }
 
 impl Tail for Container {
-    fn len(&self) -> u64 {
+    fn length(&self) -> u64 {
         if self.directories > 1 { self.padding + (self.directories - 1) * self.directory_size() } else { 0 }
     }
 
@@ -281,7 +281,7 @@ mod tests {
         let mut bytes = container.header(info);
         assert_eq!(bytes.len() as u64, SAMPLES_AT);
         bytes.resize(bytes.len() + samples, 0);
-        let mut tail = vec![1; container.len() as usize];
+        let mut tail = vec![1; container.length() as usize];
         container.write(0, &mut tail);
         bytes.extend(tail);
         bytes
@@ -342,7 +342,7 @@ mod tests {
         // just below 4 GiB with all directories, and just beyond
         let (fits, beyond) = (of(&[4095, 1024, 1024], Dtype::UInt8), of(&[4096, 1024, 1024], Dtype::UInt8));
         assert_eq!((fits.big, fits.directories, beyond.big, beyond.directories), (false, 4095, false, 1));
-        assert_eq!((fits.len() > 0, beyond.len()), (true, 0));
+        assert_eq!((fits.length() > 0, beyond.length()), (true, 0));
         assert_eq!(beyond.next_after(0), 0);
         let planes = [of(&[2, 1 << 16, (1 << 16) - 1], Dtype::UInt8), of(&[2, 1 << 16, 1 << 16], Dtype::UInt8)];
         assert_eq!(planes.map(|file| file.big), [false, true]);
@@ -356,7 +356,7 @@ mod tests {
         let planes = 1 << 50;
         let container = file(&info(&[planes, 2, 2], Dtype::Float64, false));
         let mut last = vec![0; container.directory_size() as usize];
-        container.write(container.len() - last.len() as u64, &mut last);
+        container.write(container.length() - last.len() as u64, &mut last);
         assert_eq!(number(&last, last.len() - 8, 8), 0);
         // the seventh field
         assert_eq!(number(&last, 8 + 6 * 20, 2), u64::from(STRIP_OFFSETS));
@@ -371,9 +371,9 @@ mod tests {
             let info = info(&[planes, 3, width], DTYPES[dtype], false);
             let container = file(&info);
             let bytes = whole(&info);
-            let tail = &bytes[bytes.len() - container.len() as usize..];
-            let start = from.min(container.len());
-            let end = (start + count).min(container.len());
+            let tail = &bytes[bytes.len() - container.length() as usize..];
+            let start = from.min(container.length());
+            let end = (start + count).min(container.length());
             let mut part = vec![1; (end - start) as usize];
             container.write(start, &mut part);
             prop_assert_eq!(&part[..], &tail[start as usize..end as usize]);
