@@ -3,16 +3,26 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::sync::LazyLock;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::Value;
 use volfs::catalog::OpenDataset;
 use volfs::format::Dataset;
+use volfs::memory::BufferPool;
 use volfs::source::FileStamp;
-use volfs::view::{Content, Entry, LayerRef, View, file_names, json, json_text, registry};
+use volfs::view::{ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_names, json, json_text, registry};
+use volfs::volume::Region;
 
 /// At most this many layers have all their files made.
 const LAYERS: usize = 8;
+/// At most this many entries of a folder of a view are made.
+const ENTRIES: usize = 20;
+/// No folders are nested deeper.
+const DEPTH: usize = 12;
+/// The most bytes of samples that a step requests, and that a whole read is given here.
+const MAX_STEP: usize = 16 << 20;
+const MAX_READ: usize = 32 << 20;
 
 static STAMP: LazyLock<FileStamp> = LazyLock::new(|| FileStamp::of(&fs::metadata("/").expect("there is a root")));
 
@@ -43,26 +53,101 @@ pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Data
     open.dataset
 }
 
+/// Makes the files of a view: those in the layer's folder, or in the view's own folder beside it.
 fn make_files(view: &dyn View, layer: LayerRef<'_>, names: &mut HashSet<String>) {
+    if view.beside_layer().is_some() {
+        if view.nodes(layer) > 0 {
+            make_folder(view, layer, 0, 0);
+        }
+        return;
+    }
     let mut entries: Vec<Entry> = Vec::new();
     view.list(layer, None, &mut |entry| entries.push(entry));
-    assert!(entries.len() as u64 <= view.nodes(layer), "more files than nodes");
-    for entry in entries {
-        check_name(&entry.name);
-        assert_eq!(view.find(layer, None, &entry.name), Some(entry.clone()), "a file is not found by its name");
+    for entry in &entries {
         assert!(names.insert(entry.name.clone()), "two files named {}", entry.name);
-        match view.content(layer, entry.node) {
-            Ok(Content::Bytes(bytes)) => check_text(&entry.name, &bytes),
-            Ok(Content::Array(file)) => {
-                assert!(file.len() >= file.header_bytes());
-                for at in [0, file.header_bytes(), file.len() / 2, file.len().saturating_sub(5), file.len()] {
-                    let slice = file.slice(at, 1 << 17);
-                    let samples = file.array().info().shape().product();
-                    assert!(slice.samples.end <= samples.expect("the samples can be counted"));
+        make_entry(view, layer, None, entry, 0);
+    }
+}
+
+fn make_folder(view: &dyn View, layer: LayerRef<'_>, folder: u64, depth: usize) {
+    let mut entries: Vec<Entry> = Vec::new();
+    if view.is_streamed(layer, folder) {
+        view.stream(layer, folder, 0, &mut |entry, _| {
+            entries.push(entry);
+            entries.len() < ENTRIES
+        });
+    } else {
+        view.list(layer, Some(folder), &mut |entry| entries.push(entry));
+    }
+    let mut names = HashSet::new();
+    assert!(entries.iter().all(|entry| names.insert(&entry.name)), "a name appears twice");
+    for entry in entries.iter().take(ENTRIES) {
+        make_entry(view, layer, Some(folder), entry, depth + 1);
+    }
+}
+
+fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: &Entry, depth: usize) {
+    assert!(entry.node < view.nodes(layer), "a node beyond the last");
+    check_name(&entry.name);
+    assert_eq!(view.find(layer, folder, &entry.name).as_ref(), Some(entry), "a file is not found by its name");
+    assert_eq!(view.parent(layer, entry.node), folder, "a file is in another folder than its own");
+    assert_eq!(view.is_folder(layer, entry.node), entry.folder);
+    if entry.folder {
+        assert!(depth < DEPTH, "folders without end");
+        return make_folder(view, layer, entry.node, depth);
+    }
+    match view.content(layer, entry.node) {
+        Ok(Content::Bytes(bytes)) => check_text(&entry.name, &bytes),
+        Ok(Content::Array(file)) => {
+            assert!(file.len() >= file.header_bytes());
+            for at in [0, file.header_bytes(), file.len() / 2, file.len().saturating_sub(5), file.len()] {
+                let slice = file.slice(at, 1 << 17);
+                let samples = file.array().info().shape().product();
+                assert!(slice.samples.end <= samples.expect("the samples can be counted"));
+            }
+        }
+        Ok(Content::Computed(file)) => {
+            let len = file.len();
+            for at in [0, 3600, len / 2, len.saturating_sub(5)] {
+                let end = at.saturating_add(5000).min(len);
+                if at < end {
+                    read_computed(&file, at..end);
                 }
             }
-            Err(_) => {}
         }
+        Err(_) => {}
+    }
+}
+
+/// Reads bytes of a file as if all samples were 0. Reads that need a pass over many samples are given up.
+fn read_computed(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
+    let buffers = BufferPool::new(0);
+    let wanted = bytes.end - bytes.start;
+    let mut steps = Arc::clone(file).read(bytes);
+    let (mut samples, mut read) = (None, 0);
+    while read < MAX_READ {
+        let request = match steps.step(samples.take(), &buffers) {
+            Ok(Step::Read(request)) => request,
+            Ok(Step::Done(bytes)) => return assert_eq!(bytes.len() as u64, wanted),
+            Err(_) => return,
+        };
+        let info = request.array.info();
+        let count = match request.samples {
+            Samples::Range(range) => {
+                assert!(range.end <= info.shape().product().expect("the samples can be counted"), "beyond the end");
+                range.end - range.start
+            }
+            Samples::Box(region) => {
+                assert!(Region::whole(info.shape()).contains(&region), "a box beyond the array");
+                region.samples()
+            }
+        };
+        let length = count as usize * info.dtype.size();
+        assert!(count > 0 && length <= MAX_STEP, "a step of {length} bytes");
+        read += length;
+        let Ok(mut zeros) = buffers.try_take(length) else { return };
+        zeros.fill(0);
+        samples = Some(zeros);
     }
 }
 

@@ -14,12 +14,15 @@ use crate::pool::Bulkhead;
 use crate::sync::Mutex;
 use crate::view::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
 
+/// Gets the bytes of a read, or its error.
+type Done = Box<dyn FnOnce(Result<&[u8], FsError>) + Send>;
+
 /// A read of a computed file in progress.
 struct ComputedRead {
     fs: Arc<Volfs>,
     file: Arc<FileHandle>,
     steps: Box<dyn ReadSteps>,
-    done: Box<dyn FnOnce(Result<&[u8], FsError>) + Send>,
+    done: Done,
 }
 
 /// Where the samples of a step meet the read that requested them. They may arrive before the request has returned: then
@@ -228,7 +231,7 @@ mod tests {
             let (line, column) = (self.row.row / lines, self.row.row % lines);
             let samples = match read {
                 0 => Samples::Range(first..first + 3),
-                _ if read % 2 == 0 => Samples::Range(first + read..first + read + 1),
+                _ if read.is_multiple_of(2) => Samples::Range(first + read..first + read + 1),
                 _ => Samples::Box(Region { start: [line, column, read].into(), shape: [1, 1, 1].into() }),
             };
             Ok(Step::Read(SampleRequest { array: Arc::clone(&self.row.array), samples }))
