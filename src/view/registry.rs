@@ -80,8 +80,9 @@ mod tests {
         let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
-        assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy"]);
-        assert_eq!(names.len(), 2 * of_lod_0.len());
+        assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy", ".slices"]);
+        assert_eq!(names.len(), 2 * of_lod_0.len() + 1);
+        assert!(names.contains(&"preview.png".to_owned()));
         for name in &names {
             let found = registry().iter().filter_map(|view| view.find(layer, None, name));
             assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
@@ -124,7 +125,7 @@ mod tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
-        assert_eq!(all.len(), 7);
+        assert_eq!(all.len(), 8);
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
 

@@ -9,7 +9,8 @@ use zlib_rs::adler32::adler32;
 use super::colours::{BACKGROUND, Palette};
 use super::plane::Rectangle;
 use super::png_layout::PngLayout;
-use super::preview_plan::{Line, Part, Plan};
+use super::preview_plan::{Part, Plan};
+use super::preview_tiles::{Tile, Tiles};
 use super::preview_values::Values;
 use super::recent::Recent;
 use crate::format::Array;
@@ -19,9 +20,6 @@ use crate::volume::ArrayId;
 
 /// The bytes of all pictures that are kept.
 const MAX_KEPT: usize = 4 << 20;
-/// The most samples that are requested at a time.
-const MAX_SAMPLES: u64 = 1 << 17;
-
 /// The pictures that were read last.
 static PICTURES: Recent<ArrayId, Arc<Vec<u8>>> = Recent::new(MAX_KEPT);
 
@@ -64,6 +62,10 @@ impl ComputedFile for PreviewFile {
         hasher.finish()
     }
 
+    fn is_long(&self, _: &Range<u64>) -> bool {
+        PICTURES.get(&self.array.info().id).is_none()
+    }
+
     fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
         Box::new(PreviewRead { file: self, bytes, shown: None, tiles: Tiles::default(), pending: None })
     }
@@ -85,54 +87,6 @@ struct Shown {
     /// Red, green and blue of each.
     rgb: Vec<u8>,
     _claim: Claim,
-}
-
-/// The next tile, by the number of its part and the numbers of its first samples along both axes, counting those that
-/// are shown.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tiles {
-    part: usize,
-    slow: u64,
-    fast: u64,
-}
-
-/// A rectangle of samples of a part that are requested at a time, counting those that are shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Tile {
-    part: usize,
-    down: Range<u64>,
-    along: Range<u64>,
-}
-
-impl Tiles {
-    /// Returns the next tile: several lines of samples along the faster axis, or a part of one.
-    fn next(&mut self, parts: &[Part]) -> Option<Tile> {
-        let part = parts.get(self.part)?;
-        let is_turned = part.plane.axes()[0] > part.plane.axes()[1];
-        let (slow, fast) = if is_turned { (part.along, part.down) } else { (part.down, part.along) };
-        let in_line = (MAX_SAMPLES / fast.skip).clamp(1, fast.shown() - self.fast);
-        let lines = MAX_SAMPLES / fast.shown().saturating_mul(fast.skip) / slow.skip;
-        let lines = if in_line == fast.shown() { lines.clamp(1, slow.shown() - self.slow) } else { 1 };
-        let (of_slow, of_fast) = (self.slow..self.slow + lines, self.fast..self.fast + in_line);
-        let (down, along) = if is_turned { (of_fast, of_slow) } else { (of_slow, of_fast) };
-        let tile = Tile { part: self.part, down, along };
-        self.fast += in_line;
-        if self.fast == fast.shown() {
-            (self.fast, self.slow) = (0, self.slow + lines);
-        }
-        if self.slow == slow.shown() {
-            (self.slow, self.part) = (0, self.part + 1);
-        }
-        Some(tile)
-    }
-}
-
-impl Tile {
-    /// Returns the samples, with those between them that are not shown.
-    fn rectangle(&self, part: &Part) -> Rectangle {
-        let samples = |line: &Line, shown: &Range<u64>| shown.start * line.skip..(shown.end - 1) * line.skip + 1;
-        part.plane.rectangle(&samples(&part.down, &self.down), &samples(&part.along, &self.along))
-    }
 }
 
 impl PreviewRead {
@@ -269,8 +223,9 @@ impl ReadSteps for PreviewRead {
 #[cfg(test)]
 mod tests {
     use super::super::colours::{self, LAST_OF_SCALE};
-    use super::super::png_layout::tests::decode;
+    use super::super::png::decode;
     use super::super::preview_plan::tests::plan;
+    use super::super::preview_tiles::MAX_SAMPLES;
     use super::super::subject::Subject;
     use super::*;
     use crate::view::array_file::tests::zeros;
@@ -343,27 +298,6 @@ mod tests {
             let picture = decode(&whole);
             assert!(picture.pixels.len() < 1 << 20 && whole.len() as u64 == file.len());
             assert!(picture.pixels.iter().any(|number| *number != BACKGROUND));
-        }
-    }
-
-    #[test]
-    fn every_sample_is_in_one_tile() {
-        for (shape, subject) in [
-            ([700, 900, 2000], PLAIN),
-            ([700, 900, 2000], Subject { vertical: Some(2), ..PLAIN }),
-            ([1, 2, 3_000_000], PLAIN),
-            ([5, 1, 1], PLAIN),
-        ] {
-            let file = preview(&shape, Dtype::UInt8, &subject);
-            let mut seen: Vec<Vec<u8>> = file.plan.parts.iter().map(|part| vec![0; part.shown() as usize]).collect();
-            let mut tiles = Tiles::default();
-            while let Some(tile) = tiles.next(&file.plan.parts) {
-                let part = &file.plan.parts[tile.part];
-                for (down, along) in tile.down.clone().flat_map(|down| tile.along.clone().map(move |x| (down, x))) {
-                    seen[tile.part][(down * part.along.shown() + along) as usize] += 1;
-                }
-            }
-            assert!(seen.iter().flatten().all(|count| *count == 1), "{shape:?}");
         }
     }
 

@@ -15,6 +15,8 @@ const MAX_PIXELS: u64 = 1 << 20;
 /// Slices that are smaller than this are enlarged, by [`MAX_ZOOM`] at most.
 const MIN_SIDE: u64 = 512;
 const MAX_ZOOM: u64 = 8;
+/// Samples of an axis are not passed over if fewer than this are shown then: a thin stack stays visible.
+const MIN_SHOWN: u64 = 64;
 /// The most pixels that a sample is drawn as long along one axis as along another.
 const MAX_STRETCH: f64 = 8.0;
 /// The pixels between two slices.
@@ -64,7 +66,8 @@ impl Line {
         if zoom >= 1.0 {
             Self { count, skip: 1, repeat: zoom.round() as u64 }
         } else {
-            Self { count, skip: ((1.0 / zoom).round() as u64).max(1), repeat: 1 }
+            let skip = ((1.0 / zoom).round() as u64).min(count / MIN_SHOWN);
+            Self { count, skip: skip.max(1), repeat: 1 }
         }
     }
 
@@ -219,6 +222,12 @@ pub(super) mod tests {
         assert_eq!(sizes(&[1, 1, 1], [1.0; 3], &PLAIN).0, [[8, 8]; 3]);
         let (parts, _) = sizes(&[1, 1, 10_000_000_000], [1.0; 3], &PLAIN);
         assert!(parts.iter().all(|part| part[0] <= MAX_SIDE), "{parts:?}");
+    }
+
+    #[test]
+    fn short_axes_keep_their_samples() {
+        assert_eq!(sizes(&[20, 8000, 8000], [1.0; 3], &PLAIN).0[1], [1000, 20]);
+        assert_eq!(sizes(&[100_000, 20, 30], [1.0; 3], &PLAIN).0, [[30, 20], [30, 981], [20, 981]]);
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub struct Values {
     no_value: Option<f64>,
     scaling: Scaling,
     dtype: Dtype,
+    /// The range of values of the whole layer, if it is known.
+    range: Option<(f64, f64)>,
 }
 
 impl Values {
@@ -47,7 +49,8 @@ impl Values {
             _ => Key::FineNearZero,
         };
         let scaling = info.scaling.unwrap_or(Scaling::of_codes(1.0, 0.0));
-        Self { key, no_value: scaling.no_value.or(info.no_value), scaling, dtype: info.dtype }
+        let no_value = scaling.no_value.or(info.no_value);
+        Self { key, no_value, scaling, dtype: info.dtype, range: info.value_range }
     }
 
     /// Returns the key of a stored sample.
@@ -112,6 +115,8 @@ impl Values {
         } else {
             ((low, high), colours::greys())
         };
+        // what is shown is all alike: its place in the whole layer says more
+        let (low, high) = if low == high { self.range.unwrap_or((low, high)) } else { (low, high) };
         let factor = if high > low { f64::from(LAST_OF_SCALE) / (high - low) } else { 0.0 };
         let number = |key: u16| match key {
             0 => NO_VALUE,
@@ -211,6 +216,9 @@ mod tests {
             let samples = vec![0; 80];
             assert!(numbers(&info(dtype), &samples, true).1.iter().all(|number| *number == 0), "{dtype}");
         }
+        let mut flags = info(Dtype::UInt8);
+        flags.value_range = Some((0.0, 1.0));
+        assert_eq!(numbers(&flags, &[1; 9], false).1, [LAST_OF_SCALE; 9], "every trace is there");
         let nothing = floats([f32::NAN; 10]);
         assert_eq!(numbers(&info(Dtype::Float32), &nothing, true).1, [NO_VALUE; 10]);
         let sparse: Vec<u8> = std::iter::repeat_n(0, 9999).chain([200]).collect();

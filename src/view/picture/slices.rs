@@ -226,3 +226,134 @@ impl View for Slices {
         Ok(Content::Computed(Arc::new(file)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::catalog::OpenDataset;
+    use crate::format::{Dataset, Layer};
+    use crate::source::FileStamp;
+    use crate::view::array_file::tests::zeros;
+    use crate::volume::{DatasetInfo, Dtype, NativeJson};
+
+    struct OneLayer(DatasetInfo, Vec<Layer>);
+
+    impl Dataset for OneLayer {
+        fn info(&self) -> &DatasetInfo {
+            &self.0
+        }
+        fn layers(&self) -> &[Layer] {
+            &self.1
+        }
+    }
+
+    fn dataset(levels: &[&[u64]]) -> OpenDataset {
+        let levels = levels.iter().map(|shape| zeros(shape, Dtype::UInt8)).collect();
+        let layer = Layer { name: "a".into(), levels, native: NativeJson::new() };
+        OpenDataset {
+            name: "d".into(),
+            path: "d".into(),
+            stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
+            size: None,
+            format: "zgy",
+            dataset: Box::new(OneLayer(DatasetInfo::default(), vec![layer])),
+        }
+    }
+
+    fn layer(open: &OpenDataset) -> LayerRef<'_> {
+        LayerRef { open, layer: 0, views: &[] }
+    }
+
+    fn entries(layer: LayerRef<'_>, folder: Option<u64>) -> Vec<Entry> {
+        let mut found = Vec::new();
+        match folder.filter(|folder| Slices.is_streamed(layer, *folder)) {
+            Some(folder) => Slices.stream(layer, folder, 0, &mut |entry, _| {
+                found.push(entry);
+                true
+            }),
+            None => Slices.list(layer, folder, &mut |entry| found.push(entry)),
+        }
+        found
+    }
+
+    #[test]
+    fn every_node_is_listed_once_and_found_by_its_name() {
+        let open = dataset(&[&[3, 2000, 5], &[2, 1500, 3], &[1, 1, 1]]);
+        let layer = layer(&open);
+        let (mut seen, mut folders, mut streamed) = (BTreeSet::new(), vec![None], 0);
+        while let Some(folder) = folders.pop() {
+            streamed += folder.map_or(0, |folder| u64::from(Slices.is_streamed(layer, folder)));
+            for entry in entries(layer, folder) {
+                assert!(seen.insert(entry.node), "{entry:?}");
+                assert_eq!(Slices.find(layer, folder, &entry.name).as_ref(), Some(&entry));
+                assert_eq!(Slices.parent(layer, entry.node), folder);
+                assert_eq!(Slices.is_folder(layer, entry.node), entry.folder);
+                assert_eq!(Slices.content(layer, entry.node).is_ok(), !entry.folder);
+                folders.extend(entry.folder.then_some(Some(entry.node)));
+            }
+        }
+        let all = 3 * 4 + 3 + 2000 + 5 + 2 + 1500 + 3 + 3;
+        assert_eq!((Slices.nodes(layer), streamed), (all, 2));
+        assert!(seen.into_iter().eq(0..all));
+        assert!(Slices.content(layer, all).is_err());
+    }
+
+    #[test]
+    fn pictures_are_named_by_axis_and_index() {
+        let open = dataset(&[&[3, 2000, 5], &[2, 1500, 3]]);
+        let layer = layer(&open);
+        let names = |folder| entries(layer, folder).into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        assert_eq!(names(None), ["lod0.slices", "lod1.slices"]);
+        let level = Slices.find(layer, None, "lod1.slices").unwrap().node;
+        assert_eq!(names(Some(level)), ["inline", "crossline", "sample"]);
+        let sample = Slices.find(layer, Some(level), "sample").unwrap().node;
+        assert_eq!(names(Some(sample)), ["0.png", "1.png", "2.png"]);
+        for name in ["3.png", "00.png", "01.png", "+1.png", "-1.png", "1.PNG", "1", "inline", ".png"] {
+            assert_eq!(Slices.find(layer, Some(sample), name), None, "{name}");
+        }
+        for (folder, name) in
+            [(None, "lod2.slices"), (None, "lod00.slices"), (Some(level), "z"), (Some(level), "0.png")]
+        {
+            assert_eq!(Slices.find(layer, folder, name), None, "{name}");
+        }
+        let crossline = Slices.find(layer, Some(level), "crossline").unwrap().node;
+        let mut rest = Vec::new();
+        Slices.stream(layer, crossline, 1498, &mut |entry, next| {
+            rest.push((entry.name, next));
+            true
+        });
+        assert_eq!(rest, [("1498.png".into(), 1499), ("1499.png".into(), 1500)]);
+    }
+
+    #[test]
+    fn an_array_of_two_axes_is_one_picture() {
+        let open = dataset(&[&[30, 40], &[15, 20]]);
+        let layer = layer(&open);
+        let level = Slices.find(layer, None, "lod1.slices").unwrap().node;
+        let picture = Entry { node: level + 1, name: "0.png".into(), folder: false };
+        assert_eq!(entries(layer, Some(level)), [picture]);
+        assert_eq!((Slices.nodes(layer), Slices.parent(layer, level + 1)), (4, Some(level)));
+        assert!(Slices.content(layer, level + 1).unwrap().len() > 300);
+    }
+
+    #[test]
+    fn pictures_that_are_too_large_are_not_listed() {
+        let open = dataset(&[&[2, 50_000, 60_000], &[1, 25_000, 30_000], &[1, 10_000, 15_000]]);
+        let layer = layer(&open);
+        let folders = |lod: &str| {
+            let level = Slices.find(layer, None, lod).unwrap().node;
+            entries(layer, Some(level)).into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+        };
+        assert_eq!(folders("lod0.slices"), ["crossline", "sample"]);
+        assert_eq!(folders("lod2.slices"), ["inline", "crossline", "sample"]);
+        let level = Slices.find(layer, None, "lod0.slices").unwrap().node;
+        assert_eq!(Slices.find(layer, Some(level), "inline"), None);
+        let none = dataset(&[&[2, 3, 4, 5]]);
+        let layer = super::tests::layer(&none);
+        assert_eq!((Slices.nodes(layer), entries(layer, None)), (0, vec![]));
+        let many = dataset(&[&[1 << 34, 1, 1]]);
+        assert_eq!(Slices.nodes(super::tests::layer(&many)), 0);
+    }
+}
