@@ -109,16 +109,18 @@ fn unsigned_bytes_and_words_are_as_they_are() {
 #[test]
 fn other_samples_are_greys_of_the_value_range() {
     let Some(mount) = Mount::of(test_data("")) else { return };
-    let grey = |value: f64, level: &Level| {
+    // a grey is `stored * scale + offset` on a line through the ends of the range, rounded
+    let grey = |stored: f64, scale: f64, offset: f64, level: &Level| {
         let range = floats(&level.about["value_range"]);
-        vec![((value - range[0]) / (range[1] - range[0]) * 255.0 + 0.5).clamp(0.0, 255.0) as u8]
+        let factor = 255.0 / (range[1] - range[0]);
+        vec![(stored * (scale * factor) + (offset - range[0]) * factor + 0.5).clamp(0.0, 255.0) as u8]
     };
     check(&mount, "zgy/v3_float32.zgy/data", 4, [8, 0], &|stored, level| {
-        grey(f32::from_le_bytes(stored.try_into().unwrap()).into(), level)
+        grey(f32::from_le_bytes(stored.try_into().unwrap()).into(), 1.0, 0.0, level)
     });
     check(&mount, "zgy/v3_int16.zgy/data", 2, [8, 0], &|stored, level| {
-        let (scale, offset) = (level.about["scale"].as_f64().unwrap(), level.about["offset"].as_f64().unwrap());
-        grey(f64::from(i16::from_le_bytes(stored.try_into().unwrap())) * scale + offset, level)
+        let [scale, offset] = ["scale", "offset"].map(|key| level.about[key].as_f64().unwrap());
+        grey(i16::from_le_bytes(stored.try_into().unwrap()).into(), scale, offset, level)
     });
 }
 

@@ -19,10 +19,12 @@ fn a_dataset_is_a_folder_with_its_views() {
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
-    let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy"];
-    assert_eq!(names(mount.path("v3_float32.zgy/data")), views(4, &plain));
+    let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy", "slices"];
+    let of_layer = set(["preview.png"]);
+    assert_eq!(names(mount.path("v3_float32.zgy/data")), &views(4, &plain) | &of_layer);
     let scaled = [&plain[..], &["float32.npy"]].concat();
-    assert_eq!(names(mount.path("v3_int16.zgy/data")), views(3, &scaled));
+    assert_eq!(names(mount.path("v3_int16.zgy/data")), &views(3, &scaled) | &of_layer);
+    assert_eq!(names(mount.path("v3_int16.zgy/data/lod2.slices")), set(["inline", "crossline", "sample"]));
 }
 
 /// Returns the paths of all files below a folder.
