@@ -7,6 +7,7 @@
 
 pub mod access;
 mod array_file;
+mod axis_names;
 mod computed_file;
 mod content;
 mod envi;
@@ -20,6 +21,7 @@ mod metaimage;
 pub mod npy;
 mod nrrd;
 mod permuted;
+mod picture;
 mod raw;
 mod registry;
 mod selection;
