@@ -62,7 +62,8 @@ impl Volfs {
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
     pub fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
-        Self::with_registries(options, log, Registries::default())
+        let registries = Registries::of(&options);
+        Self::with_registries(options, log, registries)
     }
 
     /// Like [`Volfs::new`], with other formats and views.

@@ -186,7 +186,9 @@ fn check_level(path: &Path) {
     check(&place, &level[level["format"].as_str().unwrap()], own);
     let beginning = format!("{lod}.");
     let beside: BTreeSet<_> = names(folder).into_iter().filter(|name| name.starts_with(&beginning)).collect();
-    let named: BTreeSet<_> = level["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let all: BTreeSet<_> = level["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(all.iter().all(|name| folder.join(name).exists()), "{place}: {all:?}");
+    let named: BTreeSet<_> = all.into_iter().filter(|name| name.starts_with(&beginning)).collect();
     assert!(named.iter().map(|name| name.trim_end_matches('/')).eq(&beside), "{place}: {named:?}, {beside:?}");
 }
 
@@ -324,7 +326,7 @@ fn check_status(status: &Value) {
     ];
     check("status.json", status, &keys);
     assert_eq!(status["schema"], SCHEMA);
-    let options: [(&str, Check); 9] = [
+    let options: [(&str, Check); 10] = [
         ("mountpoint", text),
         ("foreground", truth),
         ("cache_size", whole),
@@ -334,6 +336,7 @@ fn check_status(status: &Value) {
         ("follow_links", truth),
         ("log_file", maybe_text),
         ("quality", maybe_whole),
+        ("views", maybe_text),
     ];
     check("options", &status["options"], &options);
     let counters = [
