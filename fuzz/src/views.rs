@@ -31,7 +31,7 @@ pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Data
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()), "a layer is hidden without a reason");
     let (name, path) = ("a dataset".to_owned(), "below/a dataset".to_owned());
     let open = OpenDataset { name, path, stamp: *STAMP, size: Some(1), format, dataset };
-    if let Ok(value) = json::dataset(&open) {
+    if let Ok(value) = json::dataset(&open, registry()) {
         check_json(&value);
     }
     let mut folders = HashSet::new();

@@ -11,6 +11,7 @@ mod computed_file;
 mod content;
 pub mod file_names;
 mod float;
+mod float_values;
 pub mod json;
 pub mod json_text;
 mod level_file;
@@ -20,6 +21,7 @@ mod nrrd;
 mod permuted;
 mod raw;
 mod registry;
+mod segy;
 mod spatial_transform;
 mod virtual_file;
 
