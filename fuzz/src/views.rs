@@ -129,6 +129,7 @@ fn read_computed(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
         let request = match steps.step(samples.take(), &buffers) {
             Ok(Step::Read(request)) => request,
             Ok(Step::Done(bytes)) => return assert_eq!(bytes.len() as u64, wanted),
+            Ok(Step::Failed(error)) => return assert!(!error.to_string().is_empty(), "an error says nothing"),
             Err(_) => return,
         };
         let info = request.array.info();

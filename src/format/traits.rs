@@ -100,8 +100,8 @@ pub trait Dataset: Send + Sync {
         Ok(None)
     }
 
-    /// Returns what is known of the SEG-Y file that the dataset was imported from, `None` if it was not. The error is the
-    /// reason why the file cannot be made again, byte for byte.
+    /// Returns what is known of the SEG-Y file that the dataset was imported from, `None` if it was not. The error is
+    /// the reason why the file cannot be made again, byte for byte.
     fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
         None
     }

@@ -31,8 +31,8 @@ impl Volfs {
             Resolved::Inside(_, open, tree, Item::Description) => {
                 let _claim =
                     claim(DESCRIPTION).map_err(|error| content_error(self.catalog_and_pool(), open, &error.into()))?;
-                let description =
-                    json::dataset(open, tree.views()).map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
+                let description = json::dataset(open, tree.views())
+                    .map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {

@@ -16,8 +16,8 @@ const FORMAT: usize = 24;
 const REVISION: usize = 300;
 const EXTENDED_HEADERS: usize = 304;
 
-/// Returns what is known of the file; the error is the reason why it cannot be made again. `None` if the dataset does not
-/// come from a SEG-Y file.
+/// Returns what is known of the file; the error is the reason why it cannot be made again. `None` if the dataset does
+/// not come from a SEG-Y file.
 pub(super) fn import(description: &Description, layers: &Layers) -> Option<Result<SegyImport, String>> {
     let entry = |name: &str| description.entry("SEGY", name);
     match (entry("TextHeader"), entry("BinaryHeader")) {
@@ -131,4 +131,92 @@ fn is_invertible(sample: SegySample, channel: &Channel) -> bool {
     };
     let is_scaled = offset.is_some_and(|offset| channel.integer_scale != 1.0 || channel.integer_offset != offset);
     channel.format == format && channel.components == 1 && channel.per_trace.is_none() && !is_scaled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::description::MetadataEntry;
+    use super::*;
+
+    fn with(entries: Vec<(&str, &str, MetadataValue)>) -> Option<String> {
+        let entry = |(category, name, value): (&str, &str, _)| MetadataEntry {
+            category: category.into(),
+            name: name.into(),
+            value,
+        };
+        let metadata = entries.into_iter().map(entry).collect();
+        let found = import(&Description { metadata, ..Description::default() }, &Layers::default());
+        found.map(|import| import.unwrap_err())
+    }
+
+    /// Returns the metadata of an import whose binary header has these fields.
+    fn headers(fields: &[(usize, u16)]) -> Vec<(&'static str, &'static str, MetadataValue)> {
+        let mut binary = vec![0; BINARY_BYTES];
+        fields.iter().for_each(|(at, value)| binary[*at..at + 2].copy_from_slice(&value.to_be_bytes()));
+        let blob = MetadataValue::Blob;
+        vec![("SEGY", "TextHeader", blob(vec![0x40; TEXT_BYTES])), ("SEGY", "BinaryHeader", blob(binary))]
+    }
+
+    #[test]
+    fn what_is_no_import_has_no_reason() {
+        assert_eq!(with(Vec::new()), None);
+        assert_eq!(with(vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]), None);
+    }
+
+    #[test]
+    fn headers_have_to_be_as_they_were() {
+        let blob = |bytes| MetadataValue::Blob(vec![0; bytes]);
+        let cases = [
+            (vec![("", "SEGYTextHeader", blob(3200))], "did not keep the headers of the file as they were"),
+            (vec![("SEGY", "TextHeader", blob(3200))], "did not keep both headers"),
+            (vec![("SEGY", "TextHeader", blob(3199)), ("SEGY", "BinaryHeader", blob(400))], "3199 and 400 bytes"),
+            (vec![("SEGY", "TextHeader", blob(3200)), ("SEGY", "BinaryHeader", blob(401))], "3200 and 401 bytes"),
+            (headers(&[(REVISION, 0x100), (EXTENDED_HEADERS, 1)]), "extended textual headers"),
+            (headers(&[(REVISION, 0x200), (EXTENDED_HEADERS, 0xffff)]), "extended textual headers"),
+            (headers(&[(FORMAT, 6)]), "format code 6"),
+            // the bytes mean nothing before revision 1, and then the samples are missed
+            (headers(&[(FORMAT, 5), (EXTENDED_HEADERS, 1)]), "there are no samples"),
+        ];
+        for (entries, reason) in cases {
+            let found = with(entries).unwrap();
+            assert!(found.contains(reason), "{found} is not {reason}");
+        }
+        let mut little = headers(&[]);
+        little.push(("SEGY", "Endianness", MetadataValue::Int(vec![1])));
+        little[1].2 = MetadataValue::Blob([vec![0; FORMAT], vec![6, 0], vec![0; 400 - FORMAT - 2]].concat());
+        assert!(with(little).unwrap().contains("format code 6"));
+        let mut overridden = headers(&[(FORMAT, 6)]);
+        overridden.push(("SEGY", "DataSampleFormatCode", MetadataValue::Int(vec![1])));
+        assert_eq!(with(overridden).unwrap(), "there are no samples");
+    }
+
+    #[test]
+    fn samples_must_not_have_been_converted() {
+        let channel = |format, scale: f32, offset: f32| Channel {
+            format,
+            components: 1,
+            integer_scale: scale,
+            integer_offset: offset,
+            ..Channel::default()
+        };
+        for (code, format, offset) in [
+            (1, SampleFormat::R32, 0.0),
+            (2, SampleFormat::R32, 0.0),
+            (3, SampleFormat::U16, -32768.0),
+            (5, SampleFormat::R32, 0.0),
+            (8, SampleFormat::U8, -128.0),
+            (10, SampleFormat::R32, 0.0),
+            (11, SampleFormat::U16, 0.0),
+            (16, SampleFormat::U8, 0.0),
+        ] {
+            let sample = SegySample::of_code(code).unwrap();
+            assert!(is_invertible(sample, &channel(format, 1.0, offset)), "{code}");
+            let is_integer = format != SampleFormat::R32;
+            assert_eq!(is_invertible(sample, &channel(format, 0.5, offset)), !is_integer, "{code} scaled");
+            assert_eq!(is_invertible(sample, &channel(format, 1.0, offset + 1.0)), !is_integer, "{code} moved");
+            let other = if format == SampleFormat::U8 { SampleFormat::U16 } else { SampleFormat::U8 };
+            assert!(!is_invertible(sample, &channel(other, 1.0, offset)), "{code} as another format");
+        }
+        assert!([4, 6, 7, 9, 12, 15, 0, -1].into_iter().all(|code| SegySample::of_code(code).is_none()));
+    }
 }

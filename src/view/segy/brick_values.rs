@@ -17,7 +17,7 @@ pub struct BrickValues {
 
 enum Bytes {
     Constant(u8),
-    Held(Vec<u8>, Layout),
+    Held(Vec<u8>, Box<Layout>),
 }
 
 impl BrickValues {
@@ -31,9 +31,9 @@ impl BrickValues {
             Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
             Brick::Plain(plain) => {
                 let end = plain.layout.end(1).filter(|end| *end <= MAX_BRICK).ok_or_else(too_large)?;
-                Bytes::Held(stored(array, (&plain.object, plain.offset), end, 0)?, plain.layout)
+                Bytes::Held(stored(array, (&plain.object, plain.offset), end, 0)?, Box::new(plain.layout))
             }
-            Brick::Coded(coded) => Bytes::Held(decoded(array, &coded)?, coded.layout),
+            Brick::Coded(coded) => Bytes::Held(decoded(array, &coded)?, Box::new(coded.layout)),
         };
         if let Bytes::Held(held, layout) = &bytes {
             let is_whole = layout.end(1).is_some_and(|end| end <= held.len() as u64) && layout.held.contains(&owned);

@@ -83,7 +83,8 @@ impl LiveTraces {
         while position < self.seen.end {
             if is_live(position) {
                 if before == trace {
-                    let run = (position..self.seen.end).take(most as usize).take_while(|at| is_live(*at)).count() as u64;
+                    let run =
+                        (position..self.seen.end).take(most as usize).take_while(|at| is_live(*at)).count() as u64;
                     self.next = (position, before);
                     return Some(position..position + run);
                 }

@@ -1,14 +1,10 @@
 //! The SEG-Y file that a dataset was imported from: headers and samples of the traces that it had, in its order.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::Range;
 use std::sync::Arc;
 
-use super::original_read::OriginalRead;
 use super::trace_counts::TraceCounts;
 use super::{binary_header, text_header, trace_header};
 use crate::format::{Array, FormatError, SegyImport};
-use crate::view::computed_file::{ComputedFile, ReadSteps};
 
 /// Bytes before the first trace.
 pub const HEADERS: u64 = (text_header::BYTES + binary_header::BYTES) as u64;
@@ -40,14 +36,13 @@ impl OriginalFile {
     /// # Errors
     /// [`FormatError::Unsupported`] if it has not as many bytes as the import says.
     pub fn new(import: SegyImport, arrays: Arrays, counts: Arc<TraceCounts>) -> Result<Self, FormatError> {
-        let file = Self { import, arrays, counts };
-        match file.import.file_bytes {
-            Some(bytes) if bytes != file.len() => Err(FormatError::Unsupported(format!(
-                "original.sgy: the file had {bytes} bytes, but the traces that the import kept have {}",
-                file.len()
-            ))),
-            _ => Ok(file),
-        }
+        check_length(&import, &arrays, &counts).map_err(FormatError::Unsupported)?;
+        Ok(Self { import, arrays, counts })
+    }
+
+    /// Returns the bytes of the file.
+    pub(super) fn length(&self) -> u64 {
+        length(&self.import, &*self.arrays.samples, &self.counts)
     }
 
     /// Returns the samples of a trace.
@@ -61,29 +56,26 @@ impl OriginalFile {
     }
 }
 
+/// Checks that a file has as many bytes as the import says.
+///
+/// # Errors
+/// Why it has not.
+pub fn check_length(import: &SegyImport, arrays: &Arrays, counts: &TraceCounts) -> Result<(), String> {
+    let bytes = length(import, &*arrays.samples, counts);
+    match import.file_bytes {
+        Some(had) if had != bytes => {
+            Err(format!("original.sgy: the file had {had} bytes, but the traces that the import kept have {bytes}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn length(import: &SegyImport, samples: &dyn Array, counts: &TraceCounts) -> u64 {
+    counts.traces().saturating_mul(trace_bytes(import, samples)).saturating_add(HEADERS)
+}
+
 /// Returns the bytes of a trace with its header.
 pub fn trace_bytes(import: &SegyImport, samples: &dyn Array) -> u64 {
     let count = samples.info().shape().last().copied().unwrap_or(0);
     TRACE_HEADER.saturating_add(count.saturating_mul(import.sample.size() as u64))
-}
-
-impl ComputedFile for OriginalFile {
-    fn len(&self) -> u64 {
-        self.counts.traces().saturating_mul(self.trace_bytes()).saturating_add(HEADERS)
-    }
-
-    fn array(&self) -> &Arc<dyn Array> {
-        &self.arrays.samples
-    }
-
-    fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.import.headers.hash(&mut hasher);
-        (self.import.sample.size(), self.import.little_samples, self.counts.traces()).hash(&mut hasher);
-        hasher.finish()
-    }
-
-    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
-        Box::new(OriginalRead::new(self, bytes))
-    }
 }

@@ -1,5 +1,6 @@
 //! A read of `original.sgy`: looks up which traces there are, then requests headers and samples of traces side by side.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -31,7 +32,10 @@ pub struct OriginalRead {
 enum Requested {
     Nothing,
     /// Which of these positions have traces.
-    Look { positions: Range<u64>, is_backwards: bool },
+    Look {
+        positions: Range<u64>,
+        is_backwards: bool,
+    },
     /// The headers of traces.
     Headers(Traces),
     /// Their samples.
@@ -168,6 +172,27 @@ impl OriginalRead {
     }
 }
 
+impl ComputedFile for OriginalFile {
+    fn len(&self) -> u64 {
+        self.length()
+    }
+
+    fn array(&self) -> &Arc<dyn Array> {
+        &self.arrays.samples
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.import.headers.hash(&mut hasher);
+        (self.import.sample.size(), self.import.little_samples, self.counts.traces()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
+        Box::new(OriginalRead::new(self, bytes))
+    }
+}
+
 impl ReadSteps for OriginalRead {
     fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory> {
         let mut out = match self.out.take() {
@@ -189,10 +214,11 @@ impl ReadSteps for OriginalRead {
             }
             Requested::Samples(traces) => {
                 if !self.write(&traces, came, &mut out, false) {
+                    let (first, count) = (traces.first + 1, traces.positions.end - traces.positions.start);
+                    let last = first + count - 1;
                     let why = format!(
-                        "original.sgy: a sample of trace {} or the {} after it stands for several numbers of the file",
-                        traces.first + 1,
-                        traces.positions.end - traces.positions.start - 1
+                        "original.sgy: of a sample in traces {first} to {last} it is not known which number of the \
+                         file it was, since float32 does not hold all"
                     );
                     return Ok(Step::Failed(FormatError::Unsupported(why)));
                 }

@@ -5,8 +5,8 @@ use crate::format::SegySample;
 /// Integers up to this one are the same as float32; greater ones may have been rounded.
 const EXACT: f32 = 16_777_216.0;
 
-/// Writes the samples of the file that were stored as these. Returns false if one of them cannot be told: its value does
-/// not occur in the type, or stands for several values of it.
+/// Writes the samples of the file that were stored as these. Returns false if one of them cannot be told: its value
+/// does not occur in the type, or stands for several values of it.
 #[must_use]
 pub fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> bool {
     match sample {
@@ -148,7 +148,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_normalised_number_comes_back(sign in 0u32..2, exponent in 28u32..96, fraction in 0x10_0000u32..0x100_0000) {
+        fn every_normalised_number_comes_back(
+            sign in 0u32..2, exponent in 28u32..96, fraction in 0x10_0000u32..0x100_0000,
+        ) {
             let number = sign << 31 | exponent << 24 | fraction;
             let float = value(number) as f32;
             prop_assume!(f64::from(float) == value(number) && float.is_finite());

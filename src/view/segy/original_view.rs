@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::original_file::{Arrays, HEADERS, OriginalFile, trace_bytes};
+use super::original_file::{Arrays, HEADERS, OriginalFile, check_length, trace_bytes};
 use super::original_order;
 use super::trace_counts::{MAX_POSITIONS, TraceCounts};
 use crate::format::{Array, FormatError, SegyImport};
@@ -20,18 +20,18 @@ impl View for OriginalSegy {
     }
 
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
-        if folder.is_none() && self.nodes(layer) > 0 {
+        if folder.is_none() && is_shown(layer) {
             add(Entry { node: 0, name: NAME.to_owned(), folder: false });
         }
     }
 
     fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
-        let is_there = folder.is_none() && name == NAME && self.nodes(layer) > 0;
+        let is_there = folder.is_none() && name == NAME && is_shown(layer);
         is_there.then(|| Entry { node: 0, name: NAME.to_owned(), folder: false })
     }
 
     fn hidden(&self, layer: LayerRef<'_>) -> Option<(&'static str, String)> {
-        original(layer)?.err().map(|reason| (NAME, reason))
+        known(layer)?.err().map(|reason| (NAME, reason))
     }
 
     /// Counts the traces, at the first time.
@@ -42,6 +42,20 @@ impl View for OriginalSegy {
         let counts = TraceCounts::known_or(&*arrays.traces, count)?;
         Ok(Content::Computed(Arc::new(OriginalFile::new(import.clone(), arrays, counts)?)))
     }
+}
+
+fn is_shown(layer: LayerRef<'_>) -> bool {
+    matches!(known(layer), Some(Ok(())))
+}
+
+/// Returns whether the file is shown, or why it is not, by all that is known so far: once its traces have been counted,
+/// it may turn out that some were lost.
+fn known(layer: LayerRef<'_>) -> Option<Result<(), String>> {
+    let original = original(layer)?;
+    Some(original.and_then(|(import, arrays)| match TraceCounts::known(&*arrays.traces) {
+        Some(counts) => check_length(import, &arrays, &counts),
+        None => Ok(()),
+    }))
 }
 
 /// Returns what the file of a layer is made of, or why it cannot be made; `None` if the layer is not the one with the
@@ -62,8 +76,7 @@ fn arrays(layer: LayerRef<'_>, import: &SegyImport) -> Result<Arrays, String> {
     let arrays = [import.samples, import.traces, import.trace_headers].map(finest);
     let [Some(samples), Some(traces), Some(headers)] = arrays else { return Err("a layer is not there".into()) };
     let positions = traces.info().shape().product().unwrap_or(u64::MAX);
-    let most = samples.info().shape().product().map_or(0, |_| MAX_POSITIONS);
-    if positions > most {
+    if positions > MAX_POSITIONS {
         return Err(format!("it has room for {positions} traces, which are too many"));
     }
     check_size(import, &*samples, positions)?;

@@ -77,9 +77,8 @@ impl Survey {
         let lines = if inline_first { [first.count, second.count] } else { [second.count, first.count] };
         let world = World::of(geometry, lines);
         let horizontal = geometry.filter(|geometry| geometry.horizontal_kind == "length");
-        let feet = horizontal.map_or(samples.unit == SampleUnit::Feet, |geometry| {
-            (0.3..0.31).contains(&geometry.horizontal_factor)
-        });
+        let feet = horizontal
+            .map_or(samples.unit == SampleUnit::Feet, |geometry| (0.3..0.31).contains(&geometry.horizontal_factor));
         Ok(Self { array, axes, inline_first, samples, world, feet })
     }
 

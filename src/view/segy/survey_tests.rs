@@ -65,8 +65,20 @@ fn fields_are_at_their_bytes() {
     assert_eq!(whole.len(), 3600 + 35 * TRACE);
     // byte, length, value; whatever is not named is 0
     let binary = [
-        (3205, 4, 1), (3209, 4, 1), (3213, 2, 1), (3217, 2, 4000), (3219, 2, 4000), (3221, 2, 11), (3223, 2, 11),
-        (3225, 2, 5), (3227, 2, 1), (3229, 2, 4), (3255, 2, 1), (3501, 2, 0x0100), (3503, 2, 1), (3505, 2, 0),
+        (3205, 4, 1),
+        (3209, 4, 1),
+        (3213, 2, 1),
+        (3217, 2, 4000),
+        (3219, 2, 4000),
+        (3221, 2, 11),
+        (3223, 2, 11),
+        (3225, 2, 5),
+        (3227, 2, 1),
+        (3229, 2, 4),
+        (3255, 2, 1),
+        (3501, 2, 0x0100),
+        (3503, 2, 1),
+        (3505, 2, 0),
     ];
     check(&whole[..3600], 3200, &binary);
     for (number, inline, crossline, x, y) in [
@@ -76,9 +88,26 @@ fn fields_are_at_their_bytes() {
         (34, 92, 2018, 43_190_525, 634_863_175),
     ] {
         let trace = [
-            (1, 4, number + 1), (5, 4, number + 1), (9, 4, inline), (21, 4, crossline), (29, 2, 1), (37, 4, 0),
-            (69, 2, 1), (71, 2, -100), (73, 4, x), (77, 4, y), (81, 4, x), (85, 4, y), (89, 2, 1), (109, 2, -12),
-            (115, 2, 11), (117, 2, 4000), (181, 4, x), (185, 4, y), (189, 4, inline), (193, 4, crossline),
+            (1, 4, number + 1),
+            (5, 4, number + 1),
+            (9, 4, inline),
+            (21, 4, crossline),
+            (29, 2, 1),
+            (37, 4, 0),
+            (69, 2, 1),
+            (71, 2, -100),
+            (73, 4, x),
+            (77, 4, y),
+            (81, 4, x),
+            (85, 4, y),
+            (89, 2, 1),
+            (109, 2, -12),
+            (115, 2, 11),
+            (117, 2, 4000),
+            (181, 4, x),
+            (185, 4, y),
+            (189, 4, inline),
+            (193, 4, crossline),
         ];
         check(&whole[3600 + number as usize * TRACE..][..240], 0, &trace);
     }
@@ -150,7 +179,8 @@ fn crosslines_may_come_first() {
     let [inlines, crosslines, samples] = AXES;
     let open = survey(&[crosslines, inlines, samples], Dtype::Float32, None);
     let whole = whole(&open);
-    for (number, inline, crossline, x) in [(0, 100, 2000, 43_196_475), (1, 98, 2000, 43_196_825), (5, 100, 2003, 43_195_250)]
+    for (number, inline, crossline, x) in
+        [(0, 100, 2000, 43_196_475), (1, 98, 2000, 43_196_825), (5, 100, 2003, 43_195_250)]
     {
         let header = &whole[3600 + number * TRACE..][..240];
         assert_eq!([189, 193, 181].map(|byte| field(header, byte, 4)), [inline, crossline, x], "{number}");

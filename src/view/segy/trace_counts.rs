@@ -33,6 +33,12 @@ pub struct TraceCounts {
 }
 
 impl TraceCounts {
+    /// Returns the counts for `traces` if they are known.
+    #[must_use]
+    pub fn known(traces: &dyn Array) -> Option<Arc<Self>> {
+        LATELY.lock().get(&traces.info().id)
+    }
+
     /// Returns the counts for `traces` if they are known; otherwise makes them with `count`.
     ///
     /// # Errors
@@ -41,13 +47,12 @@ impl TraceCounts {
         traces: &dyn Array,
         count: impl FnOnce() -> Result<Self, FormatError>,
     ) -> Result<Arc<Self>, FormatError> {
-        let id = traces.info().id;
-        if let Some(known) = LATELY.lock().get(&id) {
+        if let Some(known) = Self::known(traces) {
             return Ok(known);
         }
         let counts = Arc::new(count()?);
         let bytes = counts.before.capacity() * size_of::<u64>();
-        let evicted = LATELY.lock().insert(id, Arc::clone(&counts), bytes);
+        let evicted = LATELY.lock().insert(traces.info().id, Arc::clone(&counts), bytes);
         drop(evicted);
         Ok(counts)
     }
@@ -57,8 +62,13 @@ impl TraceCounts {
     /// # Errors
     /// Those of the format and the source.
     pub fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
+        let block = BLOCK.max(order.positions().div_ceil(MAX_BLOCKS).next_power_of_two());
+        Self::count_in_blocks(traces, order, block)
+    }
+
+    /// Counts the traces in blocks of so many positions.
+    pub(super) fn count_in_blocks(traces: &dyn Array, order: TraceOrder, block: u64) -> Result<Self, FormatError> {
         let positions = order.positions();
-        let block = BLOCK.max(positions.div_ceil(MAX_BLOCKS).next_power_of_two());
         let blocks = positions.div_ceil(block) as usize;
         let mut before = try_with_capacity(blocks + 1)?;
         before.resize(blocks + 1, 0u64);

@@ -31,8 +31,8 @@ impl TraceOrder {
         order
     }
 
-    /// Returns all orders that a survey may have been sorted in: by either of its first two axes, along each of which it
-    /// may go backwards. That of the arrays comes first.
+    /// Returns all orders that a survey may have been sorted in: by either of its first two axes, along each of which
+    /// it may go backwards. That of the arrays comes first.
     #[must_use]
     pub fn all(shape: Dims) -> Vec<Self> {
         let turnable = shape.len().min(2);
@@ -105,7 +105,8 @@ impl TraceOrder {
             start[fastest] = (start[fastest] + 1).saturating_sub(count);
         }
         let axes = self.shape.len();
-        let with_values = |dims: &Dims, last: u64| Dims::from_fn(axes + 1, |axis| dims.get(axis).copied().unwrap_or(last));
+        let with_values =
+            |dims: &Dims, last: u64| Dims::from_fn(axes + 1, |axis| dims.get(axis).copied().unwrap_or(last));
         let shape = Dims::from_fn(axes, |axis| if axis == fastest { count } else { 1 });
         let region = Region { start: with_values(&start, values.0), shape: with_values(&shape, values.1 - values.0) };
         (region, is_backwards)
@@ -129,8 +130,14 @@ mod tests {
         let all = TraceOrder::all(shape);
         let found: Vec<Vec<u64>> = all.iter().map(numbers).collect();
         let expected = [
-            [0, 1, 2, 3, 4, 5], [3, 4, 5, 0, 1, 2], [2, 1, 0, 5, 4, 3], [5, 4, 3, 2, 1, 0],
-            [0, 2, 4, 1, 3, 5], [1, 3, 5, 0, 2, 4], [4, 2, 0, 5, 3, 1], [5, 3, 1, 4, 2, 0],
+            [0, 1, 2, 3, 4, 5],
+            [3, 4, 5, 0, 1, 2],
+            [2, 1, 0, 5, 4, 3],
+            [5, 4, 3, 2, 1, 0],
+            [0, 2, 4, 1, 3, 5],
+            [1, 3, 5, 0, 2, 4],
+            [4, 2, 0, 5, 3, 1],
+            [5, 3, 1, 4, 2, 0],
         ];
         assert_eq!(found, expected);
         assert!(all[0].is_of_arrays() && all[1..].iter().all(|order| !order.is_of_arrays()));

@@ -21,7 +21,8 @@ pub struct World {
 }
 
 impl World {
-    /// Returns the coordinates of `lines` inlines and crosslines; `None` if they are unknown or no scalar makes them fit.
+    /// Returns the coordinates of `lines` inlines and crosslines; `None` if they are unknown, or no scalar makes them
+    /// fit.
     #[must_use]
     pub fn of(geometry: Option<&Geometry>, lines: [u64; 2]) -> Option<Self> {
         let geometry = geometry?;
@@ -34,10 +35,12 @@ impl World {
         }
         let last = lines.map(|count| count.saturating_sub(1) as f64);
         let corners = [[0.0, 0.0], [last[0], 0.0], [0.0, last[1]], last].map(|index| map.map(index));
-        let extent = corners.iter().flatten().fold(0.0f64, |extent, coordinate| extent.max(coordinate.abs()));
+        let fits = |places: &&i32| {
+            let factor = 10f64.powi(**places);
+            corners.iter().flatten().all(|coordinate| coordinate.abs() * factor < f64::from(i32::MAX))
+        };
         let places: &[i32] = if is_angle { &PLACES_OF_DEGREES } else { &PLACES };
-        // a NaN is larger than everything here
-        let places = places.iter().find(|places| extent * 10f64.powi(**places) < f64::from(i32::MAX))?;
+        let places = places.iter().find(fits)?;
         let power = 10i16.pow(places.unsigned_abs());
         let scalar = if *places > 0 { -power } else { power };
         Some(Self { map, factor: 10f64.powi(*places), scalar, unit: if is_angle { 3 } else { 1 } })
