@@ -7,6 +7,7 @@
 
 pub mod access;
 mod array_file;
+mod axis_names;
 mod computed_file;
 mod content;
 pub mod file_names;
@@ -22,6 +23,7 @@ mod raw;
 mod registry;
 mod spatial_transform;
 mod virtual_file;
+mod zarr;
 
 pub use array_file::{ArrayFile, FileSlice};
 pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};

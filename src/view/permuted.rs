@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::array_file::ArrayFile;
+use super::axis_names::{axis_names, own_names};
 use super::content::{Content, ShownArray};
-use super::file_names::{NAME_MAX, file_name, unique};
+use super::file_names::NAME_MAX;
 use super::npy;
 use super::virtual_file::{Entry, LayerRef, View};
 use crate::format::FormatError;
@@ -35,18 +36,9 @@ impl ByAxis {
     }
 }
 
-/// Returns the names of all axes but the first, as they appear in file names: `axisN` for an axis without a name or
-/// with the name of another axis.
-fn axis_names(info: &ArrayInfo) -> Vec<String> {
-    let name = |axis: usize| info.axes.get(axis).map_or("", |axis| axis.name.as_str());
-    let axes = info.shape().len();
-    let unambiguous =
-        |axis: usize| !name(axis).is_empty() && (0..axes).filter(|other| name(*other) == name(axis)).count() == 1;
-    let mut taken = HashSet::new();
-    (1..axes)
-        .map(|axis| if unambiguous(axis) { file_name(name(axis), AXIS_NAME_MAX) } else { format!("axis{axis}") })
-        .map(|name| unique(name, AXIS_NAME_MAX, &mut taken))
-        .collect()
+/// Returns the names of all axes but the first, as they appear in file names.
+fn names(info: &ArrayInfo) -> Vec<String> {
+    axis_names(&own_names(info), 1, AXIS_NAME_MAX, &mut HashSet::new())
 }
 
 impl View for ByAxis {
@@ -60,7 +52,7 @@ impl View for ByAxis {
         }
         let files_per_level = Self::files_per_level(layer);
         for (lod, level) in layer.levels().iter().enumerate() {
-            for (n, name) in (0..files_per_level).zip(axis_names(level.info())) {
+            for (n, name) in (0..files_per_level).zip(names(level.info())) {
                 let node = lod as u64 * files_per_level + n;
                 add(Entry { node, name: format!("lod{lod}.by-{name}.npy"), folder: false });
             }
@@ -99,7 +91,7 @@ mod tests {
         for (axis, name) in info.axes.iter_mut().zip(axes) {
             axis.name = (*name).to_owned();
         }
-        axis_names(&info)
+        super::names(&info)
     }
 
     #[test]

@@ -1,12 +1,21 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{float, json, metaimage, npy, nrrd, permuted, raw};
+use super::{float, json, metaimage, npy, nrrd, permuted, raw, zarr};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
 pub fn registry() -> &'static [&'static dyn View] {
-    &[&raw::Raw, &npy::Npy, &json::Json, &nrrd::Nrrd, &metaimage::MetaImage, &float::Float32Npy, &permuted::ByAxis]
+    &[
+        &raw::Raw,
+        &npy::Npy,
+        &json::Json,
+        &nrrd::Nrrd,
+        &metaimage::MetaImage,
+        &float::Float32Npy,
+        &permuted::ByAxis,
+        &zarr::OmeZarr,
+    ]
 }
 
 /// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
