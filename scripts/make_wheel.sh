@@ -24,7 +24,7 @@ if [ ! -x "$tools/bin/python" ]; then
     python3 -m venv "$tools" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$tools"; } \
         || die "Python cannot make a virtual environment: apt-get install python3-venv"
 fi
-pip_install maturin==1.16.0 auditwheel==6.8.2 || die "pip cannot install maturin"
+pip_install maturin==1.16.0 auditwheel==6.8.2 wheel==0.47.0 || die "pip cannot install maturin"
 PATH=$tools/bin:$PATH
 platform=(--zig --compatibility manylinux_2_28)
 if ! pip_install ziglang==0.17.1; then
@@ -36,6 +36,15 @@ maturin --version
 step "Building"
 maturin build --target-dir "$target" --out "$folder" "${platform[@]}"
 wheel=$(ls -t "$folder"/volfs-*.whl | head -n 1)
+
+# the licences of what is linked into the program have to go with it
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
+python -m wheel unpack --dest "$unpacked" "$wheel" >/dev/null
+info=$(echo "$unpacked"/volfs-*/volfs-*.dist-info)
+"$repo/scripts/make_notices.sh" "$info/licenses/THIRD-PARTY.txt"
+sed -i '0,/^License-File:/s//License-File: THIRD-PARTY.txt\n&/' "$info/METADATA"
+python -m wheel pack --dest-dir "$folder" "$unpacked"/volfs-* >/dev/null
 
 step "What it needs of the system"
 auditwheel show "$wheel"

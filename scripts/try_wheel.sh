@@ -41,8 +41,10 @@ volfs mount data mnt
 python -c 'import numpy as np; print(np.load("mnt/north.zgy/data/lod0.npy", mmap_mode="r")[64, 48, 90:96])'
 python - <<'PYTHON'
 import os, xarray, volfs
+from importlib import metadata
 assert os.path.realpath(volfs.program()) == os.path.realpath("environment/bin/volfs"), volfs.program()
 print("volfs", volfs.__version__, "xarray", xarray.__version__)
+assert any(file.name == "THIRD-PARTY.txt" for file in metadata.files("volfs")), "the licences of the program are missing"
 place = xarray.open_dataset("mnt/cells", engine="volfs")
 print(dict(place.sizes), int(place.segmentation.max()))
 with volfs.mount("data") as mount:

@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 
 use super::{demo, output, run, zgy};
 use crate::support::{
-    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, signal, test_data, text, volfs,
-    wait_for, wait_until,
+    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, program, signal, test_data, text,
+    volfs, wait_for, wait_until,
 };
 
 /// Returns the box `ranges` of an array in C order.
@@ -278,7 +278,7 @@ fn signals_that_are_ignored_stay_ignored() {
         return;
     }
     let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(volfs().get_program());
+    shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]).arg(program());
     shell.arg("cat").arg(&volume).args(["--region", "0:2000"]).stdout(File::create(&out).unwrap());
     let mut cat = shell.stderr(Stdio::null()).spawn().unwrap();
     let written = || fs::metadata(&out).unwrap().len();

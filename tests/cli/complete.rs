@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::demo;
-use crate::support::{Mount, skip, test_data, text, volfs};
+use crate::support::{Mount, program, skip, test_data, text, volfs};
 
 /// Runs a shell with the script of that shell loaded; `None` if the shell is not there.
 fn shell(name: &str, arguments: &[&str], commands: &str) -> Option<String> {
@@ -13,9 +13,8 @@ fn shell(name: &str, arguments: &[&str], commands: &str) -> Option<String> {
     // the function by which a script registers with zsh, which has it only at a prompt
     let compdef = if name == "zsh" { "compdef() { :; }\n" } else { "" };
     let commands = format!("{compdef}source {}\n{commands}", script.display());
-    let program = volfs().get_program().to_owned();
     let mut command = Command::new(name);
-    command.args(arguments).arg("-c").arg(commands).env("VOLFS", program).stdin(Stdio::null());
+    command.args(arguments).arg("-c").arg(commands).env("VOLFS", program()).stdin(Stdio::null());
     let Ok(output) = command.output() else {
         skip(&format!("there is no {name}"));
         return None;

@@ -29,7 +29,8 @@ pub use mount::{Mount, mounted_name};
 pub use noise::Noise;
 pub use npy::Npy;
 pub use process::{
-    children, has_stuck_thread, memory, one_line_of_failure, peak_memory, process_lives, signal, text, volfs, wait_for,
+    children, has_stuck_thread, memory, one_line_of_failure, peak_memory, process_lives, program, signal, text, volfs,
+    wait_for,
 };
 pub use python::python_with_numpy;
 pub use skip::{fuse_or_skip, skip};

@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use super::wait_until;
 
-/// Returns the program under test: VOLFS_STRESS_PROGRAM, or else what cargo has built for the tests.
-fn program() -> PathBuf {
+/// Returns the path of the program under test: VOLFS_STRESS_PROGRAM, or else what cargo has built for the tests.
+pub fn program() -> PathBuf {
     env::var_os("VOLFS_STRESS_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_volfs").into(), PathBuf::from)
 }
 
