@@ -1,16 +1,14 @@
 //! The Zarr arrays of a level: its samples, and the positions along each axis.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::fill::number;
 use super::grid::ChunkGrid;
-use super::nodes::{IMAGE, METADATA, Nodes};
+use super::nodes::{IMAGE, METADATA};
 use crate::format::Array;
 use crate::view::axis_names::{axis_names, own_names};
 use crate::view::spatial_transform::{finite, step};
-use crate::view::virtual_file::LayerRef;
-use crate::volume::{ArrayInfo, Axis, Dims, Element};
+use crate::volume::{ArrayInfo, Axis, Element};
 
 /// The positions in a chunk.
 pub const POSITIONS: u64 = 8 << 10;
@@ -32,18 +30,6 @@ pub fn is_image(info: &ArrayInfo) -> bool {
 #[must_use]
 pub fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
     ChunkGrid::of(info, is_image(info) && info.axes.len() == 4)
-}
-
-/// Numbers the files and folders of a layer. `None` if it has no samples, or too many chunks.
-#[must_use]
-pub fn nodes(layer: LayerRef<'_>) -> Option<Nodes> {
-    let arrays = |level: &Arc<dyn Array>| {
-        let shape = level.info().shape();
-        let positions = shape.iter().map(|count| [count.div_ceil(POSITIONS)].into());
-        std::iter::once(chunk_grid(level.info()).count()).chain(positions).collect::<Vec<Dims>>()
-    };
-    let has_samples = layer.levels().iter().all(|level| !level.info().shape().contains(&0));
-    has_samples.then(|| Nodes::new(layer.levels().iter().map(arrays)))?
 }
 
 /// Returns the names of a level's axes, which are those of its dimensions and of the folders of their positions.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::absent::is_absent;
-use super::arrays::{chunk_grid, fill_value, nodes, positions};
+use super::arrays::{chunk_grid, fill_value, positions};
 use super::chunk_file::ChunkFile;
+use super::labels::{label_names, labels};
 use super::metadata::{self, array_names};
-use super::nodes::{CHUNKS, METADATA, Node, Nodes, Part};
+use super::nodes::{ArrayAt, CHUNKS, LABELS, METADATA, Node, Nodes, Part};
+use super::numbering::nodes;
 use crate::format::FormatError;
 use crate::source::Wait;
 use crate::view::content::Content;
@@ -31,43 +33,50 @@ fn number(name: &str) -> Option<u64> {
     name.parse().ok().filter(|_| is_exact)
 }
 
+/// Returns the layer of an image.
+fn layer_of(layer: LayerRef<'_>, image: usize) -> LayerRef<'_> {
+    let label = image.checked_sub(1).and_then(|label| labels(layer).get(label).copied());
+    LayerRef { layer: label.unwrap_or(layer.layer), ..layer }
+}
+
 /// Finds `name` in a folder whose entries do not depend on the source.
 fn find(layer: LayerRef<'_>, nodes: &Nodes, folder: Node, name: &str) -> Option<Node> {
     match folder {
-        Node::Root if name == METADATA => Some(Node::RootMetadata),
-        Node::Root => {
+        Node::Image(image) if name == METADATA => Some(Node::ImageMetadata(image)),
+        Node::Image(0) if name == LABELS => nodes.has_labels().then_some(Node::Labels),
+        Node::Image(image) => {
             let level = usize::try_from(number(name.strip_prefix("lod")?)?).ok()?;
-            (level < nodes.levels()).then_some(Node::Level(level))
+            (level < nodes.levels(image)).then_some(Node::Level(image, level))
         }
-        Node::Level(level) if name == METADATA => Some(Node::LevelMetadata(level)),
-        Node::Level(level) => {
-            let array = array_names(layer.info(level)).iter().position(|array| array == name)?;
-            Some(Node::Array { level, array, part: Part::Folder })
+        Node::Labels if name == METADATA => Some(Node::LabelsMetadata),
+        Node::Labels => Some(Node::Image(1 + label_names(layer).iter().position(|label| label == name)?)),
+        Node::Level(image, level) if name == METADATA => Some(Node::LevelMetadata(image, level)),
+        Node::Level(image, level) => {
+            let names = array_names(layer_of(layer, image).info(level));
+            let array = names.iter().position(|array| array == name)?;
+            Some(Node::Array(ArrayAt { image, level, array }, Part::Folder))
         }
-        Node::Array { level, array, part: Part::Folder } => {
-            let part = match name {
-                METADATA => Part::Metadata,
-                CHUNKS => Part::Chunks { depth: 0, number: 0 },
-                _ => return None,
-            };
-            Some(Node::Array { level, array, part })
-        }
-        Node::Array { level, array, part: Part::Chunks { depth, number: before } } => {
-            let along = *nodes.arrays(level).get(array)?.count().get(depth)?;
+        Node::Array(array, Part::Folder) => match name {
+            METADATA => Some(Node::Array(array, Part::Metadata)),
+            CHUNKS => Some(Node::Array(array, Part::Chunks { depth: 0, number: 0 })),
+            _ => None,
+        },
+        Node::Array(array, Part::Chunks { depth, number: before }) => {
+            let along = *nodes.array(array)?.count().get(depth)?;
             let at = number(name).filter(|at| *at < along)?;
-            Some(Node::Array { level, array, part: Part::Chunks { depth: depth + 1, number: before * along + at } })
+            Some(Node::Array(array, Part::Chunks { depth: depth + 1, number: before * along + at }))
         }
-        Node::RootMetadata | Node::LevelMetadata(_) | Node::Array { part: Part::Metadata, .. } => None,
+        Node::ImageMetadata(_) | Node::LabelsMetadata | Node::LevelMetadata(..) | Node::Array(_, Part::Metadata) => {
+            None
+        }
     }
 }
 
 /// Returns whether a chunk is known to have the fill value for all samples. No other node is absent.
 fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -> Result<bool, FormatError> {
-    let Node::Array { level, array: 0, part: Part::Chunks { depth, number } } = node else { return Ok(false) };
-    let Some(chunks) = nodes.arrays(level).first().filter(|chunks| depth == chunks.count().len()) else {
-        return Ok(false);
-    };
-    let array = &*layer.levels()[level];
+    let Node::Array(at @ ArrayAt { array: 0, .. }, Part::Chunks { depth, number }) = node else { return Ok(false) };
+    let Some(chunks) = nodes.array(at).filter(|chunks| depth == chunks.count().len()) else { return Ok(false) };
+    let array = &*layer_of(layer, at.image).levels()[at.level];
     let region = chunk_grid(array.info()).region(&chunks.chunk(number));
     is_absent(array, &region, &fill_value(array), wait)
 }
@@ -84,9 +93,13 @@ impl View for OmeZarr {
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
         let Some((nodes, folder)) = folder.and_then(|folder| Self::at(layer, folder)) else { return };
         let names = match folder {
-            Node::Root => (0..nodes.levels()).map(|lod| format!("lod{lod}")).collect(),
-            Node::Level(level) => array_names(layer.info(level)),
-            Node::Array { part: Part::Folder, .. } => vec![CHUNKS.to_owned()],
+            Node::Image(image) => {
+                let labels = (image == 0 && nodes.has_labels()).then(|| LABELS.to_owned());
+                (0..nodes.levels(image)).map(|lod| format!("lod{lod}")).chain(labels).collect()
+            }
+            Node::Labels => label_names(layer),
+            Node::Level(image, level) => array_names(layer_of(layer, image).info(level)),
+            Node::Array(_, Part::Folder) => vec![CHUNKS.to_owned()],
             _ => return,
         };
         for name in std::iter::once(METADATA.to_owned()).chain(names) {
@@ -98,20 +111,14 @@ impl View for OmeZarr {
     }
 
     fn is_streamed(&self, layer: LayerRef<'_>, folder: u64) -> bool {
-        matches!(Self::at(layer, folder), Some((_, Node::Array { part: Part::Chunks { .. }, .. })))
+        matches!(Self::at(layer, folder), Some((_, Node::Array(_, Part::Chunks { .. }))))
     }
 
     fn stream(&self, layer: LayerRef<'_>, folder: u64, from: u64, add: &mut dyn FnMut(Entry, u64) -> bool) {
-        let Some((nodes, Node::Array { level, array, part: Part::Chunks { depth, number } })) = Self::at(layer, folder)
-        else {
-            return;
-        };
-        let Some(along) = nodes.arrays(level).get(array).and_then(|array| array.count().get(depth).copied()) else {
-            return;
-        };
+        let Some((nodes, Node::Array(array, Part::Chunks { depth, number }))) = Self::at(layer, folder) else { return };
+        let Some(along) = nodes.array(array).and_then(|array| array.count().get(depth).copied()) else { return };
         for at in from..along {
-            let part = Part::Chunks { depth: depth + 1, number: number * along + at };
-            let entry = Node::Array { level, array, part };
+            let entry = Node::Array(array, Part::Chunks { depth: depth + 1, number: number * along + at });
             let is_there = !is_chunk_absent(layer, &nodes, entry, Wait::Yes).unwrap_or(false);
             let Some(node) = nodes.number(entry).filter(|_| is_there) else { continue };
             if !add(Entry { node, name: at.to_string(), folder: nodes.is_folder(entry) }, at + 1) {
@@ -156,19 +163,28 @@ impl View for OmeZarr {
     fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
         let text = |value| Ok(json_text::format(&value).into());
         match Self::at(layer, node) {
-            Some((_, Node::RootMetadata)) => text(metadata::root(layer)),
-            Some((_, Node::LevelMetadata(lod))) => text(metadata::level(layer, lod)),
-            Some((_, Node::Array { level, array, part: Part::Metadata })) => text(metadata::array(layer, level, array)),
-            Some((nodes, Node::Array { level, array: 0, part: Part::Chunks { number, .. } })) => {
-                let (array, chunks) = (&layer.levels()[level], nodes.arrays(level)[0]);
+            Some((nodes, Node::ImageMetadata(0))) => text(metadata::root(layer, nodes.has_labels())),
+            Some((_, Node::ImageMetadata(image))) => text(metadata::label(layer_of(layer, image))),
+            Some((_, Node::LabelsMetadata)) => text(metadata::list_of_labels(layer)),
+            Some((_, Node::LevelMetadata(image, lod))) => text(metadata::level(layer_of(layer, image), lod)),
+            Some((_, Node::Array(ArrayAt { image, level, array }, Part::Metadata))) => {
+                text(metadata::array(layer_of(layer, image), level, array))
+            }
+            Some((nodes, Node::Array(at, Part::Chunks { number, .. }))) => {
+                let Some(chunks) = nodes.array(at) else { return no_such_file(node) };
+                let array = &layer_of(layer, at.image).levels()[at.level];
+                if let Some(axis) = at.array.checked_sub(1) {
+                    return Ok(Content::Bytes(positions(array.info(), axis, number).into()));
+                }
                 let grid = chunk_grid(array.info());
                 let file = ChunkFile::new(Arc::clone(array), grid.chunk(), grid.region(&chunks.chunk(number)));
                 Ok(Content::Computed(Arc::new(file)))
             }
-            Some((_, Node::Array { level, array, part: Part::Chunks { number, .. } })) => {
-                Ok(Content::Bytes(positions(layer.info(level), array - 1, number).into()))
-            }
-            _ => Err(FormatError::Unsupported(format!("there is no file number {node} of Zarr arrays"))),
+            _ => no_such_file(node),
         }
     }
+}
+
+fn no_such_file(node: u64) -> Result<Content, FormatError> {
+    Err(FormatError::Unsupported(format!("there is no file number {node} of Zarr arrays")))
 }

@@ -5,23 +5,48 @@ use serde_json::{Map, Value, json};
 
 use super::arrays::{POSITIONS, chunk_grid, dimension_names, fill_value};
 use super::fill::number;
-use super::nodes::IMAGE;
+use super::labels::{label_names, labels};
+use super::nodes::{IMAGE, LABELS};
 use super::ome;
 use crate::format::Array;
 use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
-/// Returns the metadata of the whole layer.
+/// Returns the metadata of a layer and of its labels.
 #[must_use]
-pub fn root(layer: LayerRef<'_>) -> Value {
+pub fn root(layer: LayerRef<'_>, has_labels: bool) -> Value {
+    let mut below = image(layer);
+    if has_labels {
+        below.insert(LABELS.to_owned(), group(ome::list_of_labels(layer), None));
+        for (name, label) in label_names(layer).into_iter().zip(labels(layer)) {
+            let label = LayerRef { layer: label, ..layer };
+            below.insert(format!("{LABELS}/{name}"), group(ome::attributes(label, true), None));
+            below.extend(image(label).into_iter().map(|(path, node)| (format!("{LABELS}/{name}/{path}"), node)));
+        }
+    }
+    group(ome::attributes(layer, false), Some(below))
+}
+
+/// Returns the metadata of the folder of the labels.
+#[must_use]
+pub fn list_of_labels(layer: LayerRef<'_>) -> Value {
+    group(ome::list_of_labels(layer), None)
+}
+
+/// Returns the metadata of a label.
+#[must_use]
+pub fn label(label: LayerRef<'_>) -> Value {
+    group(ome::attributes(label, true), Some(image(label)))
+}
+
+/// Returns the metadata of all groups and arrays of an image by their paths.
+fn image(layer: LayerRef<'_>) -> Map<String, Value> {
     let mut below = Map::new();
     for lod in 0..layer.levels().len() {
         below.insert(format!("lod{lod}"), group(Map::new(), None));
-        for (name, array) in arrays(layer, lod) {
-            below.insert(format!("lod{lod}/{name}"), array);
-        }
+        below.extend(arrays(layer, lod).map(|(name, array)| (format!("lod{lod}/{name}"), array)));
     }
-    group(ome::attributes(layer), Some(below))
+    below
 }
 
 /// Returns the metadata of a level.

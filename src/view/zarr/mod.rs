@@ -6,6 +6,7 @@
 //! lodN/image/zarr.json       the samples
 //! lodN/image/c/I/J/K         a chunk
 //! lodN/AXIS/zarr.json, c/I   the positions along an axis
+//! labels/LAYER               the same again of each segmentation
 //! ```
 
 mod absent;
@@ -14,8 +15,10 @@ mod chunk_file;
 mod fill;
 mod folder;
 mod grid;
+mod labels;
 mod metadata;
 mod nodes;
+mod numbering;
 mod ome;
 mod units;
 

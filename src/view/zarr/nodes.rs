@@ -12,26 +12,37 @@ pub const METADATA: &str = "zarr.json";
 /// The name of the folder of an array's chunks.
 pub const CHUNKS: &str = "c";
 
-/// A file or folder.
+/// The name of the folder of an image's labels.
+pub const LABELS: &str = "labels";
+
+/// A file or folder. Image 0 is the layer; the others are its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
-    /// The folder of all.
-    Root,
-    /// Its metadata.
-    RootMetadata,
-    /// The folder of a level.
-    Level(usize),
-    /// Its metadata.
-    LevelMetadata(usize),
-    /// The folder of an array, and what is in it.
-    Array {
-        /// The LOD.
-        level: usize,
-        /// 0 for the samples, 1 + N for the positions along axis N.
-        array: usize,
-        /// Which part of it.
-        part: Part,
-    },
+    /// The folder of an image.
+    Image(usize),
+    /// The metadata of an image.
+    ImageMetadata(usize),
+    /// The folder of the labels.
+    Labels,
+    /// The metadata of the labels.
+    LabelsMetadata,
+    /// The folder of a level of an image.
+    Level(usize, usize),
+    /// The metadata of a level of an image.
+    LevelMetadata(usize, usize),
+    /// The folder of an array, or what is in it.
+    Array(ArrayAt, Part),
+}
+
+/// An array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArrayAt {
+    /// The image.
+    pub image: usize,
+    /// The LOD.
+    pub level: usize,
+    /// 0 for the samples, 1 + N for the positions along axis N.
+    pub array: usize,
 }
 
 /// A file or folder of an array.
@@ -58,11 +69,19 @@ pub struct ArrayNodes {
     count: Dims,
 }
 
-/// The numbers of all files and folders of a layer.
+/// The numbers of all files and folders of a layer: those of its own image, of the labels' folder, and of each label.
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    levels: Vec<LevelNodes>,
+    images: Vec<ImageNodes>,
+    /// The folder of the labels.
+    labels: Option<u64>,
     end: u64,
+}
+
+#[derive(Clone, Debug)]
+struct ImageNodes {
+    first: u64,
+    levels: Vec<LevelNodes>,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +89,9 @@ struct LevelNodes {
     first: u64,
     arrays: Vec<ArrayNodes>,
 }
+
+/// Every folder of an image or a level is followed by its metadata.
+const FOLDER_AND_METADATA: u64 = 2;
 
 impl ArrayNodes {
     /// Returns the number of chunks along each axis.
@@ -134,14 +156,13 @@ impl Part {
     }
 }
 
-impl Nodes {
-    /// Numbers the files and folders of levels, each given as the chunks of its arrays along each axis. `None` if there
-    /// are too many.
-    pub fn new(levels: impl Iterator<Item = Vec<Dims>>) -> Option<Self> {
-        let (mut numbered, mut end) = (Vec::new(), 2);
+impl ImageNodes {
+    /// Numbers the files and folders of an image from `first` on. Returns one past the last number as well.
+    fn new(first: u64, levels: Vec<Vec<Dims>>) -> Option<(Self, u64)> {
+        let (mut numbered, mut end) = (Vec::with_capacity(levels.len()), first + FOLDER_AND_METADATA);
         for arrays in levels {
             let mut level = LevelNodes { first: end, arrays: Vec::with_capacity(arrays.len()) };
-            end += 2;
+            end += FOLDER_AND_METADATA;
             for count in arrays {
                 let array = ArrayNodes { first: end, count };
                 end = array.end().filter(|end| *end <= MOST)?;
@@ -149,7 +170,25 @@ impl Nodes {
             }
             numbered.push(level);
         }
-        Some(Self { levels: numbered, end })
+        Some((Self { first, levels: numbered }, end))
+    }
+}
+
+impl Nodes {
+    /// Numbers the files and folders of a layer and of its labels. Each image is given as the chunks along each axis of
+    /// the arrays of each level. `None` if there are too many.
+    pub fn new(images: impl Iterator<Item = Vec<Vec<Dims>>>) -> Option<Self> {
+        let mut nodes = Self { images: Vec::new(), labels: None, end: 0 };
+        for image in images {
+            if nodes.images.len() == 1 {
+                nodes.labels = Some(nodes.end);
+                nodes.end += FOLDER_AND_METADATA;
+            }
+            let (image, end) = ImageNodes::new(nodes.end, image)?;
+            nodes.images.push(image);
+            nodes.end = end;
+        }
+        Some(nodes)
     }
 
     /// Returns how many there are.
@@ -158,77 +197,92 @@ impl Nodes {
         self.end
     }
 
-    /// Returns the arrays of a level.
+    /// Returns the number of levels of an image.
     #[must_use]
-    pub fn arrays(&self, level: usize) -> &[ArrayNodes] {
-        self.levels.get(level).map_or(&[], |level| &level.arrays)
+    pub fn levels(&self, image: usize) -> usize {
+        self.images.get(image).map_or(0, |image| image.levels.len())
     }
 
-    /// Returns the number of levels.
+    /// Returns whether there are labels.
     #[must_use]
-    pub fn levels(&self) -> usize {
-        self.levels.len()
+    pub fn has_labels(&self) -> bool {
+        self.labels.is_some()
+    }
+
+    /// Returns the numbers of an array.
+    #[must_use]
+    pub fn array(&self, at: ArrayAt) -> Option<&ArrayNodes> {
+        self.images.get(at.image)?.levels.get(at.level)?.arrays.get(at.array)
     }
 
     /// Returns the file or folder with a number.
     #[must_use]
     pub fn at(&self, node: u64) -> Option<Node> {
-        match node {
-            0 => return Some(Node::Root),
-            1 => return Some(Node::RootMetadata),
+        let in_labels = self.labels.and_then(|labels| node.checked_sub(labels));
+        match in_labels {
+            Some(0) => return Some(Node::Labels),
+            Some(1) => return Some(Node::LabelsMetadata),
             _ if node >= self.end => return None,
             _ => {}
         }
-        let level = self.levels.partition_point(|level| level.first <= node).checked_sub(1)?;
-        let LevelNodes { first, arrays } = &self.levels[level];
+        let image = self.images.partition_point(|image| image.first <= node).checked_sub(1)?;
+        let ImageNodes { first, levels } = &self.images[image];
         match node - first {
-            0 => return Some(Node::Level(level)),
-            1 => return Some(Node::LevelMetadata(level)),
+            0 => return Some(Node::Image(image)),
+            1 => return Some(Node::ImageMetadata(image)),
+            _ => {}
+        }
+        let level = levels.partition_point(|level| level.first <= node).checked_sub(1)?;
+        let LevelNodes { first, arrays } = &levels[level];
+        match node - first {
+            0 => return Some(Node::Level(image, level)),
+            1 => return Some(Node::LevelMetadata(image, level)),
             _ => {}
         }
         let array = arrays.partition_point(|array| array.first <= node).checked_sub(1)?;
-        Some(Node::Array { level, array, part: arrays[array].part(node)? })
+        Some(Node::Array(ArrayAt { image, level, array }, arrays[array].part(node)?))
     }
 
     /// Returns the number of a file or folder.
     #[must_use]
     pub fn number(&self, node: Node) -> Option<u64> {
+        let level = |image: usize, level: usize| self.images.get(image)?.levels.get(level).map(|level| level.first);
         match node {
-            Node::Root => Some(0),
-            Node::RootMetadata => Some(1),
-            Node::Level(level) => Some(self.levels.get(level)?.first),
-            Node::LevelMetadata(level) => Some(self.levels.get(level)?.first + 1),
-            Node::Array { level, array, part } => Some(self.levels.get(level)?.arrays.get(array)?.node(part)),
+            Node::Image(image) => Some(self.images.get(image)?.first),
+            Node::ImageMetadata(image) => Some(self.images.get(image)?.first + 1),
+            Node::Labels => self.labels,
+            Node::LabelsMetadata => Some(self.labels? + 1),
+            Node::Level(image, of_image) => level(image, of_image),
+            Node::LevelMetadata(image, of_image) => Some(level(image, of_image)? + 1),
+            Node::Array(array, part) => Some(self.array(array)?.node(part)),
         }
     }
 
-    /// Returns the folder that contains a file or folder; `None` for the folder of all.
+    /// Returns the folder that contains a file or folder; `None` for the folder of the layer's own image.
     #[must_use]
     pub fn parent(&self, node: Node) -> Option<Node> {
-        match node {
-            Node::Root => None,
-            Node::RootMetadata | Node::Level(_) => Some(Node::Root),
-            Node::LevelMetadata(level) | Node::Array { level, part: Part::Folder, .. } => Some(Node::Level(level)),
-            Node::Array { level, array, part: Part::Metadata | Part::Chunks { depth: 0, .. } } => {
-                Some(Node::Array { level, array, part: Part::Folder })
+        Some(match node {
+            Node::Image(0) => return None,
+            Node::Image(_) | Node::LabelsMetadata => Node::Labels,
+            Node::Labels => Node::Image(0),
+            Node::ImageMetadata(image) | Node::Level(image, _) => Node::Image(image),
+            Node::LevelMetadata(image, level) => Node::Level(image, level),
+            Node::Array(array, Part::Folder) => Node::Level(array.image, array.level),
+            Node::Array(array, Part::Metadata | Part::Chunks { depth: 0, .. }) => Node::Array(array, Part::Folder),
+            Node::Array(array, Part::Chunks { depth, number }) => {
+                let along = self.array(array)?.count.get(depth - 1).copied()?;
+                Node::Array(array, Part::Chunks { depth: depth - 1, number: number / along.max(1) })
             }
-            Node::Array { level, array, part: Part::Chunks { depth, number } } => {
-                let along = self.arrays(level).get(array)?.count.get(depth - 1).copied()?;
-                let part = Part::Chunks { depth: depth - 1, number: number / along.max(1) };
-                Some(Node::Array { level, array, part })
-            }
-        }
+        })
     }
 
     /// Returns whether it is a folder.
     #[must_use]
     pub fn is_folder(&self, node: Node) -> bool {
         match node {
-            Node::Root | Node::Level(_) => true,
-            Node::RootMetadata | Node::LevelMetadata(_) => false,
-            Node::Array { level, array, part } => {
-                self.arrays(level).get(array).is_some_and(|array| part.is_folder(array.count.len()))
-            }
+            Node::Image(_) | Node::Labels | Node::Level(..) => true,
+            Node::ImageMetadata(_) | Node::LabelsMetadata | Node::LevelMetadata(..) => false,
+            Node::Array(array, part) => self.array(array).is_some_and(|array| part.is_folder(array.count.len())),
         }
     }
 }
@@ -237,37 +291,49 @@ impl Nodes {
 mod tests {
     use super::*;
 
+    fn of(images: &[&[[u64; 3]]]) -> Option<Nodes> {
+        let arrays = |counts: &[u64; 3]| vec![Dims::from(*counts), [1].into(), [2].into(), [1].into()];
+        Nodes::new(images.iter().map(|levels| levels.iter().map(arrays).collect()))
+    }
+
     #[test]
     fn every_number_is_one_node_whose_folder_comes_before_it() {
-        let arrays = |counts: [u64; 3]| vec![Dims::from(counts), [1].into(), [2].into(), [1].into()];
-        let nodes = Nodes::new([arrays([2, 3, 4]), arrays([1, 2, 2])].into_iter()).unwrap();
-        // both: root and metadata; a level: folder, metadata, the samples' folder, metadata, `c`, folders and chunks
+        // folder and metadata; the samples' folder, metadata, `c`, folders and chunks; the positions'
         let level = |chunks: u64| 2 + 3 + chunks + (3 + 1) + (3 + 2) + (3 + 1);
-        assert_eq!(nodes.len(), 2 + level(2 + 6 + 24) + level(1 + 2 + 4));
-        let mut seen = Vec::new();
-        for number in 0..nodes.len() {
-            let node = nodes.at(number).unwrap();
-            assert_eq!(nodes.number(node), Some(number), "{node:?}");
-            assert!(!seen.contains(&node), "{node:?}");
-            seen.push(node);
-            let parent = nodes.parent(node);
-            assert_eq!(parent.is_none(), number == 0);
-            if let Some(parent) = parent {
-                assert!(nodes.is_folder(parent), "{node:?}");
-                assert!(nodes.number(parent) < Some(number), "{node:?}");
+        let own = 2 + level(2 + 6 + 24) + level(1 + 2 + 4);
+        let labels = 2 + 2 * (2 + level(3));
+        let levels: &[[u64; 3]] = &[[2, 3, 4], [1, 2, 2]];
+        for (images, count) in [(&[levels][..], own), (&[levels, &[[1; 3]], &[[1; 3]]], own + labels)] {
+            let nodes = of(images).unwrap();
+            assert_eq!((nodes.len(), nodes.has_labels()), (count, count > own));
+            let mut seen = Vec::new();
+            for number in 0..nodes.len() {
+                let node = nodes.at(number).unwrap();
+                assert_eq!(nodes.number(node), Some(number), "{node:?}");
+                assert!(!seen.contains(&node), "{node:?}");
+                seen.push(node);
+                let parent = nodes.parent(node);
+                assert_eq!(parent.is_none(), number == 0);
+                if let Some(parent) = parent {
+                    assert!(nodes.is_folder(parent), "{node:?}");
+                    assert!(nodes.number(parent) < Some(number), "{node:?}");
+                }
             }
+            assert_eq!(nodes.at(nodes.len()), None);
+            let of_array =
+                |depth, number| Node::Array(ArrayAt { image: 0, level: 0, array: 0 }, Part::Chunks { depth, number });
+            assert_eq!(
+                (nodes.parent(of_array(3, 23)), nodes.is_folder(of_array(3, 23))),
+                (Some(of_array(2, 5)), false)
+            );
         }
-        assert_eq!(nodes.at(nodes.len()), None);
-        let chunk = Node::Array { level: 0, array: 0, part: Part::Chunks { depth: 3, number: 23 } };
-        let folder = Node::Array { level: 0, array: 0, part: Part::Chunks { depth: 2, number: 5 } };
-        assert_eq!((nodes.parent(chunk), nodes.is_folder(chunk)), (Some(folder), false));
     }
 
     #[test]
     fn too_many_chunks_have_no_numbers() {
-        let of = |counts: &[u64]| Nodes::new([vec![Dims::from_slice(counts).unwrap()]].into_iter());
-        assert!(of(&[1 << 11; 3]).is_some());
-        assert!(of(&[1 << 11, 1 << 11, 1 << 12]).is_none());
-        assert!(of(&[u64::MAX; 7]).is_none());
+        assert!(of(&[&[[1 << 11; 3]]]).is_some());
+        assert!(of(&[&[[1 << 11, 1 << 11, 1 << 12]]]).is_none());
+        assert!(of(&[&[[1 << 11; 3]], &[[1 << 11; 3]]]).is_none(), "labels count");
+        assert!(of(&[&[[u64::MAX; 3]]]).is_none());
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::arrays::{chunk_grid, dimension_names, first_and_step, is_image};
+use super::labels::label_names;
 use super::nodes::IMAGE;
 use super::units::ome_unit;
 use crate::view::virtual_file::LayerRef;
@@ -11,9 +12,15 @@ use crate::volume::{ArrayInfo, Dtype};
 /// The colours of the channels of a picture.
 const RED_GREEN_BLUE: [(&str, &str); 3] = [("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF")];
 
+/// Returns the attributes of the folder of a layer's labels.
+#[must_use]
+pub fn list_of_labels(layer: LayerRef<'_>) -> Map<String, Value> {
+    Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": label_names(layer)}))])
+}
+
 /// Returns the attributes of a layer's group: none if it is not an image.
 #[must_use]
-pub fn attributes(layer: LayerRef<'_>) -> Map<String, Value> {
+pub fn attributes(layer: LayerRef<'_>, is_label: bool) -> Map<String, Value> {
     let info = layer.info(0);
     let mut attributes = Map::new();
     if layer.levels().iter().all(|level| is_image(level.info())) {
@@ -29,8 +36,8 @@ pub fn attributes(layer: LayerRef<'_>) -> Map<String, Value> {
         if is_picture(info) {
             ome["omero"] = json!({"channels": RED_GREEN_BLUE.map(channel)});
         }
-        if is_segmentation(info) {
-            ome["image-label"] = json!({});
+        if is_label {
+            ome["image-label"] = json!({"source": {"image": "../../"}});
         }
         attributes.insert("ome".into(), ome);
     }
@@ -51,10 +58,15 @@ fn axes(info: &ArrayInfo) -> Vec<Value> {
     chunk_grid(info).axes().into_iter().map(describe).collect()
 }
 
-/// Returns the path of a level, and the positions of its samples: those of their centres.
+/// Returns the path of a level, and the positions of its samples: those of their centres. Viewers want scales that are
+/// positive: where annotations descend, positions are their negatives.
 fn dataset(lod: usize, info: &ArrayInfo) -> Value {
     let positions = chunk_grid(info).axes().into_iter().map(|axis| match &info.axes[axis] {
-        axis if axis.spatial => first_and_step(Some(axis)),
+        axis if axis.spatial => match first_and_step(Some(axis)) {
+            // and 0 is not to become -0
+            (first, step) if step < 0.0 => (0.0 - first, -step),
+            ascending => ascending,
+        },
         _ => (0.0, 1.0),
     });
     let (translation, scale): (Vec<f64>, Vec<f64>) = positions.unzip();
@@ -75,10 +87,4 @@ fn channel((label, color): (&str, &str)) -> Value {
 /// Whether the channels are red, green and blue.
 fn is_picture(info: &ArrayInfo) -> bool {
     info.dtype == Dtype::UInt8 && info.axes.len() == 4 && info.shape()[3] == 3
-}
-
-/// Whether the samples are numbers of objects.
-fn is_segmentation(info: &ArrayInfo) -> bool {
-    let says_so = info.native.get("category").is_some_and(|category| category == "segmentation");
-    says_so && info.dtype.is_integer() && info.axes.len() == 3
 }
