@@ -11,7 +11,9 @@ from conftest import CHANNELS, IMAGES, LAYERS, OTHERS, SCALED, SURVEYS, Level, a
 
 # Those with three axes in space, and perhaps channels: images of OME-NGFF.
 WITH_OME = [*SURVEYS, *IMAGES, *CHANNELS, *SCALED]
+# A segmentation: an image that has itself as its label. The models know no paths of several parts in labels.
 SEGMENTATION = "demo/cells/segmentation"
+VALID = [layer for layer in WITH_OME if layer != SEGMENTATION]
 
 
 def folder(mount: Path, layer: str) -> Path:
@@ -40,7 +42,8 @@ def test_zarr_python(mount: Path, layer: str) -> None:
     of_levels = levels(mount, layer)
     for consolidated in (True, False):
         group = zarr.open_group(folder(mount, layer), mode="r", use_consolidated=consolidated)
-        assert sorted(group.keys()) == [f"lod{n}" for n in range(len(of_levels))]
+        labels = ["labels"] if layer == SEGMENTATION else []
+        assert sorted(group.keys()) == [*labels, *(f"lod{n}" for n in range(len(of_levels)))]
         for of_level in of_levels:
             own = group[f"lod{of_level.lod}"]
             assert set(own.keys()) == {"image", *(own["image"].metadata.dimension_names)}
@@ -55,10 +58,11 @@ def test_positions_are_those_of_lod_json(mount: Path, layer: str) -> None:
     zarr = pytest.importorskip("zarr")
     for of_level in levels(mount, layer):
         group = zarr.open_group(folder(mount, layer) / f"lod{of_level.lod}", mode="r")
-        for axis in of_level.about["axes"]:
-            name = "c" if f"{axis['name']}" in ("channel", "component") and "c" in group else axis["name"]
-            got = group[name][:]
-            np.testing.assert_array_equal(got, axis["first"] + np.arange(axis["count"]) * axis["step"])
+        names = list(group["image"].metadata.dimension_names)
+        names = [*names[1:], names[0]] if names[0] == "c" else names
+        for name, axis in zip(names, of_level.about["axes"], strict=True):
+            assert name in (axis["name"], "c") or axis["name"] == "", (name, axis)
+            np.testing.assert_array_equal(group[name][:], axis["first"] + np.arange(axis["count"]) * axis["step"])
             assert group[name].attrs.get("units") == axis["unit"]
 
 
@@ -78,7 +82,7 @@ def test_xarray_opens_all_levels_as_a_tree(mount: Path, layer: str) -> None:
     pytest.importorskip("zarr")
     with xarray.open_datatree(folder(mount, layer), engine="zarr") as tree:
         of_levels = levels(mount, layer)
-        assert list(tree.children) == [f"lod{n}" for n in range(len(of_levels))]
+        assert [name for name in tree.children if name != "labels"] == [f"lod{n}" for n in range(len(of_levels))]
         for of_level in of_levels:
             assert_same(tree[f"lod{of_level.lod}/image"].values, expected(of_level))
 
@@ -105,22 +109,35 @@ def test_dask(mount: Path, layer: str) -> None:
         assert_same(opened.compute(), expected(of_level))
 
 
-@pytest.mark.parametrize("layer", WITH_OME)
+@pytest.mark.parametrize("layer", VALID)
 def test_ome_zarr_models_validate(mount: Path, layer: str) -> None:
     models = pytest.importorskip("ome_zarr_models")
     zarr = pytest.importorskip("zarr")
     group = zarr.open_group(folder(mount, layer), mode="r")
     image = models.open_ome_zarr(group)
-    kind = "ImageLabel" if group.attrs["ome"].get("image-label") is not None else "Image"
-    assert type(image).__name__ in (kind, "Image")
+    assert type(image).__name__ == "Image"
     attributes = image.ome_attributes
     of_levels = levels(mount, layer)
     assert len(attributes.multiscales[0].datasets) == len(of_levels)
     for dataset, of_level in zip(attributes.multiscales[0].datasets, of_levels):
         scale, translation = dataset.coordinateTransformations
         axes = [axis for axis in of_level.about["axes"] if axis["name"] not in ("channel", "component")]
-        np.testing.assert_array_equal(scale.scale[-3:], [axis["step"] for axis in axes])
-        np.testing.assert_array_equal(translation.translation[-3:], [axis["first"] for axis in axes])
+        # the models refuse negative scales: where annotations descend, positions are their negatives
+        signs = np.sign([axis["step"] for axis in axes])
+        np.testing.assert_array_equal(scale.scale[-3:], [abs(axis["step"]) for axis in axes])
+        np.testing.assert_array_equal(translation.translation[-3:], signs * [axis["first"] for axis in axes])
+
+
+def test_ome_zarr_models_validate_labels(mount: Path) -> None:
+    models = pytest.importorskip("ome_zarr_models.v05")
+    zarr = pytest.importorskip("zarr")
+    for consolidated in (True, False):
+        group = zarr.open_group(folder(mount, SEGMENTATION), mode="r", use_consolidated=consolidated)
+        names = models.labels.LabelsAttrs.model_validate(group["labels"].attrs["ome"]).labels
+        assert names == ["segmentation"]
+        label = models.image_label.ImageLabel.from_zarr(group["labels"][names[0]])
+        assert label.ome_attributes.image_label.source.image == "../../"
+        assert_same(group["labels/segmentation/lod0/image"][:], levels(mount, SEGMENTATION)[0].samples())
 
 
 @pytest.mark.parametrize("layer", OTHERS)
@@ -139,6 +156,10 @@ def test_ome_zarr_reads_all_levels(mount: Path, layer: str) -> None:
     assert len(node.data) == len(of_levels)
     for got, of_level in zip(node.data, of_levels):
         assert_same(got.compute(), expected(of_level))
+    found = [node for node in nodes if node.zarr.path.rstrip("/").endswith("labels/segmentation")]
+    assert len(found) == (1 if layer == SEGMENTATION else 0)
+    for node in found:
+        assert_same(node.data[0].compute(), of_levels[0].samples())
 
 
 @pytest.mark.parametrize("layer", WITH_OME)
@@ -148,9 +169,13 @@ def test_the_reader_of_napari_ome_zarr(mount: Path, layer: str) -> None:
     assert read is not None
     shown = read(str(folder(mount, layer)))
     of_levels = levels(mount, layer)
-    data, options, kind = next(item for item in shown if item[2] == ("labels" if layer == SEGMENTATION else "image"))
+    data, options, _ = next(item for item in shown if item[2] == "image")
     assert len(data) == len(of_levels)
     for got, of_level in zip(data, of_levels):
         assert_same(got.compute(), expected(of_level))
     steps = [axis["step"] for axis in of_levels[0].about["axes"] if axis["name"] not in ("channel", "component")]
-    np.testing.assert_allclose(list(options["scale"])[-3:], steps)
+    np.testing.assert_allclose(list(options["scale"])[-3:], np.abs(steps))
+    labels = [data for data, _, kind in shown if kind == "labels"]
+    assert len(labels) == (1 if layer == SEGMENTATION else 0)
+    for data in labels:
+        assert_same(data[0].compute(), of_levels[0].samples())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::absent::is_absent;
 use super::arrays::{chunk_grid, fill_value, positions};
 use super::chunk_file::ChunkFile;
-use super::labels::{label_names, labels};
+use super::labels::label_name;
 use super::metadata::{self, array_names};
 use super::nodes::{ArrayAt, CHUNKS, LABELS, METADATA, Node, Nodes, Part};
 use super::numbering::nodes;
@@ -33,12 +33,6 @@ fn number(name: &str) -> Option<u64> {
     name.parse().ok().filter(|_| is_exact)
 }
 
-/// Returns the layer of an image.
-fn layer_of(layer: LayerRef<'_>, image: usize) -> LayerRef<'_> {
-    let label = image.checked_sub(1).and_then(|label| labels(layer).get(label).copied());
-    LayerRef { layer: label.unwrap_or(layer.layer), ..layer }
-}
-
 /// Finds `name` in a folder whose entries do not depend on the source.
 fn find(layer: LayerRef<'_>, nodes: &Nodes, folder: Node, name: &str) -> Option<Node> {
     match folder {
@@ -49,10 +43,10 @@ fn find(layer: LayerRef<'_>, nodes: &Nodes, folder: Node, name: &str) -> Option<
             (level < nodes.levels(image)).then_some(Node::Level(image, level))
         }
         Node::Labels if name == METADATA => Some(Node::LabelsMetadata),
-        Node::Labels => Some(Node::Image(1 + label_names(layer).iter().position(|label| label == name)?)),
+        Node::Labels => label_name(layer).filter(|label| label == name).map(|_| Node::Image(1)),
         Node::Level(image, level) if name == METADATA => Some(Node::LevelMetadata(image, level)),
         Node::Level(image, level) => {
-            let names = array_names(layer_of(layer, image).info(level));
+            let names = array_names(layer.info(level));
             let array = names.iter().position(|array| array == name)?;
             Some(Node::Array(ArrayAt { image, level, array }, Part::Folder))
         }
@@ -76,7 +70,7 @@ fn find(layer: LayerRef<'_>, nodes: &Nodes, folder: Node, name: &str) -> Option<
 fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -> Result<bool, FormatError> {
     let Node::Array(at @ ArrayAt { array: 0, .. }, Part::Chunks { depth, number }) = node else { return Ok(false) };
     let Some(chunks) = nodes.array(at).filter(|chunks| depth == chunks.count().len()) else { return Ok(false) };
-    let array = &*layer_of(layer, at.image).levels()[at.level];
+    let array = &*layer.levels()[at.level];
     let region = chunk_grid(array.info()).region(&chunks.chunk(number));
     is_absent(array, &region, &fill_value(array), wait)
 }
@@ -97,8 +91,8 @@ impl View for OmeZarr {
                 let labels = (image == 0 && nodes.has_labels()).then(|| LABELS.to_owned());
                 (0..nodes.levels(image)).map(|lod| format!("lod{lod}")).chain(labels).collect()
             }
-            Node::Labels => label_names(layer),
-            Node::Level(image, level) => array_names(layer_of(layer, image).info(level)),
+            Node::Labels => label_name(layer).into_iter().collect(),
+            Node::Level(_, level) => array_names(layer.info(level)),
             Node::Array(_, Part::Folder) => vec![CHUNKS.to_owned()],
             _ => return,
         };
@@ -163,16 +157,16 @@ impl View for OmeZarr {
     fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
         let text = |value| Ok(json_text::format(&value).into());
         match Self::at(layer, node) {
-            Some((nodes, Node::ImageMetadata(0))) => text(metadata::root(layer, nodes.has_labels())),
-            Some((_, Node::ImageMetadata(image))) => text(metadata::label(layer_of(layer, image))),
-            Some((_, Node::LabelsMetadata)) => text(metadata::list_of_labels(layer)),
-            Some((_, Node::LevelMetadata(image, lod))) => text(metadata::level(layer_of(layer, image), lod)),
-            Some((_, Node::Array(ArrayAt { image, level, array }, Part::Metadata))) => {
-                text(metadata::array(layer_of(layer, image), level, array))
+            Some((_, Node::ImageMetadata(0))) => text(metadata::root(layer)),
+            Some((_, Node::ImageMetadata(_))) => text(metadata::label(layer)),
+            Some((_, Node::LabelsMetadata)) => text(metadata::labels(layer)),
+            Some((_, Node::LevelMetadata(_, lod))) => text(metadata::level(layer, lod)),
+            Some((_, Node::Array(ArrayAt { level, array, .. }, Part::Metadata))) => {
+                text(metadata::array(layer, level, array))
             }
             Some((nodes, Node::Array(at, Part::Chunks { number, .. }))) => {
                 let Some(chunks) = nodes.array(at) else { return no_such_file(node) };
-                let array = &layer_of(layer, at.image).levels()[at.level];
+                let array = &layer.levels()[at.level];
                 if let Some(axis) = at.array.checked_sub(1) {
                     return Ok(Content::Bytes(positions(array.info(), axis, number).into()));
                 }

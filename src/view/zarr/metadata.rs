@@ -5,38 +5,35 @@ use serde_json::{Map, Value, json};
 
 use super::arrays::{POSITIONS, chunk_grid, dimension_names, fill_value};
 use super::fill::number;
-use super::labels::{label_names, labels};
+use super::labels::label_name;
 use super::nodes::{IMAGE, LABELS};
 use super::ome;
 use crate::format::Array;
 use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
-/// Returns the metadata of a layer and of its labels.
+/// Returns the metadata of a layer, and of its label if it has one.
 #[must_use]
-pub fn root(layer: LayerRef<'_>, has_labels: bool) -> Value {
+pub fn root(layer: LayerRef<'_>) -> Value {
     let mut below = image(layer);
-    if has_labels {
-        below.insert(LABELS.to_owned(), group(ome::list_of_labels(layer), None));
-        for (name, label) in label_names(layer).into_iter().zip(labels(layer)) {
-            let label = LayerRef { layer: label, ..layer };
-            below.insert(format!("{LABELS}/{name}"), group(ome::attributes(label, true), None));
-            below.extend(image(label).into_iter().map(|(path, node)| (format!("{LABELS}/{name}/{path}"), node)));
-        }
+    if let Some(name) = label_name(layer) {
+        below.insert(LABELS.to_owned(), group(ome::labels(&name), None));
+        below.insert(format!("{LABELS}/{name}"), group(ome::label(layer), None));
+        below.extend(image(layer).into_iter().map(|(path, node)| (format!("{LABELS}/{name}/{path}"), node)));
     }
-    group(ome::attributes(layer, false), Some(below))
+    group(ome::image(layer), Some(below))
 }
 
-/// Returns the metadata of the folder of the labels.
+/// Returns the metadata of the folder of labels.
 #[must_use]
-pub fn list_of_labels(layer: LayerRef<'_>) -> Value {
-    group(ome::list_of_labels(layer), None)
+pub fn labels(layer: LayerRef<'_>) -> Value {
+    group(label_name(layer).map(|name| ome::labels(&name)).unwrap_or_default(), None)
 }
 
-/// Returns the metadata of a label.
+/// Returns the metadata of the label.
 #[must_use]
-pub fn label(label: LayerRef<'_>) -> Value {
-    group(ome::attributes(label, true), Some(image(label)))
+pub fn label(layer: LayerRef<'_>) -> Value {
+    group(ome::label(layer), Some(image(layer)))
 }
 
 /// Returns the metadata of all groups and arrays of an image by their paths.

@@ -6,7 +6,7 @@
 //! lodN/image/zarr.json       the samples
 //! lodN/image/c/I/J/K         a chunk
 //! lodN/AXIS/zarr.json, c/I   the positions along an axis
-//! labels/LAYER               the same again of each segmentation
+//! labels/LAYER               of a segmentation: the same again, as a label
 //! ```
 
 mod absent;

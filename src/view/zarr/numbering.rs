@@ -4,7 +4,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use super::arrays::{POSITIONS, chunk_grid};
-use super::labels::labels;
+use super::labels::label_name;
 use super::nodes::Nodes;
 use crate::format::Array;
 use crate::view::virtual_file::LayerRef;
@@ -21,12 +21,11 @@ fn counts(layer: LayerRef<'_>) -> Option<Vec<Vec<Dims>>> {
     layer.levels().iter().map(arrays).collect()
 }
 
-/// Numbers the files and folders of a layer and its labels, those of the layer alone if they are too many together.
-/// `None` if it has no samples, or too many chunks.
+/// Numbers the files and folders of a layer, those of its label included. `None` if it has no samples, or too many
+/// chunks.
 #[must_use]
 pub fn nodes(layer: LayerRef<'_>) -> Option<Nodes> {
-    let own = counts(layer)?;
-    let labels = labels(layer).into_iter().filter_map(|label| counts(LayerRef { layer: label, ..layer }));
-    let with_labels = Nodes::new(once(own.clone()).chain(labels));
-    with_labels.or_else(|| Nodes::new(once(own)))
+    let (own, label) = (counts(layer)?, label_name(layer));
+    let label = label.map(|_| own.clone());
+    Nodes::new(once(own).chain(label))
 }

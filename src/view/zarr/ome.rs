@@ -3,7 +3,6 @@
 use serde_json::{Map, Value, json};
 
 use super::arrays::{chunk_grid, dimension_names, first_and_step, is_image};
-use super::labels::label_names;
 use super::nodes::IMAGE;
 use super::units::ome_unit;
 use crate::view::virtual_file::LayerRef;
@@ -12,15 +11,25 @@ use crate::volume::{ArrayInfo, Dtype};
 /// The colours of the channels of a picture.
 const RED_GREEN_BLUE: [(&str, &str); 3] = [("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF")];
 
-/// Returns the attributes of the folder of a layer's labels.
+/// Returns the attributes of the folder of labels.
 #[must_use]
-pub fn list_of_labels(layer: LayerRef<'_>) -> Map<String, Value> {
-    Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": label_names(layer)}))])
+pub fn labels(name: &str) -> Map<String, Value> {
+    Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": [name]}))])
+}
+
+/// Returns the attributes of a layer that is a label.
+#[must_use]
+pub fn label(layer: LayerRef<'_>) -> Map<String, Value> {
+    let mut attributes = image(layer);
+    if let Some(ome) = attributes.get_mut("ome") {
+        ome["image-label"] = json!({"source": {"image": "../../"}});
+    }
+    attributes
 }
 
 /// Returns the attributes of a layer's group: none if it is not an image.
 #[must_use]
-pub fn attributes(layer: LayerRef<'_>, is_label: bool) -> Map<String, Value> {
+pub fn image(layer: LayerRef<'_>) -> Map<String, Value> {
     let info = layer.info(0);
     let mut attributes = Map::new();
     if layer.levels().iter().all(|level| is_image(level.info())) {
@@ -35,9 +44,6 @@ pub fn attributes(layer: LayerRef<'_>, is_label: bool) -> Map<String, Value> {
         });
         if is_picture(info) {
             ome["omero"] = json!({"channels": RED_GREEN_BLUE.map(channel)});
-        }
-        if is_label {
-            ome["image-label"] = json!({"source": {"image": "../../"}});
         }
         attributes.insert("ome".into(), ome);
     }
