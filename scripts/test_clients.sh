@@ -39,5 +39,5 @@ if [ -z "${VOLFS:-}" ]; then
     cargo build --quiet
     export VOLFS=$target/debug/volfs
 fi
-export PYTHONDONTWRITEBYTECODE=1
-"$python" -m pytest -q -rs -p no:cacheprovider --rootdir tests/clients "$@" tests/clients
+export PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+"$python" -m pytest -q -rs --disable-warnings -p no:cacheprovider --rootdir tests/clients "$@" tests/clients

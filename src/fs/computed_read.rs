@@ -66,7 +66,7 @@ impl Volfs {
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, samples } = request;
-        let bulkhead = Bulkhead::new(file.ino.node().into());
+        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, of_file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let done = move |read: Result<Buffer, ReadError>| {
             done(read.map_err(|error| {
@@ -79,9 +79,10 @@ impl Volfs {
                 // readers of the file are sequential in the array that it shows, not in others
                 let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
                 let scans = is_shown.then(|| Arc::clone(&file.scans));
-                self.reader.read(ReadRequest { array, permutation: None, samples, bulkhead, scans }, done);
+                let request = ReadRequest { array, permutation: None, samples, bulkhead, scans, counters };
+                self.reader.read(request, done);
             }
-            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead }, done),
+            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),
         }
     }
 }

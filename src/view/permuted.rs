@@ -41,7 +41,20 @@ fn names(info: &ArrayInfo) -> Vec<String> {
     axis_names(&own_names(info), 1, AXIS_NAME_MAX, &mut HashSet::new())
 }
 
+/// Returns the names of all axes: that of the first, which is distinct from the others, and [`axis_names`].
+pub(super) fn all_axis_names(info: &ArrayInfo) -> Vec<String> {
+    let others = axis_names(info);
+    let name = info.axes.first().map_or("", |axis| axis.name.as_str());
+    let name = if name.is_empty() { "axis0".to_owned() } else { file_name(name, AXIS_NAME_MAX) };
+    let first = unique(name, AXIS_NAME_MAX, &mut others.iter().cloned().collect());
+    [first].into_iter().chain(others).collect()
+}
+
 impl View for ByAxis {
+    fn name(&self) -> Option<&'static str> {
+        Some("by-axis")
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         Self::files_per_level(layer).saturating_mul(layer.levels().len() as u64)
     }

@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{float, json, metaimage, npy, nrrd, permuted, raw, zarr};
+use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, raw, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -12,8 +12,11 @@ pub fn registry() -> &'static [&'static dyn View] {
         &json::Json,
         &nrrd::Nrrd,
         &metaimage::MetaImage,
+        &envi::Envi,
+        &kerchunk::Kerchunk,
         &float::Float32Npy,
         &permuted::ByAxis,
+        &tiff::Tiff,
         &zarr::OmeZarr,
     ]
 }
@@ -79,8 +82,12 @@ mod tests {
         let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
-        assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy"]);
-        assert_eq!(names.len(), 2 * of_lod_0.len());
+        assert_eq!(
+            of_lod_0,
+            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".zarr.json", ".float32.npy", ".by-x.npy"]
+        );
+        assert_eq!(names.len(), 2 * of_lod_0.len() + 1);
+        assert_eq!(names.last().map(String::as_str), Some("tiff"));
         for name in &names {
             let found = registry().iter().filter_map(|view| view.find(layer, None, name));
             assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
@@ -123,7 +130,8 @@ mod tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
-        assert_eq!(all.len(), 7);
+        assert_eq!(all.len(), 10);
+        assert_eq!(all.last().map(String::as_str), Some("tiff/lod1.tif"));
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
 

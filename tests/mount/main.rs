@@ -33,6 +33,7 @@ mod shared_listings;
 mod short_memory;
 mod status;
 mod stopped_process;
+mod tiff;
 mod times;
 mod tree;
 mod unmounting;

@@ -8,6 +8,7 @@ use crate::array::ReadError;
 use crate::array::array_view::ArrayView;
 use crate::array::bricks::BrickAccess;
 use crate::array::request::{ReplyLayout, pieces_of_box};
+use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
@@ -24,6 +25,8 @@ pub struct BoxRequest {
     pub region: Region,
     /// The concurrency limit of the source that the array is read from.
     pub bulkhead: Bulkhead,
+    /// Counters that count the work for this read, besides those of all reads.
+    pub counters: Option<Arc<Counters>>,
 }
 
 impl Reader {
@@ -34,9 +37,9 @@ impl Reader {
         request: BoxRequest,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
-        let BoxRequest { array, region, bulkhead } = request;
+        let BoxRequest { array, region, bulkhead, counters } = request;
         let view = ArrayView { array, permutation: None, bulkhead };
-        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None };
+        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None, counters };
         let (array, info) = (access.array(), access.view.info());
         let (layout, bytes) = (ReplyLayout::of_box(info, &region), region.samples() as usize * info.dtype.size());
         let (pieces, buffers) = (|| pieces_of_box(array, region), &self.resources.buffers);

@@ -76,6 +76,10 @@ fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -
 }
 
 impl View for OmeZarr {
+    fn name(&self) -> Option<&'static str> {
+        Some("zarr")
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         nodes(layer).map_or(0, |nodes| nodes.len())
     }
