@@ -21,6 +21,7 @@ mod metaimage;
 pub mod npy;
 mod nrrd;
 mod permuted;
+mod picture;
 mod raw;
 mod registry;
 mod selection;

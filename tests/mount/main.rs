@@ -25,6 +25,7 @@ mod moved_mounts;
 mod ordinary_user;
 mod outside;
 mod permuted;
+mod pictures;
 mod read_ahead;
 mod recent_writes;
 mod remounts;

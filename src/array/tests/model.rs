@@ -311,7 +311,7 @@ fn a_small_box_in_memory_is_answered_within_the_call() {
     let region = Region { start: [3, 2].into(), shape: [8, 7].into() };
     let first = read_box(&reader, &array, region).unwrap();
     let (done, answer) = mpsc::channel();
-    let request = BoxRequest { array: Arc::clone(&array) as _, region, bulkhead: Bulkhead::new(0) };
+    let request = BoxRequest { array: Arc::clone(&array) as _, region, bulkhead: Bulkhead::new(0), counters: None };
     reader.read_box(request, move |read| done.send((thread::current().id(), read.unwrap().to_vec())).unwrap());
     assert_eq!(answer.try_recv(), Ok((thread::current().id(), first)));
 }

@@ -1,20 +1,16 @@
 //! The Zarr arrays of a level: its samples, and the positions along each axis.
 
-use std::collections::HashSet;
-
 use super::fill::number;
 use super::grid::ChunkGrid;
 use super::nodes::{IMAGE, METADATA};
 use crate::format::Array;
-use crate::view::axis_names::{axis_names, own_names};
+use crate::view::axis_names::axis_names;
+use crate::view::file_names::{NAME_MAX, unique};
 use crate::view::spatial_transform::{finite, step};
 use crate::volume::{ArrayInfo, Axis, Element};
 
 /// The positions in a chunk.
 pub const POSITIONS: u64 = 8 << 10;
-
-/// The longest name of an axis, in bytes.
-const NAME_MAX: usize = 200;
 
 /// The name of the channels in an image, which is what viewers expect.
 const CHANNELS: &str = "c";
@@ -35,18 +31,21 @@ pub fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
 /// Returns the names of a level's axes, which are those of its dimensions and of the folders of their positions.
 #[must_use]
 pub fn dimension_names(info: &ArrayInfo) -> Vec<String> {
-    let mut own = own_names(info);
-    for name in &mut own {
-        // these mean something else to Zarr
-        if name.starts_with("__") || name.bytes().all(|b| b == b'.') {
-            *name = "";
-        }
+    let mut names = axis_names(info);
+    for axis in 0..names.len() {
+        let name = &names[axis];
+        // these mean something else to Zarr, or are the names of the other entries of the folder
+        let is_reserved =
+            name.starts_with("__") || name.bytes().all(|b| b == b'.') || name == IMAGE || name == METADATA;
+        let replaced = match axis {
+            3 if is_image(info) => CHANNELS.to_owned(),
+            _ if is_reserved => format!("axis{axis}"),
+            _ => continue,
+        };
+        let mut others = names.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, name)| name.clone()).collect();
+        names[axis] = unique(replaced, NAME_MAX, &mut others);
     }
-    if let Some(channels) = own.get_mut(3).filter(|_| is_image(info)) {
-        *channels = CHANNELS;
-    }
-    let mut taken = HashSet::from([IMAGE.to_owned(), METADATA.to_owned()]);
-    axis_names(&own, 0, NAME_MAX, &mut taken)
+    names
 }
 
 /// Returns the position of the first sample along an axis, and the distance of neighbours.
@@ -102,8 +101,8 @@ mod tests {
         let names = |names: [&str; 3]| dimension_names(&info(&names.map(|name| (name, true))));
         assert_eq!(names(["inline", "crossline", "sample"]), ["inline", "crossline", "sample"]);
         assert_eq!(names(["", "x", "x"]), ["axis0", "axis1", "axis2"]);
-        assert_eq!(names(["image", "__x", "..."]), ["image~2", "axis1", "axis2"]);
-        assert_eq!(names(["zarr.json", "a/b", "axis0"]), ["zarr.json~2", "a%2Fb", "axis0"]);
+        assert_eq!(names(["image", "__x", "..."]), ["axis0", "axis1", "axis2"]);
+        assert_eq!(names(["zarr.json", "a/b", "axis0"]), ["axis0~2", "a%2Fb", "axis0"]);
     }
 
     #[test]
