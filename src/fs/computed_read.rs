@@ -141,6 +141,7 @@ mod tests {
     use super::super::read::ReadRequest as FileRead;
     use super::super::registries::Registries;
     use super::*;
+    use crate::counters::Counters;
     use crate::format::{Array, FormatError};
     use crate::memory::{BufferPool, OutOfMemory};
     use crate::source::Wait;
@@ -266,6 +267,10 @@ mod tests {
         assert_eq!(read(7, 30), whole[7..37]);
         assert_eq!(read(101, 1 << 20), whole[101..]);
         assert_eq!((read(size, 1).len(), read(u64::MAX, 9).len()), (0, 0));
+        let counted = fs.datasets.list().0.remove(0);
+        let work = |counters: &Counters| counters.list().into_iter().filter(|(name, _)| *name != "source_bytes");
+        assert!(work(&counted.counters).eq(work(&fs.counters)), "all that was read is of {}", counted.path);
+        assert!(counted.counters.bricks_decoded.get() + counted.counters.source_bytes.get() > 0);
 
         let registries = Registries::default();
         let plain = Arc::new(Volfs::with_registries(Options::demo(), Arc::default(), registries).unwrap());

@@ -16,7 +16,7 @@ fn stacks_are_the_raw_samples_between_directories() {
     // ImageJ has no int8
     for (dataset, lods, magic, directory) in [("v3_int16.zgy", 3, 42, 138), ("v3_int8.zgy", 3, 43, 236)] {
         let expected: Vec<String> = (0..lods).map(|lod| format!("lod{lod}.tif")).collect();
-        assert_eq!(names(mount.data(dataset, "tiff")), set(&expected.iter().map(String::as_str).collect::<Vec<_>>()));
+        assert_eq!(names(mount.data(dataset, "tiff")), set(&expected));
         for lod in 0..lods {
             let stack = fs::read(mount.data(dataset, &format!("tiff/lod{lod}.tif"))).unwrap();
             let raw = fs::read(mount.data(dataset, &format!("lod{lod}.raw"))).unwrap();
