@@ -47,6 +47,7 @@ pub(super) fn read(files: BTreeMap<String, Vec<u8>>, kept: Kept) -> u64 {
         }
         Some(dataset)
     });
+    let opened = opened.map(|dataset| views::read_computed(dataset, "vds"));
     opened.map_or(0, |dataset| bricks::read_some(&*dataset, kept))
 }
 

@@ -26,8 +26,17 @@ const MAX_READ: usize = 32 << 20;
 
 static STAMP: LazyLock<FileStamp> = LazyLock::new(|| FileStamp::of(&fs::metadata("/").expect("there is a root")));
 
-/// Makes the files of a dataset of `format`.
+/// Makes the files of a dataset of `format`. Those that are computed from samples are not read.
 pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Dataset> {
+    make(dataset, format, false)
+}
+
+/// Reads parts of the files of a dataset of `format` that are computed from samples, as if all samples were 0.
+pub fn read_computed(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Dataset> {
+    make(dataset, format, true)
+}
+
+fn make(dataset: Box<dyn Dataset>, format: &'static str, reads: bool) -> Box<dyn Dataset> {
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()), "a layer is hidden without a reason");
     let (name, path) = ("a dataset".to_owned(), "below/a dataset".to_owned());
     let open = OpenDataset { name, path, stamp: *STAMP, size: Some(1), format, dataset };
@@ -47,17 +56,17 @@ pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Data
         }
         let mut names = HashSet::new();
         for view in registry() {
-            make_files(*view, layer, &mut names);
+            make_files(*view, layer, &mut names, reads);
         }
     }
     open.dataset
 }
 
 /// Makes the files of a view: those in the layer's folder, or in the view's own folder beside it.
-fn make_files(view: &dyn View, layer: LayerRef<'_>, names: &mut HashSet<String>) {
+fn make_files(view: &dyn View, layer: LayerRef<'_>, names: &mut HashSet<String>, reads: bool) {
     if view.beside_layer().is_some() {
         if view.nodes(layer) > 0 {
-            make_folder(view, layer, 0, 0);
+            make_folder(view, layer, 0, (0, reads));
         }
         return;
     }
@@ -65,11 +74,11 @@ fn make_files(view: &dyn View, layer: LayerRef<'_>, names: &mut HashSet<String>)
     view.list(layer, None, &mut |entry| entries.push(entry));
     for entry in &entries {
         assert!(names.insert(entry.name.clone()), "two files named {}", entry.name);
-        make_entry(view, layer, None, entry, 0);
+        make_entry(view, layer, None, entry, (0, reads));
     }
 }
 
-fn make_folder(view: &dyn View, layer: LayerRef<'_>, folder: u64, depth: usize) {
+fn make_folder(view: &dyn View, layer: LayerRef<'_>, folder: u64, (depth, reads): (usize, bool)) {
     let mut entries: Vec<Entry> = Vec::new();
     if view.is_streamed(layer, folder) {
         view.stream(layer, folder, 0, &mut |entry, _| {
@@ -82,11 +91,11 @@ fn make_folder(view: &dyn View, layer: LayerRef<'_>, folder: u64, depth: usize) 
     let mut names = HashSet::new();
     assert!(entries.iter().all(|entry| names.insert(&entry.name)), "a name appears twice");
     for entry in entries.iter().take(ENTRIES) {
-        make_entry(view, layer, Some(folder), entry, depth + 1);
+        make_entry(view, layer, Some(folder), entry, (depth + 1, reads));
     }
 }
 
-fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: &Entry, depth: usize) {
+fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: &Entry, (depth, reads): (usize, bool)) {
     assert!(entry.node < view.nodes(layer), "a node beyond the last");
     check_name(&entry.name);
     assert_eq!(view.find(layer, folder, &entry.name).as_ref(), Some(entry), "a file is not found by its name");
@@ -94,7 +103,7 @@ fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: 
     assert_eq!(view.is_folder(layer, entry.node), entry.folder);
     if entry.folder {
         assert!(depth < DEPTH, "folders without end");
-        return make_folder(view, layer, entry.node, depth);
+        return make_folder(view, layer, entry.node, (depth, reads));
     }
     match view.content(layer, entry.node) {
         Ok(Content::Bytes(bytes)) => check_text(&entry.name, &bytes),
@@ -106,12 +115,13 @@ fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: 
                 assert!(slice.samples.end <= samples.expect("the samples can be counted"));
             }
         }
+        Ok(Content::Computed(_)) if !reads => {}
         Ok(Content::Computed(file)) => {
             let len = file.len();
             for at in [0, 3600, len / 2, len.saturating_sub(5)] {
                 let end = at.saturating_add(5000).min(len);
                 if at < end {
-                    read_computed(&file, at..end);
+                    read_bytes(&file, at..end);
                 }
             }
         }
@@ -119,8 +129,8 @@ fn make_entry(view: &dyn View, layer: LayerRef<'_>, folder: Option<u64>, entry: 
     }
 }
 
-/// Reads bytes of a file as if all samples were 0. Reads that need a pass over many samples are given up.
-fn read_computed(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
+/// Reads bytes of a file. Reads that need a pass over many samples are given up.
+fn read_bytes(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
     let buffers = BufferPool::new(0);
     let wanted = bytes.end - bytes.start;
     let mut steps = Arc::clone(file).read(bytes);

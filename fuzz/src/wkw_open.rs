@@ -36,6 +36,7 @@ pub(super) fn read(files: BTreeMap<String, Vec<u8>>) -> u64 {
         Err(FormatError::Source(error)) => panic!("the system is blamed: {error}"),
         dataset => Some(views::make_all(dataset.ok()?, "wkw")),
     });
+    let opened = opened.map(|dataset| views::read_computed(dataset, "wkw"));
     // a cube is one file: whatever a brick names lies within it
     opened.map_or(0, |dataset| bricks::read_some(&*dataset, Kept::InOneFile))
 }

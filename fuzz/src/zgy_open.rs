@@ -19,5 +19,6 @@ pub fn run(file: &[u8]) -> u64 {
         assert!(dataset.layers()[0].levels.iter().all(|array| array.census().is_ok()));
         Some(views::make_all(dataset, "zgy"))
     });
+    let opened = opened.map(|dataset| views::read_computed(dataset, "zgy"));
     opened.map_or(0, |dataset| bricks::read_some(&*dataset, Kept::InOneFile))
 }
