@@ -8,11 +8,13 @@ use super::error::FsError;
 use super::handles::FileHandle;
 use super::volfs::Volfs;
 use crate::array::{BoxRequest, ReadError, ReadRequest};
+use crate::format::FormatError;
 use crate::log_limit::warn_seldom;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::sync::Mutex;
 use crate::view::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
+use crate::volume::Dims;
 
 /// Gets the bytes of a read, or its error.
 type Done = Box<dyn FnOnce(Result<&[u8], FsError>) + Send>;
@@ -94,6 +96,7 @@ impl ComputedRead {
             let request = match self.steps.step(samples.take(), self.fs.reader.buffers()) {
                 Ok(Step::Read(request)) => request,
                 Ok(Step::Done(bytes)) => return (self.done)(Ok(&bytes)),
+                Ok(Step::Failed(cause)) => return self.fail(cause),
                 Err(error) => {
                     warn_seldom(&error.to_string());
                     return (self.done)(Err(FsError::NoMemory));
@@ -122,6 +125,15 @@ impl ComputedRead {
         }
     }
 
+    /// Ends the read with an error that concerns no brick in particular.
+    fn fail(self, cause: FormatError) {
+        let (fs, file) = (&self.fs, &self.file);
+        let Some(array) = file.content.array() else { return (self.done)(Err(FsError::Io)) };
+        let error = ReadError { brick: Dims::filled(array.info().shape().len(), 0), cause };
+        let error = fs.read_errors.client_error(fs.catalog_and_pool(), file.layer.as_ref(), array.info(), &error);
+        (self.done)(Err(error));
+    }
+
     fn go_on(self, samples: Result<Buffer, FsError>) {
         match samples {
             Ok(samples) => self.run(Some(samples)),
@@ -142,7 +154,7 @@ mod tests {
     use super::super::registries::Registries;
     use super::*;
     use crate::counters::Counters;
-    use crate::format::{Array, FormatError};
+    use crate::format::Array;
     use crate::memory::{BufferPool, OutOfMemory};
     use crate::source::Wait;
     use crate::view::{Content, Entry, LayerRef, View};

@@ -29,11 +29,11 @@ impl Volfs {
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
-            Resolved::Inside(_, open, _, Item::Description) => {
+            Resolved::Inside(_, open, tree, Item::Description) => {
                 let _claim =
                     claim(DESCRIPTION).map_err(|error| content_error(self.catalog_and_pool(), open, &error.into()))?;
-                let description =
-                    json::dataset(open).map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
+                let description = json::dataset(open, tree.views())
+                    .map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {

@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, tiff};
+use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -16,6 +16,8 @@ pub fn registry() -> &'static [&'static dyn View] {
         &kerchunk::Kerchunk,
         &float::Float32Npy,
         &permuted::ByAxis,
+        &segy::SurveySegy,
+        &segy::OriginalSegy,
         &tiff::Tiff,
         &picture::Slices,
         &picture::Preview,

@@ -30,6 +30,7 @@ mod read_ahead;
 mod recent_writes;
 mod remounts;
 mod samples;
+mod segy;
 mod shared_listings;
 mod short_memory;
 mod status;

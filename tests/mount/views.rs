@@ -21,7 +21,7 @@ fn a_dataset_is_a_folder_with_its_views() {
     };
     let plain =
         ["raw", "json", "npy", "nhdr", "mhd", "hdr", "zarr.json", "by-crossline.npy", "by-sample.npy", "slices"];
-    let of_layer = set(["preview.png", "tiff"]);
+    let of_layer = set(["lod0.sgy", "preview.png", "tiff"]);
     assert_eq!(names(mount.path("v3_float32.zgy/data")), &views(4, &plain) | &of_layer);
     let scaled = [&plain[..], &["float32.npy"]].concat();
     assert_eq!(names(mount.path("v3_int16.zgy/data")), &views(3, &scaled) | &of_layer);
