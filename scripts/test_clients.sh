@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reads mounts of the test data with the programs that the views are made for: tests/clients, on real mounts. Installs
-# these programs with pip into the target folder of cargo: a download of some 300 MB, once. It is no part of scripts/test.sh
-# for that reason.
+# these programs with pip into the target folder of cargo: 1.4 GB, once. It is no part of scripts/test.sh for that
+# reason.
 #
 #     ./scripts/test_clients.sh [ARGUMENTS OF PYTEST]
 #
@@ -19,15 +19,13 @@ mkdir -p "$work"
 
 # Installs into the virtual environment whatever its list names; pip leaves alone what is there.
 make_environment() {
-    local list=tests/clients/requirements.txt without=tests/clients/requirements-without-dependencies.txt
-    cmp -s <(cat $list $without) "$work/environment/installed" && return
-    say "installing into $work/environment: $(sed '/^#/d; s/ .*//' $list $without | paste -s -d ' ')"
+    local list=tests/clients/requirements.txt
+    cmp -s $list "$work/environment/installed" && return
+    say "installing into $work/environment: $(grep -v '^#' $list | paste -s -d ' ')"
     [ -x "$python" ] || python3 -m venv "$work/environment" 2>/dev/null \
         || { apt_install python3-venv && python3 -m venv "$work/environment"; } || return 1
-    local pip=("$python" -m pip install --quiet --disable-pip-version-check --retries 1)
-    "${pip[@]}" -r $list >"$work/pip.log" 2>&1 || return 1
-    "${pip[@]}" --no-deps -r $without >>"$work/pip.log" 2>&1 || return 1
-    cat $list $without >"$work/environment/installed"
+    "$python" -m pip install --quiet --disable-pip-version-check --retries 1 -r $list >"$work/pip.log" 2>&1 || return 1
+    cp $list "$work/environment/installed"
 }
 
 python=${CLIENTS_PYTHON:-}
@@ -39,5 +37,5 @@ if [ -z "${VOLFS:-}" ]; then
     cargo build --quiet
     export VOLFS=$target/debug/volfs
 fi
-export PYTHONDONTWRITEBYTECODE=1
-"$python" -m pytest -q -rs -p no:cacheprovider --rootdir tests/clients "$@" tests/clients
+export PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+"$python" -m pytest -q -rs --disable-warnings -p no:cacheprovider --rootdir tests/clients "$@" tests/clients

@@ -68,7 +68,7 @@ impl Volfs {
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, samples } = request;
-        let bulkhead = Bulkhead::new(file.ino.node().into());
+        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, of_file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let done = move |read: Result<Buffer, ReadError>| {
             done(read.map_err(|error| {
@@ -81,9 +81,10 @@ impl Volfs {
                 // readers of the file are sequential in the array that it shows, not in others
                 let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
                 let scans = is_shown.then(|| Arc::clone(&file.scans));
-                self.reader.read(ReadRequest { array, permutation: None, samples, bulkhead, scans }, done);
+                let request = ReadRequest { array, permutation: None, samples, bulkhead, scans, counters };
+                self.reader.read(request, done);
             }
-            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead }, done),
+            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),
         }
     }
 }
@@ -152,6 +153,7 @@ mod tests {
     use super::super::read::ReadRequest as FileRead;
     use super::super::registries::Registries;
     use super::*;
+    use crate::counters::Counters;
     use crate::format::Array;
     use crate::memory::{BufferPool, OutOfMemory};
     use crate::source::Wait;
@@ -277,6 +279,10 @@ mod tests {
         assert_eq!(read(7, 30), whole[7..37]);
         assert_eq!(read(101, 1 << 20), whole[101..]);
         assert_eq!((read(size, 1).len(), read(u64::MAX, 9).len()), (0, 0));
+        let counted = fs.datasets.list().0.remove(0);
+        let work = |counters: &Counters| counters.list().into_iter().filter(|(name, _)| *name != "source_bytes");
+        assert!(work(&counted.counters).eq(work(&fs.counters)), "all that was read is of {}", counted.path);
+        assert!(counted.counters.bricks_decoded.get() + counted.counters.source_bytes.get() > 0);
 
         let registries = Registries::default();
         let plain = Arc::new(Volfs::with_registries(Options::demo(), Arc::default(), registries).unwrap());

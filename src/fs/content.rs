@@ -21,9 +21,10 @@ impl Volfs {
     pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
         match resolved {
             Resolved::Status => {
-                let (cache_bytes, gauges) = (self.reader.bytes_held(), self.reader.gauges());
-                let now = Now { cache_bytes, open_files: self.handles.open_files(), gauges };
-                Ok(status(&self.options, self.started, &self.counters, &now).into())
+                let (uptime, cache_bytes, gauges) =
+                    (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
+                let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges };
+                Ok(status(&self.options, &self.counters, &self.datasets, &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),

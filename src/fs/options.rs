@@ -19,6 +19,8 @@ pub struct Options {
     pub follow_links: bool,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
+    /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
+    pub views: Option<Vec<&'static str>>,
     /// Whether users other than the one that mounts may read.
     pub allow_other: bool,
     /// The options as status.json shows them.
@@ -36,6 +38,7 @@ impl Options {
             direct_io: false,
             follow_links: false,
             quality: None,
+            views: None,
             allow_other: false,
             shown: Map::new(),
         }

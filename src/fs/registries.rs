@@ -1,5 +1,6 @@
 //! The formats and views that a file system uses.
 
+use super::options::Options;
 use crate::format::{self, Registry};
 use crate::view::{self, View};
 
@@ -11,6 +12,19 @@ pub struct Registries {
     pub formats: Registry,
     /// The views, in the order of their nodes.
     pub views: &'static [&'static dyn View],
+}
+
+impl Registries {
+    /// Returns the built-in ones that a mount with these options uses.
+    #[must_use]
+    pub fn of(options: &Options) -> Self {
+        let formats = format::registry();
+        match &options.views {
+            // a process has one mount
+            Some(names) => Self { formats, views: view::views_of(names).leak() },
+            None => Self { formats, views: view::registry() },
+        }
+    }
 }
 
 impl Default for Registries {
@@ -27,7 +41,6 @@ mod tests {
 
     use super::super::error::FsError;
     use super::super::ino::Ino;
-    use super::super::options::Options;
     use super::super::read::ReadRequest;
     use super::super::volfs::Volfs;
     use super::*;
@@ -52,6 +65,28 @@ mod tests {
         fn content(&self, layer: LayerRef<'_>, _: u64) -> Result<Content, FormatError> {
             Ok(layer.name().to_owned().into())
         }
+    }
+
+    #[test]
+    fn a_mount_shows_the_views_that_are_chosen() {
+        let names_in = |views: Option<Vec<&'static str>>| {
+            let fs = Arc::new(Volfs::new(Options { views, ..Options::demo() }, Arc::default()).unwrap());
+            let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Wait::Yes).map(|found| found.ino);
+            let layer = find(find(Ino::ROOT, "cells").unwrap(), "color").unwrap();
+            let read = fs.opendir(layer, Wait::Yes).unwrap().handle;
+            let mut names = Vec::new();
+            fs.readdir(read, 2, Wait::Yes, |entry, _| {
+                names.extend(entry.name.to_str().filter(|name| !name.starts_with("lod1.")).map(str::to_owned));
+                true
+            })
+            .unwrap();
+            (names.into_iter().filter(|name| !name.starts_with("lod2.")).collect::<Vec<_>>(), find(layer, "lod1.npy"))
+        };
+        let (some, npy) = names_in(Some(vec!["raw", "tiff"]));
+        assert_eq!(some, ["lod0.raw", "lod0.json", "tiff"]);
+        assert_eq!(npy, Err(FsError::NotFound));
+        let (all, npy) = names_in(None);
+        assert!(all.len() > 5 && npy.is_ok());
     }
 
     #[test]

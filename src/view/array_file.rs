@@ -9,10 +9,22 @@ use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
 use crate::volume::{ArrayInfo, AxisPermutation, Dtype, Scaling};
 
-/// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes.
+/// Bytes behind the samples of an [`ArrayFile`], computed when they are read. They depend on the file's header, and on
+/// the shape and type of its samples, alone.
+pub trait Tail: Send + Sync {
+    /// Returns the number of bytes.
+    fn length(&self) -> u64;
+
+    /// Fills `out` with the bytes from `from` on. There are as many.
+    fn write(&self, from: u64, out: &mut [u8]);
+}
+
+/// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes, and perhaps
+/// by computed bytes.
 #[derive(Clone)]
 pub struct ArrayFile {
     header: Arc<[u8]>,
+    tail: Option<Arc<dyn Tail>>,
     array: Arc<dyn Array>,
     /// The order of the axes in the file, if it differs from the array's.
     permutation: Option<AxisPermutation>,
@@ -20,7 +32,7 @@ pub struct ArrayFile {
     float32: Option<Scaling>,
 }
 
-/// The slice of an [`ArrayFile`] that a read requests: part of the header, part of the samples, or both.
+/// The slice of an [`ArrayFile`] that a read requests: parts of the header, of the samples, and of what is behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSlice {
     /// Requested bytes of the header.
@@ -29,25 +41,33 @@ pub struct FileSlice {
     pub samples: Range<u64>,
     /// Requested bytes within these samples, as the file shows them.
     pub bytes: Range<usize>,
+    /// Requested bytes behind the samples.
+    pub tail: Range<u64>,
 }
 
 impl ArrayFile {
     /// Creates a file of the stored samples.
     #[must_use]
     pub fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
-        Self { header: header.into(), array, permutation: None, float32: None }
+        Self { header: header.into(), tail: None, array, permutation: None, float32: None }
     }
 
     /// Creates a file of the stored samples with permuted axes.
     #[must_use]
     pub fn permuted(header: Vec<u8>, array: Arc<dyn Array>, permutation: AxisPermutation) -> Self {
-        Self { header: header.into(), array, permutation: Some(permutation), float32: None }
+        Self { header: header.into(), tail: None, array, permutation: Some(permutation), float32: None }
     }
 
     /// Creates a file of the samples' values as float32.
     #[must_use]
     pub fn float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
-        Self { header: header.into(), array, permutation: None, float32: Some(scaling) }
+        Self { header: header.into(), tail: None, array, permutation: None, float32: Some(scaling) }
+    }
+
+    /// Returns the file with further bytes behind its samples.
+    #[must_use]
+    pub fn with_tail(self, tail: Arc<dyn Tail>) -> Self {
+        Self { tail: Some(tail), ..self }
     }
 
     /// Returns the array.
@@ -65,8 +85,17 @@ impl ArrayFile {
     /// Returns the bytes of the file.
     #[must_use]
     pub fn len(&self) -> u64 {
+        self.tail_start().saturating_add(self.tail_len())
+    }
+
+    /// Returns the offset behind the samples.
+    fn tail_start(&self) -> u64 {
         let samples = self.array.info().shape().product().unwrap_or(u64::MAX);
         samples.saturating_mul(self.sample_size() as u64).saturating_add(self.header.len() as u64)
+    }
+
+    fn tail_len(&self) -> u64 {
+        self.tail.as_ref().map_or(0, |tail| tail.length())
     }
 
     /// Returns whether the file is empty.
@@ -81,7 +110,10 @@ impl ArrayFile {
         let (info, of_other) = (self.array.info(), other.array.info());
         let order = |file: &Self| (file.permutation, file.float32);
         let layout = |info: &ArrayInfo| (info.shape(), info.dtype);
-        self.header == other.header && order(self) == order(other) && layout(info) == layout(of_other)
+        self.header == other.header
+            && order(self) == order(other)
+            && layout(info) == layout(of_other)
+            && self.tail_len() == other.tail_len()
     }
 
     /// Returns the bytes of one sample in the file.
@@ -100,7 +132,7 @@ impl ArrayFile {
     pub fn plane_bytes(&self) -> u64 {
         let shape = self.array.info().shape();
         let first = self.permutation.map_or(shape[0], |permutation| permutation.permute_dims(&shape)[0]);
-        (self.len() - self.header_bytes()) / first.max(1)
+        (self.tail_start() - self.header_bytes()) / first.max(1)
     }
 
     /// Returns the slice of `length` bytes from `offset` on. It is shorter at the end of the file.
@@ -110,13 +142,15 @@ impl ArrayFile {
         let start = offset.min(self.len());
         let end = start.saturating_add(length.into()).min(self.len());
         let header = self.header.len() as u64;
-        let body = start.max(header) - header..end.max(header) - header;
+        let tail = self.tail_start();
+        let body = start.clamp(header, tail) - header..end.clamp(header, tail) - header;
         let samples = body.start / size..body.end.div_ceil(size);
         let first = samples.start * size;
         FileSlice {
             header: start.min(header) as usize..end.min(header) as usize,
             bytes: if body.is_empty() { 0..0 } else { (body.start - first) as usize..(body.end - first) as usize },
             samples: if body.is_empty() { 0..0 } else { samples },
+            tail: start.max(tail) - tail..end.max(tail) - tail,
         }
     }
 
@@ -134,14 +168,19 @@ impl ArrayFile {
             Some(scaling) => to_float32(self.array.info().dtype, *scaling, &stored, buffers)?,
             None => stored,
         };
-        if slice.header.is_empty() && slice.bytes.start == 0 {
+        if slice.header.is_empty() && slice.bytes.start == 0 && slice.tail.is_empty() {
             shown.truncate(slice.bytes.end);
             return Ok(shown);
         }
-        let mut out = buffers.take_reply(slice.header.len() + slice.bytes.len())?;
-        let (header, body) = out.split_at_mut(slice.header.len());
+        let of_tail = (slice.tail.end - slice.tail.start) as usize;
+        let mut out = buffers.take_reply(slice.header.len() + slice.bytes.len() + of_tail)?;
+        let (header, rest) = out.split_at_mut(slice.header.len());
+        let (body, tail) = rest.split_at_mut(slice.bytes.len());
         header.copy_from_slice(&self.header[slice.header.clone()]);
         body.copy_from_slice(&shown[slice.bytes.clone()]);
+        if let Some(computed) = &self.tail {
+            computed.write(slice.tail.start, tail);
+        }
         Ok(out)
     }
 }
@@ -201,6 +240,19 @@ pub(super) mod tests {
         }))
     }
 
+    /// So many bytes that count up.
+    struct Numbers(u64);
+
+    impl Tail for Numbers {
+        fn length(&self) -> u64 {
+            self.0
+        }
+        fn write(&self, from: u64, out: &mut [u8]) {
+            assert!(from + out.len() as u64 <= self.0);
+            out.iter_mut().zip(from..).for_each(|(byte, number)| *byte = number as u8);
+        }
+    }
+
     #[test]
     fn values_are_scaled_in_float64() {
         let buffers = BufferPool::new(0);
@@ -227,7 +279,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn every_slice_of_a_file_equals_that_of_the_whole(
-            offset in 0u64..700, length in 0u32..700, header in 0usize..200, float in any::<bool>(),
+            offset in 0u64..800, length in 0u32..800, header in 0usize..200, float in any::<bool>(), tail in 0u64..100,
         ) {
             let array = zeros(&[5, 6, 7], Dtype::Int16);
             let header: Vec<u8> = (0..header).map(|n| n as u8).collect();
@@ -247,8 +299,12 @@ pub(super) mod tests {
                 true => to_float32(Dtype::Int16, scaling, &stored, &buffers).unwrap().to_vec(),
                 false => stored.clone(),
             };
-            let whole = [header, body].concat();
+            let file = if tail > 0 { file.with_tail(Arc::new(Numbers(tail))) } else { file };
+            let mut behind = vec![0; tail as usize];
+            Numbers(tail).write(0, &mut behind);
+            let whole = [header, body, behind].concat();
             prop_assert_eq!(file.len(), whole.len() as u64);
+            prop_assert_eq!(file.plane_bytes(), if float { 168 } else { 84 });
             let slice = file.slice(offset, length);
             let samples = &stored[2 * slice.samples.start as usize..2 * slice.samples.end as usize];
             let got = file.assemble(&slice, take(samples), &buffers).unwrap();

@@ -15,6 +15,10 @@ use crate::volume::{ArrayInfo, Dtype};
 pub struct Float32Npy;
 
 impl LevelFile for Float32Npy {
+    fn name(&self) -> Option<&'static str> {
+        Some("float32")
+    }
+
     fn suffix(&self) -> &'static str {
         ".float32.npy"
     }

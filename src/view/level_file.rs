@@ -7,6 +7,11 @@ use crate::volume::ArrayInfo;
 
 /// A view with one file for each LOD, which has the number of its LOD as its node.
 pub trait LevelFile: Send + Sync {
+    /// See [`View::name`].
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns what follows `lodN` in the file name.
     fn suffix(&self) -> &'static str;
 
@@ -33,6 +38,10 @@ pub trait LevelFile: Send + Sync {
 }
 
 impl<T: LevelFile> View for T {
+    fn name(&self) -> Option<&'static str> {
+        LevelFile::name(self)
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         if self.applies_to(layer.info(0)) { layer.levels().len() as u64 } else { 0 }
     }

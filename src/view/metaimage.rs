@@ -13,6 +13,10 @@ use crate::volume::{ArrayInfo, Dtype};
 pub struct MetaImage;
 
 impl LevelFile for MetaImage {
+    fn name(&self) -> Option<&'static str> {
+        Some("mhd")
+    }
+
     fn suffix(&self) -> &'static str {
         ".mhd"
     }

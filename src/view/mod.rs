@@ -7,27 +7,35 @@
 
 pub mod access;
 mod array_file;
+mod axis_names;
 mod computed_file;
 mod content;
+mod envi;
 pub mod file_names;
 mod float;
 mod float_values;
 pub mod json;
 pub mod json_text;
+mod kerchunk;
 mod level_file;
 mod metaimage;
 pub mod npy;
 mod nrrd;
 mod permuted;
+mod picture;
 mod raw;
 mod registry;
 mod segy;
+mod selection;
 mod spatial_transform;
+mod stack;
+mod tiff;
 mod virtual_file;
 
-pub use array_file::{ArrayFile, FileSlice};
+pub use array_file::{ArrayFile, FileSlice, Tail};
 pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
 pub use content::{Content, ShownArray};
 pub use level_file::LevelFile;
 pub use registry::{entry_names, registry};
+pub use selection::{ViewName, view_names, views_of, with_needed};
 pub use virtual_file::{Entry, LayerRef, View};

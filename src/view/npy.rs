@@ -16,6 +16,10 @@ const ALIGNMENT: usize = 64;
 pub struct Npy;
 
 impl LevelFile for Npy {
+    fn name(&self) -> Option<&'static str> {
+        Some("npy")
+    }
+
     fn suffix(&self) -> &'static str {
         ".npy"
     }
@@ -34,18 +38,7 @@ impl LevelFile for Npy {
 /// Returns the header of a C-ordered, little-endian array; `shape` is slowest axis first.
 #[must_use]
 pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
-    let descr = match dtype {
-        Dtype::Int8 => "|i1",
-        Dtype::UInt8 => "|u1",
-        Dtype::Int16 => "<i2",
-        Dtype::UInt16 => "<u2",
-        Dtype::Int32 => "<i4",
-        Dtype::UInt32 => "<u4",
-        Dtype::Int64 => "<i8",
-        Dtype::UInt64 => "<u8",
-        Dtype::Float32 => "<f4",
-        Dtype::Float64 => "<f8",
-    };
+    let descr = descr(dtype);
     let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
     // a tuple with one element needs a comma
     let comma = if sizes.len() == 1 { "," } else { "" };
@@ -60,6 +53,23 @@ pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
     header.resize(total - 1, b' ');
     header.push(b'\n');
     header
+}
+
+/// Returns NumPy's text for the type of little-endian samples.
+#[must_use]
+pub fn descr(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::Int8 => "|i1",
+        Dtype::UInt8 => "|u1",
+        Dtype::Int16 => "<i2",
+        Dtype::UInt16 => "<u2",
+        Dtype::Int32 => "<i4",
+        Dtype::UInt32 => "<u4",
+        Dtype::Int64 => "<i8",
+        Dtype::UInt64 => "<u8",
+        Dtype::Float32 => "<f4",
+        Dtype::Float64 => "<f8",
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,10 @@ use crate::volume::{ArrayInfo, Dtype};
 pub struct Nrrd;
 
 impl LevelFile for Nrrd {
+    fn name(&self) -> Option<&'static str> {
+        Some("nrrd")
+    }
+
     fn suffix(&self) -> &'static str {
         ".nhdr"
     }

@@ -13,6 +13,10 @@ use crate::volume::ArrayInfo;
 pub struct Raw;
 
 impl LevelFile for Raw {
+    fn name(&self) -> Option<&'static str> {
+        Some("raw")
+    }
+
     fn suffix(&self) -> &'static str {
         ".raw"
     }

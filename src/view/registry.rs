@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{float, json, metaimage, npy, nrrd, permuted, raw, segy};
+use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -12,10 +12,15 @@ pub fn registry() -> &'static [&'static dyn View] {
         &json::Json,
         &nrrd::Nrrd,
         &metaimage::MetaImage,
+        &envi::Envi,
+        &kerchunk::Kerchunk,
         &float::Float32Npy,
         &permuted::ByAxis,
         &segy::SurveySegy,
         &segy::OriginalSegy,
+        &tiff::Tiff,
+        &picture::Slices,
+        &picture::Preview,
     ]
 }
 
@@ -80,8 +85,12 @@ mod tests {
         let layer = LayerRef { open: &open, layer: 0, views: registry() };
         let names = entry_names(registry(), layer);
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
-        assert_eq!(of_lod_0, [".raw", ".npy", ".json", ".nhdr", ".mhd", ".float32.npy", ".by-x.npy"]);
-        assert_eq!(names.len(), 2 * of_lod_0.len());
+        assert_eq!(
+            of_lod_0,
+            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".zarr.json", ".float32.npy", ".by-x.npy", ".slices"]
+        );
+        assert_eq!(names.len(), 2 * of_lod_0.len() + 2);
+        assert!(names.contains(&"tiff".to_owned()) && names.contains(&"preview.png".to_owned()));
         for name in &names {
             let found = registry().iter().filter_map(|view| view.find(layer, None, name));
             assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
@@ -124,7 +133,8 @@ mod tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
-        assert_eq!(all.len(), 7);
+        assert_eq!(all.len(), 11);
+        assert!(all.contains(&"tiff/lod1.tif".to_owned()), "{all:?}");
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
 

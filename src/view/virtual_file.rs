@@ -86,6 +86,12 @@ pub struct Entry {
 
 /// One kind of virtual file.
 pub trait View: Send + Sync {
+    /// Returns the name by which users choose the view, one of [`view_names`](super::view_names); views may share one.
+    /// A view without a name is always shown.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns how many nodes the view has for a layer; 0 if it does not apply. Nodes are numbered from 0.
     fn nodes(&self, layer: LayerRef<'_>) -> u64;
 

@@ -143,7 +143,7 @@ fn options_that_every_mount_has_are_accepted() {
         "user,noauto",
         "users,auto,noatime,nodiratime",
         "group,relatime,async",
-        "atime,sync,threads=1,follow_links,quality=3,direct_io,cache_size=64MiB",
+        "atime,sync,threads=1,follow_links,quality=3,views=raw:npy,direct_io,cache_size=64MiB",
         "_netdev,nofail,comment=ours,X-mount.mkdir,x-systemd.requires=/",
     ] {
         table.write(options);
@@ -162,6 +162,7 @@ fn an_unknown_option_is_refused_by_name() {
         ("ro,uid=1", "uid=1"),
         ("ro,noatme", "did you mean noatime?"),
         ("cache_size=much", "much"),
+        ("views=raw:tif", "did you mean tiff?"),
     ] {
         table.write(options);
         let output = table.mount(&[table.point().to_str().unwrap()]);

@@ -18,7 +18,7 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 DATA = REPOSITORY / "tests" / "data"
 
-# Layers of all three formats, as paths in the mount of DATA: surveys, 3D images, channels, bits, no-values, and 2 to 6 axes.
+# Layers of all three formats, as paths in the mount of DATA: surveys, 3D images, channels, bits, and 2 to 6 axes.
 SURVEYS = [
     "demo/north.zgy/data",
     "demo/south.vds/Amplitude",

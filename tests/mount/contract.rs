@@ -186,7 +186,9 @@ fn check_level(path: &Path) {
     check(&place, &level[level["format"].as_str().unwrap()], own);
     let beginning = format!("{lod}.");
     let beside: BTreeSet<_> = names(folder).into_iter().filter(|name| name.starts_with(&beginning)).collect();
-    let named: BTreeSet<_> = level["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let all: BTreeSet<_> = level["files"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(all.iter().all(|name| folder.join(name).exists()), "{place}: {all:?}");
+    let named: BTreeSet<_> = all.into_iter().filter(|name| name.starts_with(&beginning)).collect();
     assert!(named.iter().map(|name| name.trim_end_matches('/')).eq(&beside), "{place}: {named:?}, {beside:?}");
 }
 
@@ -310,7 +312,9 @@ fn every_description_has_the_keys_of_the_documentation() {
 }
 
 fn check_status(status: &Value) {
-    let keys: [(&str, Check); 8] = [
+    let keys: [(&str, Check); 10] = [
+        ("datasets", objects),
+        ("other_datasets", object),
         ("schema", whole),
         ("version", text),
         ("pid", whole),
@@ -322,7 +326,7 @@ fn check_status(status: &Value) {
     ];
     check("status.json", status, &keys);
     assert_eq!(status["schema"], SCHEMA);
-    let options: [(&str, Check); 9] = [
+    let options: [(&str, Check); 10] = [
         ("mountpoint", text),
         ("foreground", truth),
         ("cache_size", whole),
@@ -332,6 +336,7 @@ fn check_status(status: &Value) {
         ("follow_links", truth),
         ("log_file", maybe_text),
         ("quality", maybe_whole),
+        ("views", maybe_text),
     ];
     check("options", &status["options"], &options);
     let counters = [
@@ -347,6 +352,14 @@ fn check_status(status: &Value) {
         "cache_bytes",
     ];
     check("counters", &status["counters"], &counters.map(|name| (name, whole as Check)));
+    let of_dataset: Vec<(&str, Check)> =
+        counters.into_iter().filter(|name| *name != "cache_bytes").map(|name| (name, whole as Check)).collect();
+    for dataset in status["datasets"].as_array().unwrap() {
+        check("datasets", dataset, &of_dataset);
+        check("datasets", dataset, &[("path", text), ("since", number)]);
+    }
+    check("other_datasets", &status["other_datasets"], &of_dataset);
+    check("other_datasets", &status["other_datasets"], &[("count", whole)]);
     let now = ["open_files", "jobs", "bricks_in_flight", "decoders", "decoder_bytes"];
     check("now", &status["now"], &now.map(|name| (name, whole as Check)));
 }

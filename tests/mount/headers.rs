@@ -1,6 +1,8 @@
-//! Headers for other programs: NRRD and MetaImage.
+//! Headers for other programs: NRRD, MetaImage, ENVI and references of kerchunk.
 
 use std::fs;
+
+use serde_json::{Value, json};
 
 use crate::support::{Mount, test_data};
 
@@ -39,6 +41,41 @@ fn nrrd_headers_describe_the_samples() {
     assert!(!of_bytes.contains("endian"), "{of_bytes}");
     let of_floats = fs::read_to_string(mount.data("v3_float32.zgy", "lod0.nhdr")).unwrap();
     assert_eq!(field(&of_floats, "type", ": "), "float");
+}
+
+#[test]
+fn envi_headers_describe_the_samples() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let header = fs::read_to_string(mount.data("v3_int16.zgy", "lod1.hdr")).unwrap();
+    let expected = [
+        "ENVI",
+        "description = {v3_int16.zgy, layer data, LOD 1}",
+        "samples = 18",
+        "lines = 9",
+        "bands = 10",
+        "header offset = 0",
+        "file type = ENVI Standard",
+        "data type = 2",
+        "interleave = bsq",
+        "byte order = 0",
+    ];
+    assert_eq!(header, expected.map(|line| format!("{line}\n")).concat());
+    assert!(!mount.data("v3_int8.zgy", "lod0.hdr").exists());
+}
+
+#[test]
+fn references_lead_to_the_planes_of_raw() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let path = mount.data("v3_int16.zgy", "lod1.zarr.json");
+    let text = fs::read(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
+    let references: Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(references["templates"], json!({"raw": "lod1.raw"}));
+    for plane in 0..10 {
+        let expected = json!(["{{raw}}", plane * 9 * 18 * 2, 9 * 18 * 2]);
+        assert_eq!(references["refs"][format!("image/{plane}.0.0")], expected);
+    }
+    assert!(references["refs"]["image/10.0.0"].is_null());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use volfs::view::file_names::{NAME_MAX, file_name};
 
-use crate::support::{Mount, fixtures, names, set, source_with, test_data, views_of};
+use crate::support::{Mount, fixtures, json, names, set, source_with, test_data, views_of};
 
 /// States the names literally, so that the registry of views loses none of them.
 #[test]
@@ -19,14 +19,27 @@ fn a_dataset_is_a_folder_with_its_views() {
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
-    let plain = ["raw", "json", "npy", "nhdr", "mhd", "by-crossline.npy", "by-sample.npy"];
-    let with_segy = |mut names: BTreeSet<String>| {
-        names.insert("lod0.sgy".to_owned());
-        names
-    };
-    assert_eq!(names(mount.path("v3_float32.zgy/data")), with_segy(views(4, &plain)));
+    let plain =
+        ["raw", "json", "npy", "nhdr", "mhd", "hdr", "zarr.json", "by-crossline.npy", "by-sample.npy", "slices"];
+    let of_layer = set(["lod0.sgy", "preview.png", "tiff"]);
+    assert_eq!(names(mount.path("v3_float32.zgy/data")), &views(4, &plain) | &of_layer);
     let scaled = [&plain[..], &["float32.npy"]].concat();
-    assert_eq!(names(mount.path("v3_int16.zgy/data")), with_segy(views(3, &scaled)));
+    assert_eq!(names(mount.path("v3_int16.zgy/data")), &views(3, &scaled) | &of_layer);
+    assert_eq!(names(mount.path("v3_int16.zgy/data/lod2.slices")), set(["inline", "crossline", "sample"]));
+}
+
+#[test]
+fn a_mount_shows_the_views_that_are_chosen() {
+    let source = source_with(&["v3_int16.zgy"]);
+    let Some(mount) = Mount::with(source.path(), &["--views", "tiff,mhd"]) else { return };
+    let shown = |lod: usize| ["raw", "json", "mhd"].map(|suffix| format!("lod{lod}.{suffix}"));
+    let expected = (0..3).flat_map(shown).chain(["tiff".to_owned()]).collect();
+    assert_eq!(names(mount.path("v3_int16.zgy/data")), expected);
+    assert_eq!(mount.status()["options"]["views"], "raw,mhd,tiff");
+    let about = json(mount.data("v3_int16.zgy", "lod1.json"));
+    let files = ["lod1.raw", "lod1.json", "lod1.mhd", "tiff/lod1.tif"];
+    assert_eq!(about["files"], serde_json::json!(files));
+    assert!(!mount.data("v3_int16.zgy", "lod0.npy").exists());
 }
 
 /// Returns the paths of all files below a folder.

@@ -13,6 +13,7 @@ mod slices;
 mod stats;
 mod umount;
 mod verify;
+mod views;
 
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::mount_options::{MountOption, cache_size, quality, threads};
+use super::views::{self, Views, views};
 use crate::cli::text::size::Size;
 
 /// The arguments of `volfs mount`.
@@ -72,6 +73,10 @@ pub struct MountArgs {
     #[arg(long, value_name = "LEVEL", value_parser = quality)]
     pub quality: Option<u8>,
 
+    /// Show these views only
+    #[arg(long, value_name = "LIST", value_parser = views, long_help = views::help())]
+    pub views: Option<Views>,
+
     /// Mount only while a command runs
     ///
     /// Must be the last option: all that follows is the command. It finds the mount point in the environment variable
@@ -103,7 +108,7 @@ impl MountArgs {
     /// # Errors
     /// One line that says which is wrong, and why.
     pub fn apply_options(&mut self) -> Result<(), String> {
-        let (mut cache, mut threads, mut log, mut quality) = (None, None, None, None);
+        let (mut cache, mut threads, mut log, mut quality, mut views) = (None, None, None, None, None);
         for text in std::mem::take(&mut self.options) {
             match MountOption::read(&text)? {
                 MountOption::NoEffect => {}
@@ -115,12 +120,14 @@ impl MountArgs {
                 MountOption::Threads(number) => threads = Some(number),
                 MountOption::LogFile(file) => log = Some(file),
                 MountOption::Quality(level) => quality = Some(level),
+                MountOption::Views(names) => views = Some(names),
             }
         }
         self.cache_size = self.cache_size.or(cache);
         self.threads = self.threads.or(threads);
         self.log_file = self.log_file.take().or(log);
         self.quality = self.quality.or(quality);
+        self.views = self.views.take().or(views);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::views::{Views, views};
 use crate::cli::machine::limits;
 use crate::cli::text::size::Size;
 
@@ -52,7 +53,7 @@ const WITHOUT_EFFECT: [&str; 35] = [
 ];
 
 /// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
-const OWN: [(&str, &str); 8] = [
+const OWN: [(&str, &str); 9] = [
     ("allow_other", ""),
     ("direct_io", ""),
     ("follow_links", ""),
@@ -61,6 +62,7 @@ const OWN: [(&str, &str); 8] = [
     ("threads", "4"),
     ("log_file", "/var/log/volfs.log"),
     ("quality", "2"),
+    ("views", "raw:npy"),
 ];
 
 /// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested. Edits are counted, since
@@ -88,6 +90,8 @@ pub enum MountOption {
     LogFile(PathBuf),
     /// As `--quality`.
     Quality(u8),
+    /// As `--views`.
+    Views(Views),
 }
 
 impl MountOption {
@@ -128,6 +132,7 @@ impl MountOption {
             "cache_size" => cache_size(value).map(Self::CacheSize),
             "threads" => threads(value).map(Self::Threads),
             "quality" => quality(value).map(Self::Quality),
+            "views" => views(value).map(Self::Views),
             "log_file" => Ok(Self::LogFile(value.into())),
             _ => Err(unknown(name)),
         }
@@ -266,6 +271,7 @@ mod tests {
             ("threads=0", "not a number from 1 to 1024"),
             ("threads=-1", "not a number"),
             ("quality=16", "not a number from 0 to 15"),
+            ("views=raw:tif", "there is no view tif; did you mean tiff?"),
             ("direct_io=yes", "direct_io takes no value"),
             ("ro=1", "no such option"),
             ("comment", "no such option"),

@@ -113,6 +113,7 @@ impl Plan {
             ("follow_links", json!(args.follow_links)),
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
             ("quality", json!(args.quality)),
+            ("views", json!(args.views.as_ref().map(ToString::to_string))),
         ];
         let options = Options {
             source,
@@ -121,6 +122,7 @@ impl Plan {
             direct_io: args.direct_io,
             follow_links: args.follow_links,
             quality: args.quality,
+            views: args.views.map(|views| views.0),
             allow_other: args.allow_other,
             shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         };

@@ -15,6 +15,10 @@ const NAME: &str = "original.sgy";
 pub struct OriginalSegy;
 
 impl View for OriginalSegy {
+    fn name(&self) -> Option<&'static str> {
+        Some("segy")
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         u64::from(matches!(original(layer), Some(Ok(_))))
     }

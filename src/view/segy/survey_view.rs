@@ -17,6 +17,10 @@ const FORMATS: [&str; 2] = ["zgy", "vds"];
 pub struct SurveySegy;
 
 impl View for SurveySegy {
+    fn name(&self) -> Option<&'static str> {
+        Some("segy")
+    }
+
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
         u64::from(is_shown)

@@ -65,6 +65,7 @@ impl Extended {
             direct_io: false,
             follow_links: false,
             quality: None,
+            views: None,
             allow_other: false,
             shown: serde_json::Map::new(),
         };

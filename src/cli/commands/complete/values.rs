@@ -14,6 +14,7 @@ use crate::cli::text::choice::choose;
 use crate::cli::timeout::with_timeout;
 use crate::format::{Layer, registry};
 use crate::mount::mountinfo;
+use crate::view::view_names;
 
 /// How long a folder may take to tell its names, or a volume its layers: a user waits.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,6 +30,7 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
         "layer" => Fitting::Words(begins(path.map_or_else(Vec::new, layers), typed)),
         "lod" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| levels(path, chosen)), typed)),
         "at" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| axes(path, chosen)), typed)),
+        "views" => Fitting::Words(view_lists(typed)),
         "output" | "log_file" | "exec" => Fitting::Files,
         _ => {
             let possible = of.get_possible_values();
@@ -45,6 +47,14 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
 fn begins(candidates: Vec<Candidate>, typed: &str) -> Vec<Candidate> {
     let typed = typed.to_lowercase();
     candidates.into_iter().filter(|candidate| candidate.word.to_lowercase().starts_with(&typed)).collect()
+}
+
+/// Returns the lists of views that are typed but for the last name, with each name that it may become.
+fn view_lists(typed: &str) -> Vec<Candidate> {
+    let (before, last) = typed.rfind([',', ':']).map_or(("", typed), |at| typed.split_at(at + 1));
+    let is_new = |name: &str| before.split([',', ':']).all(|typed| typed != name);
+    let names = view_names().iter().filter(|view| view.name.starts_with(last) && is_new(view.name));
+    names.map(|view| Candidate { word: format!("{before}{}", view.name), help: view.about.to_owned() }).collect()
 }
 
 /// Returns the folders and volumes that begin with what is typed, inside a mount all files; nothing if the folder does
@@ -192,6 +202,19 @@ mod tests {
         let chosen = [("layer".to_owned(), "SEGY".to_owned())];
         assert_eq!(words("lod", "", "cloud-survey", &chosen), ["0"]);
         assert_eq!(words("layer", "", "none", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn lists_of_views_go_on_with_names_that_are_not_in_them() {
+        let words = |typed: &str| match fitting(&arg("views"), "mount", typed, &[], &[]) {
+            Fitting::Words(words) => words.into_iter().map(|candidate| candidate.word).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(words("n"), ["npy", "nrrd"]);
+        assert_eq!(words("npy,n"), ["npy,nrrd"]);
+        assert_eq!(words("tiff:raw"), ["tiff:raw"]);
+        assert_eq!(words("x"), [""; 0]);
+        assert_eq!(words("").len(), view_names().len());
     }
 
     #[test]
