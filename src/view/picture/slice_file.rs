@@ -257,7 +257,7 @@ mod tests {
                     buffer.copy_from_slice(&bytes);
                     samples = Some(buffer);
                 }
-                Step::Read(_) => unreachable!(),
+                Step::Read(_) | Step::Failed(_) => unreachable!(),
             }
         }
     }
