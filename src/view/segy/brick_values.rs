@@ -75,6 +75,12 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// Returns the value of all, if the brick has but one.
+    #[must_use]
+    pub fn constant(&self) -> Option<u8> {
+        self.bytes.first().copied().filter(|_| self.stride == 0)
+    }
+
     /// Returns the value that is `at` steps from the first.
     #[must_use]
     pub fn value(&self, at: u64) -> u8 {

@@ -2,7 +2,7 @@
 //! otherwise is turned; but programs number the traces of a file, and the numbers are in the trace headers.
 
 use super::brick_values::BrickValues;
-use super::trace_counts::{TraceCounts, ranks, spread};
+use super::trace_counts::{TraceCounts, ranks, spread, spread_of_full};
 use super::trace_order::TraceOrder;
 use crate::format::{Array, FormatError, SegyImport};
 use crate::volume::Dims;
@@ -25,39 +25,54 @@ pub fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Re
         Some(axis) => TraceOrder::sorted_by(shape, axis),
         None => TraceOrder::of_arrays(shape),
     };
-    let probes = spread(traces, shape, PARTS)?;
+    let stored = TraceCounts::count(traces, TraceOrder::of_arrays(shape))?;
+    let is_full = stored.is_full();
+    let probes = if is_full { spread_of_full(shape, PARTS) } else { spread(traces, shape, PARTS)? };
     let numbers = probes.iter().map(|index| numbers(headers, index, import.little_headers));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    let probes = Probes { traces, is_full, probes, numbers };
     let orders = TraceOrder::all(shape);
     // the order of the arrays is the usual one: the others are not counted if it fits
     let (first, others) = orders.split_at(1);
-    let found = match find(traces, first, &probes, &numbers)? {
-        None => find(traces, others, &probes, &numbers)?,
+    let found = match probes.find(first)? {
+        None => probes.find(others)?,
         found => found,
     };
-    TraceCounts::count(traces, found.unwrap_or(otherwise))
+    let order = found.unwrap_or(otherwise);
+    if order.is_of_arrays() || is_full { Ok(stored.in_order(order)) } else { TraceCounts::count(traces, order) }
 }
 
-/// Returns the order in which the traces have these numbers.
-fn find(
-    traces: &dyn Array,
-    orders: &[TraceOrder],
-    probes: &[Dims],
-    numbers: &[[i64; 2]],
-) -> Result<Option<TraceOrder>, FormatError> {
-    // traces without numbers fit none, and one trace fits all
-    let is_numbered = |field: &usize| numbers.windows(2).any(|pair| pair[0][*field] != pair[1][*field]);
-    let fields: Vec<usize> = (0..NUMBERS.len()).filter(is_numbered).collect();
-    if fields.is_empty() {
-        return Ok(None);
+/// Traces that are looked at.
+struct Probes<'a> {
+    traces: &'a dyn Array,
+    /// Whether there is a trace at every position.
+    is_full: bool,
+    /// Their indexes, and the numbers in their headers.
+    probes: Vec<Dims>,
+    numbers: Vec<[i64; 2]>,
+}
+
+impl Probes<'_> {
+    /// Returns the first of some orders in which the traces have these numbers.
+    fn find(&self, orders: &[TraceOrder]) -> Result<Option<TraceOrder>, FormatError> {
+        let numbers = &self.numbers;
+        // traces without numbers fit none, and one trace fits all
+        let is_numbered = |field: &usize| numbers.windows(2).any(|pair| pair[0][*field] != pair[1][*field]);
+        let fields: Vec<usize> = (0..NUMBERS.len()).filter(is_numbered).collect();
+        if fields.is_empty() {
+            return Ok(None);
+        }
+        let fits = |ranks: &[u64], field: usize| {
+            let first = numbers[0][field] - ranks[0] as i64;
+            ranks.iter().zip(numbers).all(|(rank, number)| number[field] - *rank as i64 == first)
+        };
+        let ranks = match self.is_full {
+            true => orders.iter().map(|order| self.probes.iter().map(|at| order.number_of(at)).collect()).collect(),
+            false => ranks(self.traces, orders, &self.probes)?,
+        };
+        let fitting = orders.iter().zip(&ranks).find(|(_, ranks)| fields.iter().any(|field| fits(ranks, *field)));
+        Ok(fitting.map(|(order, _)| *order))
     }
-    let fits = |ranks: &[u64], field: usize| {
-        let first = numbers[0][field] - ranks[0] as i64;
-        ranks.iter().zip(numbers).all(|(rank, number)| number[field] - *rank as i64 == first)
-    };
-    let ranks = ranks(traces, orders, probes)?;
-    let fitting = orders.iter().zip(&ranks).find(|(_, ranks)| fields.iter().any(|field| fits(ranks, *field)));
-    Ok(fitting.map(|(order, _)| *order))
 }
 
 /// Returns the numbers in the header of a trace.

@@ -122,9 +122,11 @@ proptest! {
     fn the_order_is_found_by_the_numbers_of_traces(
         grid in prop::collection::vec(1u64..7, 1..4), seed in any::<u64>(), first in -3i64..1000,
         order in any::<prop::sample::Index>(), field in prop::sample::select(vec![0usize, 4]), little in any::<bool>(),
+        is_full in any::<bool>(),
     ) {
         let grid = Dims::from_slice(&grid).unwrap();
-        let mut survey = survey(grid, 1, SegySample::Int8, |at| (at + 1).wrapping_mul(seed | 1) >> 33 & 3 > 0);
+        let is_live = |at: u64| is_full || (at + 1).wrapping_mul(seed | 1) >> 33 & 3 > 0;
+        let mut survey = survey(grid, 1, SegySample::Int8, is_live);
         let orders = TraceOrder::all(grid);
         let order = orders[order.index(orders.len())];
         let headers = Arc::get_mut(&mut survey.headers).unwrap();

@@ -16,8 +16,8 @@ const MAX_BLOCKS: u64 = 1 << 16;
 /// The bytes of all counts that are kept.
 const KEPT: usize = 1 << 20;
 
-/// The most positions that a survey may have: the file numbers them with 32 bits.
-pub const MAX_POSITIONS: u64 = 1 << 32;
+/// The most positions that a survey may have: each is looked at once, or a few times.
+pub const MAX_POSITIONS: u64 = 1 << 30;
 
 /// The counts of surveys that were needed lately. An array is never another one under the same number.
 static LATELY: LazyLock<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
@@ -75,9 +75,18 @@ impl TraceCounts {
         visit(traces, &mut |row| {
             let mut number = order.number_of(&row.start);
             let step = order.step_along(row.axis);
+            // counts go one block further, so that their sums become counts before a block
+            if step == 1 && row.values.constant().is_some() {
+                let end = number + row.count;
+                while number < end {
+                    let next = end.min((number / block + 1) * block);
+                    before[(number / block) as usize + 1] += next - number;
+                    number = next;
+                }
+                return;
+            }
             for at in 0..row.count {
                 if row.is_there(at) {
-                    // one further, so that sums become counts before a block
                     before[(number / block) as usize + 1] += 1;
                 }
                 number = number.wrapping_add_signed(step);
@@ -87,6 +96,19 @@ impl TraceCounts {
             before[at] += before[at - 1];
         }
         Ok(Self { order, block, before })
+    }
+
+    /// Returns whether there is a trace at every position.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.traces() == self.order.positions()
+    }
+
+    /// Returns the counts of the same traces in another order, if there is one at every position.
+    #[must_use]
+    pub fn in_order(mut self, order: TraceOrder) -> Self {
+        self.order = order;
+        self
     }
 
     /// Returns the order of the traces.
@@ -143,6 +165,25 @@ pub fn ranks(traces: &dyn Array, orders: &[TraceOrder], positions: &[Dims]) -> R
     Ok(ranks)
 }
 
+/// Returns where `count` parts of a survey begin, in the order of the arrays.
+fn parts(shape: Dims, count: u64) -> impl Iterator<Item = u64> {
+    let positions = shape.product().unwrap_or(0);
+    // a little more than a part, so that they are not all at the same place of their lines
+    (0..count)
+        .map(move |part| part * (positions / count) + part * (positions / 7 % 5))
+        .filter(move |at| *at < positions)
+}
+
+/// Like [`spread`], of a survey that has a trace at every position.
+#[must_use]
+pub fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
+    let last = shape.product().and_then(|positions| positions.checked_sub(1));
+    let mut numbers: Vec<u64> = parts(shape, count).chain(last).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().map(|number| shape.index_of(number)).collect()
+}
+
 /// Returns the index of some traces of a survey, which are spread over it: the first one of each of `count` parts, and
 /// the last of all. May wait.
 ///
@@ -150,10 +191,7 @@ pub fn ranks(traces: &dyn Array, orders: &[TraceOrder], positions: &[Dims]) -> R
 /// Those of the format and the source.
 pub fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<Dims>, FormatError> {
     let order = TraceOrder::of_arrays(shape);
-    let positions = order.positions();
-    // a little more than a part, so that they are not all at the same place of their lines
-    let from = |part: u64| part * (positions / count.max(1)) + part * (positions / 7 % 5);
-    let mut found: Vec<(u64, Option<u64>)> = (0..count).map(|part| (from(part), None)).collect();
+    let mut found: Vec<(u64, Option<u64>)> = parts(shape, count).map(|from| (from, None)).collect();
     let mut last = None;
     visit(traces, &mut |row| {
         let (mut number, step) = (order.number_of(&row.start), order.step_along(row.axis));
