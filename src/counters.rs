@@ -12,6 +12,11 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
+    /// Adds 1 and returns the sum.
+    pub fn increment(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
     /// Returns the sum so far.
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -19,7 +24,7 @@ impl Counter {
     }
 }
 
-/// The counters of a mount, as status.json shows them.
+/// The counters of a mount or of one dataset, as status.json shows them.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Read requests of the kernel.
@@ -43,6 +48,14 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds `n` to a counter of these, and to the same one of `part`, which counts a part of what these count.
+    pub fn add(&self, part: Option<&Self>, counter: impl Fn(&Self) -> &Counter, n: u64) {
+        if n > 0 {
+            counter(self).add(n);
+            part.inspect(|part| counter(part).add(n));
+        }
+    }
+
     /// Returns every counter with its name, in the order of status.json.
     #[must_use]
     pub fn list(&self) -> [(&'static str, u64); 9] {

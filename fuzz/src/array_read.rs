@@ -111,6 +111,7 @@ fn check_range(
         samples: samples.clone(),
         bulkhead: Bulkhead::new(0),
         scans: scans.clone(),
+        counters: None,
     };
     reader.read(request, move |read| done.send(owned(read)).expect("somebody waits"));
     let read = answer.recv().expect("a reply").expect("the samples can be read");
@@ -124,7 +125,7 @@ fn check_box(reader: &Arc<Reader>, array: &Arc<Imagined>, region: Region) {
         .collect();
     let (done, answer) = mpsc::channel();
     let array = Arc::clone(array) as Arc<dyn Array>;
-    let request = BoxRequest { array, region, bulkhead: Bulkhead::new(0) };
+    let request = BoxRequest { array, region, bulkhead: Bulkhead::new(0), counters: None };
     reader.read_box(request, move |read| done.send(owned(read)).expect("somebody waits"));
     let read = answer.recv().expect("a reply").expect("the samples can be read");
     assert!(read == expected, "the box {region:?} differs from the model");

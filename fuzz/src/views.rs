@@ -31,7 +31,7 @@ pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Data
     assert!(dataset.hidden().iter().all(|layer| !layer.reason.is_empty()), "a layer is hidden without a reason");
     let (name, path) = ("a dataset".to_owned(), "below/a dataset".to_owned());
     let open = OpenDataset { name, path, stamp: *STAMP, size: Some(1), format, dataset };
-    if let Ok(value) = json::dataset(&open) {
+    if let Ok(value) = json::dataset(&open, registry()) {
         check_json(&value);
     }
     let mut folders = HashSet::new();
@@ -129,6 +129,7 @@ fn read_computed(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
         let request = match steps.step(samples.take(), &buffers) {
             Ok(Step::Read(request)) => request,
             Ok(Step::Done(bytes)) => return assert_eq!(bytes.len() as u64, wanted),
+            Ok(Step::Failed(error)) => return assert!(!error.to_string().is_empty(), "an error says nothing"),
             Err(_) => return,
         };
         let info = request.array.info();

@@ -1,4 +1,4 @@
-//! The cache itself: lookups, single flight around the decoder, and counting.
+//! The cache itself: lookups, and single flight around the decoder.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
 use super::eviction::{Partition, Partitions, ScanQuota};
 use super::single_flight::{InFlight, InFlightGuard};
-use crate::counters::Counters;
 use crate::sync::{Mutex, MutexGuard};
 
 /// A brick to look up, and what the lookup found.
@@ -16,7 +15,6 @@ pub type Lookup = (BrickKey, Option<Arc<DecodedBrick>>);
 pub struct BrickCache {
     state: Mutex<State>,
     capacity: usize,
-    counters: Arc<Counters>,
 }
 
 struct State {
@@ -27,45 +25,41 @@ struct State {
 impl BrickCache {
     /// Creates a cache of at most `capacity` bytes.
     #[must_use]
-    pub fn new(capacity: usize, counters: Arc<Counters>) -> Self {
+    pub fn new(capacity: usize) -> Self {
         let state = State { partitions: Partitions::new(capacity), in_flight: HashMap::new() };
-        Self { state: Mutex::new(state), capacity, counters }
+        Self { state: Mutex::new(state), capacity }
     }
 
-    /// Looks up many bricks under one lock. Never waits for a decoder.
-    pub fn get_many(&self, lookups: &mut [Lookup]) {
+    /// Looks up many bricks under one lock, and returns how many were found. Never waits for a decoder.
+    pub fn get_many(&self, lookups: &mut [Lookup]) -> usize {
         if lookups.is_empty() {
-            return;
+            return 0;
         }
         let mut state = self.lock();
         for (key, brick) in lookups.iter_mut() {
             *brick = state.partitions.get(key);
         }
         drop(state);
-        self.counters.cache_hits.add(lookups.iter().filter(|(_, brick)| brick.is_some()).count() as u64);
+        lookups.iter().filter(|(_, brick)| brick.is_some()).count()
     }
 
     /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here
-    /// without any lock. The result of `decode` is inserted into `partition`; `None` does not cache it.
-    ///
-    /// # Errors
-    /// That of `decode`, whichever thread ran it.
+    /// without any lock; and whether it was in the cache. The result of `decode` is inserted into `partition`; `None`
+    /// does not cache it. An error is that of `decode`, whichever thread ran it.
     pub fn get_or_decode(
         &self,
         key: BrickKey,
         partition: Option<Partition>,
         decode: impl FnOnce() -> DecodeResult,
-    ) -> DecodeResult {
+    ) -> (DecodeResult, bool) {
         let mut state = self.lock();
         if let Some(brick) = state.partitions.get(&key) {
             drop(state);
-            self.counters.cache_hits.add(1);
-            return Ok(brick);
+            return (Ok(brick), true);
         }
-        self.counters.cache_misses.add(1);
         if let Some(in_flight) = state.in_flight.get(&key).cloned() {
             drop(state);
-            return in_flight.wait();
+            return (in_flight.wait(), false);
         }
         let in_flight = Arc::new(InFlight::default());
         state.in_flight.insert(key, Arc::clone(&in_flight));
@@ -73,7 +67,7 @@ impl BrickCache {
         let guard = InFlightGuard::new(in_flight, |result: &DecodeResult| self.publish(key, partition, result));
         let result = decode();
         guard.complete(result.clone());
-        result
+        (result, false)
     }
 
     /// Inserts a decoded brick and removes it from the table of bricks in flight.
@@ -157,28 +151,33 @@ mod tests {
     }
 
     fn cache(capacity: usize) -> BrickCache {
-        BrickCache::new(capacity, Arc::default())
+        BrickCache::new(capacity)
     }
 
     #[test]
     fn a_brick_is_decoded_once_however_many_wait() {
         let cache = cache(1 << 20);
         let (decoded, start, key) = (AtomicUsize::new(0), Barrier::new(8), (ArrayId::next(), 5));
+        let found = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     start.wait();
-                    let got = cache.get_or_decode(key, SHARED, || {
+                    let (got, was_cached) = cache.get_or_decode(key, SHARED, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
                         thread::sleep(Duration::from_millis(50));
                         brick(1000)
                     });
                     assert_eq!(got.unwrap().bytes.len(), 1000);
+                    found.fetch_add(usize::from(was_cached), Ordering::Relaxed);
                 });
             }
         });
         assert_eq!(decoded.into_inner(), 1);
-        assert_eq!(cache.counters.cache_hits.get() + cache.counters.cache_misses.get(), 8);
+        assert!(found.into_inner() < 8, "at least the thread that decoded it did not find it");
+        assert!(cache.get_or_decode(key, SHARED, || unreachable!("it is cached")).1);
+        let mut lookups = [(key, None), ((key.0, 6), None)];
+        assert_eq!(cache.get_many(&mut lookups), 1);
         assert!(cache.peek(key).is_some());
     }
 
@@ -187,12 +186,12 @@ mod tests {
         let cache = cache(1 << 20);
         let key = (ArrayId::next(), 0);
         let bad = || Err(FormatError::Damaged("bad".into()));
-        assert_eq!(cache.get_or_decode(key, SHARED, bad).err(), Some(FormatError::Damaged("bad".into())));
-        assert!(cache.get_or_decode(key, SHARED, || brick(10)).is_ok());
+        assert_eq!(cache.get_or_decode(key, SHARED, bad).0.err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, SHARED, || brick(10)).0.is_ok());
         let panicked =
             catch_unwind(AssertUnwindSafe(|| cache.get_or_decode((key.0, 1), SHARED, || panic!("on purpose"))));
         assert!(panicked.is_err());
-        assert!(cache.get_or_decode((key.0, 1), SHARED, || brick(10)).is_ok());
+        assert!(cache.get_or_decode((key.0, 1), SHARED, || brick(10)).0.is_ok());
     }
 
     #[test]
@@ -200,15 +199,15 @@ mod tests {
         let cache = cache(10_000);
         let array = ArrayId::next();
         for n in 0..50 {
-            assert!(cache.get_or_decode((array, n), SHARED, || brick(3000)).is_ok());
+            assert!(cache.get_or_decode((array, n), SHARED, || brick(3000)).0.is_ok());
             assert!(cache.bytes() <= 10_000);
         }
-        assert!(cache.get_or_decode((array, 98), None, || brick(10)).is_ok());
+        assert!(cache.get_or_decode((array, 98), None, || brick(10)).0.is_ok());
         assert!(cache.peek((array, 98)).is_none(), "without a partition it is not cached");
         cache.set_scan_quota(ScanQuota { outside: 5000, ..ScanQuota::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
-        assert!(cache.get_or_decode((array, 99), SHARED, || brick(20_000)).is_ok());
+        assert!(cache.get_or_decode((array, 99), SHARED, || brick(20_000)).0.is_ok());
         assert!(cache.peek((array, 99)).is_none());
         assert!(cache.peek((array, 49)).is_some());
     }
@@ -217,7 +216,7 @@ mod tests {
     fn scans_and_other_readers_do_not_evict_each_others_bricks() {
         let cache = cache(20 * 1200);
         let array = ArrayId::next();
-        let read = |n: u64, partition| assert!(cache.get_or_decode((array, n), partition, || brick(1000)).is_ok());
+        let read = |n: u64, partition| assert!(cache.get_or_decode((array, n), partition, || brick(1000)).0.is_ok());
         let held = |from: u64, to: u64| (from..to).filter(|n| cache.peek((array, *n)).is_some()).count();
         for n in 0..20 {
             read(n, SHARED);

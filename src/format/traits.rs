@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Finding, FormatError};
+use super::{Finding, FormatError, SegyImport};
 use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
 use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, NativeJson};
 
@@ -98,6 +98,12 @@ pub trait Dataset: Send + Sync {
     /// Those of the source, and what is wrong with the metadata now.
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
         Ok(None)
+    }
+
+    /// Returns what is known of the SEG-Y file that the dataset was imported from, `None` if it was not. The error is
+    /// the reason why the file cannot be made again, byte for byte.
+    fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
+        None
     }
 
     /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels

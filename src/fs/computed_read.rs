@@ -8,11 +8,13 @@ use super::error::FsError;
 use super::handles::FileHandle;
 use super::volfs::Volfs;
 use crate::array::{BoxRequest, ReadError, ReadRequest};
+use crate::format::FormatError;
 use crate::log_limit::warn_seldom;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::sync::Mutex;
 use crate::view::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
+use crate::volume::Dims;
 
 /// Gets the bytes of a read, or its error.
 type Done = Box<dyn FnOnce(Result<&[u8], FsError>) + Send>;
@@ -66,7 +68,7 @@ impl Volfs {
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, samples } = request;
-        let bulkhead = Bulkhead::new(file.ino.node().into());
+        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
         let (fs, of_file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
         let done = move |read: Result<Buffer, ReadError>| {
             done(read.map_err(|error| {
@@ -79,9 +81,10 @@ impl Volfs {
                 // readers of the file are sequential in the array that it shows, not in others
                 let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
                 let scans = is_shown.then(|| Arc::clone(&file.scans));
-                self.reader.read(ReadRequest { array, permutation: None, samples, bulkhead, scans }, done);
+                let request = ReadRequest { array, permutation: None, samples, bulkhead, scans, counters };
+                self.reader.read(request, done);
             }
-            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead }, done),
+            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),
         }
     }
 }
@@ -93,6 +96,7 @@ impl ComputedRead {
             let request = match self.steps.step(samples.take(), self.fs.reader.buffers()) {
                 Ok(Step::Read(request)) => request,
                 Ok(Step::Done(bytes)) => return (self.done)(Ok(&bytes)),
+                Ok(Step::Failed(cause)) => return self.fail(cause),
                 Err(error) => {
                     warn_seldom(&error.to_string());
                     return (self.done)(Err(FsError::NoMemory));
@@ -121,6 +125,15 @@ impl ComputedRead {
         }
     }
 
+    /// Ends the read with an error that concerns no brick in particular.
+    fn fail(self, cause: FormatError) {
+        let (fs, file) = (&self.fs, &self.file);
+        let Some(array) = file.content.array() else { return (self.done)(Err(FsError::Io)) };
+        let error = ReadError { brick: Dims::filled(array.info().shape().len(), 0), cause };
+        let error = fs.read_errors.client_error(fs.catalog_and_pool(), file.layer.as_ref(), array.info(), &error);
+        (self.done)(Err(error));
+    }
+
     fn go_on(self, samples: Result<Buffer, FsError>) {
         match samples {
             Ok(samples) => self.run(Some(samples)),
@@ -140,7 +153,8 @@ mod tests {
     use super::super::read::ReadRequest as FileRead;
     use super::super::registries::Registries;
     use super::*;
-    use crate::format::{Array, FormatError};
+    use crate::counters::Counters;
+    use crate::format::Array;
     use crate::memory::{BufferPool, OutOfMemory};
     use crate::source::Wait;
     use crate::view::{Content, Entry, LayerRef, View};
@@ -265,6 +279,10 @@ mod tests {
         assert_eq!(read(7, 30), whole[7..37]);
         assert_eq!(read(101, 1 << 20), whole[101..]);
         assert_eq!((read(size, 1).len(), read(u64::MAX, 9).len()), (0, 0));
+        let counted = fs.datasets.list().0.remove(0);
+        let work = |counters: &Counters| counters.list().into_iter().filter(|(name, _)| *name != "source_bytes");
+        assert!(work(&counted.counters).eq(work(&fs.counters)), "all that was read is of {}", counted.path);
+        assert!(counted.counters.bricks_decoded.get() + counted.counters.source_bytes.get() > 0);
 
         let registries = Registries::default();
         let plain = Arc::new(Volfs::with_registries(Options::demo(), Arc::default(), registries).unwrap());

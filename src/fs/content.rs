@@ -21,18 +21,19 @@ impl Volfs {
     pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
         match resolved {
             Resolved::Status => {
-                let (cache_bytes, gauges) = (self.reader.bytes_held(), self.reader.gauges());
-                let now = Now { cache_bytes, open_files: self.handles.open_files(), gauges };
-                Ok(status(&self.options, self.started, &self.counters, &now).into())
+                let (uptime, cache_bytes, gauges) =
+                    (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
+                let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges };
+                Ok(status(&self.options, &self.counters, &self.datasets, &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
             Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
-            Resolved::Inside(_, open, _, Item::Description) => {
+            Resolved::Inside(_, open, tree, Item::Description) => {
                 let _claim =
                     claim(DESCRIPTION).map_err(|error| content_error(self.catalog_and_pool(), open, &error.into()))?;
-                let description =
-                    json::dataset(open).map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
+                let description = json::dataset(open, tree.views())
+                    .map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
                 Ok(json_text::format(&description).into())
             }
             Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {

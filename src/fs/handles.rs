@@ -7,11 +7,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use super::dataset_counters::DatasetCounters;
 use super::ino::Ino;
 use super::readahead_window::ReadaheadWindows;
 use super::tree::{Item, Tree};
 use crate::array::ScanDetector;
 use crate::catalog::{Node, NodeId, OpenDataset};
+use crate::counters::Counters;
 use crate::sync::{Mutex, RwLock};
 use crate::view::Content;
 
@@ -41,6 +43,8 @@ pub struct FileHandle {
     pub content: Content,
     /// The dataset and layer that the file belongs to, for log lines.
     pub layer: Option<DatasetLayer>,
+    /// What is counted of the dataset, if the file shows samples.
+    pub dataset: Option<Arc<DatasetCounters>>,
     /// The sequential readers of the file, for which bricks are prefetched.
     pub scans: Arc<ScanDetector>,
     /// The sequential readers of the file, for which pages are read ahead.
@@ -68,11 +72,17 @@ pub enum ContentState {
 
 impl FileHandle {
     /// Creates the handle of a file that was just opened, in this epoch of its dataset.
-    pub fn new(ino: Ino, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
+    pub fn new(
+        ino: Ino,
+        content: Content,
+        (layer, dataset): (Option<DatasetLayer>, Option<Arc<DatasetCounters>>),
+        epoch: u32,
+    ) -> Self {
         Self {
             ino,
             content,
             layer,
+            dataset,
             scans: Arc::default(),
             readahead_windows: ReadaheadWindows::default(),
             path: OnceLock::new(),
@@ -82,10 +92,25 @@ impl FileHandle {
         }
     }
 
+    /// Returns the counters of the dataset, if the file shows samples.
+    pub fn counters(&self) -> Option<Arc<Counters>> {
+        self.dataset.as_ref().map(|dataset| Arc::clone(&dataset.counters))
+    }
+
+    /// Counts a read for the dataset; it has this number among all reads of the mount.
+    pub fn count_read(&self, number: u64) {
+        self.dataset.as_ref().inspect(|dataset| dataset.count_read(number));
+    }
+
+    /// Counts bytes that were delivered, for the mount and for the dataset.
+    pub fn count_bytes_read(&self, mount: &Counters, n: u64) {
+        mount.add(self.dataset.as_ref().map(|dataset| &*dataset.counters), |counters| &counters.bytes_read, n);
+    }
+
     /// Returns the open file with the content of another epoch: nothing of its readers is known yet.
     pub fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
-        Self { readahead_requested: requested, ..Self::new(self.ino, content, layer, epoch) }
+        Self { readahead_requested: requested, ..Self::new(self.ino, content, (layer, self.dataset.clone()), epoch) }
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.

@@ -7,7 +7,7 @@ use super::ino::Ino;
 use super::resolve::{Resolved, name_in_mount};
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
-use crate::catalog::OpenDataset;
+use crate::catalog::{Node, OpenDataset};
 use crate::source::Wait;
 
 impl Volfs {
@@ -15,14 +15,19 @@ impl Volfs {
     /// open.
     pub(super) fn path(&self, ino: Ino) -> Option<PathBuf> {
         let Resolved::Inside(node, open, tree, item) = self.resolve(ino, Wait::No).ok()? else { return None };
-        let mut names = names_inside(&open, &tree, item)?;
-        let mut next = Some(&node);
-        while let Some((node, parent)) = next.and_then(|node| Some((node, node.parent.as_ref()?))) {
-            names.push(name_in_mount(parent.id, &node.name).to_owned());
-            next = Some(parent);
-        }
-        Some(names.iter().rev().collect())
+        let names = names_inside(&open, &tree, item)?;
+        Some(path_of(&node).join(names.iter().rev().collect::<PathBuf>()))
     }
+}
+
+/// Returns the path of a folder or dataset of the source, relative to the root of the mount.
+pub fn path_of(node: &Node) -> PathBuf {
+    let (mut names, mut next) = (Vec::new(), node);
+    while let Some(parent) = &next.parent {
+        names.push(name_in_mount(parent.id, &next.name));
+        next = parent;
+    }
+    names.iter().rev().collect()
 }
 
 /// Returns the names from a file up to its dataset's folder, without the latter.

@@ -8,6 +8,7 @@
 mod attributes;
 mod computed_read;
 mod content;
+mod dataset_counters;
 mod error;
 mod folders;
 mod handles;

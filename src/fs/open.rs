@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use super::dataset_counters::DatasetCounters;
 use super::error::FsError;
 use super::handles::{FileHandle, Handle};
 use super::ino::Ino;
+use super::inode_path::path_of;
 use super::volfs::Volfs;
+use crate::catalog::Node;
 use crate::source::Wait;
+use crate::view::Content;
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
 const MAX_ATTEMPTS: usize = 4;
@@ -61,7 +65,11 @@ impl Volfs {
                 false if self.refreshes.keeps_pages(ino, epoch) => Pages::Keep,
                 false => Pages::Drop,
             };
-            let file = FileHandle::new(ino, content, resolved.layer(), epoch);
+            let dataset = match &content {
+                Content::Bytes(_) => None,
+                Content::Array(_) | Content::Computed(_) => node.as_ref().map(|node| self.counters_of(node)),
+            };
+            let file = FileHandle::new(ino, content, (resolved.layer(), dataset), epoch);
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
@@ -70,6 +78,13 @@ impl Volfs {
             self.release(handle);
         }
         Err(FsError::Stale)
+    }
+
+    /// Returns the counters of a dataset.
+    fn counters_of(&self, node: &Node) -> Arc<DatasetCounters> {
+        let path = || path_of(node).to_string_lossy().into_owned();
+        let new = || DatasetCounters::new(path(), self.started.elapsed(), self.counters.reads.get());
+        self.datasets.of(node.id, new)
     }
 
     /// Opens a file for read-ahead. The handle shares the client's open file for which the read-ahead was requested:

@@ -51,7 +51,7 @@ impl Volfs {
     /// Reads from an open file. Calls `done` with the bytes, which are fewer than asked for at the end of the file:
     /// from within this call if nothing has to be waited for, otherwise on a thread of the pool.
     pub fn read(self: &Arc<Self>, read: ReadRequest, done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static) {
-        self.counters.reads.add(1);
+        let number = self.counters.reads.increment();
         let (file, readahead) = match self.handles.get(read.handle).as_deref() {
             Some(Handle::File(file)) => (Arc::clone(file), false),
             Some(Handle::Readahead(file)) => (Arc::clone(file), true),
@@ -60,19 +60,20 @@ impl Volfs {
             }
             None => return done(Err(FsError::BadHandle)),
         };
+        file.count_read(number);
         if !has_memory() {
-            return self.counted(done)(Err(FsError::NoMemory));
+            return self.counted(&file, done)(Err(FsError::NoMemory));
         }
         match file.state {
             ContentState::Current => self.read_file(file, readahead, read, done),
-            ContentState::Stale => self.counted(done)(Err(FsError::Io)),
+            ContentState::Stale => self.counted(&file, done)(Err(FsError::Io)),
             ContentState::Unknown => {
                 let (fs, bulkhead) = (Arc::clone(self), Bulkhead::new(file.ino.node().into()));
                 self.pool().submit(bulkhead, move || {
                     let file = fs.found_again(read.handle, &file);
                     match file.state {
                         ContentState::Current => fs.read_file(file, readahead, read, done),
-                        _ => fs.counted(done)(Err(FsError::Io)),
+                        _ => fs.counted(&file, done)(Err(FsError::Io)),
                     }
                 });
             }
@@ -91,16 +92,17 @@ impl Volfs {
         match &file.content {
             Content::Bytes(bytes) => {
                 let start = usize::try_from(read.offset).unwrap_or(usize::MAX).min(bytes.len());
-                self.counters.bytes_read.add(length);
+                file.count_bytes_read(&self.counters, length);
                 done(Ok(&bytes[start..start + length as usize]));
             }
             Content::Computed(computed) => {
                 let (computed, bytes) = (Arc::clone(computed), read.offset..read.offset.saturating_add(length));
-                self.read_computed(file, &computed, bytes, self.counted(done));
+                let done = self.counted(&file, done);
+                self.read_computed(file, &computed, bytes, done);
             }
             Content::Array(_) if readahead => self.read_for_readahead(file, read, done),
             Content::Array(array) => {
-                let done = self.counted(done);
+                let done = self.counted(&file, done);
                 if !read.cached || length == 0 {
                     return self.read_array(file, read.offset, read.size, done);
                 }
@@ -123,13 +125,14 @@ impl Volfs {
     /// Wraps `done` so that its bytes or its error are counted.
     fn counted(
         self: &Arc<Self>,
+        file: &FileHandle,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) -> impl FnOnce(Result<&[u8], FsError>) + Send + 'static {
-        let fs = Arc::clone(self);
+        let (fs, dataset) = (Arc::clone(self), file.counters());
         move |read| {
             match &read {
-                Ok(bytes) => fs.counters.bytes_read.add(bytes.len() as u64),
-                Err(_) => fs.counters.errors.add(1),
+                Ok(bytes) => fs.counters.add(dataset.as_deref(), |counters| &counters.bytes_read, bytes.len() as u64),
+                Err(_) => fs.counters.add(dataset.as_deref(), |counters| &counters.errors, 1),
             }
             done(read);
         }
@@ -144,18 +147,19 @@ impl Volfs {
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
         let Some((marker, size)) = marker_before(read.offset, page()).zip(read.size.checked_add(page() as u32)) else {
-            let fs = Arc::clone(self);
+            let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
             return self.read_array(file, read.offset, read.size, move |bytes| {
-                done(bytes.inspect(|bytes| fs.counters.bytes_read.add(bytes.len() as u64)));
+                done(bytes.inspect(|bytes| of_file.count_bytes_read(&fs.counters, bytes.len() as u64)));
             });
         };
         let Content::Array(array) = &file.content else { return done(Err(FsError::Io)) };
         let (fs, shown) = (Arc::clone(self), (file.ino, array.array().info().id));
+        let of_file = Arc::clone(&file);
         self.read_array(file, marker, size, move |bytes| {
             done(bytes.map(|bytes| {
                 let (page, bytes) = bytes.split_at(bytes.len().min(page() as usize));
                 fs.marker_pages.put(shown, marker, page);
-                fs.counters.bytes_read.add(bytes.len() as u64);
+                of_file.count_bytes_read(&fs.counters, bytes.len() as u64);
                 bytes
             }))
         });
@@ -187,11 +191,12 @@ impl Volfs {
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
         let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
-        let (bulkhead, scans) = (Bulkhead::new(file.ino.node().into()), Arc::clone(&file.scans));
+        let bulkhead = Bulkhead::new(file.ino.node().into());
+        let (scans, counters) = (Some(Arc::clone(&file.scans)), file.counters());
         let slice = array_file.slice(offset, size);
         let samples = slice.samples.clone();
         let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
-        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans: Some(scans) };
+        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, counters };
         let fs = Arc::clone(self);
         let array_file = array_file.clone();
         self.reader.read(request, move |stored| {

@@ -1,18 +1,24 @@
 //! `.volfs/status.json`: the options and counters of the mount.
 
 use std::process;
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::dataset_counters::{CountedDatasets, CounterSums, DatasetCounters, MAX_IDLE};
 use super::options::Options;
 use crate::array::Gauges;
 use crate::counters::Counters;
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
+/// The most bytes of text of the datasets' counters. Programs expect less than 64 KiB of the whole.
+const MAX_TEXT: usize = 40 << 10;
+
 /// What the mount holds and does just now.
 pub struct Now {
+    /// How long it has been up.
+    pub uptime: Duration,
     /// Bytes of decoded samples in memory.
     pub cache_bytes: usize,
     /// Files of datasets that clients have open, and those that are read ahead.
@@ -24,9 +30,10 @@ pub struct Now {
 /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
 /// nobody reads.
 #[must_use]
-pub fn status(options: &Options, started: Instant, counters: &Counters, now: &Now) -> String {
-    let mut counted: Map<String, Value> =
-        counters.list().into_iter().map(|(name, n)| (name.into(), n.into())).collect();
+pub fn status(options: &Options, counters: &Counters, datasets: &CountedDatasets, now: &Now) -> String {
+    // before the counters of the mount, which so are never less than the sums of these
+    let (datasets, others) = listed(datasets);
+    let mut counted = object(counters.list());
     counted.insert("cache_bytes".into(), now.cache_bytes.into());
     let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
     json_text::format(&json!({
@@ -35,7 +42,7 @@ pub fn status(options: &Options, started: Instant, counters: &Counters, now: &No
         "pid": process::id(),
         "source": options.source.to_string_lossy(),
         "options": options.shown,
-        "uptime": started.elapsed().as_secs_f64(),
+        "uptime": now.uptime.as_secs_f64(),
         "counters": counted,
         "now": {
             "open_files": now.open_files,
@@ -44,5 +51,37 @@ pub fn status(options: &Options, started: Instant, counters: &Counters, now: &No
             "decoders": decoders,
             "decoder_bytes": decoder_bytes,
         },
+        "datasets": datasets,
+        "other_datasets": others,
     }))
+}
+
+/// Returns the counters of the datasets that were read last, and the sums of all others.
+fn listed(datasets: &CountedDatasets) -> (Vec<Value>, Value) {
+    let (datasets, mut others) = datasets.list();
+    let (mut listed, mut text) = (Vec::new(), 0);
+    for dataset in datasets {
+        let value = described(&dataset);
+        text += json_text::format(&value).len();
+        if listed.len() < MAX_IDLE && text <= MAX_TEXT {
+            listed.push(value);
+        } else {
+            others.add(&dataset.counters);
+        }
+    }
+    let CounterSums { datasets, sums } = others;
+    let names = Counters::default().list().map(|(name, _)| name);
+    let mut others = Map::from_iter([("count".to_owned(), datasets.into())]);
+    others.extend(object(names.into_iter().zip(sums)));
+    (listed, others.into())
+}
+
+fn described(dataset: &DatasetCounters) -> Value {
+    let head =
+        [("path".to_owned(), dataset.path.as_str().into()), ("since".to_owned(), dataset.since.as_secs_f64().into())];
+    head.into_iter().chain(object(dataset.counters.list())).collect::<Map<_, _>>().into()
+}
+
+fn object<'a>(counters: impl IntoIterator<Item = (&'a str, u64)>) -> Map<String, Value> {
+    counters.into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect()
 }

@@ -103,6 +103,12 @@ impl Tree {
         LayerRef { open, layer, views: self.views }
     }
 
+    /// Returns all views of the tree.
+    #[must_use]
+    pub fn views(&self) -> &'static [&'static dyn View] {
+        self.views
+    }
+
     /// Returns the view of an [`Item::View`].
     #[must_use]
     pub fn view(&self, view: usize) -> &'static dyn View {

@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
+use super::dataset_counters::CountedDatasets;
 use super::handles::Handles;
 use super::ino::Ino;
 use super::listings::Listings;
@@ -42,6 +43,7 @@ pub struct Volfs {
     pub(super) reader: Arc<Reader>,
     pool: Arc<Pool>,
     pub(super) counters: Arc<Counters>,
+    pub(super) datasets: CountedDatasets,
     pub(super) handles: Handles,
     pub(super) listings: Listings,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
@@ -95,6 +97,7 @@ impl Volfs {
             reader,
             pool,
             counters,
+            datasets: CountedDatasets::default(),
             handles: Handles::default(),
             listings: Listings::default(),
             trees: Mutex::new(LruCache::new(TREES)),

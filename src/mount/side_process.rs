@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::fork::{self, ProcessError, failed};
 
 /// The longest message in bytes.
-const MAX_MESSAGE: usize = 16 << 10;
+const MAX_MESSAGE: usize = 68 << 10;
 
 /// A running side process.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct SideProcess {
 pub struct Link(OwnedFd);
 
 impl Link {
-    /// Sends a message of at most 16 KiB, which must not be empty. Returns whether the other end is there.
+    /// Sends a message of at most 68 KiB, which must not be empty. Returns whether the other end is there.
     pub fn send(&self, message: &[u8]) -> bool {
         message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
     }

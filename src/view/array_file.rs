@@ -4,9 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::float_values::{self, Form};
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::volume::{Arithmetic, ArrayInfo, AxisPermutation, Dtype, Scaling};
+use crate::volume::{ArrayInfo, AxisPermutation, Dtype, Scaling};
 
 /// Bytes behind the samples of an [`ArrayFile`], computed when they are read. They depend on the file's header, and on
 /// the shape and type of its samples, alone.
@@ -187,44 +188,8 @@ impl ArrayFile {
 /// Converts stored samples to float32 values.
 fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Result<Buffer, OutOfMemory> {
     let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>())?;
-    match dtype {
-        Dtype::Int8 => convert(stored, &mut out, scaling, |b: [u8; 1]| i8::from_le_bytes(b).into()),
-        Dtype::UInt8 => convert(stored, &mut out, scaling, |b: [u8; 1]| b[0].into()),
-        Dtype::Int16 => convert(stored, &mut out, scaling, |b| i16::from_le_bytes(b).into()),
-        Dtype::UInt16 => convert(stored, &mut out, scaling, |b| u16::from_le_bytes(b).into()),
-        Dtype::Int32 => convert(stored, &mut out, scaling, |b| i32::from_le_bytes(b).into()),
-        Dtype::UInt32 => convert(stored, &mut out, scaling, |b| u32::from_le_bytes(b).into()),
-        Dtype::Int64 => convert(stored, &mut out, scaling, |b| i64::from_le_bytes(b) as f64),
-        Dtype::UInt64 => convert(stored, &mut out, scaling, |b| u64::from_le_bytes(b) as f64),
-        Dtype::Float32 => convert(stored, &mut out, scaling, |b| f32::from_le_bytes(b).into()),
-        Dtype::Float64 => convert(stored, &mut out, scaling, f64::from_le_bytes),
-    }
+    float_values::to_float32(dtype, Some(scaling), Form::LITTLE_ENDIAN, stored, &mut out);
     Ok(out)
-}
-
-/// Scales each sample. Each operation is rounded on its own, to the precision that the scaling requires.
-fn convert<const N: usize>(stored: &[u8], out: &mut [u8], scaling: Scaling, widen: impl Fn([u8; N]) -> f64) {
-    let (scale, offset) = (scaling.scale, scaling.offset);
-    match (scaling.arithmetic, scaling.no_value) {
-        (Arithmetic::Double, None) => each(stored, out, |v| (widen(v) * scale + offset) as f32),
-        (Arithmetic::Single, None) => each(stored, out, |v| widen(v) as f32 * scale as f32 + offset as f32),
-        (Arithmetic::Double, Some(no_value)) => each(stored, out, |v| {
-            let v = widen(v);
-            if v == no_value { f32::NAN } else { (v * scale + offset) as f32 }
-        }),
-        (Arithmetic::Single, Some(no_value)) => each(stored, out, |v| {
-            let v = widen(v);
-            if v == no_value { f32::NAN } else { v as f32 * scale as f32 + offset as f32 }
-        }),
-    }
-}
-
-fn each<const N: usize>(stored: &[u8], out: &mut [u8], value: impl Fn([u8; N]) -> f32) {
-    let (from, _) = stored.as_chunks::<N>();
-    let (to, _) = out.as_chunks_mut::<4>();
-    for (from, to) in from.iter().zip(to) {
-        *to = value(*from).to_le_bytes();
-    }
 }
 
 #[cfg(test)]
@@ -234,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
-    use crate::volume::{Axis, Brick, BrickGrid, Dims, Element};
+    use crate::volume::{Arithmetic, Axis, Brick, BrickGrid, Dims, Element};
 
     /// An array of zeros without a source.
     pub struct Zeros(pub ArrayInfo);

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::format::Array;
+use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
 use crate::volume::Region;
 
@@ -55,6 +55,8 @@ pub enum Step {
     Read(SampleRequest),
     /// Nothing: these are the bytes of the read.
     Done(Buffer),
+    /// Nothing: the bytes cannot be computed.
+    Failed(FormatError),
 }
 
 /// Samples that a read needs.

@@ -9,7 +9,7 @@ use super::access;
 use super::content::Content;
 use super::json_text;
 use super::level_file::LevelFile;
-use super::virtual_file::LayerRef;
+use super::virtual_file::{LayerRef, View};
 use crate::catalog::OpenDataset;
 use crate::format::{Census, FormatError};
 use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};
@@ -100,16 +100,19 @@ fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
     value
 }
 
-/// Returns the `layers` of dataset.json: those that are shown, then those that cannot be.
+/// Returns the `layers` of dataset.json: those that are shown, then those that cannot be. `views` are those that folders
+/// of layers show.
 #[must_use]
-pub fn layers(open: &OpenDataset) -> Vec<Value> {
-    let shown = open.dataset.layers().iter().filter_map(|layer| {
+pub fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
+    let shown = open.dataset.layers().iter().enumerate().filter_map(|(number, layer)| {
         let finest = layer.levels.first()?.info();
+        let hidden = views.iter().filter_map(|view| view.hidden(LayerRef { open, layer: number, views }));
         let entry = json!({
             "name": layer.name,
             "dtype": finest.dtype.name(),
             "shape": list(&finest.shape()),
             "lods": layer.levels.len(),
+            "hidden_files": hidden.map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
         });
         Some(with(entry, &layer.native))
     });
@@ -126,18 +129,18 @@ pub fn layers(open: &OpenDataset) -> Vec<Value> {
     shown.chain(hidden).collect()
 }
 
-/// Returns the content of `dataset.json`.
+/// Returns the content of `dataset.json`. `views` are those that folders of layers show.
 ///
 /// # Errors
 /// Those of the format, if metadata cannot be read.
-pub fn dataset(open: &OpenDataset) -> Result<Value, FormatError> {
+pub fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, FormatError> {
     let info = open.dataset.info();
     let mut value = json!({
         "schema": SCHEMA,
         "format": open.format,
         "name": open.name,
         "version": info.version,
-        "layers": layers(open),
+        "layers": layers(open, views),
         "geometry": info.geometry.as_ref().map(geometry),
         "statistics": info.statistics.as_ref().map(statistics),
         "histogram": info.histogram.as_ref().map(histogram),

@@ -7,11 +7,13 @@
 
 pub mod access;
 mod array_file;
+mod axis_names;
 mod computed_file;
 mod content;
 mod envi;
 pub mod file_names;
 mod float;
+mod float_values;
 pub mod json;
 pub mod json_text;
 mod kerchunk;
@@ -20,8 +22,10 @@ mod metaimage;
 pub mod npy;
 mod nrrd;
 mod permuted;
+mod picture;
 mod raw;
 mod registry;
+mod segy;
 mod selection;
 mod spatial_transform;
 mod stack;

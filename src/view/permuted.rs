@@ -1,19 +1,15 @@
 //! `lodN.by-AXIS.npy`: transposed views of an array. Another axis comes first, so that a slice across it is contiguous
 //! in the file.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::array_file::ArrayFile;
+use super::axis_names::axis_names;
 use super::content::{Content, ShownArray};
-use super::file_names::{NAME_MAX, file_name, unique};
 use super::npy;
 use super::virtual_file::{Entry, LayerRef, View};
 use crate::format::FormatError;
-use crate::volume::{ArrayInfo, AxisPermutation};
-
-/// The longest axis name in a file name, in bytes.
-const AXIS_NAME_MAX: usize = NAME_MAX - "lod99.by-.npy".len();
+use crate::volume::AxisPermutation;
 
 /// The view of all levels. An array has one file for each axis except the first, which comes first in `lodN.npy`
 /// already.
@@ -35,29 +31,6 @@ impl ByAxis {
     }
 }
 
-/// Returns the names of all axes but the first, as they appear in file names: `axisN` for an axis without a name or
-/// with the name of another axis.
-fn axis_names(info: &ArrayInfo) -> Vec<String> {
-    let name = |axis: usize| info.axes.get(axis).map_or("", |axis| axis.name.as_str());
-    let axes = info.shape().len();
-    let unambiguous =
-        |axis: usize| !name(axis).is_empty() && (0..axes).filter(|other| name(*other) == name(axis)).count() == 1;
-    let mut taken = HashSet::new();
-    (1..axes)
-        .map(|axis| if unambiguous(axis) { file_name(name(axis), AXIS_NAME_MAX) } else { format!("axis{axis}") })
-        .map(|name| unique(name, AXIS_NAME_MAX, &mut taken))
-        .collect()
-}
-
-/// Returns the names of all axes: that of the first, which is distinct from the others, and [`axis_names`].
-pub(super) fn all_axis_names(info: &ArrayInfo) -> Vec<String> {
-    let others = axis_names(info);
-    let name = info.axes.first().map_or("", |axis| axis.name.as_str());
-    let name = if name.is_empty() { "axis0".to_owned() } else { file_name(name, AXIS_NAME_MAX) };
-    let first = unique(name, AXIS_NAME_MAX, &mut others.iter().cloned().collect());
-    [first].into_iter().chain(others).collect()
-}
-
 impl View for ByAxis {
     fn name(&self) -> Option<&'static str> {
         Some("by-axis")
@@ -73,7 +46,7 @@ impl View for ByAxis {
         }
         let files_per_level = Self::files_per_level(layer);
         for (lod, level) in layer.levels().iter().enumerate() {
-            for (n, name) in (0..files_per_level).zip(axis_names(level.info())) {
+            for (n, name) in (0..files_per_level).zip(axis_names(level.info()).into_iter().skip(1)) {
                 let node = lod as u64 * files_per_level + n;
                 add(Entry { node, name: format!("lod{lod}.by-{name}.npy"), folder: false });
             }
@@ -97,44 +70,5 @@ impl View for ByAxis {
         let (array, permutation) = (Arc::clone(&layer.levels()[level]), AxisPermutation::to_front(axis));
         let header = npy::header(array.info().dtype, &permutation.permute_dims(&array.info().shape()));
         Ok(Content::Array(ArrayFile::permuted(header, array, permutation)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::array_file::tests::zeros;
-    use super::*;
-    use crate::volume::Dtype;
-
-    fn names_of(axes: &[&str]) -> Vec<String> {
-        let shape = vec![2; axes.len()];
-        let mut info = zeros(&shape, Dtype::UInt8).info().clone();
-        for (axis, name) in info.axes.iter_mut().zip(axes) {
-            axis.name = (*name).to_owned();
-        }
-        axis_names(&info)
-    }
-
-    #[test]
-    fn files_are_named_after_their_axes() {
-        assert_eq!(names_of(&["inline", "crossline", "sample"]), ["crossline", "sample"]);
-        assert_eq!(names_of(&["Time", "Cross/line 100%", "."]), ["Cross%2Fline 100%25", "%2E"]);
-        assert_eq!(names_of(&["x"]), [""; 0]);
-    }
-
-    #[test]
-    fn axes_without_an_unambiguous_name_are_numbered() {
-        assert_eq!(names_of(&["", "", "z"]), ["axis1", "z"]);
-        assert_eq!(names_of(&["x", "x", "y"]), ["axis1", "y"]);
-        assert_eq!(names_of(&["z", "y", "y"]), ["axis1", "axis2"]);
-        assert_eq!(names_of(&["z", "", "axis1"]), ["axis1", "axis1~2"]);
-    }
-
-    #[test]
-    fn long_names_leave_room_for_prefix_and_suffix() {
-        let long = "é".repeat(200);
-        for name in names_of(&["z", &long, &format!("{long}x")]) {
-            assert!(name.len() <= AXIS_NAME_MAX && name.contains('~'), "{name}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, raw, tiff};
+use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -16,7 +16,11 @@ pub fn registry() -> &'static [&'static dyn View] {
         &kerchunk::Kerchunk,
         &float::Float32Npy,
         &permuted::ByAxis,
+        &segy::SurveySegy,
+        &segy::OriginalSegy,
         &tiff::Tiff,
+        &picture::Slices,
+        &picture::Preview,
     ]
 }
 
@@ -83,10 +87,10 @@ mod tests {
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
         assert_eq!(
             of_lod_0,
-            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".zarr.json", ".float32.npy", ".by-x.npy"]
+            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".zarr.json", ".float32.npy", ".by-x.npy", ".slices"]
         );
-        assert_eq!(names.len(), 2 * of_lod_0.len() + 1);
-        assert_eq!(names.last().map(String::as_str), Some("tiff"));
+        assert_eq!(names.len(), 2 * of_lod_0.len() + 2);
+        assert!(names.contains(&"tiff".to_owned()) && names.contains(&"preview.png".to_owned()));
         for name in &names {
             let found = registry().iter().filter_map(|view| view.find(layer, None, name));
             assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
@@ -129,8 +133,8 @@ mod tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
-        assert_eq!(all.len(), 10);
-        assert_eq!(all.last().map(String::as_str), Some("tiff/lod1.tif"));
+        assert_eq!(all.len(), 11);
+        assert!(all.contains(&"tiff/lod1.tif".to_owned()), "{all:?}");
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
 

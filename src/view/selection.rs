@@ -14,7 +14,7 @@ pub struct ViewName {
     pub names_raw: bool,
 }
 
-const NAMES: [ViewName; 9] = [
+const NAMES: [ViewName; 12] = [
     view(RAW, "lodN.raw: the samples, without a header"),
     view("npy", "lodN.npy: the samples behind a NumPy header"),
     view("float32", "lodN.float32.npy: the values of integers that stand for others"),
@@ -23,7 +23,10 @@ const NAMES: [ViewName; 9] = [
     header("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
     header("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
     header("kerchunk", "lodN.zarr.json: references to lodN.raw (fsspec, xarray)"),
+    view("segy", "lod0.sgy and original.sgy: a survey as SEG-Y, and the file that it was imported from"),
     view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
+    view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
+    view("preview", "preview.png: the middle slices of a layer as one picture"),
 ];
 
 const fn view(name: &'static str, about: &'static str) -> ViewName {

@@ -142,6 +142,11 @@ pub trait View: Send + Sync {
         None
     }
 
+    /// Returns the name of a file that a layer of this kind usually has, and why this one does not have it.
+    fn hidden(&self, _layer: LayerRef<'_>) -> Option<(&'static str, String)> {
+        None
+    }
+
     /// Returns whether [`View::content`] may block to read from the source.
     fn may_block(&self) -> bool {
         true

@@ -44,7 +44,7 @@ impl Slices {
     fn decoded_for(&self, array: &Arc<dyn Array>, region: Region) -> Option<u64> {
         let before = self.counters.bytes_decoded.get();
         let (sender, receiver) = mpsc::channel();
-        let request = BoxRequest { array: Arc::clone(array), region, bulkhead: Bulkhead::new(1) };
+        let request = BoxRequest { array: Arc::clone(array), region, bulkhead: Bulkhead::new(1), counters: None };
         self.reader.read_box(request, move |samples| sender.send(samples.is_ok()).unwrap());
         receiver.recv().unwrap().then(|| self.counters.bytes_decoded.get() - before)
     }

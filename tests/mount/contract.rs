@@ -312,7 +312,9 @@ fn every_description_has_the_keys_of_the_documentation() {
 }
 
 fn check_status(status: &Value) {
-    let keys: [(&str, Check); 8] = [
+    let keys: [(&str, Check); 10] = [
+        ("datasets", objects),
+        ("other_datasets", object),
         ("schema", whole),
         ("version", text),
         ("pid", whole),
@@ -350,6 +352,14 @@ fn check_status(status: &Value) {
         "cache_bytes",
     ];
     check("counters", &status["counters"], &counters.map(|name| (name, whole as Check)));
+    let of_dataset: Vec<(&str, Check)> =
+        counters.into_iter().filter(|name| *name != "cache_bytes").map(|name| (name, whole as Check)).collect();
+    for dataset in status["datasets"].as_array().unwrap() {
+        check("datasets", dataset, &of_dataset);
+        check("datasets", dataset, &[("path", text), ("since", number)]);
+    }
+    check("other_datasets", &status["other_datasets"], &of_dataset);
+    check("other_datasets", &status["other_datasets"], &[("count", whole)]);
     let now = ["open_files", "jobs", "bricks_in_flight", "decoders", "decoder_bytes"];
     check("now", &status["now"], &now.map(|name| (name, whole as Check)));
 }

@@ -17,13 +17,15 @@ fn a_dataset_is_a_folder_with_its_views() {
     assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
     assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "dataset.json"]));
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
-        let files = (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}")));
-        files.chain(["tiff".to_owned()]).collect()
+        (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
-    let plain = ["raw", "json", "npy", "nhdr", "mhd", "hdr", "zarr.json", "by-crossline.npy", "by-sample.npy"];
-    assert_eq!(names(mount.path("v3_float32.zgy/data")), views(4, &plain));
+    let plain =
+        ["raw", "json", "npy", "nhdr", "mhd", "hdr", "zarr.json", "by-crossline.npy", "by-sample.npy", "slices"];
+    let of_layer = set(["lod0.sgy", "preview.png", "tiff"]);
+    assert_eq!(names(mount.path("v3_float32.zgy/data")), &views(4, &plain) | &of_layer);
     let scaled = [&plain[..], &["float32.npy"]].concat();
-    assert_eq!(names(mount.path("v3_int16.zgy/data")), views(3, &scaled));
+    assert_eq!(names(mount.path("v3_int16.zgy/data")), &views(3, &scaled) | &of_layer);
+    assert_eq!(names(mount.path("v3_int16.zgy/data/lod2.slices")), set(["inline", "crossline", "sample"]));
 }
 
 #[test]

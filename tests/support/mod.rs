@@ -12,6 +12,7 @@ pub mod mount;
 pub mod naive;
 pub mod noise;
 pub mod npy;
+pub mod png;
 pub mod process;
 pub mod python;
 pub mod skip;

@@ -31,6 +31,7 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     if !source.read_at(&plain.object, offset, &mut bytes, Wait::Yes)? {
         return Err(missing_object());
     }
+    access.count_source_bytes(bytes.len());
     source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
     let needed = 2 * brick.bytes.capacity();
@@ -45,6 +46,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
         return Err(missing_object());
     }
+    access.count_source_bytes(length);
     array.source().check_unchanged()?;
     let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
     let needed = stored.capacity().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
@@ -71,8 +73,8 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
             let brick = DecodedBrick { bytes: bytes.into(), layout };
             Ok(if transpose { transposed(&brick, size, access)? } else { brick })
         })?;
-    resources.counters.bricks_decoded.add(1);
-    resources.counters.bytes_decoded.add(coded.decoded as u64);
+    access.count(|counters| &counters.bricks_decoded, 1);
+    access.count(|counters| &counters.bytes_decoded, coded.decoded as u64);
     Ok(brick)
 }
 

@@ -9,7 +9,7 @@ use super::read_strategy::WholeBrick;
 use crate::array::brick_sizes::{brick_bytes, layer_bricks};
 use crate::array::request::Piece;
 use crate::array::scan::{KeptPlanes, Retention, SegmentPlan, Stream};
-use crate::cache::{DecodedBrick, Lookup, Partition};
+use crate::cache::{DecodeResult, DecodedBrick, Lookup, Partition};
 use crate::format::FormatError;
 use crate::volume::{Dims, Layout, Region};
 
@@ -27,7 +27,8 @@ impl BrickAccess {
     pub fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
         lookups.clear();
         lookups.extend(pieces.iter().map(|piece| (self.view.key(&piece.brick), None)));
-        self.resources.cache.get_many(lookups);
+        let found = self.resources.cache.get_many(lookups);
+        self.count(|counters| &counters.cache_hits, found as u64);
     }
 
     /// Returns the samples of a piece that is read now, if they are in memory: `cached`, which is the brick from the
@@ -38,7 +39,7 @@ impl BrickAccess {
         }
         let number = self.view.number(&piece.brick);
         let planes = self.scan.as_ref()?.segments.get(number, &piece.region, true)?;
-        self.resources.counters.cache_hits.add(1);
+        self.count(|counters| &counters.cache_hits, 1);
         Some((planes.layout, planes))
     }
 
@@ -73,7 +74,7 @@ impl BrickAccess {
                         scan.inspect(|(scan, _)| scan.count_decoded());
                         Ok(self.view.in_cache_order(Arc::new(load(self, whole)?)))
                     };
-                    let cached = self.resources.cache.get_or_decode(self.view.key(at), Some(partition), decode)?;
+                    let cached = self.get_or_decode(at, Some(partition), decode)?;
                     self.view.in_reader_order(cached)
                 }
             };
@@ -82,6 +83,19 @@ impl BrickAccess {
                 return Ok(brick);
             }
         }
+    }
+
+    /// Returns a brick, in the cache's order of axes, as [`BrickCache::get_or_decode`](crate::cache::BrickCache) does,
+    /// and counts the lookup.
+    fn get_or_decode(
+        &self,
+        at: &Dims,
+        partition: Option<Partition>,
+        decode: impl FnOnce() -> DecodeResult,
+    ) -> DecodeResult {
+        let (brick, was_cached) = self.resources.cache.get_or_decode(self.view.key(at), partition, decode);
+        self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
+        brick
     }
 
     /// Returns a brick of which the scan keeps the next planes, or only those planes.
@@ -95,7 +109,7 @@ impl BrickAccess {
         purpose: Purpose,
     ) -> Result<Arc<DecodedBrick>, FormatError> {
         let number = self.view.number(at);
-        let brick = self.resources.cache.get_or_decode(self.view.key(at), None, || {
+        let brick = self.get_or_decode(at, None, || {
             // another thread may have loaded it since this one looked
             if let Some(planes) = scan.segments.get(number, region, purpose == Purpose::Read) {
                 return Ok(self.view.in_cache_order(planes));

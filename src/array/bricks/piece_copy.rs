@@ -78,7 +78,7 @@ impl BrickAccess {
                 let layout = Layout { held: piece.region, first: 0, strides };
                 let length = piece.region.samples() as usize * self.sample_size();
                 let mut bytes = self.resources.buffers.try_take(length)?;
-                read_piece(array, piece, &plain, &layout.strides, &mut bytes)?;
+                self.count_source_bytes(read_piece(array, piece, &plain, &layout.strides, &mut bytes)?);
                 Ok(LoadedPiece::Brick(Arc::new(DecodedBrick { bytes: bytes.into(), layout }), Origin::Source))
             }
         }

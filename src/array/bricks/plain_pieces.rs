@@ -3,6 +3,8 @@
 //! Bytes that are in the page cache are copied out of a memory map of the file ([`MappedWindow`]). All others are read:
 //! long runs straight into the reply, short ones through a scratch buffer that stays in the processor's cache.
 
+use std::cell::Cell;
+
 use super::plain_read::{MAX_AMPLIFICATION, MAX_READ, bytes_read, first_byte, missing_object, read_loops};
 use crate::array::copy::{Batch, Member};
 use crate::array::request::Piece;
@@ -18,6 +20,8 @@ const MIN_INTERLEAVED_ROW: usize = 128;
 #[derive(Default)]
 pub struct PlainPieces {
     batch: Batch<PlainPiece>,
+    /// Bytes that were read from the source for them.
+    source_bytes: Cell<usize>,
 }
 
 /// The piece of a member of the batch, and the object that holds its bytes.
@@ -48,6 +52,11 @@ impl PlainPieces {
     /// Returns the pieces from number `number` on.
     pub fn pieces_from(&self, number: usize) -> impl Iterator<Item = Piece> + '_ {
         self.batch.members().iter().skip(number).map(|member| member.source.piece)
+    }
+
+    /// Returns the bytes that were read from the source for the pieces so far.
+    pub fn source_bytes(&self) -> usize {
+        self.source_bytes.get()
     }
 
     /// Adds a piece whose first sample goes to byte `at` of the reply; neighbours along each axis are `to` bytes apart
@@ -151,7 +160,9 @@ impl PlainPieces {
         out: &mut [u8],
     ) -> usize {
         let bytes = window.bytes();
-        self.batch.copy(members, MIN_INTERLEAVED_ROW, |member| &bytes[start(member)..], out)
+        let copied = self.batch.copy(members, MIN_INTERLEAVED_ROW, |member| &bytes[start(member)..], out);
+        self.source_bytes.set(self.source_bytes.get() + copied);
+        copied
     }
 
     fn read(
@@ -162,9 +173,12 @@ impl PlainPieces {
     ) -> Result<(), FormatError> {
         let shape = self.batch.shape_of(member);
         // the threads that talk to the kernel do not read many bytes for a few samples
-        if bytes_read(&shape.loops) > MAX_READ.max(MAX_AMPLIFICATION * shape.useful) {
+        let bytes = bytes_read(&shape.loops);
+        if bytes > MAX_READ.max(MAX_AMPLIFICATION * shape.useful) {
             return Err(SourceError::WouldBlock.into());
         }
-        read_loops(&shape.loops, member.from, &mut out[member.to..], read)
+        read_loops(&shape.loops, member.from, &mut out[member.to..], read)?;
+        self.source_bytes.set(self.source_bytes.get() + bytes);
+        Ok(())
     }
 }

@@ -30,8 +30,8 @@ pub fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
     Ok(plain.offset + plain.layout.offset_of(&piece.region.start))
 }
 
-/// Reads a piece; waits if necessary. `out` begins at the first sample of the piece; neighbours are `to` bytes apart in
-/// it.
+/// Reads a piece, and returns the bytes that were read for it; waits if necessary. `out` begins at the first sample of
+/// the piece; neighbours are `to` bytes apart in it.
 ///
 /// # Errors
 /// Those of the format and the source.
@@ -41,13 +41,14 @@ pub fn read_piece(
     plain: &Plain,
     to: &Dims,
     out: &mut [u8],
-) -> Result<(), FormatError> {
+) -> Result<usize, FormatError> {
     let from = first_byte(piece, plain)?;
     let loops = Loops::new(&piece.region.shape, &plain.layout.strides, to, array.info().dtype.size());
     read_loops(&loops, from, out, |at, bytes| match array.source().read_at(&plain.object, at, bytes, Wait::Yes)? {
         true => Ok(()),
         false => Err(missing_object()),
-    })
+    })?;
+    Ok(bytes_read(&loops))
 }
 
 /// Reads the bytes of `loops` with few calls of `read`, along with small gaps, and straight into `out` where they are

@@ -28,6 +28,6 @@ pub fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
     let Ok(brick) = access.array().brick(at, Wait::Yes) else { return };
     let ReadStrategy::Whole(whole) = ReadStrategy::choose(brick, access) else { return };
     if access.get_or_load(at, &whole, &region, Purpose::Prefetch).is_ok() {
-        access.resources.counters.prefetched.add(1);
+        access.count(|counters| &counters.prefetched, 1);
     }
 }

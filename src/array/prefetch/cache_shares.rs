@@ -155,7 +155,7 @@ impl CacheShares {
                 if replans && let Some(view) = scan.view() {
                     let resources = Arc::clone(resources);
                     handovers.push(Handover {
-                        access: BrickAccess { resources, view, scan: Some(Arc::clone(scan)) },
+                        access: BrickAccess { resources, view, scan: Some(Arc::clone(scan)), counters: None },
                         layer: group.layer.number,
                         plane: group.layer.plane_of(scan),
                         removes_bricks,

@@ -40,6 +40,8 @@ pub struct ReadRequest {
     pub bulkhead: Bulkhead,
     /// The readers of the open file that the request comes from: bricks are prefetched for those that are sequential.
     pub scans: Option<Arc<ScanDetector>>,
+    /// Counters that count the work for this read, besides those of all reads.
+    pub counters: Option<Arc<Counters>>,
 }
 
 impl Reader {
@@ -59,7 +61,7 @@ impl Reader {
     /// Reads samples. `done` gets them in C order, little-endian: from within this call if nothing has to be waited
     /// for, otherwise from a worker of the pool.
     pub fn read(self: &Arc<Self>, request: ReadRequest, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
-        let ReadRequest { array, permutation, samples, bulkhead, scans } = request;
+        let ReadRequest { array, permutation, samples, bulkhead, scans, counters } = request;
         let array = match permutation {
             Some(permutation) => PermutedArray::shared(array, permutation),
             None => array,
@@ -71,7 +73,7 @@ impl Reader {
         let scan = scans.as_ref().and_then(|scans| scans.record(array.info(), &samples));
         let is_other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.has_scans());
         let view = ArrayView { array, permutation, bulkhead };
-        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan };
+        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan, counters };
         let array = access.array();
         let bytes = (samples.end - samples.start) as usize * access.sample_size();
         let mut out = match self.resources.buffers.take_reply(bytes) {

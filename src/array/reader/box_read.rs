@@ -8,6 +8,7 @@ use crate::array::ReadError;
 use crate::array::array_view::ArrayView;
 use crate::array::bricks::{BrickAccess, Origins};
 use crate::array::request::{ReplyLayout, pieces_of_box};
+use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
@@ -21,6 +22,8 @@ pub struct BoxRequest {
     pub region: Region,
     /// The concurrency limit of the source that the array is read from.
     pub bulkhead: Bulkhead,
+    /// Counters that count the work for this read, besides those of all reads.
+    pub counters: Option<Arc<Counters>>,
 }
 
 impl Reader {
@@ -31,7 +34,7 @@ impl Reader {
         request: BoxRequest,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
-        let BoxRequest { array, region, bulkhead } = request;
+        let BoxRequest { array, region, bulkhead, counters } = request;
         let info = array.info();
         let layout = ReplyLayout::of_box(info, &region);
         let pieces: Vec<_> = pieces_of_box(&*array, region).collect();
@@ -45,7 +48,7 @@ impl Reader {
             return done(Ok(out));
         }
         let view = ArrayView { array, permutation: None, bulkhead };
-        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None };
+        let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None, counters };
         SlowPath::start(access, layout, pieces, out, Origins::default(), Box::new(done));
     }
 }

@@ -44,7 +44,7 @@ impl Reader {
             Brick::Plain(plain) => self.read_all(&**array, &plain)?,
             Brick::Coded(coded) => {
                 let view = ArrayView { array: Arc::clone(array), permutation: None, bulkhead: Bulkhead::new(0) };
-                let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None };
+                let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None, counters: None };
                 drop(load(&access, &WholeBrick::Coded(coded))?);
             }
         }

@@ -27,7 +27,7 @@ impl ReaderConfig {
     /// Creates a reader that works on threads of `pool`.
     #[must_use]
     pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
-        let cache = BrickCache::new(self.cache_bytes, Arc::clone(&counters));
+        let cache = BrickCache::new(self.cache_bytes);
         let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
         Reader::new(cache, gate, pool, BufferPool::new(self.idle_buffer_bytes), counters)
     }

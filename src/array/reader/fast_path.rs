@@ -136,7 +136,9 @@ impl<'a> FastPath<'a> {
         if plain_pieces.is_empty() {
             return Ok(());
         }
-        match plain_pieces.copy(self.access.array(), to.bytes) {
+        let copied = plain_pieces.copy(self.access.array(), to.bytes);
+        self.access.count_source_bytes(plain_pieces.source_bytes());
+        match copied {
             Ok(()) => self.origins.add(Origin::Source),
             Err(CopyFailure { number, cause }) if cause.would_block() => {
                 self.origins.add(Origin::Source);

@@ -209,7 +209,7 @@ fn reader(cache: usize) -> Arc<Reader> {
 }
 
 pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
-    let cache = BrickCache::new(cache, Arc::clone(counters));
+    let cache = BrickCache::new(cache);
     Reader::new(cache, DecodeGate::new(2, 1 << 20), Pool::new(), BufferPool::new(1 << 20), Arc::clone(counters))
 }
 
@@ -236,7 +236,7 @@ pub fn read_permuted(
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read(
-        ReadRequest { array, permutation, samples, bulkhead: Bulkhead::new(0), scans: scans.cloned() },
+        ReadRequest { array, permutation, samples, bulkhead: Bulkhead::new(0), scans: scans.cloned(), counters: None },
         move |read: Result<Buffer, ReadError>| {
             done.send(read.map(|bytes| bytes.to_vec())).unwrap();
         },
@@ -271,7 +271,7 @@ fn read_box(reader: &Arc<Reader>, array: &Arc<MixedArray>, region: Region) -> Re
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     reader.read_box(
-        BoxRequest { array, region, bulkhead: Bulkhead::new(0) },
+        BoxRequest { array, region, bulkhead: Bulkhead::new(0), counters: None },
         move |read: Result<Buffer, ReadError>| {
             done.send(read.map(|bytes| bytes.to_vec())).unwrap();
         },

@@ -14,8 +14,9 @@ pub struct StatsArgs {
 
     /// Show what happens now, again after each interval [default: 1 second]
     ///
-    /// Reads, bricks and bytes per second, and the hit rate of the interval: in place on a terminal, otherwise a line
-    /// for each mount and interval. Ctrl-C ends it.
+    /// Reads, bricks and bytes per second, and the hit rate of the interval, of the mount and of each dataset that was
+    /// read: in place on a terminal, otherwise in lines for each interval, with at most five datasets a mount. Ctrl-C
+    /// ends it.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     #[arg(value_parser = interval)]
     pub watch: Option<Duration>,
@@ -25,7 +26,7 @@ pub struct StatsArgs {
     /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, of which each has
     /// mountpoint, source, state (alive, dead, silent, denied, error) and status. With --watch an object in a line for
     /// each mount and interval: `seconds`, and under `increase` how much each counter grew in them, without the reads
-    /// of this command.
+    /// of this command; the same of each dataset under `datasets`.
     #[arg(long)]
     pub json: bool,
 }

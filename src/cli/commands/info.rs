@@ -38,7 +38,7 @@ fn describe(open: &OpenDataset) -> Result<Value, FormatError> {
             (0..described.levels.len()).map(|lod| json::level(layer_ref, lod)).collect();
         levels.insert(described.name.clone(), of_layer?.into());
     }
-    let mut dataset = json::dataset(open)?;
+    let mut dataset = json::dataset(open, registry())?;
     if let Some(object) = dataset.as_object_mut() {
         object.insert("levels".to_owned(), levels.into());
     }

@@ -1,6 +1,7 @@
 //! `volfs stats`: prints the counters of one mount or of all, once or at intervals.
 
 mod all;
+mod datasets;
 mod one;
 mod rates;
 mod watch;

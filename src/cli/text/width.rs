@@ -25,6 +25,14 @@ pub fn truncated(text: &str, width: usize) -> String {
     kept + MARK
 }
 
+/// Cuts `text` to at most `width` columns, at its beginning: of a path the end says most. A text that was cut begins
+/// with `...`.
+#[must_use]
+pub fn truncated_start(text: &str, width: usize) -> String {
+    let reversed = truncated(&text.chars().rev().collect::<String>(), width);
+    reversed.chars().rev().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +50,8 @@ mod tests {
         assert_eq!(truncated("äbcdefg", 6), "äbc...");
         assert_eq!(truncated("脳皮質", 6), "脳皮質");
         assert_eq!(truncated("脳皮質の", 6), "脳...");
+        assert_eq!(truncated_start("abcdef", 6), "abcdef");
+        assert_eq!(truncated_start("a/äbcd.zgy", 8), "...d.zgy");
+        assert_eq!(truncated_start("脳皮質の", 6), "...の");
     }
 }

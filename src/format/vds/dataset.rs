@@ -9,8 +9,9 @@ use super::describe;
 use super::description::Description;
 use super::layer_name::LayerName;
 use super::layers::{self, Layers};
+use super::segy_import;
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
-use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
+use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
 
@@ -96,6 +97,8 @@ struct Volume {
     text: DescriptionText,
     folder: Option<Arc<dyn Folder>>,
     checked: Checked,
+    /// The file that it was imported from, or why that cannot be made again.
+    segy: Option<Result<SegyImport, String>>,
 }
 
 impl Volume {
@@ -106,6 +109,7 @@ impl Volume {
         text: DescriptionText,
         folder: Option<Arc<dyn Folder>>,
     ) -> Self {
+        let segy = segy_import::import(description, &layers);
         let info = DatasetInfo {
             version,
             geometry: describe::geometry(description),
@@ -113,7 +117,7 @@ impl Volume {
             native: describe::native(description),
             ..DatasetInfo::default()
         };
-        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked }
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked, segy }
     }
 }
 
@@ -132,6 +136,10 @@ impl Dataset for Volume {
 
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
         Ok(Some(describe::metadata(&self.text.read()?)))
+    }
+
+    fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
+        self.segy.as_ref().map(|import| import.as_ref().map_err(String::as_str))
     }
 
     fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {

@@ -26,6 +26,7 @@ mod layers;
 mod mutation_tests;
 mod rle;
 mod scratch_pool;
+mod segy_import;
 mod store;
 mod unreadable_level;
 mod value;

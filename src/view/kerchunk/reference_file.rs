@@ -9,9 +9,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
+use super::super::axis_names::axis_names;
 use super::super::computed_file::{ComputedFile, ReadSteps, Step};
 use super::super::npy;
-use super::super::permuted;
 use super::chunks::Chunks;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
@@ -42,7 +42,7 @@ impl ReferenceFile {
     /// Returns the references to the raw file of an array.
     pub fn new(array: Arc<dyn Array>, chunks: Chunks) -> Self {
         let info = array.info();
-        let axes = permuted::all_axis_names(info);
+        let axes = axis_names(info);
         let mut name = SAMPLES.to_owned();
         while axes.contains(&name) {
             name.push('_');

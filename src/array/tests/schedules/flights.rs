@@ -25,13 +25,13 @@ fn brick(bytes: usize) -> DecodeResult {
 #[test]
 fn a_brick_is_decoded_once_in_a_flight() {
     check(|| {
-        let cache = Arc::new(BrickCache::new(1 << 20, Arc::default()));
+        let cache = Arc::new(BrickCache::new(1 << 20));
         let (decoded, key) = (Arc::new(AtomicUsize::new(0)), (ArrayId::next(), 5));
         let readers: Vec<_> = (0..THREADS)
             .map(|_| {
                 let (cache, decoded) = (Arc::clone(&cache), Arc::clone(&decoded));
                 thread::spawn(move || {
-                    let got = cache.get_or_decode(key, SHARED, || {
+                    let (got, _) = cache.get_or_decode(key, SHARED, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
                         brick(1000)
                     });
@@ -51,13 +51,13 @@ fn a_brick_is_decoded_once_in_a_flight() {
 #[test]
 fn a_brick_that_is_not_kept_is_decoded_once_for_all_who_wait_for_it() {
     check(|| {
-        let cache = Arc::new(BrickCache::new(1 << 20, Arc::default()));
+        let cache = Arc::new(BrickCache::new(1 << 20));
         let (running, key) = (Arc::new(AtomicUsize::new(0)), (ArrayId::next(), 5));
         let readers: Vec<_> = (0..THREADS)
             .map(|_| {
                 let (cache, running) = (Arc::clone(&cache), Arc::clone(&running));
                 thread::spawn(move || {
-                    let got = cache.get_or_decode(key, None, || {
+                    let (got, _) = cache.get_or_decode(key, None, || {
                         assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0, "two decode the same brick");
                         let brick = brick(1000);
                         running.fetch_sub(1, Ordering::Relaxed);
@@ -75,7 +75,7 @@ fn a_brick_that_is_not_kept_is_decoded_once_for_all_who_wait_for_it() {
 #[test]
 fn a_failure_reaches_all_who_wait_and_is_not_cached() {
     check(|| {
-        let cache = Arc::new(BrickCache::new(1 << 20, Arc::default()));
+        let cache = Arc::new(BrickCache::new(1 << 20));
         let (decoded, key) = (Arc::new(AtomicUsize::new(0)), (ArrayId::next(), 5));
         let readers: Vec<_> = (0..THREADS)
             .map(|_| {
@@ -87,7 +87,7 @@ fn a_failure_reaches_all_who_wait_and_is_not_cached() {
                         thread::yield_now();
                         if attempt == 0 { Err(FormatError::Damaged("on purpose".into())) } else { brick(10) }
                     };
-                    match cache.get_or_decode(key, SHARED, decode) {
+                    match cache.get_or_decode(key, SHARED, decode).0 {
                         Ok(brick) => assert_eq!(brick.bytes.len(), 10),
                         Err(e) => assert_eq!(e, FormatError::Damaged("on purpose".into())),
                     }
@@ -97,7 +97,7 @@ fn a_failure_reaches_all_who_wait_and_is_not_cached() {
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         assert!(decoded.load(Ordering::Relaxed) <= 2, "after the failure one attempt is enough");
         assert_eq!(cache.in_flight(), 0);
-        assert!(cache.get_or_decode(key, SHARED, || brick(10)).is_ok());
+        assert!(cache.get_or_decode(key, SHARED, || brick(10)).0.is_ok());
     });
 }
 
@@ -105,7 +105,7 @@ fn a_failure_reaches_all_who_wait_and_is_not_cached() {
 fn what_is_held_stays_within_the_capacity_and_returns_to_nothing() {
     const CAPACITY: usize = 2500;
     check(|| {
-        let (cache, array) = (Arc::new(BrickCache::new(CAPACITY, Arc::default())), ArrayId::next());
+        let (cache, array) = (Arc::new(BrickCache::new(CAPACITY)), ArrayId::next());
         let quotas = Arc::clone(&cache);
         let divides = thread::spawn(move || {
             for (outside, partition) in [(0, 1100), (1000, 1000), (2500, 0), (0, 0)] {
@@ -121,7 +121,7 @@ fn what_is_held_stays_within_the_capacity_and_returns_to_nothing() {
                 thread::spawn(move || {
                     for n in 0..4 {
                         let partition = if (n + reader) % 2 == 0 { SHARED } else { SCAN };
-                        let got = cache.get_or_decode((array, n), partition, || brick(1000));
+                        let (got, _) = cache.get_or_decode((array, n), partition, || brick(1000));
                         assert_eq!(got.unwrap().bytes.len(), 1000);
                         assert!(cache.bytes() <= CAPACITY);
                     }

@@ -43,7 +43,8 @@ impl<'a> Prefetch<'a> {
                 break;
             }
             let (answer, receiver) = mpsc::channel();
-            let request = BoxRequest { array: Arc::clone(self.array), region: chunk, bulkhead: Bulkhead::new(0) };
+            let request =
+                BoxRequest { array: Arc::clone(self.array), region: chunk, bulkhead: Bulkhead::new(0), counters: None };
             // the receiver is gone if an earlier chunk failed
             self.reader.read_box(request, move |read| drop(answer.send(read)));
             self.in_flight.push_back((receiver, chunk));

@@ -50,7 +50,7 @@ impl Row {
             }
             rows.push(row);
         }
-        let mut hidden = view::json::layers(open);
+        let mut hidden = view::json::layers(open, &[]);
         hidden.retain(|layer| layer["reason"].is_string());
         rows.extend(hidden.iter().map(|layer| {
             let mut row = Self::new(below, Some(open.format), layer);

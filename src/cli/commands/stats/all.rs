@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::one;
+use super::rates::hit_rate;
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::{Answer, Asker};
 use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::layout::TextLayout;
-use crate::cli::text::number::float;
 use crate::cli::text::size::Size;
 use crate::mount::mountinfo;
 use crate::view::json::SCHEMA;
@@ -170,14 +170,6 @@ fn row(found: &Found) -> Vec<String> {
         }
     };
     first.into_iter().chain(rest).collect()
-}
-
-/// Formats the share of look-ups that found their brick in the cache; `-` without any.
-pub fn hit_rate(hits: u64, misses: u64) -> String {
-    match hits.saturating_add(misses) {
-        0 => "-".to_owned(),
-        all => format!("{} %", float(hits as f64 / all as f64 * 100.0, 3)),
-    }
 }
 
 #[cfg(test)]

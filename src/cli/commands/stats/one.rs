@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::datasets;
 use crate::cli::output;
 use crate::cli::text::json_value::scalar;
 use crate::cli::text::layout::TextLayout;
@@ -51,6 +52,7 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
     layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
     layout.row("from the source", bytes("source_bytes"));
+    datasets::write(layout, status);
 }
 
 /// Lists the options that differ from their defaults.

@@ -1,5 +1,6 @@
 //! `volfs stats --watch`: what mounts do, at intervals: in place on a terminal, and otherwise in lines.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -7,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use console::Term;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::all::{self, Found, State};
 use super::rates::{Rates, Sample};
-use super::{failure, one, parse};
+use super::{datasets, failure, one, parse};
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::{Answer, Asker};
@@ -122,7 +123,7 @@ impl Printer {
         match self {
             Self::Json => seen.iter().map(|seen| format!("{}\n", object(seen))).collect(),
             Self::Lines(table, begun) => {
-                let mut rows: Vec<Vec<String>> = seen.iter().map(|seen| row(seen, is_one)).collect();
+                let mut rows: Vec<Vec<String>> = seen.iter().flat_map(|seen| rows(seen, is_one)).collect();
                 if !std::mem::replace(begun, true) {
                     rows.insert(0, titles(is_one));
                 }
@@ -137,7 +138,7 @@ impl Printer {
             Self::Screen(shown) => {
                 let (height, columns) = Term::stdout().size();
                 let every = format!("every {} s; Ctrl-C ends", interval.as_secs_f64());
-                let lines = match seen {
+                let mut lines = match seen {
                     [one] if is_one => screen(one, &every),
                     [] => vec![format!("nothing is mounted by volfs ({every})")],
                     all => {
@@ -149,11 +150,16 @@ impl Printer {
                         lines
                     }
                 };
-                let room = usize::from(height).saturating_sub(1).max(1);
+                let (room, columns) = (usize::from(height).saturating_sub(1).max(1), usize::from(columns).max(20));
+                let datasets = datasets::lines(&active(seen, is_one), room.saturating_sub(lines.len() + 1), columns);
+                if !datasets.is_empty() {
+                    lines.push(String::new());
+                    lines.extend(datasets);
+                }
                 let mut text = up(*shown);
                 *shown = lines.len().min(room);
                 for line in lines.iter().take(room) {
-                    text.push_str(&width::truncated(line, usize::from(columns).max(20)));
+                    text.push_str(&width::truncated(line, columns));
                     text.push_str(CLEAR_LINE);
                     text.push('\n');
                 }
@@ -164,8 +170,45 @@ impl Printer {
 }
 
 fn titles(is_one: bool) -> Vec<String> {
-    let titles = ["mount point", "reads", "delivered", "bricks", "decoded", "from source", "hit rate", "errors"];
+    let titles =
+        ["mount point", "reads", "delivered", "bricks", "decoded", "from source", "hit rate", "errors", "dataset"];
     titles.iter().skip(usize::from(is_one)).map(|title| (*title).to_owned()).collect()
+}
+
+/// Returns the row of a mount, and those of its busiest datasets.
+fn rows(seen: &Seen, is_one: bool) -> Vec<Vec<String>> {
+    let place = || (!is_one).then(|| seen.found.place.to_string_lossy().into_owned());
+    let active = seen.rates.iter().flat_map(|rates| &rates.datasets);
+    let of_dataset = |(path, rates): &(String, Rates)| {
+        place().into_iter().chain(cells(rates)).chain(std::iter::once(path.clone())).collect()
+    };
+    std::iter::once(row(seen, is_one)).chain(active.take(datasets::MOST).map(of_dataset)).collect()
+}
+
+/// Returns the datasets that were active in all mounts, the busiest first.
+fn active(seen: &[Seen], is_one: bool) -> Vec<(String, &Rates)> {
+    fn of_mount(seen: &Seen, is_one: bool) -> impl Iterator<Item = (String, &Rates)> {
+        let active = seen.rates.iter().flat_map(|rates| &rates.datasets);
+        active.map(move |(path, rates)| {
+            let whole = (!is_one).then(|| seen.found.place.join(path).to_string_lossy().into_owned());
+            (whole.unwrap_or_else(|| path.clone()), rates)
+        })
+    }
+    let mut all: Vec<_> = seen.iter().flat_map(|seen| of_mount(seen, is_one)).collect();
+    all.sort_by_key(|(_, rates)| Reverse(rates.busyness()));
+    all
+}
+
+fn cells(rates: &Rates) -> [String; 7] {
+    [
+        rates.per_second("reads"),
+        rates.bytes_per_second("bytes_read"),
+        rates.per_second("bricks_decoded"),
+        rates.bytes_per_second("bytes_decoded"),
+        rates.bytes_per_second("source_bytes"),
+        rates.hit_rate(),
+        rates.count("errors").to_string(),
+    ]
 }
 
 fn row(seen: &Seen, is_one: bool) -> Vec<String> {
@@ -173,15 +216,7 @@ fn row(seen: &Seen, is_one: bool) -> Vec<String> {
     let cells = match (&seen.rates, &seen.found.status) {
         (_, Err(state)) => vec![state.word().to_owned()],
         (None, _) => vec!["new".to_owned()],
-        (Some(rates), _) => vec![
-            rates.per_second("reads"),
-            rates.bytes_per_second("bytes_read"),
-            rates.per_second("bricks_decoded"),
-            rates.bytes_per_second("bytes_decoded"),
-            rates.bytes_per_second("source_bytes"),
-            all::hit_rate(rates.count("cache_hits"), rates.count("cache_misses")),
-            rates.count("errors").to_string(),
-        ],
+        (Some(rates), _) => cells(rates).to_vec(),
     };
     place.into_iter().chain(cells).collect()
 }
@@ -208,8 +243,8 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
     add("decoded", Some(format!("{bricks}, {bytes}")));
     add("ahead of need", Some(rates.bricks_per_second("prefetched")));
     add("from the source", Some(rates.bytes_per_second("source_bytes")));
-    let (hits, misses) = (rates.count("cache_hits"), rates.count("cache_misses"));
-    add("hit rate", Some(format!("{} of {} look-ups", all::hit_rate(hits, misses), hits + misses)));
+    let looks = rates.count("cache_hits") + rates.count("cache_misses");
+    add("hit rate", Some(format!("{} of {looks} look-ups", rates.hit_rate())));
     add("cache", status.and_then(one::cache));
     let now = |name: &str| status.and_then(|status| status["now"][name].as_u64());
     let now = now("bricks_in_flight").zip(now("decoders")).zip(now("open_files"));
@@ -224,18 +259,16 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
 }
 
 fn object(seen: &Seen) -> Value {
-    let counted = |rates: &Rates| rates.counted.iter().map(|(name, n)| (name.clone(), json!(n))).collect::<Map<_, _>>();
-    let looks = |rates: &Rates| rates.count("cache_hits") + rates.count("cache_misses");
-    let hit_rate = |rates: &Rates| (looks(rates) > 0).then(|| rates.count("cache_hits") as f64 / looks(rates) as f64);
     json!({
         "schema": SCHEMA,
         "time": timestamp(SystemTime::now()),
         "mountpoint": seen.found.place.to_string_lossy(),
         "error": seen.found.status.as_ref().err().map(State::text),
         "seconds": seen.rates.as_ref().map(|rates| rates.seconds),
-        "increase": seen.rates.as_ref().map(counted),
-        "hit_rate": seen.rates.as_ref().and_then(hit_rate),
+        "increase": seen.rates.as_ref().map(datasets::counted),
+        "hit_rate": seen.rates.as_ref().and_then(Rates::hit_share),
         "cache_bytes": seen.found.status.as_ref().ok().map(|status| status["counters"]["cache_bytes"].clone()),
+        "datasets": seen.rates.as_ref().map(datasets::objects),
     })
 }
 
@@ -258,7 +291,9 @@ mod tests {
             ("source_bytes", 2048),
             ("errors", 0),
         ];
-        Rates { seconds: 2.0, counted: counted.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect() }
+        let counted: Vec<_> = counted.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let of_dataset = Rates { seconds: 2.0, counted: counted.clone(), datasets: Vec::new() };
+        Rates { seconds: 2.0, counted, datasets: vec![("north\x1b.zgy".to_owned(), of_dataset)] }
     }
 
     #[test]
@@ -274,9 +309,11 @@ mod tests {
         let text = printer.text(&all, false, Duration::from_secs(2));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("UTC       mount point  reads  delivered"), "{text}");
-        assert!(lines[1].contains("  /mnt/a       12/s") && lines[2].ends_with("/mnt/b       new"), "{text}");
-        assert!(lines[3].contains("dead"), "{text}");
-        assert_eq!(printer.text(&all, false, Duration::from_secs(2)).lines().count(), 3, "titles are printed once");
+        assert!(lines[0].ends_with("  hit rate  errors  dataset"), "{text}");
+        assert!(lines[1].contains("  /mnt/a       12/s") && lines[3].ends_with("/mnt/b       new"), "{text}");
+        assert!(lines[2].contains("  /mnt/a       12/s") && lines[2].ends_with("  0       north\\u{1b}.zgy"), "{text}");
+        assert!(lines[4].contains("dead"), "{text}");
+        assert_eq!(printer.text(&all, false, Duration::from_secs(2)).lines().count(), 4, "titles are printed once");
     }
 
     #[test]
@@ -285,7 +322,8 @@ mod tests {
         assert_eq!((&found["increase"]["reads"], &found["hit_rate"]), (&json!(24), &json!(0.9)));
         assert_eq!((&found["seconds"], &found["cache_bytes"], &found["schema"]), (&json!(2.0), &json!(7), &json!(1)));
         let new = object(&seen("/mnt/a", None, Ok(json!({}))));
-        assert_eq!((&new["increase"], &new["error"]), (&Value::Null, &Value::Null));
+        assert_eq!((&new["increase"], &new["error"], &new["datasets"]), (&Value::Null, &Value::Null, &Value::Null));
+        assert_eq!(found["datasets"][0]["increase"]["reads"], 24);
     }
 
     #[test]
@@ -296,6 +334,10 @@ mod tests {
         let lines = first.matches('\n').count();
         assert!(first.starts_with("/mnt/a\\u{1b} (every 1 s; Ctrl-C ends)\x1b[K\n"), "{first:?}");
         assert!(first.contains("  hit rate         90 % of 10 look-ups"), "{first:?}");
+        let dataset = "\x1b[K\n  1.00 MiB/s  2/s     2.00 KiB/s  90 %      north\\u{1b}.zgy\x1b[K\n";
+        assert!(first.contains(dataset), "{first:?}");
+        let all = Printer::Screen(0).text(&one, false, Duration::from_secs(1));
+        assert!(all.contains("  /mnt/a\\u{1b}/north\\u{1b}.zgy\x1b[K\n"), "{all:?}");
         let silent = Printer::Screen(0).text(&[seen("/mnt/a", None, Err(State::Silent))], true, Duration::from_secs(1));
         assert!(silent.contains("  state            no answer\x1b[K\n") && !silent.contains("new"), "{silent:?}");
         assert!(printer.text(&one, true, Duration::from_secs(1)).starts_with(&format!("\x1b[{lines}F/mnt/a")));

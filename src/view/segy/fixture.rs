@@ -1,0 +1,202 @@
+//! Layers for tests, and reads of computed files without a reader.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::catalog::OpenDataset;
+use crate::format::{Array, Census, Dataset, FormatError, Layer, SegyImport};
+use crate::memory::BufferPool;
+use crate::source::{FileStamp, Source, SourceError, Wait};
+use crate::view::computed_file::{ComputedFile, Samples, Step};
+use crate::volume::{
+    Affine, ArrayInfo, Axis, Brick, BrickGrid, Coded, DatasetInfo, Dims, Dtype, Element, Geometry, Layout, NativeJson,
+    Plain, Region, StoredLength,
+};
+
+/// An array whose samples are in memory. Bricks are constants where they can be, else plain and coded by turns.
+pub struct Known {
+    pub info: ArrayInfo,
+    pub samples: Vec<u8>,
+}
+
+impl Source for Known {
+    fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
+        Ok(Some(self.samples.len() as u64))
+    }
+    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+        out.copy_from_slice(&self.samples[offset as usize..][..out.len()]);
+        Ok(true)
+    }
+    fn check_unchanged(&self) -> Result<(), SourceError> {
+        Ok(())
+    }
+}
+
+impl Array for Known {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+    fn source(&self) -> &dyn Source {
+        self
+    }
+    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+        let (grid, size) = (&self.info.grid, self.info.dtype.size());
+        let (held, codec) = (grid.region(at), grid.count().linear_of(at));
+        let samples = self.samples_in(&held);
+        if samples.chunks(size).all(|sample| *sample == samples[..size]) {
+            return Ok(Brick::Constant(Element::new(&samples[..size])));
+        }
+        if codec % 2 == 0 {
+            let strides = grid.shape().strides(size as u64);
+            let first = grid.shape().linear_of(&held.start) * size as u64;
+            return Ok(Brick::Plain(Plain { object: "".into(), offset: 0, layout: Layout { held, first, strides } }));
+        }
+        let layout = Layout { held, first: 0, strides: held.shape.strides(size as u64) };
+        let (length, decoded) = (StoredLength::Bytes(0), samples.len());
+        Ok(Brick::Coded(Coded { object: "".into(), offset: 0, length, padding: 3, decoded, scratch: 0, layout, codec }))
+    }
+    fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
+        assert_eq!(stored, [0; 3]);
+        let at = self.info.grid.count().index_of(coded.codec);
+        out.copy_from_slice(&self.samples_in(&self.info.grid.region(&at)));
+        Ok(())
+    }
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        Ok(None)
+    }
+}
+
+impl Known {
+    /// Creates an array; an axis is its name, first position, step and count. Samples are bytes that look random.
+    pub fn new(dtype: Dtype, axes: &[(&str, f64, f64, u64)]) -> Self {
+        let shape = Dims::from_slice(&axes.iter().map(|axis| axis.3).collect::<Vec<_>>()).unwrap();
+        let axis = |&(name, first, step, count): &(&str, f64, f64, u64)| Axis {
+            name: name.into(),
+            unit: None,
+            first,
+            step,
+            count,
+            spatial: true,
+        };
+        let info = ArrayInfo {
+            axes: axes.iter().map(axis).collect(),
+            ..ArrayInfo::new(dtype, BrickGrid::aligned(shape, shape), shape)
+        };
+        let bytes = shape.product().unwrap() as usize * dtype.size();
+        let samples = (0..bytes as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8);
+        Self { info, samples: samples.collect() }
+    }
+
+    /// Returns the array with bricks of a shape.
+    pub fn in_bricks(mut self, step: Dims) -> Self {
+        (self.info.grid, self.info.brick_shape) = (BrickGrid::aligned(self.info.shape(), step), step);
+        self
+    }
+
+    /// Returns the samples of a region in C order.
+    pub fn samples_in(&self, region: &Region) -> Vec<u8> {
+        let (shape, size) = (self.info.shape(), self.info.dtype.size());
+        let sample = |number: u64| {
+            let within = region.shape.index_of(number);
+            let index = Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
+            let at = shape.linear_of(&index) as usize * size;
+            self.samples[at..at + size].iter().copied()
+        };
+        (0..region.samples()).flat_map(sample).collect()
+    }
+}
+
+/// A dataset with these layers, which may come from a SEG-Y file.
+pub struct Layers(pub DatasetInfo, pub Vec<Layer>, pub Option<Result<SegyImport, String>>);
+
+impl Dataset for Layers {
+    fn info(&self) -> &DatasetInfo {
+        &self.0
+    }
+    fn layers(&self) -> &[Layer] {
+        &self.1
+    }
+    fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
+        self.2.as_ref().map(|import| import.as_ref().map_err(String::as_str))
+    }
+}
+
+/// A geometry with world coordinates and a time axis in milliseconds.
+pub fn geometry() -> Geometry {
+    let map = Affine { origin: [431_964.75, 6_348_565.25], steps: [[3.5, 12.125], [-12.25, 3.0]] };
+    Geometry {
+        index_to_world: Some(map),
+        horizontal_unit: Some("m".into()),
+        horizontal_factor: 1.0,
+        horizontal_kind: "length",
+        vertical_factor: 1e-3,
+        vertical_kind: "time",
+        ..Geometry::default()
+    }
+}
+
+/// Creates an open dataset with one layer.
+pub fn open(format: &'static str, geometry: Option<Geometry>, array: Known) -> OpenDataset {
+    let layer = Layer { name: "amplitude".into(), levels: vec![Arc::new(array)], native: NativeJson::new() };
+    let info = DatasetInfo { geometry, ..DatasetInfo::default() };
+    dataset(format, Layers(info, vec![layer], None))
+}
+
+/// Opens a dataset.
+pub fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
+    OpenDataset {
+        name: "north.zgy".into(),
+        path: "north.zgy".into(),
+        stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
+        size: None,
+        format,
+        dataset: Box::new(layers),
+    }
+}
+
+/// Reads bytes of a file; `samples_of` has all samples of an array. Returns the bytes, and how many samples were read.
+pub fn try_read(
+    file: Arc<dyn ComputedFile>,
+    bytes: Range<u64>,
+    samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
+) -> Result<(Vec<u8>, u64), FormatError> {
+    let buffers = BufferPool::new(1 << 20);
+    let mut steps = file.read(bytes);
+    let (mut given, mut total) = (None, 0);
+    loop {
+        match steps.step(given.take(), &buffers).unwrap() {
+            Step::Done(out) => return Ok((out.to_vec(), total)),
+            Step::Failed(error) => return Err(error),
+            Step::Read(request) => {
+                let (info, all) = (request.array.info(), samples_of(&*request.array));
+                let size = info.dtype.size();
+                let numbers: Vec<u64> = match request.samples {
+                    Samples::Range(range) => range.collect(),
+                    Samples::Box(region) => {
+                        let index =
+                            |within: Dims| Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
+                        (0..region.samples())
+                            .map(|n| info.shape().linear_of(&index(region.shape.index_of(n))))
+                            .collect()
+                    }
+                };
+                assert!(!numbers.is_empty(), "no samples are requested");
+                total += numbers.len() as u64;
+                let mut samples = buffers.take(numbers.len() * size);
+                for (to, number) in samples.chunks_mut(size).zip(numbers) {
+                    to.copy_from_slice(&all[number as usize * size..][..size]);
+                }
+                given = Some(samples);
+            }
+        }
+    }
+}
+
+/// Like [`try_read`], of bytes that can be read.
+pub fn read(
+    file: Arc<dyn ComputedFile>,
+    bytes: Range<u64>,
+    samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
+) -> (Vec<u8>, u64) {
+    try_read(file, bytes, samples_of).unwrap()
+}
