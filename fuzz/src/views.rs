@@ -174,7 +174,6 @@ fn check_name(name: &str) {
 
 /// Checks a header for other programs: each line has a key that volfs writes, so that no name could add a line.
 fn check_text(name: &str, bytes: &[u8]) {
-    let text = std::str::from_utf8(bytes).expect("headers are UTF-8");
     let keys: &[&str] = match name.rsplit('.').next() {
         Some("nhdr") => &[
             "NRRD0005",
@@ -211,6 +210,7 @@ fn check_text(name: &str, bytes: &[u8]) {
         ],
         _ => return,
     };
+    let text = std::str::from_utf8(bytes).expect("headers are UTF-8");
     let mut seen = HashSet::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         let key = line.split([':', '=']).next().unwrap_or_default().trim_end();

@@ -10,8 +10,9 @@ use crate::volume::Dims;
 /// Where trace headers have the number of the trace, in the line or in the file.
 const NUMBERS: [u64; 2] = [0, 4];
 
-/// How many parts of the survey have a trace that is looked at.
-const PARTS: u64 = 4;
+/// How many parts of the survey have a trace that is looked at: with few traces, and holes between them, a wrong order
+/// may have the same numbers by chance.
+const PARTS: u64 = 24;
 
 /// Counts the traces of a file in its order: that in which the traces are numbered, if they are; else the one that the
 /// import names; else that of the arrays. May wait.
