@@ -2,7 +2,18 @@
 
 use crate::format::{Array, FormatError};
 use crate::source::Wait;
-use crate::volume::{Brick, Element, Region};
+use crate::volume::{ArrayInfo, Brick, Element, Region};
+
+/// Bricks are looked up for all chunks of a folder when it is listed, which must end soon.
+const MOST_IN_FOLDER: u64 = 1 << 20;
+
+/// Returns whether chunks may be absent from the folders of an array: each has `chunks` of them, of a size such as
+/// `region`. Otherwise all chunks are there.
+#[must_use]
+pub fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
+    let bricks = info.grid.touched(region).shape.product().unwrap_or(u64::MAX);
+    bricks.saturating_mul(chunks) <= MOST_IN_FOLDER
+}
 
 /// Returns whether all bricks of a region are known to have `fill` for all samples. A brick that cannot be found is
 /// not: its chunk is there, and reading it says what is wrong.
@@ -29,4 +40,22 @@ pub fn is_absent(array: &dyn Array, region: &Region, fill: &Element, wait: Wait)
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::array_file::tests::zeros;
+    use crate::volume::Dtype;
+
+    #[test]
+    fn long_folders_have_all_their_chunks() {
+        let array = zeros(&[64, 64, 1 << 40], Dtype::UInt8);
+        let region = |length| Region { start: [0, 0, 0].into(), shape: [64, 64, length].into() };
+        assert!(is_looked_up(array.info(), &region(64), 1 << 20));
+        assert!(!is_looked_up(array.info(), &region(64), (1 << 20) + 1));
+        assert!(!is_looked_up(array.info(), &region(128), 1 << 20));
+        let absent = |fill: &[u8]| is_absent(&*array, &region(128), &Element::new(fill), Wait::No);
+        assert_eq!((absent(&[0]), absent(&[7])), (Ok(true), Ok(false)));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::absent::is_absent;
+use super::absent::{is_absent, is_looked_up};
 use super::arrays::{chunk_grid, fill_value, positions};
 use super::chunk_file::ChunkFile;
 use super::labels::label_name;
@@ -71,7 +71,10 @@ fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -
     let Node::Array(at @ ArrayAt { array: 0, .. }, Part::Chunks { depth, number }) = node else { return Ok(false) };
     let Some(chunks) = nodes.array(at).filter(|chunks| depth == chunks.count().len()) else { return Ok(false) };
     let array = &*layer.levels()[at.level];
-    let region = chunk_grid(array.info()).region(&chunks.chunk(number));
+    let (region, along) = (chunk_grid(array.info()).region(&chunks.chunk(number)), chunks.count()[depth - 1]);
+    if !is_looked_up(array.info(), &region, along) {
+        return Ok(false);
+    }
     is_absent(array, &region, &fill_value(array), wait)
 }
 
