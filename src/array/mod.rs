@@ -30,4 +30,5 @@ mod tests;
 pub use decode_gate::DecodeGate;
 pub use error::ReadError;
 pub use reader::{BoxRequest, CheckedBrick, Gauges, ReadRequest, Reader, ReaderConfig};
+pub use request::boxes;
 pub use scan::ScanDetector;

@@ -3,15 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::fast_path::FastPath;
-use super::slow_path::SlowPath;
+use super::copied::Copied;
 use crate::array::ReadError;
 use crate::array::array_view::ArrayView;
 use crate::array::bricks::BrickAccess;
 use crate::array::decode_gate::DecodeGate;
 use crate::array::permuted::PermutedArray;
 use crate::array::prefetch::Prefetcher;
-use crate::array::request::{Destination, Piece, ReplyLayout, pieces};
+use crate::array::request::{Piece, ReplyLayout, pieces};
 use crate::array::resources::Resources;
 use crate::array::scan::ScanDetector;
 use crate::cache::BrickCache;
@@ -19,13 +18,12 @@ use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::Wait;
 use crate::volume::{AxisPermutation, Dims};
 
 /// Reads arrays. All reads of a process share one reader and its cache.
 pub struct Reader {
     pub(super) resources: Arc<Resources>,
-    prefetcher: Prefetcher,
+    pub(super) prefetcher: Prefetcher,
 }
 
 /// A range of samples of an array, in C order.
@@ -81,30 +79,15 @@ impl Reader {
             Err(e) => return done(Err(ReadError { brick: first_brick(pieces(array, samples)), cause: e.into() })),
         };
         let layout = ReplyLayout::of_range(array.info(), samples.start);
-        let mut fast_path = FastPath::new(&access);
-        if let Err(e) = fast_path.copy(pieces(array, samples.clone()), &mut Destination { bytes: &mut out, layout }) {
-            return done(Err(e));
-        }
-        let FastPath { origins, pending, .. } = fast_path;
-        let has_decoded = origins.has_decoded();
-        let has_coded = has_decoded || !pending.is_empty();
+        let copied = match Copied::at_once(&access, pieces(array, samples.clone()), layout, &mut out) {
+            Ok(copied) => copied,
+            Err(e) => return done(Err(e)),
+        };
+        let (has_decoded, has_coded) = (copied.has_decoded(), copied.has_coded());
         self.prefetcher.record_request(&self.resources, is_other && has_coded);
         let prefetches = (access.scan.is_some() && has_coded).then(|| access.clone());
-        if pending.is_empty() {
-            let first = pieces(array, samples).next();
-            match origins.check(array, first, Wait::No) {
-                // the file was evicted a moment ago, and is opened again by a worker
-                Err(e) if e.cause.would_block() => {
-                    let checked = access.clone();
-                    self.resources.pool.submit(bulkhead, move || {
-                        done(origins.check(checked.array(), first, Wait::Yes).map(|()| out));
-                    });
-                }
-                checked => done(checked.map(|()| out)),
-            }
-        } else {
-            SlowPath::start(access, layout, pending, out, origins, Box::new(done));
-        }
+        let first = pieces(array, samples).next();
+        copied.finish(access, first, out, Box::new(done));
         // after the request itself, whose bricks come first
         if let Some(access) = prefetches {
             self.prefetcher.prefetch(&access);

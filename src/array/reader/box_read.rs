@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use super::array_reader::{Reader, first_brick};
-use super::slow_path::SlowPath;
+use super::copied::Copied;
 use crate::array::ReadError;
 use crate::array::array_view::ArrayView;
-use crate::array::bricks::{BrickAccess, Origins};
+use crate::array::bricks::BrickAccess;
 use crate::array::request::{ReplyLayout, pieces_of_box};
 use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::volume::Region;
+
+/// Of a box with more bytes nothing is copied on the calling thread: several workers are faster.
+const MAX_AT_ONCE: usize = 1 << 20;
 
 /// A box of an array.
 pub struct BoxRequest {
@@ -27,28 +30,35 @@ pub struct BoxRequest {
 }
 
 impl Reader {
-    /// Reads a box. `done` gets its samples in C order, little-endian, from a worker of the pool. A box is expected to
-    /// take time, so the fast path is not tried.
+    /// Reads a box. `done` gets its samples in C order, little-endian: from within this call if the box is small and
+    /// nothing has to be waited for, otherwise from a worker of the pool.
     pub fn read_box(
         self: &Arc<Self>,
         request: BoxRequest,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
     ) {
         let BoxRequest { array, region, bulkhead, counters } = request;
-        let info = array.info();
-        let layout = ReplyLayout::of_box(info, &region);
-        let pieces: Vec<_> = pieces_of_box(&*array, region).collect();
-        let out = match self.resources.buffers.try_take(region.samples() as usize * info.dtype.size()) {
-            Ok(out) => out,
-            Err(e) => {
-                return done(Err(ReadError { brick: first_brick(pieces.into_iter()), cause: e.into() }));
-            }
-        };
-        if pieces.is_empty() {
-            return done(Ok(out));
-        }
         let view = ArrayView { array, permutation: None, bulkhead };
         let access = BrickAccess { resources: Arc::clone(&self.resources), view, scan: None, counters };
-        SlowPath::start(access, layout, pieces, out, Origins::default(), Box::new(done));
+        let (array, info) = (access.array(), access.view.info());
+        let (layout, bytes) = (ReplyLayout::of_box(info, &region), region.samples() as usize * info.dtype.size());
+        let (pieces, buffers) = (|| pieces_of_box(array, region), &self.resources.buffers);
+        let is_small = bytes <= MAX_AT_ONCE;
+        let mut out = match if is_small { buffers.take_reply(bytes) } else { buffers.try_take(bytes) } {
+            Ok(out) => out,
+            Err(e) => return done(Err(ReadError { brick: first_brick(pieces()), cause: e.into() })),
+        };
+        let copied = if is_small {
+            Copied::at_once(&access, pieces(), layout, &mut out)
+        } else {
+            Ok(Copied::nothing(pieces().collect(), layout))
+        };
+        let copied = match copied {
+            Ok(copied) => copied,
+            Err(e) => return done(Err(e)),
+        };
+        self.prefetcher.record_request(&self.resources, copied.has_coded());
+        let first = pieces().next();
+        copied.finish(access, first, out, Box::new(done));
     }
 }

@@ -4,6 +4,7 @@ mod array_reader;
 mod box_read;
 mod brick_check;
 mod config;
+mod copied;
 mod fast_path;
 mod gauges;
 mod slow_path;

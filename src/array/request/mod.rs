@@ -4,5 +4,6 @@ mod boxes;
 mod destination;
 mod pieces;
 
+pub use boxes::boxes;
 pub use destination::{Destination, ReplyLayout};
 pub use pieces::{Piece, pieces, pieces_of_box};

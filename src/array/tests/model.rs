@@ -298,8 +298,36 @@ proptest! {
             .map(|n| extent.index_of(n))
             .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |a| start[a] + at[a])).to_le_bytes())
             .collect();
-        prop_assert_eq!(read_box(&reader(cache), &Arc::new(array), region).unwrap(), expected);
+        let (reader, array) = (reader(cache), Arc::new(array));
+        for _ in 0..2 {
+            prop_assert_eq!(&read_box(&reader, &array, region).unwrap(), &expected);
+        }
     }
+}
+
+#[test]
+fn a_small_box_in_memory_is_answered_within_the_call() {
+    let (array, reader) = (Arc::new(MixedArray::new(&[12, 12], 0, &[4, 4], 0).all_coded()), reader(1 << 20));
+    let region = Region { start: [3, 2].into(), shape: [8, 7].into() };
+    let first = read_box(&reader, &array, region).unwrap();
+    let (done, answer) = mpsc::channel();
+    let request = BoxRequest { array: Arc::clone(&array) as _, region, bulkhead: Bulkhead::new(0), counters: None };
+    reader.read_box(request, move |read| done.send((thread::current().id(), read.unwrap().to_vec())).unwrap());
+    assert_eq!(answer.try_recv(), Ok((thread::current().id(), first)));
+}
+
+#[test]
+fn a_bad_brick_fails_the_boxes_that_touch_it_and_no_other() {
+    let mut array = MixedArray::new(&[40, 8], 0, &[8, 8], 0);
+    array.broken = Some(2);
+    let (whole, reader, array) = (array.whole(), reader(1 << 20), Arc::new(array));
+    let rows = |from: u64, to: u64| Region { start: [from, 0].into(), shape: [to - from, 8].into() };
+    for _ in 0..2 {
+        assert_eq!(read_box(&reader, &array, rows(0, 16)).unwrap(), whole[..16 * 8 * SIZE]);
+        let error = read_box(&reader, &array, rows(0, 40)).unwrap_err();
+        assert_eq!((error.brick, error.cause.to_string()), ([2, 0].into(), "on purpose".to_owned()));
+    }
+    assert_eq!(read_box(&reader, &array, rows(24, 40)).unwrap(), whole[24 * 8 * SIZE..]);
 }
 
 #[test]

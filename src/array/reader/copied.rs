@@ -1,0 +1,71 @@
+//! The two paths of a read one after the other: what is in memory is copied on the calling thread, workers of the pool
+//! do the rest.
+
+use super::fast_path::FastPath;
+use super::slow_path::{Done, SlowPath};
+use crate::array::ReadError;
+use crate::array::bricks::{BrickAccess, Origins};
+use crate::array::request::{Destination, Piece, ReplyLayout};
+use crate::memory::Buffer;
+use crate::source::Wait;
+
+/// A read whose pieces have been copied as far as they were in memory.
+pub struct Copied {
+    layout: ReplyLayout,
+    /// Where the pieces that were copied came from.
+    origins: Origins,
+    /// The pieces that have to be waited for.
+    pending: Vec<Piece>,
+}
+
+impl Copied {
+    /// Copies the pieces that are in memory to `out`. Never waits.
+    ///
+    /// # Errors
+    /// Those of the format and the source.
+    pub fn at_once(
+        access: &BrickAccess,
+        pieces: impl Iterator<Item = Piece>,
+        layout: ReplyLayout,
+        out: &mut [u8],
+    ) -> Result<Self, ReadError> {
+        let mut fast_path = FastPath::new(access);
+        fast_path.copy(pieces, &mut Destination { bytes: out, layout })?;
+        let FastPath { origins, pending, .. } = fast_path;
+        Ok(Self { layout, origins, pending })
+    }
+
+    /// Returns a read of which nothing has been copied.
+    pub fn nothing(pieces: Vec<Piece>, layout: ReplyLayout) -> Self {
+        Self { layout, origins: Origins::default(), pending: pieces }
+    }
+
+    /// Whether some of the samples that were copied came from decoded bricks.
+    pub fn has_decoded(&self) -> bool {
+        self.origins.has_decoded()
+    }
+
+    /// Whether some samples come from decoded bricks, or have to be waited for.
+    pub fn has_coded(&self) -> bool {
+        self.has_decoded() || !self.pending.is_empty()
+    }
+
+    /// Finishes the read, with workers of the pool if pieces are missing, and passes its bytes to `done`. `first` is
+    /// its first piece.
+    pub fn finish(self, access: BrickAccess, first: Option<Piece>, out: Buffer, done: Done) {
+        let Self { layout, origins, pending } = self;
+        if !pending.is_empty() {
+            return SlowPath::start(access, layout, pending, out, origins, done);
+        }
+        match origins.check(access.array(), first, Wait::No) {
+            // the file was evicted a moment ago, and is opened again by a worker
+            Err(e) if e.cause.would_block() => {
+                let (pool, bulkhead) = (access.resources.pool.clone(), access.view.bulkhead);
+                pool.submit(bulkhead, move || {
+                    done(origins.check(access.array(), first, Wait::Yes).map(|()| out));
+                });
+            }
+            checked => done(checked.map(|()| out)),
+        }
+    }
+}
