@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
 use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, NativeJson};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson};
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
 /// all formats.
@@ -165,6 +165,11 @@ pub trait Array: Send + Sync {
     /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to be read and `wait` is
     /// [`Wait::No`].
     fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError>;
+
+    /// Returns the sample that stands in bricks that were never written.
+    fn unwritten(&self) -> Element {
+        Element::zero(self.info().dtype.size())
+    }
 
     /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros;
     /// `out` has `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not

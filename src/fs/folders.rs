@@ -66,6 +66,7 @@ impl Volfs {
                 Ok(())
             }
             Some(Handle::SourceFolder(node)) => self.read_source_folder(node, from, wait, add),
+            Some(Handle::ViewFolder(_)) if wait == Wait::No => Err(FsError::WouldBlock),
             Some(Handle::ViewFolder(folder)) => {
                 folder.read(from, add);
                 Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::FsError;
 use super::handles::DatasetLayer;
 use super::ino::Ino;
+use super::read_errors::content_error;
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
@@ -152,17 +153,30 @@ impl Volfs {
             Resolved::Dataset(node) => match self.open_dataset(node, wait)? {
                 Ok(open) => {
                     let tree = self.tree(node.id, &open);
-                    let item = name.to_str().and_then(|name| tree.find(&open, Item::Dataset, name));
+                    let item = self.find(&tree, &open, Item::Dataset, name, wait)?;
                     Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
                 }
                 Err(error) => Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
             },
             Resolved::Inside(node, open, tree, folder) if tree.is_folder(open, *folder) => {
-                let item = name.to_str().and_then(|name| tree.find(open, *folder, name));
+                let item = self.find(tree, open, *folder, name, wait)?;
                 Ok(item.map(|item| Resolved::Inside(Arc::clone(node), Arc::clone(open), Arc::clone(tree), item)))
             }
             _ => Err(FsError::NotAFolder),
         }
+    }
+
+    /// Finds `name` in a folder of a dataset.
+    fn find(
+        &self,
+        tree: &Tree,
+        open: &OpenDataset,
+        folder: Item,
+        name: &OsStr,
+        wait: Wait,
+    ) -> Result<Option<Item>, FsError> {
+        let Some(name) = name.to_str() else { return Ok(None) };
+        tree.find(open, folder, name, wait).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
     }
 
     fn child_of_folder(&self, folder: &Arc<Node>, name: &OsStr, wait: Wait) -> Result<Option<Resolved>, FsError> {

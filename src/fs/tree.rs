@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use crate::catalog::OpenDataset;
+use crate::format::FormatError;
+use crate::source::Wait;
 use crate::view::file_names::{NAME_MAX, file_name, unique};
 use crate::view::{Entry, LayerRef, View};
 
@@ -202,8 +204,17 @@ impl Tree {
     }
 
     /// Finds `name` in a folder.
-    #[must_use]
-    pub fn find(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
+    ///
+    /// # Errors
+    /// Those of a view that has to look at the source, also if it may not wait.
+    pub fn find(&self, open: &OpenDataset, folder: Item, name: &str, wait: Wait) -> Result<Option<Item>, FormatError> {
+        let Item::View { layer, view, node } = folder else { return Ok(self.find_in_memory(open, folder, name)) };
+        let found = self.view(view).find_in_source(self.layer(open, layer), Some(node), name, wait)?;
+        Ok(found.map(|entry| Item::View { layer, view, node: entry.node }))
+    }
+
+    /// Finds `name` in the folder of the dataset or of a layer.
+    fn find_in_memory(&self, open: &OpenDataset, folder: Item, name: &str) -> Option<Item> {
         match folder {
             Item::Dataset if name == DATASET_JSON => Some(Item::Description),
             Item::Dataset => self.layers.iter().enumerate().find_map(|(layer, indices)| {
@@ -216,11 +227,7 @@ impl Tree {
                 let entry = about.find(self.layer(open, layer), None, name)?;
                 Some(Item::View { layer, view, node: entry.node })
             }),
-            Item::View { layer, view, node } => {
-                let entry = self.view(view).find(self.layer(open, layer), Some(node), name)?;
-                Some(Item::View { layer, view, node: entry.node })
-            }
-            Item::Description | Item::Error => None,
+            Item::View { .. } | Item::Description | Item::Error => None,
         }
     }
 

@@ -31,6 +31,7 @@ mod spatial_transform;
 mod stack;
 mod tiff;
 mod virtual_file;
+mod zarr;
 
 pub use array_file::{ArrayFile, FileSlice, Tail};
 pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};

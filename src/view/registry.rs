@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::{LayerRef, View};
-use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff};
+use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -21,6 +21,7 @@ pub fn registry() -> &'static [&'static dyn View] {
         &tiff::Tiff,
         &picture::Slices,
         &picture::Preview,
+        &zarr::OmeZarr,
     ]
 }
 

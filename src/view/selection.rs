@@ -14,7 +14,7 @@ pub struct ViewName {
     pub names_raw: bool,
 }
 
-const NAMES: [ViewName; 12] = [
+const NAMES: [ViewName; 13] = [
     view(RAW, "lodN.raw: the samples, without a header"),
     view("npy", "lodN.npy: the samples behind a NumPy header"),
     view("float32", "lodN.float32.npy: the values of integers that stand for others"),
@@ -27,6 +27,7 @@ const NAMES: [ViewName; 12] = [
     view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
     view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
     view("preview", "preview.png: the middle slices of a layer as one picture"),
+    view("zarr", "LAYER.ome.zarr: all levels as Zarr arrays, with OME-NGFF metadata (xarray, dask, napari)"),
 ];
 
 const fn view(name: &'static str, about: &'static str) -> ViewName {

@@ -85,11 +85,12 @@ fn rounded(length: f64) -> f64 {
 }
 
 /// Replaces a step that readers cannot divide by.
-fn step(step: f64) -> f64 {
+pub fn step(step: f64) -> f64 {
     if step.is_finite() && step != 0.0 { step } else { 1.0 }
 }
 
-fn finite(value: f64) -> f64 {
+/// Replaces a position that is not a number by 0.
+pub fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::content::{Content, ShownArray};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, FormatError, Layer};
+use crate::source::Wait;
 use crate::volume::ArrayInfo;
 
 /// One layer of an open dataset.
@@ -111,7 +112,8 @@ pub trait View: Send + Sync {
     }
 
     /// Calls `add` for each entry of a folder that [is streamed](View::is_streamed) from position `from` on (0: the
-    /// first), in order, until it returns false. Passes the position of the next entry along.
+    /// first), in order, until it returns false. Passes the position of the next entry along. May block to read from
+    /// the source.
     fn stream(&self, _layer: LayerRef<'_>, _folder: u64, _from: u64, _add: &mut dyn FnMut(Entry, u64) -> bool) {}
 
     /// Finds an entry by name. The default lists all entries; views with many, or with folders that are
@@ -124,6 +126,22 @@ pub trait View: Send + Sync {
             }
         });
         found
+    }
+
+    /// Finds an entry by name, in a view that has to look at the source to know which entries there are. Otherwise like
+    /// [`View::find`], which need not be implemented then.
+    ///
+    /// # Errors
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait and `wait` is [`Wait::No`],
+    /// and those of the format.
+    fn find_in_source(
+        &self,
+        layer: LayerRef<'_>,
+        folder: Option<u64>,
+        name: &str,
+        _wait: Wait,
+    ) -> Result<Option<Entry>, FormatError> {
+        Ok(self.find(layer, folder, name))
     }
 
     /// Returns the node of the view's folder that contains `node`; `None` if that is the layer's folder, or `node` the

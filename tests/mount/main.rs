@@ -44,6 +44,7 @@ mod vds_changes;
 mod verify_faults;
 mod views;
 mod wkw;
+mod zarr;
 
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)]

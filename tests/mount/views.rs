@@ -6,7 +6,7 @@ use std::path::Path;
 
 use volfs::view::file_names::{NAME_MAX, file_name};
 
-use crate::support::{Mount, fixtures, json, names, set, source_with, test_data, views_of};
+use crate::support::{Mount, fixtures, folders_beside_layers, json, names, set, source_with, test_data, views_of};
 
 /// States the names literally, so that the registry of views loses none of them.
 #[test]
@@ -15,7 +15,7 @@ fn a_dataset_is_a_folder_with_its_views() {
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.point()), set([".volfs", "v3_float32.zgy", "v3_int16.zgy"]));
     assert_eq!(names(mount.path(".volfs")), set(["log", "status.json"]));
-    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "dataset.json"]));
+    assert_eq!(names(mount.path("v3_int16.zgy")), set(["data", "data.ome.zarr", "dataset.json"]));
     let views = |lods: usize, suffixes: &[&str]| -> BTreeSet<String> {
         (0..lods).flat_map(|lod| suffixes.iter().map(move |s| format!("lod{lod}.{s}"))).collect()
     };
@@ -60,12 +60,9 @@ fn files_below(folder: &Path) -> BTreeSet<String> {
 fn check_dataset(source: &Path, shown: &Path) {
     let layers: BTreeMap<_, _> =
         views_of(source).into_iter().map(|(name, views)| (file_name(&name, NAME_MAX), views)).collect();
-    assert_eq!(
-        names(shown),
-        layers.keys().cloned().chain(["dataset.json".to_owned()]).collect(),
-        "{}",
-        shown.display()
-    );
+    let mut expected = folders_beside_layers(source);
+    expected.extend(layers.keys().cloned().chain(["dataset.json".to_owned()]));
+    assert_eq!(names(shown), expected, "{}", shown.display());
     for (layer, views) in layers {
         assert!(!views.is_empty());
         assert_eq!(files_below(&shown.join(&layer)), views, "{} {layer}", shown.display());

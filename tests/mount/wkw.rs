@@ -206,8 +206,9 @@ fn folders_are_recognised_by_their_contents() {
     copy_all(&test_data("wkw/annotation"), &source.path().join("more/annotation"));
     let Some(mount) = Mount::of(source.path()) else { return };
     assert_eq!(names(mount.path("more")), set(["annotation", "bare"]), "one of them is a folder of layers");
-    assert_eq!(names(mount.path("more/bare")), set(["color", "dataset.json", "segmentation"]));
-    assert_eq!(names(mount.path("more/annotation")), set(["data", "dataset.json"]));
+    let bare = set(["color", "color.ome.zarr", "dataset.json", "segmentation", "segmentation.ome.zarr"]);
+    assert_eq!(names(mount.path("more/bare")), bare);
+    assert_eq!(names(mount.path("more/annotation")), set(["data", "data.ome.zarr", "dataset.json"]));
     drop(mount);
     // one dataset is shown as if its folder held nothing else
     let Some(mount) = Mount::of(source.path().join("bare")) else { return };
@@ -223,7 +224,8 @@ fn circular_links_are_not_followed_for_ever() {
     symlink("..", source.path().join("bare/color/up")).unwrap();
     symlink("x0.wkw", source.path().join("bare/color/1/z2/y0/x0.wkw")).unwrap();
     let Some(mount) = Mount::of(source.path()) else { return };
-    assert_eq!(names(mount.path("bare")), set(["color", "dataset.json", "segmentation"]));
+    assert!(names(mount.path("bare")).is_superset(&set(["color", "dataset.json", "segmentation"])));
+    assert!(!names(mount.path("bare")).contains("loop"));
     let raw = mount.path("bare/color/lod0.raw");
     assert!(is_eio(&fs::read(raw).unwrap_err()), "a cube that links to itself is not a missing cube");
 }

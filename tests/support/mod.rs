@@ -36,6 +36,6 @@ pub use process::{
 pub use python::python_with_numpy;
 pub use skip::{fuse_or_skip, skip};
 pub use value::{by_dataset, crc, floats, json, numbers};
-pub use views::views_of;
+pub use views::{folders_beside_layers, views_of};
 pub use wait::{SOON, comes_true, wait_until, within};
 pub use zgy::{Fixture, damaged, fixture, fixtures, source_with};

@@ -13,7 +13,7 @@ use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, NativeJson, Plain, StoredLength};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, NativeJson, Plain, StoredLength};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
@@ -213,10 +213,14 @@ impl Array for VdsArray {
         let chunk = self.grid.number_of(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
         let record = self.record(chunk, wait)?;
         match record.metadata.content() {
-            Content::Unwritten | Content::NoValue => Ok(Brick::Constant(value::no_value(&self.channel))),
+            Content::Unwritten | Content::NoValue => Ok(Brick::Constant(self.unwritten())),
             Content::Constant(v) => Ok(Brick::Constant(value::element(&self.channel, v))),
             Content::Stored => self.stored(chunk, at, record, wait),
         }
+    }
+
+    fn unwritten(&self) -> Element {
+        value::no_value(&self.channel)
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {

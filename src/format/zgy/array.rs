@@ -171,8 +171,12 @@ impl Array for ZgyArray {
             Entry::Constant(value) => Ok(Brick::Constant(low_bytes(value, bricks.dtype))),
             Entry::Stored(offset) => Ok(bricks.stored(offset, self.layout(at))),
             Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), wait),
-            Entry::Missing | Entry::Unknown => Ok(Brick::Constant(element(bricks.dtype, bricks.default))),
+            Entry::Missing | Entry::Unknown => Ok(Brick::Constant(self.unwritten())),
         }
+    }
+
+    fn unwritten(&self) -> Element {
+        element(self.bricks.dtype, self.bricks.default)
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {

@@ -1,0 +1,244 @@
+//! `LAYER.ome.zarr`: chunk files, read by hand, against `lodN.raw`. tests/clients/test_zarr.py reads them with real clients.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use volfs::volume::Dims;
+
+use crate::support::{Mount, Noise, copy_all, is_eio, json, names, numbers, read_at, set, source_with, test_data};
+
+/// A Zarr array in a mount, as its zarr.json describes it.
+struct ZarrArray {
+    folder: PathBuf,
+    metadata: Value,
+    shape: Dims,
+    chunk: Dims,
+    /// The axis of the Zarr array at each position of the stored order.
+    stored: Vec<usize>,
+    size: usize,
+}
+
+impl ZarrArray {
+    fn open(folder: PathBuf) -> Self {
+        let metadata = json(folder.join("zarr.json"));
+        let dims = |value: &Value| Dims::from_slice(&numbers(value)).unwrap();
+        let (shape, codecs) = (dims(&metadata["shape"]), metadata["codecs"].as_array().unwrap());
+        let chunk = dims(&metadata["chunk_grid"]["configuration"]["chunk_shape"]);
+        let stored = match codecs.iter().find(|codec| codec["name"] == "transpose") {
+            Some(codec) => numbers(&codec["configuration"]["order"]).iter().map(|axis| *axis as usize).collect(),
+            None => (0..shape.len()).collect(),
+        };
+        let bits = metadata["data_type"].as_str().unwrap().trim_start_matches(|c: char| c.is_alphabetic());
+        let size = bits.parse::<usize>().unwrap() / 8;
+        Self { folder, metadata, shape, chunk, stored, size }
+    }
+
+    /// Numbers for the array's axes, in the order in which samples are stored.
+    fn in_stored_order(&self, dims: &Dims) -> Dims {
+        Dims::from_fn(dims.len(), |position| dims[self.stored[position]])
+    }
+
+    /// The sample that stands where there is no chunk.
+    fn fill(&self) -> Vec<u8> {
+        let (value, size) = (&self.metadata["fill_value"], self.size);
+        if !self.metadata["data_type"].as_str().unwrap().starts_with("float") {
+            let bytes = value.as_i64().map_or_else(|| value.as_u64().unwrap().to_le_bytes(), i64::to_le_bytes);
+            return bytes[..size].to_vec();
+        }
+        let value = value.as_f64().unwrap();
+        if size == 4 { (value as f32).to_le_bytes().to_vec() } else { value.to_le_bytes().to_vec() }
+    }
+
+    fn count(&self) -> Dims {
+        Dims::from_fn(self.shape.len(), |a| self.shape[a].div_ceil(self.chunk[a]))
+    }
+
+    fn path(&self, at: &Dims) -> PathBuf {
+        at.iter().fold(self.folder.join("c"), |path, n| path.join(n.to_string()))
+    }
+
+    /// The bytes of a chunk: of each sample in C order of the stored chunk what `raw` has, and zeros beyond the array.
+    fn expected(&self, at: &Dims, raw: &[u8]) -> Vec<u8> {
+        let (chunk, shape) = (self.in_stored_order(&self.chunk), self.in_stored_order(&self.shape));
+        let at = self.in_stored_order(at);
+        let mut bytes = Vec::new();
+        for n in 0..chunk.product().unwrap() {
+            let within = chunk.index_of(n);
+            let sample = Dims::from_fn(at.len(), |a| at[a] * chunk[a] + within[a]);
+            if (0..at.len()).all(|a| sample[a] < shape[a]) {
+                let from = shape.linear_of(&sample) as usize * self.size;
+                bytes.extend(&raw[from..from + self.size]);
+            } else {
+                bytes.extend(vec![0; self.size]);
+            }
+        }
+        bytes
+    }
+
+    /// Whether all samples of the array in a chunk are the fill value.
+    fn is_filled(&self, at: &Dims, raw: &[u8]) -> bool {
+        let (shape, fill) = (self.in_stored_order(&self.shape), self.fill());
+        let (start, chunk) = (self.in_stored_order(at), self.in_stored_order(&self.chunk));
+        (0..chunk.product().unwrap()).all(|n| {
+            let within = chunk.index_of(n);
+            let sample = Dims::from_fn(start.len(), |a| start[a] * chunk[a] + within[a]);
+            let from = shape.linear_of(&sample) as usize * self.size;
+            (0..shape.len()).any(|a| sample[a] >= shape[a]) || raw[from..from + self.size] == fill
+        })
+    }
+}
+
+/// Compares every chunk of every level of a layer with lodN.raw; returns how many chunks there are, and how many of them
+/// are absent.
+fn check_layer(folder: &Path) -> (u64, u64) {
+    let zarr = PathBuf::from(format!("{}.ome.zarr", folder.display()));
+    let (mut chunks, mut absent) = (0, 0);
+    for lod in (0..).take_while(|lod| zarr.join(format!("lod{lod}")).exists()) {
+        let array = ZarrArray::open(zarr.join(format!("lod{lod}/image")));
+        let raw = fs::read(folder.join(format!("lod{lod}.raw"))).unwrap();
+        let (count, axes) = (array.count(), array.shape.len());
+        for number in 0..count.product().unwrap() {
+            let at = count.index_of(number);
+            let path = array.path(&at);
+            let listed = names(path.parent().unwrap()).contains(&at[axes - 1].to_string());
+            assert_eq!(path.exists(), listed, "{}", path.display());
+            chunks += 1;
+            if !listed {
+                absent += 1;
+                assert_eq!(fs::read(&path).unwrap_err().kind(), ErrorKind::NotFound);
+                assert!(array.is_filled(&at, &raw), "{} is absent", path.display());
+                continue;
+            }
+            let expected = array.expected(&at, &raw);
+            assert!(fs::read(&path).unwrap() == expected, "{}", path.display());
+            assert_eq!(path.metadata().unwrap().len(), expected.len() as u64, "{}", path.display());
+        }
+    }
+    assert!(chunks > 0, "{}", zarr.display());
+    (chunks, absent)
+}
+
+#[test]
+fn chunks_of_all_formats_have_the_samples_of_raw() {
+    let layers = [
+        ("zgy", &["v3_int16.zgy/data", "v3_brick_4x8x16.zgy/data", "v3_entries_float32.zgy/data"][..]),
+        ("vds", &["margins-2-3.vds/Amplitude", "four.vds/Amplitude", "two.vds/Amplitude", "components.vds/four"]),
+        ("wkw", &["pyramid/color", "pyramid/rgb", "pyramid/flow", "types/uint64", "types/block1", "bare/color"]),
+    ];
+    for (format, layers) in layers {
+        let Some(mount) = Mount::of(test_data(format)) else { return };
+        for layer in layers {
+            check_layer(&mount.path(layer));
+        }
+    }
+}
+
+#[test]
+fn chunks_of_the_fill_value_are_absent() {
+    let source = source_with(&["v3_never_written.zgy"]);
+    let annotation = source.path().join("annotation");
+    copy_all(&test_data("wkw/annotation"), &annotation);
+    let layer = json!({"name": "data", "dataFormat": "wkw", "mags": [{"mag": 1, "path": "1"}],
+        "boundingBox": {"topLeft": [0, 8, 0], "width": 200, "height": 150, "depth": 100}});
+    let text = json!({"scale": [1, 1, 1], "dataLayers": [layer]}).to_string();
+    fs::write(annotation.join("datasource-properties.json"), text).unwrap();
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let (chunks, absent) = check_layer(&mount.path("annotation/data"));
+    assert!(absent > chunks / 2 && absent < chunks, "{absent} of {chunks}");
+    // what was never written is not zero there
+    let (chunks, absent) = check_layer(&mount.path("v3_never_written.zgy/data"));
+    assert_eq!((chunks, absent), (3, 3));
+    assert_eq!(json(mount.path("v3_never_written.zgy/data.ome.zarr/lod0/image/zarr.json"))["fill_value"], -32);
+}
+
+#[test]
+fn parts_of_chunks_are_slices_of_the_whole() {
+    let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io", "--cache-size", "64KiB"]) else { return };
+    let mut noise = Noise::seeded(5);
+    for name in ["v4_mixed.zgy", "v3_brick_4x8x16.zgy"] {
+        let array = ZarrArray::open(mount.path(name).join("data.ome.zarr/lod0/image"));
+        let raw = fs::read(mount.data(name, "lod0.raw")).unwrap();
+        let count = array.count();
+        for _ in 0..6 {
+            let at = count.index_of(noise.below(count.product().unwrap() as usize) as u64);
+            let (expected, file) = (array.expected(&at, &raw), File::open(array.path(&at)).unwrap());
+            for _ in 0..10 {
+                let from = noise.below(expected.len());
+                let length = 1 + noise.below((expected.len() - from).min(200_000));
+                let part = read_at(&file, from as u64, length).unwrap();
+                assert!(part == expected[from..from + length], "{name} {at:?}: {length} bytes at {from}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_chunk_decodes_its_own_bricks() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let array = ZarrArray::open(mount.path("north.zgy/data.ome.zarr/lod0/image"));
+    let described = json(mount.data("north.zgy", "lod0.json"));
+    assert_eq!((array.chunk, &described["codec"]), ([64, 64, 64].into(), &Value::from("zfp")));
+    fs::read(array.path(&[0, 0, 1].into())).unwrap();
+    assert_eq!(mount.counter("bricks_decoded"), 1);
+}
+
+#[test]
+fn a_damaged_brick_is_an_error_of_the_reads_that_touch_it() {
+    let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
+    let array = ZarrArray::open(mount.path("bad_entry_past_end.zgy/data.ome.zarr/lod0/image"));
+    assert_eq!(array.chunk, array.shape, "the chunk has the bytes of lod0.raw");
+    let path = array.path(&[0, 0, 0].into());
+    assert!(is_eio(&fs::read(&path).unwrap_err()));
+    let [chunk, raw] = [path, mount.data("bad_entry_past_end.zgy", "lod0.raw")].map(|path| File::open(path).unwrap());
+    let row = array.shape[2] as usize * array.size;
+    let (mut good, mut bad) = (0, 0);
+    for at in (0..raw.metadata().unwrap().len()).step_by(row) {
+        match (read_at(&chunk, at, row), read_at(&raw, at, row)) {
+            (Ok(got), Ok(expected)) if got == expected => good += 1,
+            (Err(got), Err(expected)) if is_eio(&got) && is_eio(&expected) => bad += 1,
+            (got, expected) => panic!("{got:?} and {expected:?} at {at}"),
+        }
+    }
+    assert!(good > 0 && bad > 0, "{good} {bad}");
+}
+
+/// States the names literally.
+#[test]
+fn groups_have_their_arrays_and_nothing_else() {
+    let source = source_with(&["v3_int16.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let root = mount.path("v3_int16.zgy/data.ome.zarr");
+    assert_eq!(names(&root), set(["zarr.json", "lod0", "lod1", "lod2"]));
+    assert_eq!(names(root.join("lod1")), set(["zarr.json", "image", "inline", "crossline", "sample"]));
+    assert_eq!(names(root.join("lod1/image")), set(["zarr.json", "c"]));
+    assert_eq!(names(root.join("lod1/sample")), set(["zarr.json", "c"]));
+    assert_eq!(names(root.join("lod1/sample/c")), set(["0"]));
+    let unknown =
+        ["lod3", "lod00", "lod+1", ".zgroup", ".zattrs", "labels", "lod0/x", "lod0/image/c/01", "lod0/image/0"];
+    for name in unknown.iter().chain(&["lod0/image/c/9", "lod0/image/c/-1", "lod0/image/c/0/0/0/0", "lod0/sample/c/1"])
+    {
+        assert!(fs::symlink_metadata(root.join(name)).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn a_segmentation_is_a_label_of_itself() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    assert!(!mount.path("cells/color.ome.zarr/labels").exists());
+    let image = mount.path("cells/segmentation.ome.zarr");
+    let label = image.join("labels/segmentation");
+    assert_eq!(names(image.join("labels")), set(["zarr.json", "segmentation"]));
+    let labels = json(image.join("labels/zarr.json"));
+    assert_eq!(labels["attributes"]["ome"]["labels"], json!(["segmentation"]));
+    let [of_image, of_label] =
+        [&image, &label].map(|folder| json(folder.join("zarr.json"))["attributes"]["ome"].clone());
+    assert_eq!(of_label["multiscales"], of_image["multiscales"]);
+    assert_eq!(of_label["image-label"]["source"]["image"], "../../");
+    let mut entries = names(&image);
+    assert!(entries.remove("labels"));
+    assert_eq!(names(&label), entries);
+    let chunk = "lod0/image/c/0/0/0";
+    assert!(fs::read(image.join(chunk)).unwrap() == fs::read(label.join(chunk)).unwrap());
+}
