@@ -12,6 +12,12 @@ pub fn layer_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count()[1..].iter().product::<u64>().max(1)
 }
 
+/// Whether a layer has so few bricks that a thread which talks to the kernel may look at each of them. Of a layer with
+/// more, most cannot be in the cache anyway.
+pub fn may_be_walked(info: &ArrayInfo) -> bool {
+    layer_bricks(info) <= 1 << 16
+}
+
 /// The number of bricks in a row of bricks: those that a few rows of a plane touch.
 pub fn row_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count().get(2..).map_or(1, |inner| inner.iter().product::<u64>()).max(1)

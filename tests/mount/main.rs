@@ -18,6 +18,7 @@ mod headers;
 mod hung_source;
 mod life;
 mod limits;
+mod many_bricks;
 mod many_readers;
 mod memory;
 mod mount_point;

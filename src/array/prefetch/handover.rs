@@ -1,6 +1,6 @@
 //! A handover: a scan that no longer keeps whole bricks extracts planes of them before the cache evicts them.
 
-use crate::array::brick_sizes::layer_bricks;
+use crate::array::brick_sizes::{layer_bricks, may_be_walked};
 use crate::array::bricks::{BrickAccess, Purpose, first_plane};
 use crate::array::scan::Retention;
 
@@ -34,6 +34,10 @@ impl Handover {
             return;
         };
         let (grid, bricks) = (&access.view.info().grid, layer_bricks(access.view.info()));
+        // bricks that are not looked at stay in the cache, where the scan finds them until they are evicted
+        if !may_be_walked(access.view.info()) {
+            return;
+        }
         for number in self.layer * bricks..(self.layer + 1) * bricks {
             let at = grid.count().index_of(number);
             let Some(region) = first_plane(grid.region(&at), self.plane) else { return };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cache_shares::CacheShares;
 use super::handover::Handover;
 use super::prefetch_job::PrefetchJob;
-use crate::array::brick_sizes::{brick_cost, layer_bricks, row_bricks, workers};
+use crate::array::brick_sizes::{brick_cost, layer_bricks, may_be_walked, row_bricks, workers};
 use crate::array::bricks::BrickAccess;
 use crate::array::resources::Resources;
 use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
@@ -70,7 +70,7 @@ impl Prefetcher {
         let left = shares.enter_layer(&access.view, scan, layer);
         let handovers = shares.divide(&access.resources, Some(scan));
         drop(shares);
-        if let Some(left) = left {
+        if let Some(left) = left.filter(|_| may_be_walked(access.view.info())) {
             cache.demote(access.view.layer_keys(left));
         }
         // before the cache evicts the bricks
