@@ -23,11 +23,11 @@ const NAMES: [ViewName; 13] = [
     header("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
     header("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
     header("kerchunk", "lodN.zarr.json: references to lodN.raw (fsspec, xarray)"),
-    view("segy", "lod0.sgy and original.sgy: a survey as SEG-Y, and the file that it was imported from"),
+    view("segy", "lod0.sgy, original.sgy: surveys as SEG-Y (segyio, ObsPy)"),
     view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
     view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
     view("preview", "preview.png: the middle slices of a layer as one picture"),
-    view("zarr", "LAYER.ome.zarr: all levels as Zarr arrays, with OME-NGFF metadata (xarray, dask, napari)"),
+    view("zarr", "LAYER.ome.zarr: all levels as OME-Zarr (xarray, dask, napari)"),
 ];
 
 const fn view(name: &'static str, about: &'static str) -> ViewName {
