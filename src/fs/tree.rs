@@ -88,7 +88,9 @@ impl Tree {
                 let nodes = view.nodes(LayerRef { open, layer, views });
                 if let (Some(suffix), 1..) = (view.beside_layer(), nodes) {
                     let most = NAME_MAX - suffix.len();
-                    let folder = file_name(&open.dataset.layers()[layer].name, most) + suffix;
+                    // the name of the layer's folder, if it leaves room for the suffix
+                    let short = || file_name(&open.dataset.layers()[layer].name, most);
+                    let folder = if name.len() <= most { name.clone() } else { short() } + suffix;
                     beside.push((number, unique(folder, NAME_MAX, &mut taken)));
                 }
                 next = next.saturating_add(nodes);

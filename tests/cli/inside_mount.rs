@@ -72,7 +72,7 @@ fn encoded_names_of_layers_lead_to_their_layers() {
     fs::copy(test_data("vds/names.vds"), folder.path().join("names.vds")).unwrap();
     let Some(mount) = Mount::of(folder.path()) else { return };
     let layers: Vec<_> = fs::read_dir(mount.path("names.vds")).unwrap().map(|e| e.unwrap().path()).collect();
-    let layers: Vec<_> = layers.iter().filter(|path| path.is_dir()).collect();
+    let layers: Vec<_> = layers.iter().filter(|path| path.join("lod0.raw").exists()).collect();
     assert!(layers.iter().any(|path| path.ends_with("a%2Fb")) && layers.len() > 6, "{layers:?}");
     for layer in layers {
         assert!(output("cat", &[], layer) == fs::read(layer.join("lod0.raw")).unwrap(), "{}", layer.display());
