@@ -12,8 +12,7 @@ pub fn layer_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count()[1..].iter().product::<u64>().max(1)
 }
 
-/// Whether a layer has so few bricks that a thread which talks to the kernel may look at each of them. Of a layer with
-/// more, most cannot be in the cache anyway.
+/// Whether a layer has so few bricks that a thread which talks to the kernel may look at each of them.
 pub fn may_be_walked(info: &ArrayInfo) -> bool {
     layer_bricks(info) <= 1 << 16
 }
