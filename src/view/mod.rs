@@ -12,6 +12,8 @@ mod computed_file;
 mod content;
 mod envi;
 pub mod file_names;
+#[cfg(test)]
+mod fixture;
 mod float;
 mod float_values;
 pub mod json;

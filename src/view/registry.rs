@@ -41,23 +41,12 @@ mod tests {
 
     use super::super::array_file::tests::Zeros;
     use super::super::content::Content;
+    use super::super::fixture::one_layer;
     use super::super::virtual_file::Entry;
     use super::*;
     use crate::catalog::OpenDataset;
-    use crate::format::{Dataset, FormatError, Layer};
-    use crate::source::FileStamp;
-    use crate::volume::{ArrayInfo, Axis, BrickGrid, DatasetInfo, Dims, Dtype, NativeJson, Scaling};
-
-    struct OneLayer(DatasetInfo, Vec<Layer>);
-
-    impl Dataset for OneLayer {
-        fn info(&self) -> &DatasetInfo {
-            &self.0
-        }
-        fn layers(&self) -> &[Layer] {
-            &self.1
-        }
-    }
+    use crate::format::{FormatError, Layer};
+    use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, Dtype, NativeJson, Scaling};
 
     /// Creates a dataset with one layer of two levels of int16.
     fn scaled(scaling: Option<Scaling>) -> OpenDataset {
@@ -70,14 +59,7 @@ mod tests {
         };
         let level = Arc::new(Zeros(info));
         let layer = Layer { name: "a".into(), levels: vec![level.clone(), level], native: NativeJson::new() };
-        OpenDataset {
-            name: "d".into(),
-            path: "d".into(),
-            stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
-            size: None,
-            format: "zgy",
-            dataset: Box::new(OneLayer(DatasetInfo::default(), vec![layer])),
-        }
+        one_layer("zgy", layer)
     }
 
     #[test]

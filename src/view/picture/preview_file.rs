@@ -229,32 +229,24 @@ mod tests {
     use super::super::subject::Subject;
     use super::*;
     use crate::view::array_file::tests::zeros;
+    use crate::view::fixture;
     use crate::volume::{Dtype, Region};
 
     /// Reads bytes of a preview of which each sample is what `sample` says; returns how many samples were requested.
     fn read(file: &Arc<PreviewFile>, bytes: Range<u64>, sample: &dyn Fn(&[u64]) -> Vec<u8>) -> (Vec<u8>, u64) {
-        let buffers = BufferPool::new(1 << 20);
-        let mut steps = Arc::clone(file).read(bytes);
-        let (mut samples, mut requested) = (None, 0);
-        loop {
-            match steps.step(samples.take(), &buffers).unwrap() {
-                Step::Done(bytes) => return (bytes.to_vec(), requested),
-                Step::Read(SampleRequest { array, samples: Samples::Box(region) }) => {
-                    assert!(Region::whole(array.info().shape()).contains(&region));
-                    assert!(region.samples() <= 3 * MAX_SAMPLES, "the request is bounded");
-                    requested += region.samples();
-                    let at = |n: u64| {
-                        let index = region.shape.index_of(n);
-                        (0..index.len()).map(|axis| region.start[axis] + index[axis]).collect::<Vec<u64>>()
-                    };
-                    let bytes: Vec<u8> = (0..region.samples()).flat_map(|n| sample(&at(n))).collect();
-                    let mut buffer = buffers.take(bytes.len());
-                    buffer.copy_from_slice(&bytes);
-                    samples = Some(buffer);
-                }
-                Step::Read(_) | Step::Failed(_) => unreachable!(),
-            }
-        }
+        let mut requested = 0;
+        let read = fixture::read(file.clone(), bytes, &mut |request| {
+            let Samples::Box(region) = &request.samples else { unreachable!() };
+            assert!(Region::whole(request.array.info().shape()).contains(region));
+            assert!(region.samples() <= 3 * MAX_SAMPLES, "the request is bounded");
+            requested += region.samples();
+            let at = |n: u64| {
+                let index = region.shape.index_of(n);
+                (0..index.len()).map(|axis| region.start[axis] + index[axis]).collect::<Vec<u64>>()
+            };
+            (0..region.samples()).flat_map(|n| sample(&at(n))).collect()
+        });
+        (read.unwrap(), requested)
     }
 
     const PLAIN: Subject = Subject { axes: 3, components: 1, is_labels: false, vertical: None };

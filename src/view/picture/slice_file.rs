@@ -184,6 +184,7 @@ mod tests {
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
+    use crate::view::fixture;
     use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, Dtype, Region};
 
     /// An array whose samples follow from their numbers in C order.
@@ -242,24 +243,15 @@ mod tests {
 
     /// Reads bytes of a file as the file system does; also returns how many samples were requested.
     fn read(file: &Arc<SliceFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
-        let buffers = BufferPool::new(1 << 20);
-        let mut steps = Arc::clone(file).read(bytes);
-        let (mut samples, mut requested) = (None, 0);
-        loop {
-            match steps.step(samples.take(), &buffers).unwrap() {
-                Step::Done(bytes) => return (bytes.to_vec(), requested),
-                Step::Read(SampleRequest { array, samples: Samples::Box(region) }) => {
-                    assert!(Region::whole(array.info().shape()).contains(&region));
-                    assert!(region.samples() * array.info().dtype.size() as u64 <= 1 << 19, "the request is bounded");
-                    requested += region.samples();
-                    let bytes = samples_of(array.info(), &region);
-                    let mut buffer = buffers.take(bytes.len());
-                    buffer.copy_from_slice(&bytes);
-                    samples = Some(buffer);
-                }
-                Step::Read(_) | Step::Failed(_) => unreachable!(),
-            }
-        }
+        let mut requested = 0;
+        let read = fixture::read(file.clone(), bytes, &mut |request| {
+            let (info, Samples::Box(region)) = (request.array.info(), &request.samples) else { unreachable!() };
+            assert!(Region::whole(info.shape()).contains(region));
+            assert!(region.samples() * info.dtype.size() as u64 <= 1 << 19, "the request is bounded");
+            requested += region.samples();
+            samples_of(info, region)
+        });
+        (read.unwrap(), requested)
     }
 
     fn slice(shape: &[u64], dtype: Dtype, across: Option<(usize, u64)>, vertical: bool) -> Arc<SliceFile> {

@@ -237,33 +237,15 @@ mod tests {
 
     use super::*;
     use crate::catalog::OpenDataset;
-    use crate::format::{Dataset, Layer};
-    use crate::source::FileStamp;
+    use crate::format::Layer;
     use crate::view::array_file::tests::zeros;
-    use crate::volume::{DatasetInfo, Dtype, NativeJson};
-
-    struct OneLayer(DatasetInfo, Vec<Layer>);
-
-    impl Dataset for OneLayer {
-        fn info(&self) -> &DatasetInfo {
-            &self.0
-        }
-        fn layers(&self) -> &[Layer] {
-            &self.1
-        }
-    }
+    use crate::view::fixture::one_layer;
+    use crate::volume::{Dtype, NativeJson};
 
     fn dataset(levels: &[&[u64]]) -> OpenDataset {
         let levels = levels.iter().map(|shape| zeros(shape, Dtype::UInt8)).collect();
         let layer = Layer { name: "a".into(), levels, native: NativeJson::new() };
-        OpenDataset {
-            name: "d".into(),
-            path: "d".into(),
-            stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
-            size: None,
-            format: "zgy",
-            dataset: Box::new(OneLayer(DatasetInfo::default(), vec![layer])),
-        }
+        one_layer("zgy", layer)
     }
 
     fn layer(open: &OpenDataset) -> LayerRef<'_> {

@@ -1,13 +1,14 @@
-//! Layers for tests, and reads of computed files without a reader.
+//! Arrays and surveys for tests, and reads of files of traces without a reader.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::catalog::OpenDataset;
-use crate::format::{Array, Census, Dataset, FormatError, Layer, SegyImport};
-use crate::memory::BufferPool;
-use crate::source::{FileStamp, Source, SourceError, Wait};
-use crate::view::computed_file::{ComputedFile, Samples, Step};
+use crate::format::{Array, Census, FormatError, Layer};
+use crate::source::{Source, SourceError, Wait};
+use crate::view::computed_file::{ComputedFile, Samples};
+use crate::view::fixture;
+pub use crate::view::fixture::{Layers, dataset};
 use crate::volume::{
     Affine, ArrayInfo, Axis, Brick, BrickGrid, Coded, DatasetInfo, Dims, Dtype, Element, Geometry, Layout, NativeJson,
     Plain, Region, StoredLength,
@@ -106,21 +107,6 @@ impl Known {
     }
 }
 
-/// A dataset with these layers, which may come from a SEG-Y file.
-pub struct Layers(pub DatasetInfo, pub Vec<Layer>, pub Option<Result<SegyImport, String>>);
-
-impl Dataset for Layers {
-    fn info(&self) -> &DatasetInfo {
-        &self.0
-    }
-    fn layers(&self) -> &[Layer] {
-        &self.1
-    }
-    fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
-        self.2.as_ref().map(|import| import.as_ref().map_err(String::as_str))
-    }
-}
-
 /// A geometry with world coordinates and a time axis in milliseconds.
 pub fn geometry() -> Geometry {
     let map = Affine { origin: [431_964.75, 6_348_565.25], steps: [[3.5, 12.125], [-12.25, 3.0]] };
@@ -142,54 +128,28 @@ pub fn open(format: &'static str, geometry: Option<Geometry>, array: Known) -> O
     dataset(format, Layers(info, vec![layer], None))
 }
 
-/// Opens a dataset.
-pub fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
-    OpenDataset {
-        name: "north.zgy".into(),
-        path: "north.zgy".into(),
-        stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
-        size: None,
-        format,
-        dataset: Box::new(layers),
-    }
-}
-
 /// Reads bytes of a file; `samples_of` has all samples of an array. Returns the bytes, and how many samples were read.
 pub fn try_read(
     file: Arc<dyn ComputedFile>,
     bytes: Range<u64>,
     samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
 ) -> Result<(Vec<u8>, u64), FormatError> {
-    let buffers = BufferPool::new(1 << 20);
-    let mut steps = file.read(bytes);
-    let (mut given, mut total) = (None, 0);
-    loop {
-        match steps.step(given.take(), &buffers).unwrap() {
-            Step::Done(out) => return Ok((out.to_vec(), total)),
-            Step::Failed(error) => return Err(error),
-            Step::Read(request) => {
-                let (info, all) = (request.array.info(), samples_of(&*request.array));
-                let size = info.dtype.size();
-                let numbers: Vec<u64> = match request.samples {
-                    Samples::Range(range) => range.collect(),
-                    Samples::Box(region) => {
-                        let index =
-                            |within: Dims| Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
-                        (0..region.samples())
-                            .map(|n| info.shape().linear_of(&index(region.shape.index_of(n))))
-                            .collect()
-                    }
-                };
-                assert!(!numbers.is_empty(), "no samples are requested");
-                total += numbers.len() as u64;
-                let mut samples = buffers.take(numbers.len() * size);
-                for (to, number) in samples.chunks_mut(size).zip(numbers) {
-                    to.copy_from_slice(&all[number as usize * size..][..size]);
-                }
-                given = Some(samples);
+    let mut total = 0;
+    let read = fixture::read(file, bytes, &mut |request| {
+        let (info, all) = (request.array.info(), samples_of(&*request.array));
+        let size = info.dtype.size();
+        let numbers: Vec<u64> = match &request.samples {
+            Samples::Range(range) => range.clone().collect(),
+            Samples::Box(region) => {
+                let index = |within: Dims| Dims::from_fn(within.len(), |axis| region.start[axis] + within[axis]);
+                (0..region.samples()).map(|n| info.shape().linear_of(&index(region.shape.index_of(n)))).collect()
             }
-        }
-    }
+        };
+        assert!(!numbers.is_empty(), "no samples are requested");
+        total += numbers.len() as u64;
+        numbers.iter().flat_map(|number| &all[*number as usize * size..][..size]).copied().collect()
+    });
+    Ok((read?, total))
 }
 
 /// Like [`try_read`], of bytes that can be read.

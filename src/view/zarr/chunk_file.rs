@@ -136,6 +136,7 @@ mod tests {
 
     use super::*;
     use crate::view::array_file::tests::zeros;
+    use crate::view::fixture;
     use crate::volume::Dtype;
 
     /// The sample at an index: its number in C order of the array.
@@ -145,24 +146,15 @@ mod tests {
 
     /// Runs a read; returns its bytes and the number of samples that were requested.
     fn run(file: &Arc<ChunkFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
-        let (buffers, shape) = (BufferPool::new(0), file.array.info().shape());
-        let (mut steps, mut samples, mut requested) = (Arc::clone(file).read(bytes), None, 0);
-        loop {
-            let request = match steps.step(samples.take(), &buffers).unwrap() {
-                Step::Failed(error) => panic!("{error}"),
-                Step::Done(bytes) => return (bytes.to_vec(), requested),
-                Step::Read(request) => request,
-            };
-            let Samples::Box(region) = request.samples else { panic!("chunks are boxes") };
-            assert!(Region::whole(shape).contains(&region));
+        let (shape, mut requested) = (file.array.info().shape(), 0);
+        let read = fixture::read(file.clone(), bytes, &mut |request| {
+            let Samples::Box(region) = &request.samples else { panic!("chunks are boxes") };
+            assert!(Region::whole(shape).contains(region));
             requested += region.samples();
-            let mut read = buffers.take(region.samples() as usize * 2);
-            for (n, to) in (0..).zip(read.as_chunks_mut::<2>().0) {
-                let within = region.shape.index_of(n);
-                *to = sample(&shape, &Dims::from_fn(within.len(), |a| region.start[a] + within[a]));
-            }
-            samples = Some(read);
-        }
+            let at = |within: Dims| Dims::from_fn(within.len(), |a| region.start[a] + within[a]);
+            (0..region.samples()).flat_map(|n| sample(&shape, &at(region.shape.index_of(n)))).collect()
+        });
+        (read.unwrap(), requested)
     }
 
     proptest! {
