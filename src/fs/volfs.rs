@@ -25,7 +25,7 @@ use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::RecentLines;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 use crate::sync::Mutex;
 
 /// Bytes of index tables (the offsets of bricks) in memory, all datasets together: enough for one table of 32 MiB and
@@ -82,11 +82,9 @@ impl Volfs {
         let refreshes = Refreshes::default();
         let catalog = Catalog::new(
             registries.formats,
-            &options.source,
-            options.follow_links,
+            LocalTree::below(&options.source, options.follow_links, Arc::clone(&counters)),
             with,
             Arc::clone(&refreshes.queue),
-            Arc::clone(&counters),
         )?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
