@@ -9,6 +9,7 @@ import argparse
 import fnmatch
 import json
 import os
+import shutil
 import signal
 import statistics
 import sys
@@ -25,6 +26,8 @@ NAMES = ("zgy-plain", "zgy-zfp", "vds-none-64", "vds-wavelet-64", "wkw-raw-uint8
 NATIVE = {"openzgy": "OpenZGY", "openvds": "openvds", "wkw": "wkw"}
 # edges of boxes, and how many a round reads
 BOXES = {64: 24, 128: 12}
+# the samples of LOD 0 as a Zarr array, from the folder of a layer on
+IMAGE = "../{}.ome.zarr/lod0/image"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -109,27 +112,38 @@ class Bench:
             yield (volume.title, name, f"{runs[0][2] / 1e6:.0f}", middle(seconds), f"{samples / statistics.median(seconds) / 1e9:.2f}",
                    f"{statistics.median(seconds) / of_raw:.2f}", f"{processor / samples * 2**30:.2f}")
 
-    def readers(self, volume):
-        """Returns the clients that read boxes of a volume: name, Python, client, path in a layer (None: the source)."""
-        return ((NATIVE[volume.peer], sys.executable, volume.peer, None),
-                ("zarr-python", self.clients, "zarr-python", "../{}.ome.zarr/lod0/image"),
-                ("tensorstore", self.clients, "tensorstore", "../{}.ome.zarr/lod0/image"),
-                ("np.load of lod0.npy, mapped", self.clients, "mapped", "lod0.npy"))
+    def readers(self, volume, copy):
+        """Returns the clients that read boxes of a volume: name, Python, client, path (relative: to a layer)."""
+        source = volume.path(self.tools.data)
+        return ((NATIVE[volume.peer], sys.executable, volume.peer, source),
+                ("zarr-python", self.clients, "zarr-python", Path(IMAGE)),
+                ("zarr-python, chunks copied to memory", self.clients, "zarr-python", copy),
+                ("tensorstore", self.clients, "tensorstore", Path(IMAGE)),
+                ("tensorstore, chunks copied to memory", self.clients, "tensorstore", copy),
+                ("np.load of lod0.npy, mapped", self.clients, "mapped", Path("lod0.npy")))
 
     def boxes(self, volume):
-        """Yields a row of the table for each client and size of box."""
+        """Yields a row of the table for each client and size of box. What the Zarr clients themselves cost is seen where
+        they read copies of the chunks, without volfs."""
+        with tempfile.TemporaryDirectory(prefix="volfs-bench.", dir="/dev/shm") as memory:
+            copy = Path(memory) / "image"
+            self.mounted(volume, lambda layer: shutil.copytree(str(layer / IMAGE).format(layer.name), copy))
+            yield from self.boxes_with(volume, copy)
+
+    def boxes_with(self, volume, copy):
+        """Yields the rows of `boxes`, with a copy of the chunks."""
         for edge, count in BOXES.items():
             found, same = {}, set()
             for number in range(self.tools.rounds):
-                for name, python, client, below in self.readers(volume):
+                for name, python, client, path in self.readers(volume, copy):
                     command = [python, HERE / "box_reader.py", client]
                     rest = [edge, count, *["--crc"] * (number == 0)]
-                    if below is None:
-                        prepare(volume.path(self.tools.data))
-                        done, processor = run(*command, volume.path(self.tools.data), *rest)[0], 0
+                    if path.is_absolute():
+                        prepare(path)
+                        done, processor = run(*command, path, *rest)[0], 0
                     else:
                         def measure(layer):
-                            return run(*command, os.path.normpath(layer / below.format(layer.name)), *rest)[0]
+                            return run(*command, os.path.normpath(str(layer / path).format(layer.name)), *rest)[0]
 
                         done, processor = self.mounted(volume, measure)
                     done = json.loads(done.splitlines()[-1])
