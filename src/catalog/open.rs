@@ -8,6 +8,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::recognise::Recogniser;
+use crate::codec::zfp::Decoder;
 use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
@@ -195,11 +196,24 @@ fn open_folder(
 /// # Errors
 /// [`OpenError`]: why it does not open.
 pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
+    open_dataset_by(formats, path, quality, Decoder::default())
+}
+
+/// Like [`open_dataset`], with the decoder of ZFP streams.
+///
+/// # Errors
+/// [`OpenError`]: why it does not open.
+pub fn open_dataset_by(
+    formats: Registry,
+    path: &Path,
+    quality: Option<u8>,
+    zfp: Decoder,
+) -> Result<OpenDataset, OpenError> {
     let recogniser = Arc::new(Recogniser::new(formats));
     let root = SourceRoot::below(path, false);
     let stamp = recogniser.stamp_of(path, &root)?;
     let name = path.file_name().map_or(path, Path::new);
-    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
+    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality, zfp };
     let context = OpenContext::new(recogniser, root, with, Arc::default());
     open((path, name), stamp, &RecentWrites::ignored(), &context)
 }
