@@ -86,17 +86,19 @@ fn compressed_samples_of_every_type_dimension_and_mode() {
 
 #[test]
 fn blocks_of_the_least_exponent_are_zero() {
-    // a flag, (of reversible blocks another one), and the exponent, whose bits are all zero
-    for (scalar, size) in [(Scalar::Float32, 4), (Scalar::Float64, 8)] {
-        for mode in [2176, 2177] {
-            let mut stream = noise(scalar, &[4], (mode, 0), 12, 0);
-            stream.push(1);
-            // negative coefficients, of which libzfp makes -0 in lossy blocks alone
-            stream.extend(if mode == 2176 { [0, 0xc0, 0xff, 0xff, 0xff] } else { [0; 5] });
-            stream.extend([0xff; 30]);
-            let samples = decoded(&stream).unwrap();
-            assert_eq!(samples.len(), 4 * size);
-            assert!(mode == 2177 || samples.iter().all(|byte| *byte == 0));
+    // a flag, of reversible blocks another one, and an exponent whose bits are all zero; then ones, which are negative
+    // coefficients: of these lossy blocks alone make zeros with a sign
+    for (scalar, lossy, reversible) in [(Scalar::Float32, 0xfe, 0xfc), (Scalar::Float64, 0xf0, 0xe0)] {
+        for shape in [&[4][..], &[4, 4, 4]] {
+            for (mode, second) in [(2176, reversible), (2177, lossy)] {
+                let mut stream = noise(scalar, shape, (mode, 0), 12, 0);
+                stream.extend([1, second]);
+                stream.resize(1200, 0xff);
+                let samples = decoded(&stream).unwrap();
+                let zeros = |top: u8| samples.chunks(scalar.size()).filter(|s| s.last() == Some(&top)).count();
+                assert_eq!(zeros(0) + zeros(0x80), samples.len() / scalar.size());
+                assert_eq!(zeros(0x80) > 0, mode == 2177, "{scalar:?} {shape:?}");
+            }
         }
     }
 }
