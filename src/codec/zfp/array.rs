@@ -124,7 +124,7 @@ impl Job<'_> {
                     for x in steps(nx) {
                         let Some(window) = stream.window(at) else { return at };
                         let block =
-                            Block { window, start: (at & 7) as usize, scalar: header.scalar, params: header.params };
+                            Block { window, start: (at & 7) as usize, scalar: header.scalar, params: &header.params };
                         let target = self.target([x, y, z, w], out);
                         let bits = match self.instructions {
                             Instructions::Portable => block.decode::<I, N>(&mut planes, target),

@@ -76,7 +76,7 @@ pub(super) struct Block<'a> {
     /// The bit of the window that the block begins with.
     pub start: usize,
     pub scalar: Scalar,
-    pub params: Params,
+    pub params: &'a Params,
 }
 
 impl Block<'_> {
@@ -101,7 +101,7 @@ impl Block<'_> {
     /// Reads what comes before the planes of a block of `N` samples.
     #[inline(always)]
     pub(super) fn front<const N: usize>(&self) -> Front {
-        Front::read(self.window, self.start, self.scalar, N.ilog2() / 2, &self.params)
+        Front::read(self.window, self.start, self.scalar, N.ilog2() / 2, self.params)
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn samples<I: Int, const N: usize>(content: Content, read: Read, plan
     let mut block = [I::default(); N];
     match read.known {
         0 | 1 => block = [plain(read, planes); N],
-        _ => transform(content, read.low, planes, &mut block),
+        _ => transform(content, read, planes, &mut block),
     }
     scale(content, &mut block);
     block
@@ -122,7 +122,7 @@ pub(super) fn samples<I: Int, const N: usize>(content: Content, read: Read, plan
 pub(super) fn plain<I: Int>(read: Read, planes: &Planes) -> I {
     let mut word = 0;
     if read.known > 0 {
-        for (at, plane) in planes[0].iter().enumerate().take(I::BITS as usize).skip(read.low) {
+        for (at, plane) in planes[0].iter().enumerate().take(read.top).skip(read.low) {
             word |= (plane & 1) << at;
         }
     }
@@ -131,8 +131,8 @@ pub(super) fn plain<I: Int>(read: Read, planes: &Planes) -> I {
 
 /// Turns planes to the integers of a block.
 #[inline(always)]
-pub(super) fn transform<I: Int, const N: usize>(content: Content, low: usize, planes: &Planes, block: &mut [I; N]) {
-    transpose(planes, low, block);
+pub(super) fn transform<I: Int, const N: usize>(content: Content, read: Read, planes: &Planes, block: &mut [I; N]) {
+    transpose(planes, read, block);
     match content {
         Content::Lossy(_) | Content::Zero => lift::lossy(block),
         Content::Exact(_) | Content::Bits => lift::reversible(block),

@@ -1,29 +1,29 @@
 //! From bit planes to the coefficients of a block: the transposition of a matrix of bits, by words.
 
 use super::order::order;
-use super::planes::{Planes, WORD};
+use super::planes::{Planes, Read, WORD};
 use super::scalar::Int;
 
-/// Turns the planes from `low` on, of numbers in base -2, to the coefficients of a block in their places.
+/// Turns planes, of numbers in base -2, to the coefficients of a block in their places.
 #[inline(always)]
-pub(super) fn transpose<I: Int, const N: usize>(planes: &Planes, low: usize, block: &mut [I; N]) {
+pub(super) fn transpose<I: Int, const N: usize>(planes: &Planes, read: Read, block: &mut [I; N]) {
     match N {
-        ..WORD => by_bits(&planes[0], low, block),
-        _ => by_bytes(planes, low, block),
+        ..WORD => by_bits(&planes[0], read, block),
+        _ => by_bytes(planes, read.low, block),
     }
 }
 
 /// Adds the planes of a few coefficients one after the other.
 #[inline(always)]
-fn by_bits<I: Int, const N: usize>(planes: &[u64; 64], low: usize, block: &mut [I; N]) {
+fn by_bits<I: Int, const N: usize>(planes: &[u64; 64], read: Read, block: &mut [I; N]) {
     let mut words = [I::default(); N];
-    for plane in planes.get(low..I::BITS as usize).unwrap_or_default().iter().rev() {
+    for plane in planes.get(read.low..read.top).unwrap_or_default().iter().rev() {
         for (bit, word) in words.iter_mut().enumerate() {
             *word = word.with_bit(*plane, bit);
         }
     }
     for (word, at) in words.iter().zip(order::<N>()) {
-        block[usize::from(*at) % N] = word.shifted(low).decoded();
+        block[usize::from(*at) % N] = word.shifted(read.low).decoded();
     }
 }
 

@@ -10,7 +10,8 @@ use super::bits::Window;
 pub(super) const WORD: usize = 64;
 
 /// The bit planes of a block, plane 0 that of the units. For each 64 coefficients there is one list of words, one for
-/// each plane. Of 64 coefficients and more those that were not read are 0, down to a multiple of eight.
+/// each plane. Of 64 coefficients and more, planes above those that were read are 0, and those below down to a multiple
+/// of eight.
 pub(super) type Planes = [[u64; 64]; 4];
 
 /// Which planes a block has.
@@ -29,6 +30,8 @@ pub(super) struct Extent {
 pub(super) struct Read {
     /// The bit behind the planes.
     pub end: usize,
+    /// The plane above the highest that may have ones.
+    pub top: usize,
     /// The lowest plane that was read.
     pub low: usize,
     /// How many coefficients may have ones, the first ones of the stream's order.
@@ -50,6 +53,7 @@ pub(super) struct Place {
 #[inline(always)]
 pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent, planes: &mut Planes) -> Read {
     let (mut plane, mut place) = zeros::<N>(window, at, extent, planes);
+    let top = plane;
     if N == 4 {
         (plane, place) = short(window, place, (plane, extent.low), &mut planes[0]);
     }
@@ -71,7 +75,7 @@ pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent
     if N >= WORD {
         planes.iter_mut().take(N / WORD).for_each(|planes| clear_unread(planes, plane, extent));
     }
-    Read { end: place.at, low: plane, known: place.known }
+    Read { end: place.at, top, low: plane, known: place.known }
 }
 
 /// Reads the first planes as long as they have no ones; of those there is one bit each. Returns the plane above the next.
@@ -88,7 +92,7 @@ pub(super) fn zeros<const N: usize>(
     let count = window.some(at).trailing_zeros().min(57) as usize;
     let count = count.min(top.saturating_sub(low)).min(budget);
     // by eights, since these are stores of a fixed size: what is cleared too much is read later, or needs to be clear
-    for planes in planes.iter_mut().take(N.div_ceil(WORD)) {
+    for planes in planes.iter_mut().take(N / WORD) {
         clear(planes, low & !7);
         let mut cleared = top;
         while cleared + count > top {
@@ -117,23 +121,23 @@ pub(super) fn clear_unread(planes: &mut [u64; 64], low: usize, extent: Extent) {
     }
 }
 
-/// Reads planes of blocks of four coefficients, as long as the limit is far.
+/// Reads planes of blocks of four coefficients, as long as the limit cuts none.
 #[inline(always)]
 fn short(window: Window<'_>, from: Place, (mut plane, low): (usize, usize), planes: &mut [u64; 64]) -> (usize, Place) {
     let mut place = from;
-    while plane > low && place.budget >= LONGEST_SHORT {
+    while plane > low {
         let mut bits = window.some(place.at);
         // as many as a read has at least
         for _ in 0..57 / LONGEST_SHORT {
-            if plane == low || place.budget < LONGEST_SHORT {
-                break;
-            }
             let [word, length, known] = SHORT[place.known & 7][bits as usize & 127];
+            let taken = usize::from(length);
+            if plane == low || place.budget < taken {
+                return (plane, place);
+            }
             plane -= 1;
             planes[plane & 63] = u64::from(word);
             bits >>= length & 63;
-            let length = usize::from(length);
-            place = Place { at: place.at + length, known: usize::from(known), budget: place.budget - length };
+            place = Place { at: place.at + taken, known: usize::from(known), budget: place.budget - taken };
         }
     }
     (plane, place)

@@ -12,7 +12,7 @@ use crate::codec::zfp::planes::{self, Extent, Place, Planes, Read};
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent, planes: &mut Planes) -> Read {
     let (mut plane, Place { at, mut known, mut budget }) = planes::zeros::<N>(window, at, extent, planes);
-    let (low, [planes, ..]) = (extent.low, planes);
+    let (top, low, [planes, ..]) = (plane, extent.low, planes);
     // where the group tests of the next plane begin
     let mut tests = at;
     while plane > low && budget > 0 && known < N {
@@ -59,7 +59,7 @@ pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent
         budget -= count;
     }
     planes::clear_unread(planes, plane, extent);
-    Read { end: at, low: plane, known }
+    Read { end: at, top, low: plane, known }
 }
 
 /// Reads the group tests of a plane that are more than a read has, or that come to the last coefficient, without a limit.
