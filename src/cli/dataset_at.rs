@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::catalog::{self, OpenDataset};
 use crate::cli::error::CliError;
 use crate::cli::mounts::source_behind::{Shown, shown_at};
+use crate::codec::zfp::Decoder;
 use crate::format::registry;
 use crate::fs::layer_folders;
 
@@ -24,15 +25,15 @@ pub struct DatasetAt {
 }
 
 impl DatasetAt {
-    /// Opens the dataset at `typed`; `quality` is that of [`catalog::open_dataset`].
+    /// Opens the dataset at `typed`; `quality` and `zfp` are those of [`catalog::open_source`].
     ///
     /// # Errors
     /// [`CliError`]: it cannot be opened, or a path inside a mount shows nothing of it.
-    pub fn open(typed: &Path, quality: Option<u8>) -> Result<Self, CliError> {
+    pub fn open(typed: &Path, quality: Option<u8>, zfp: Decoder) -> Result<Self, CliError> {
         let outside = || Shown { path: typed.to_owned(), inside: Vec::new() };
         let Shown { path, inside } = shown_at(typed)?.unwrap_or_else(outside);
         let failed = |error| CliError::Dataset { dataset: path.clone(), error };
-        let open = catalog::open_dataset(registry(), &path, quality).map_err(failed)?;
+        let open = catalog::open_source(registry(), LocalTree::below(&path, false, Arc::default()), quality, zfp).map_err(failed)?;
         let mut found = Self { path, open, layer: None, lod: None, file: None };
         found.go_inside(&inside).ok_or_else(|| {
             let (shown, dataset) = (typed.to_owned(), found.path.clone());

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::codec::zfp::Decoder;
+
 /// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -19,6 +21,8 @@ pub struct Options {
     pub follow_links: bool,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
+    /// The decoder of ZFP streams.
+    pub zfp: Decoder,
     /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
     pub views: Option<Vec<&'static str>>,
     /// Whether users other than the one that mounts may read.
@@ -38,6 +42,7 @@ impl Options {
             direct_io: false,
             follow_links: false,
             quality: None,
+            zfp: Decoder::default(),
             views: None,
             allow_other: false,
             shown: Map::new(),

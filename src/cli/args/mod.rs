@@ -14,6 +14,7 @@ mod stats;
 mod umount;
 mod verify;
 mod views;
+mod zfp;
 
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};
@@ -26,3 +27,4 @@ pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;
 pub use verify::VerifyArgs;
+pub use zfp::ZfpDecoder;

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::mount_options::{MountOption, cache_size, quality, threads};
 use super::views::{self, Views, views};
+use super::zfp::ZfpDecoder;
 use crate::cli::text::size::Size;
 
 /// The arguments of `volfs mount`.
@@ -73,6 +74,13 @@ pub struct MountArgs {
     #[arg(long, value_name = "LEVEL", value_parser = quality)]
     pub quality: Option<u8>,
 
+    /// The decoder of ZFP-compressed bricks
+    ///
+    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for whoever
+    /// wants to compare. [default: volfs]
+    #[arg(long, value_name = "DECODER", value_enum)]
+    pub zfp: Option<ZfpDecoder>,
+
     /// Show these views only
     #[arg(long, value_name = "LIST", value_parser = views, long_help = views::help())]
     pub views: Option<Views>,
@@ -108,7 +116,7 @@ impl MountArgs {
     /// # Errors
     /// One line that says which is wrong, and why.
     pub fn apply_options(&mut self) -> Result<(), String> {
-        let (mut cache, mut threads, mut log, mut quality, mut views) = (None, None, None, None, None);
+        let (mut cache, mut threads, mut log, mut quality, mut views, mut zfp) = (None, None, None, None, None, None);
         for text in std::mem::take(&mut self.options) {
             match MountOption::read(&text)? {
                 MountOption::NoEffect => {}
@@ -121,6 +129,7 @@ impl MountArgs {
                 MountOption::LogFile(file) => log = Some(file),
                 MountOption::Quality(level) => quality = Some(level),
                 MountOption::Views(names) => views = Some(names),
+                MountOption::Zfp(decoder) => zfp = Some(decoder),
             }
         }
         self.cache_size = self.cache_size.or(cache);
@@ -128,6 +137,7 @@ impl MountArgs {
         self.log_file = self.log_file.take().or(log);
         self.quality = self.quality.or(quality);
         self.views = self.views.take().or(views);
+        self.zfp = self.zfp.or(zfp);
         Ok(())
     }
 }

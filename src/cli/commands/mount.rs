@@ -103,6 +103,7 @@ impl Plan {
             return Err(CliError::CannotMount(reason));
         }
         let threads = args.threads.unwrap_or_else(limits::default_threads);
+        let zfp = args.zfp.unwrap_or_default();
         let shown = [
             ("mountpoint", json!(mountpoint.to_string_lossy())),
             ("foreground", json!(args.foreground)),
@@ -114,6 +115,7 @@ impl Plan {
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
             ("quality", json!(args.quality)),
             ("views", json!(args.views.as_ref().map(ToString::to_string))),
+            ("zfp", json!(zfp.name())),
         ];
         let options = Options {
             source,
@@ -122,6 +124,7 @@ impl Plan {
             direct_io: args.direct_io,
             follow_links: args.follow_links,
             quality: args.quality,
+            zfp: zfp.decoder(),
             views: args.views.map(|views| views.0),
             allow_other: args.allow_other,
             shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use serde_json::Value;
+use volfs::codec::zfp::Decoder;
 use volfs::format::{Format, Registry};
 use volfs::fs::{Ino, Options, ReadRequest, Registries, Volfs};
 use volfs::source::Wait;
@@ -65,6 +66,7 @@ impl Extended {
             direct_io: false,
             follow_links: false,
             quality: None,
+            zfp: Decoder::default(),
             views: None,
             allow_other: false,
             shown: serde_json::Map::new(),
