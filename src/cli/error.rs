@@ -32,6 +32,9 @@ pub enum CliError {
         /// The system's error.
         error: io::Error,
     },
+    /// SOURCE is a URL that cannot be used; with the reason and the remedy.
+    #[error("cannot use {place}: {1}", place = path(.0))]
+    Store(PathBuf, String),
     /// The source of the mount that a path lies in is gone.
     #[error(
         "the mount at {mountpoint} shows {shown}, which cannot be found: {error}; if it was moved, type: volfs umount \

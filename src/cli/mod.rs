@@ -6,11 +6,13 @@
 //! * [`mounts`]: mount points, and the state and users of existing mounts.
 //! * [`text`]: layout, alignment and escaping of what is printed.
 //! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
+//! * [`chosen_source`]: SOURCE as it was typed, checked: a path or a URL.
 //! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts for calls that may hang.
 
 pub mod args;
+mod chosen_source;
 mod commands;
 mod dataset_at;
 mod error;

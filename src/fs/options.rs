@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::source::{Origin, StoreOption};
+
 /// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder or the one dataset to show: an absolute path without symbolic links.
+    /// The folder or the one dataset to show: an absolute path without symbolic links, or a URL.
     pub source: PathBuf,
     /// Size of the cache of decoded bricks, in bytes.
     pub cache_size: u64,
@@ -17,6 +19,8 @@ pub struct Options {
     pub direct_io: bool,
     /// Whether to follow symbolic links that lead out of the source.
     pub follow_links: bool,
+    /// The options of an object store.
+    pub store_options: Vec<StoreOption>,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
     /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
@@ -25,6 +29,15 @@ pub struct Options {
     pub allow_other: bool,
     /// The options as status.json shows them.
     pub shown: Map<String, Value>,
+}
+
+impl Options {
+    /// Returns what is shown, and how it is read.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        let (path, store_options) = (self.source.clone(), self.store_options.clone());
+        Origin { path, follow_links: self.follow_links, store_options }
+    }
 }
 
 #[cfg(test)]
@@ -37,6 +50,7 @@ impl Options {
             threads: 1,
             direct_io: false,
             follow_links: false,
+            store_options: Vec::new(),
             quality: None,
             views: None,
             allow_other: false,

@@ -8,12 +8,15 @@ use clap::Args;
 use super::mount_options::{MountOption, cache_size, quality, threads};
 use super::views::{self, Views, views};
 use crate::cli::text::size::Size;
+use crate::source::StoreOption;
 
 /// The arguments of `volfs mount`.
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_EXAMPLE)]
 pub struct MountArgs {
-    /// A folder of volumes, searched in depth, or one volume
+    /// A folder of volumes, searched in depth, or one volume; or a URL of an object store
+    ///
+    /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume.
     pub source: PathBuf,
 
     /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out
@@ -65,6 +68,14 @@ pub struct MountArgs {
     #[arg(long)]
     pub follow_links: bool,
 
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    ///
+    /// For instance region=eu-west-1, endpoint=http://127.0.0.1:9000, allow_http=true, anonymous=true (public data) or
+    /// timeout=60s. Credentials are taken from the environment, by the names that the tools of the provider use, and never
+    /// from the command line. docs/object-stores.md lists all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
+
     /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
     ///
     /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
@@ -109,6 +120,8 @@ impl MountArgs {
     /// One line that says which is wrong, and why.
     pub fn apply_options(&mut self) -> Result<(), String> {
         let (mut cache, mut threads, mut log, mut quality, mut views) = (None, None, None, None, None);
+        // an option that is also given by its own name counts last
+        let mut store = Vec::new();
         for text in std::mem::take(&mut self.options) {
             match MountOption::read(&text)? {
                 MountOption::NoEffect => {}
@@ -121,6 +134,7 @@ impl MountArgs {
                 MountOption::LogFile(file) => log = Some(file),
                 MountOption::Quality(level) => quality = Some(level),
                 MountOption::Views(names) => views = Some(names),
+                MountOption::StoreOption(option) => store.push(option),
             }
         }
         self.cache_size = self.cache_size.or(cache);
@@ -128,6 +142,8 @@ impl MountArgs {
         self.log_file = self.log_file.take().or(log);
         self.quality = self.quality.or(quality);
         self.views = self.views.take().or(views);
+        store.append(&mut self.store_option);
+        self.store_option = store;
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::views::{Views, views};
 use crate::cli::machine::limits;
 use crate::cli::text::size::Size;
+use crate::source::StoreOption;
 
 /// A limit beyond any useful number of threads.
 const MAX_THREADS: usize = 1024;
@@ -53,7 +54,7 @@ const WITHOUT_EFFECT: [&str; 35] = [
 ];
 
 /// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
-const OWN: [(&str, &str); 9] = [
+const OWN: [(&str, &str); 10] = [
     ("allow_other", ""),
     ("direct_io", ""),
     ("follow_links", ""),
@@ -63,6 +64,7 @@ const OWN: [(&str, &str); 9] = [
     ("log_file", "/var/log/volfs.log"),
     ("quality", "2"),
     ("views", "raw:npy"),
+    ("store_option", "region=eu-west-1"),
 ];
 
 /// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested. Edits are counted, since
@@ -92,6 +94,8 @@ pub enum MountOption {
     Quality(u8),
     /// As `--views`.
     Views(Views),
+    /// As `--store-option`.
+    StoreOption(StoreOption),
 }
 
 impl MountOption {
@@ -133,6 +137,7 @@ impl MountOption {
             "threads" => threads(value).map(Self::Threads),
             "quality" => quality(value).map(Self::Quality),
             "views" => views(value).map(Self::Views),
+            "store_option" => value.parse().map(Self::StoreOption),
             "log_file" => Ok(Self::LogFile(value.into())),
             _ => Err(unknown(name)),
         }

@@ -59,6 +59,7 @@ impl Extended {
             view::registry().iter().copied().chain([&shape::Shape as &dyn View]).collect();
         let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
         let options = Options {
+            store_options: Vec::new(),
             source: source.to_owned(),
             cache_size: 1 << 20,
             threads: 2,

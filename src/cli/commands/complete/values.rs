@@ -113,7 +113,7 @@ fn ask<T: Send + 'static>(
     about: impl FnOnce(&[Layer], Option<usize>) -> T + Send + 'static,
 ) -> Option<T> {
     let work = move || {
-        let found = DatasetAt::open(&path, None).ok()?;
+        let found = DatasetAt::open(&path, &[], None).ok()?;
         Some(about(found.open.dataset.layers(), found.layer))
     };
     with_timeout(TIMEOUT, work).flatten()

@@ -52,7 +52,23 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
     layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
     layout.row("from the source", bytes("source_bytes"));
+    store(layout, &status["store"]);
     datasets::write(layout, status);
+}
+
+/// Writes what an object store was asked for, if the source is in one.
+fn store(layout: &mut TextLayout, store: &Value) {
+    let Some(requests) = store["requests"].as_u64() else { return };
+    let number = |name: &str| store[name].as_u64();
+    let milliseconds = |name: &str| store[name].as_f64().map(|ms| format!("{} ms", float(ms, 3)));
+    layout.heading("Object store");
+    layout.row("requests", Some(requests.to_string()));
+    layout.row("fetched", number("bytes").map(|n| Size::of(n).to_string()));
+    layout.row("sent again", number("retries").map(|n| n.to_string()));
+    layout.row("in flight", number("in_flight").map(|n| n.to_string()));
+    layout.row("in memory", number("staged_bytes").map(|n| Size::of(n).to_string()));
+    let latency = milliseconds("latency_p50_ms").zip(milliseconds("latency_p99_ms"));
+    layout.row("latency", latency.map(|(half, most)| format!("{half} (half of the answers), {most} (99 %)")));
 }
 
 /// Lists the options that differ from their defaults.
@@ -144,6 +160,20 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} in\n{text}");
         }
+    }
+
+    #[test]
+    fn an_object_store_has_a_section_of_its_own() {
+        let store = json!({"requests": 12, "bytes": 2048, "retries": 1, "in_flight": 3, "staged_bytes": 0,
+                           "latency_p50_ms": 1.5, "latency_p99_ms": 20.25});
+        let shown = text(&json!({"store": store}));
+        for line in [
+            "Object store\n  requests         12\n  fetched          2.00 KiB\n  sent again       1\n",
+            "  latency          1.5 ms (half of the answers), 20.2 ms (99 %)\n",
+        ] {
+            assert!(shown.contains(line), "{line:?} in\n{shown}");
+        }
+        assert!(!text(&json!({"store": null})).contains("Object store"));
     }
 
     #[test]
