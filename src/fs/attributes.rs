@@ -92,7 +92,13 @@ impl Volfs {
             Resolved::Error(node, _) => Ok(of(Ino::new(node.id, tree::ERROR), false, size()?)),
             Resolved::Inside(node, open, tree, item) => {
                 let ino = Ino::new(node.id, tree.index(*item));
-                if tree.is_folder(open, *item) { Ok(of(ino, true, 0)) } else { Ok(of(ino, false, size()?)) }
+                if tree.is_folder(open, *item) {
+                    return Ok(of(ino, true, 0));
+                }
+                if let Some(size) = self.computed_contents.size(ino, open) {
+                    return Ok(of(ino, false, size));
+                }
+                Ok(of(ino, false, size()?))
             }
         }
     }

@@ -6,6 +6,7 @@
 //! wait.
 
 mod attributes;
+mod computed_contents;
 mod computed_read;
 mod content;
 mod dataset_counters;
