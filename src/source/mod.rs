@@ -5,6 +5,7 @@
 //! versions are never mixed.
 
 mod descriptors;
+pub mod disk_cache;
 mod entries;
 mod error;
 mod file;
