@@ -186,7 +186,7 @@ impl Writer {
     /// Evicts files, until they amount to `enough`.
     fn evict(&self, ranges: Vec<StoredRange>, evicted: &mut Amount, enough: Option<Amount>) {
         for range in ranges {
-            if enough.is_some_and(|enough| evicted.covers(enough)) {
+            if enough.is_some_and(|enough| evicted.covers(enough)) || self.queue.is_closed() {
                 return;
             }
             match self.files.folder.remove(range) {
