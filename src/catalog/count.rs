@@ -8,7 +8,7 @@ use super::entry::NodeKind;
 use super::node::{Node, ROOT};
 use super::source_tree::Catalog;
 use crate::format::{OpenWith, Registry};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 
 /// Bytes of tables that are cached while datasets are opened.
 const INDEX_BYTES: usize = 1 << 20;
@@ -29,7 +29,8 @@ pub struct DatasetCount {
 pub fn count_datasets(formats: Registry, source: &Path, follow_links: bool, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    if let Ok(catalog) = Catalog::new(formats, source, follow_links, with, Arc::default(), Arc::default())
+    let tree = LocalTree::below(source, follow_links, Arc::default());
+    if let Ok(catalog) = Catalog::new(formats, tree, with, Arc::default())
         && let Some(root) = catalog.node(ROOT)
     {
         count.complete = walk(&catalog, &root, Path::new(""), until, &mut count);

@@ -1,10 +1,8 @@
 //! What was found at one path of SOURCE.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::time::SystemTime;
 
-use crate::source::{FileStamp, system_time};
+use crate::source::{About, FileStamp};
 
 /// What a path of SOURCE is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +22,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn new(kind: NodeKind, metadata: &Metadata) -> Self {
-        Self { kind, stamp: FileStamp::of(metadata), changed: system_time(metadata.ctime(), metadata.ctime_nsec()) }
+    pub fn new(kind: NodeKind, about: &About) -> Self {
+        Self { kind, stamp: about.stamp, changed: about.changed }
     }
 }

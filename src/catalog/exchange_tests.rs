@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::exchange::Exchange;
 use crate::format::{OpenWith, registry};
-use crate::source::{IndexCache, Wait};
+use crate::source::{IndexCache, LocalTree, Wait};
 
 const TIME: Duration = Duration::from_millis(800);
 
@@ -67,7 +67,10 @@ fn with() -> OpenWith {
 
 #[test]
 fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
-    check(|source| Catalog::new(registry(), source, false, with(), Arc::default(), Arc::default()).unwrap());
+    check(|source| {
+        let tree = LocalTree::below(source, false, Arc::default());
+        Catalog::new(registry(), tree, with(), Arc::default()).unwrap()
+    });
 }
 
 #[test]
@@ -75,6 +78,7 @@ fn nor_on_a_kernel_without_openat2() {
     use crate::source::SourceRoot;
     check(|source| {
         let root = SourceRoot::without_openat2(source, false);
-        Catalog::with_root(registry(), (source, root), with(), Arc::default(), Arc::default()).unwrap()
+        let tree = LocalTree::with_root(source, root, Arc::default());
+        Catalog::new(registry(), tree, with(), Arc::default()).unwrap()
     });
 }

@@ -1,20 +1,11 @@
 //! The signs by which a file is a dataset: its first bytes, and its extension.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use crate::format::{Format, Registry};
 
 /// Bytes of a file that may be read to find out its format.
-const HEAD: usize = 16;
-
-/// Reads the first bytes of a file.
-pub fn read_head(file: &File) -> io::Result<Vec<u8>> {
-    let mut head = Vec::with_capacity(HEAD);
-    file.take(HEAD as u64).read_to_end(&mut head)?;
-    Ok(head)
-}
+pub const HEAD: u64 = 16;
 
 /// Returns the format of a file that begins with `head`.
 pub fn format_of_head(formats: Registry, head: &[u8]) -> Option<&'static dyn Format> {

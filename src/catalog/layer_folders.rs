@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::file_signs::{format_of_extension, format_of_head, read_head};
+use super::file_signs::{HEAD, format_of_extension, format_of_head};
 use crate::format::{Format, Registry};
 use crate::source::{EntryKind, FolderProbe};
 
@@ -92,7 +92,7 @@ fn has_layer_folder(formats: Registry, folder: &FolderProbe) -> bool {
 /// Returns whether a format knows the first bytes of any of these files of a folder.
 fn has_dataset_file(formats: Registry, folder: &FolderProbe, files: &[OsString]) -> bool {
     let is_dataset = |name: &OsString| {
-        let head = folder.read_beside(name).and_then(|file| folder.known(read_head(&file)));
+        let head = folder.head_beside(name, HEAD);
         head.is_some_and(|head| format_of_head(formats, &head).is_some())
     };
     files.iter().any(is_dataset)

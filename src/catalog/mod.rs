@@ -26,6 +26,6 @@ pub use count::{DatasetCount, count_datasets};
 pub use entry::NodeKind;
 pub use error::CatalogError;
 pub use node::{Node, NodeId, OpenResult, ROOT};
-pub use open::{OpenDataset, OpenError, open_dataset};
+pub use open::{OpenDataset, OpenError, open_dataset, open_source};
 pub use recognise::Recogniser;
 pub use source_tree::Catalog;

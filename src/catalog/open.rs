@@ -1,6 +1,5 @@
 //! Opens a dataset with the format that it is of.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +7,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::recognise::Recogniser;
-use crate::counters::Counters;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileStamp, Folder, FolderProbe, Folders, IndexCache, NoFolder, Place, RecentWrites, Source, SourceError,
-    SourceRoot, tells_what_is_there,
+    FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Place, RecentWrites, Source, SourceError, Tree,
+    tells_what_is_there,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
@@ -102,17 +100,8 @@ impl From<io::Error> for OpenError {
 /// What all datasets of a source are opened with.
 pub struct OpenContext {
     pub recogniser: Arc<Recogniser>,
-    pub root: Arc<SourceRoot>,
+    pub tree: Arc<dyn Tree>,
     pub with: OpenWith,
-    pub folders: Arc<Folders>,
-}
-
-impl OpenContext {
-    /// Opens files and folders below `root`.
-    pub fn new(recogniser: Arc<Recogniser>, root: Arc<SourceRoot>, with: OpenWith, counters: Arc<Counters>) -> Self {
-        let folders = Folders::new(Arc::clone(&root), counters);
-        Self { recogniser, root, with, folders }
-    }
 }
 
 /// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE. `recent`
@@ -128,16 +117,15 @@ pub fn open(
 ) -> Result<OpenDataset, OpenError> {
     let unknown = || OpenError::Unknown(context.recogniser.formats().names());
     // resolved once: what is recognised is what is opened
-    let place = context.root.locate(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    let is_folder = place.metadata.is_dir();
+    let place = context.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let is_folder = place.about().is_folder();
     let (format, dataset) = if is_folder {
-        let folder = FolderProbe::new(&context.root, place);
+        let folder = FolderProbe::new(place);
         let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-        (format, open_folder(format, (path, folder.into_place()), (stamp, recent), context))
+        (format, open_folder(format, (path, folder), (stamp, recent), context))
     } else {
-        let file = context.root.open(&place)?;
-        let format = context.recogniser.format_of_file(path, &file)?.ok_or_else(unknown)?;
-        (format, open_file(format, (path, file), (stamp, recent), context))
+        let format = context.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
+        (format, open_file(format, (path, &*place), (stamp, recent), context))
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
@@ -147,15 +135,14 @@ pub fn open(
 
 fn open_file(
     format: &dyn Format,
-    (path, file): (&Path, File),
+    (path, file): (&Path, &dyn Place),
     (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
-    let file = context.folders.file(path, file, recent)?;
+    let file = file.open_file(path, recent)?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
     }
-    let file = Arc::new(file);
     let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &context.with);
     // headers of two versions contradict each other: then neither the dataset nor its error means anything
     file.check_unchanged()?;
@@ -167,7 +154,7 @@ fn open_file(
 
 fn open_folder(
     format: &dyn Format,
-    (path, place): (&Path, Place),
+    (path, folder): (&Path, FolderProbe),
     (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
 ) -> Result<Box<dyn Dataset>, FormatError> {
@@ -175,9 +162,10 @@ fn open_folder(
         NoFolder::Source(error) => error.into(),
         why => FormatError::NotThisFormat(why.to_string()),
     };
-    let folder = context.folders.at(place, recent).map_err(cannot)?;
-    let dataset = format.open_folder(Arc::clone(&folder) as Arc<dyn Folder>, &context.with);
-    let now = context.recogniser.stamp_of(path, &context.root).map_err(|e| SourceError::io("cannot look at it", &e))?;
+    let folder = folder.into_folder(recent).map_err(cannot)?;
+    let dataset = format.open_folder(Arc::clone(&folder), &context.with);
+    let now =
+        context.recogniser.stamp_of(path, &*context.tree).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
         return Err(SourceError::Changed.into());
     }
@@ -189,17 +177,26 @@ fn open_folder(
     }
 }
 
-/// Opens the dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
+/// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
 /// folder are followed if they stay in it.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
 pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
+    open_source(formats, LocalTree::below(path, false, Arc::default()), quality)
+}
+
+/// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does.
+///
+/// # Errors
+/// [`OpenError`]: why it does not open.
+pub fn open_source(formats: Registry, tree: Arc<dyn Tree>, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     let recogniser = Arc::new(Recogniser::new(formats));
-    let root = SourceRoot::below(path, false);
-    let stamp = recogniser.stamp_of(path, &root)?;
+    let source = Arc::clone(&tree);
+    let path = source.source();
+    let stamp = recogniser.stamp_of(path, &*tree)?;
     let name = path.file_name().map_or(path, Path::new);
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
-    let context = OpenContext::new(recogniser, root, with, Arc::default());
+    let context = OpenContext { recogniser, tree, with };
     open((path, name), stamp, &RecentWrites::ignored(), &context)
 }

@@ -5,10 +5,8 @@
 //! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
 //! and a verdict that takes more than a few system calls is cached for a second.
 
-use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +15,10 @@ use lru::LruCache;
 use rustix::io::Errno;
 
 use super::entry::{Entry, NodeKind};
-use super::file_signs::{format_of_extension, format_of_head, read_head};
+use super::file_signs::{HEAD, format_of_extension, format_of_head};
 use super::layer_folders;
 use crate::format::{Format, Registry};
-use crate::source::{FileStamp, FolderProbe, Place, SourceRoot};
+use crate::source::{FileStamp, FolderProbe, LocalTree, Place, Tree};
 use crate::sync::Mutex;
 
 /// Folders whose verdict by the weak sign is cached.
@@ -50,26 +48,33 @@ impl Recogniser {
         self.formats
     }
 
-    /// Returns the format of the dataset at a path, which is a source of its own: by its content, or else by the
+    /// Returns the format of the local dataset at a path, which is a source of its own: by its content, or else by the
     /// extension of a file. `None` if the path is not a dataset.
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
     pub fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
-        let root = SourceRoot::below(path, false);
-        let place = root.locate(path)?.ok_or(Errno::NOENT)?;
-        if place.metadata.is_dir() {
-            return self.format_of_folder(&FolderProbe::new(&root, place));
-        }
-        self.format_of_file(path, &root.open(&place)?)
+        self.format_of_source(&*LocalTree::below(path, false, Arc::default()))
     }
 
-    /// Returns the format of an open file by its content, or else by the extension of its name.
+    /// Returns the format of the dataset that SOURCE is, as [`Recogniser::format_of`] does.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn format_of_source(&self, tree: &dyn Tree) -> io::Result<Option<&'static dyn Format>> {
+        let place = tree.look(tree.source())?.ok_or(Errno::NOENT)?;
+        if place.about().is_folder() {
+            return self.format_of_folder(&FolderProbe::new(place));
+        }
+        self.format_of_file(tree.source(), &*place)
+    }
+
+    /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.
     ///
     /// # Errors
     /// Those of the system.
-    pub(super) fn format_of_file(&self, path: &Path, file: &File) -> io::Result<Option<&'static dyn Format>> {
-        let head = read_head(file)?;
+    pub(super) fn format_of_file(&self, path: &Path, file: &dyn Place) -> io::Result<Option<&'static dyn Format>> {
+        let head = file.read_head(HEAD)?;
         Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
     }
 
@@ -84,17 +89,17 @@ impl Recogniser {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub(super) fn stamp_of(&self, path: &Path, root: &Arc<SourceRoot>) -> io::Result<FileStamp> {
-        let place = root.locate(path)?.ok_or(Errno::NOENT)?;
-        if !place.metadata.is_dir() {
-            return Ok(FileStamp::of(&place.metadata));
+    pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<FileStamp> {
+        let place = tree.look(path)?.ok_or(Errno::NOENT)?;
+        if !place.about().is_folder() {
+            return Ok(place.about().stamp);
         }
-        let folder = FolderProbe::new(root, place);
+        let folder = FolderProbe::new(place);
         let dataset = self.dataset_folder(&folder)?;
-        Ok(dataset.map_or_else(|| FileStamp::of(&folder.place().metadata), |entry| entry.stamp))
+        Ok(dataset.map_or(folder.about().stamp, |entry| entry.stamp))
     }
 
-    /// Returns what is at `path`; `None` if it is not shown. Follows links that stay below `root`, except to a folder
+    /// Returns what is at `path`; `None` if it is not shown. Follows links that stay in the tree, except to a folder
     /// whose device and inode number `is_above` knows: the path came through it.
     ///
     /// # Errors
@@ -102,30 +107,29 @@ impl Recogniser {
     pub(super) fn look(
         &self,
         path: &Path,
-        root: &Arc<SourceRoot>,
+        tree: &dyn Tree,
         is_above: impl Fn((u64, u64)) -> bool,
     ) -> io::Result<Option<Entry>> {
-        let Some(place) = none_if_absent(root.locate(path))?.flatten() else { return Ok(None) };
-        if place.metadata.is_dir() {
-            if place.by_links && is_above((place.metadata.dev(), place.metadata.ino())) {
+        let Some(place) = none_if_absent(tree.look(path))?.flatten() else { return Ok(None) };
+        let about = *place.about();
+        if about.is_folder() {
+            if about.by_links && is_above(about.stamp.inode) {
                 return Ok(None);
             }
-            let folder = FolderProbe::new(root, place);
-            let dataset = self.dataset_folder(&folder)?;
-            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &folder.place().metadata))));
+            let dataset = self.dataset_folder(&FolderProbe::new(place))?;
+            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &about))));
         }
-        let is_dataset =
-            place.metadata.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(root, &place)?);
-        Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &place.metadata)))
+        let is_dataset = about.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(&*place)?);
+        Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &about)))
     }
 
     fn dataset_folder(&self, folder: &FolderProbe) -> io::Result<Option<Entry>> {
         let Some(format) = self.format_of_folder(folder)? else { return Ok(None) };
-        let description = format.folder_file().and_then(|file| folder.metadata(file));
+        let description = format.folder_file().and_then(|file| folder.find(file));
         match folder.failure() {
             Some(error) => Err(error),
             None => {
-                let of = description.as_ref().unwrap_or(&folder.place().metadata);
+                let of = description.as_ref().map_or(folder.about(), |description| description.about());
                 Ok(Some(Entry::new(NodeKind::Dataset, of)))
             }
         }
@@ -142,7 +146,7 @@ impl Recogniser {
     }
 
     fn format_of_layers(&self, folder: &FolderProbe) -> Option<&'static dyn Format> {
-        let stamp = FileStamp::of(&folder.place().metadata);
+        let stamp = folder.about().stamp;
         if let Some((format, at)) = self.verdicts.lock().get(&stamp)
             && at.elapsed() < VERDICT_TTL
         {
@@ -156,13 +160,12 @@ impl Recogniser {
     }
 
     /// Returns whether a format knows the first bytes of a file; `false` if it is gone or may not be read.
-    fn is_known_by_head(&self, root: &SourceRoot, place: &Place) -> io::Result<bool> {
-        let file = match none_if_absent(root.open(place)) {
+    fn is_known_by_head(&self, place: &dyn Place) -> io::Result<bool> {
+        let head = match none_if_absent(place.read_head(HEAD)) {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
-            file => file?,
+            head => head?,
         };
-        let Some(file) = file else { return Ok(false) };
-        Ok(format_of_head(self.formats, &read_head(&file)?).is_some())
+        Ok(head.is_some_and(|head| format_of_head(self.formats, &head).is_some()))
     }
 }
 

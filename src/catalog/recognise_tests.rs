@@ -11,7 +11,7 @@ use crate::format::vds::Vds;
 use crate::format::wkw::Wkw;
 use crate::format::zgy::Zgy;
 use crate::format::{OpenWith, registry};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 
 /// A format for tests that is not in the registry.
 struct Brk;
@@ -59,7 +59,8 @@ fn format_of(formats: Registry, path: &Path) -> Option<&'static str> {
 /// Returns the names and kinds that a catalog shows at its top.
 fn shown(formats: Registry, source: &Path) -> Vec<(String, NodeKind)> {
     let with = OpenWith::new(IndexCache::new(1 << 20));
-    let catalog = Catalog::new(formats, source, false, with, Arc::default(), Arc::default()).unwrap();
+    let tree = LocalTree::below(source, false, Arc::default());
+    let catalog = Catalog::new(formats, tree, with, Arc::default()).unwrap();
     let nodes = catalog.list(&catalog.node(ROOT).unwrap()).unwrap();
     nodes.iter().map(|node| (node.name.to_str().unwrap().to_owned(), node.kind)).collect()
 }

@@ -18,11 +18,10 @@ use super::open::{OpenContext, OpenDataset, OpenError, open};
 use super::presence::Presence;
 use super::recognise::Recogniser;
 use super::unseen::UnseenNames;
-use crate::counters::Counters;
 use crate::format::{OpenWith, Registry};
 use crate::log_limit::warn_seldom;
 use crate::memory::{claim, has_memory};
-use crate::source::{EntryKind, OpenFile, RecentWrites, RefreshQueue, SourceRoot};
+use crate::source::{EntryKind, RecentWrites, RefreshQueue, Tree};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
@@ -38,7 +37,7 @@ pub struct Catalog {
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
     only: Option<OsString>,
     presence: Presence,
-    top: Arc<SourceRoot>,
+    tree: Arc<dyn Tree>,
     recogniser: Arc<Recogniser>,
     nodes: RwLock<Nodes>,
     pub(super) unseen: UnseenNames,
@@ -50,45 +49,32 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Creates a catalog of the datasets of `formats` at `source`, the absolute path of a folder or of one dataset.
-    /// `refreshes` gets the number of each dataset that [`Catalog::refresh`] is due for.
+    /// Creates a catalog of the datasets of `formats` in `tree`, whose SOURCE is a folder or one dataset. `refreshes`
+    /// gets the number of each dataset that [`Catalog::refresh`] is due for.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if it is not there.
     pub fn new(
         formats: Registry,
-        source: &Path,
-        follow_links: bool,
+        tree: Arc<dyn Tree>,
         with: OpenWith,
         refreshes: Arc<RefreshQueue>,
-        counters: Arc<Counters>,
-    ) -> Result<Self, CatalogError> {
-        Self::with_root(formats, (source, SourceRoot::below(source, follow_links)), with, refreshes, counters)
-    }
-
-    /// Like [`Catalog::new`], with the rules of `top` for what may be opened.
-    pub(crate) fn with_root(
-        formats: Registry,
-        (source, top): (&Path, Arc<SourceRoot>),
-        with: OpenWith,
-        refreshes: Arc<RefreshQueue>,
-        counters: Arc<Counters>,
     ) -> Result<Self, CatalogError> {
         let recogniser = Arc::new(Recogniser::new(formats));
-        let (base, only) = base_of(source, &recogniser)?;
-        let metadata = base.metadata().map_err(|e| CatalogError::io(&base, &e))?;
-        let root = Node::root(base.clone(), Entry::new(NodeKind::Folder, &metadata));
+        let (base, only) = base_of(&*tree, &recogniser)?;
+        let top = tree.about_base(&base).map_err(|e| CatalogError::io(&base, &e))?;
+        let root = Node::root(base.clone(), Entry::new(NodeKind::Folder, &top));
         Ok(Self {
             base,
             only,
-            presence: Presence::of(source.to_owned()),
-            top: Arc::clone(&top),
+            presence: Presence::of(Arc::clone(&tree)),
+            tree: Arc::clone(&tree),
             recogniser: Arc::clone(&recogniser),
             nodes: RwLock::new(Nodes::new(root)),
             unseen: UnseenNames::default(),
             lookups: LookupsInFlight::default(),
             open: Mutex::new(LruCache::new(KEPT_OPEN)),
-            context: OpenContext::new(recogniser, top, with, counters),
+            context: OpenContext { recogniser, tree, with },
             refreshes,
             known_bytes: AtomicU64::new(0),
         })
@@ -132,7 +118,7 @@ impl Catalog {
             return Err(CatalogError::no_memory(&path));
         }
         let is_above = |inode| folder.is_or_lies_in(inode);
-        let entry = self.recogniser.look(&path, &self.top, is_above).map_err(|e| CatalogError::io(&path, &e))?;
+        let entry = self.recogniser.look(&path, &*self.tree, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
@@ -161,7 +147,7 @@ impl Catalog {
     pub(super) fn visit_names(
         &self,
         folder: &Node,
-        visit: impl FnMut(&OsStr, EntryKind) -> bool,
+        mut visit: impl FnMut(&OsStr, EntryKind) -> bool,
     ) -> Result<(), CatalogError> {
         let path = folder.path();
         let stale = || CatalogError::Stale(path.display().to_string());
@@ -169,21 +155,28 @@ impl Catalog {
             io::ErrorKind::NotFound => stale(),
             _ => CatalogError::io(&path, &e),
         };
-        let place = self.top.locate(&path).map_err(failed)?.ok_or_else(stale)?;
-        self.top.visit(&place, visit).map_err(failed)
+        let place = self.tree.look(&path).map_err(failed)?.ok_or_else(stale)?;
+        place.visit(&mut visit).map_err(failed)
     }
 
-    /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
-    /// what is returned is dropped. To be called every now and then; neither asks a server nor waits for a disk.
-    #[must_use]
-    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
-        self.top.take_gone()
+    /// Returns the names in a folder of the source, in no order.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn names(&self, folder: &Node) -> io::Result<Vec<OsString>> {
+        let place = self.tree.look(&folder.path())?.ok_or(io::ErrorKind::NotFound)?;
+        let mut names = Vec::new();
+        place.visit(&mut |name, _| {
+            names.push(name.to_owned());
+            true
+        })?;
+        Ok(names)
     }
 
-    /// Returns the top of the source, which knows its open files.
+    /// Returns the source, which knows its open files.
     #[must_use]
-    pub fn top(&self) -> &SourceRoot {
-        &self.top
+    pub fn tree(&self) -> &dyn Tree {
+        &*self.tree
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
@@ -361,10 +354,11 @@ impl Catalog {
 }
 
 /// Returns the folder that the root shows for SOURCE, and the only name in it if SOURCE is one dataset.
-fn base_of(source: &Path, recogniser: &Recogniser) -> Result<(PathBuf, Option<OsString>), CatalogError> {
+fn base_of(tree: &dyn Tree, recogniser: &Recogniser) -> Result<(PathBuf, Option<OsString>), CatalogError> {
+    let source = tree.source();
     let failed = |e| CatalogError::io(source, &e);
-    let is_folder = source.metadata().map_err(failed)?.is_dir();
-    if is_folder && recogniser.format_of(source).map_err(failed)?.is_none() {
+    let is_folder = tree.about_base(source).map_err(failed)?.is_folder();
+    if is_folder && recogniser.format_of_source(tree).map_err(failed)?.is_none() {
         return Ok((source.to_owned(), None));
     }
     match (source.parent(), source.file_name()) {

@@ -7,6 +7,7 @@
 
 mod attributes;
 mod computed_read;
+mod computed_sizes;
 mod content;
 mod dataset_counters;
 mod error;

@@ -45,7 +45,7 @@ impl Volfs {
     pub fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let wakes = Arc::clone(&queue);
-        self.catalog.top().on_first_open(Box::new(move || wakes.wake()));
+        self.catalog.tree().on_first_open(Box::new(move || wakes.wake()));
         let run = move || {
             let (mut swept, mut closed_unused, mut has_open_files) = (Instant::now(), Instant::now(), true);
             loop {
@@ -57,10 +57,10 @@ impl Volfs {
                     swept = Instant::now();
                 }
                 if closed_unused.elapsed() >= UNUSED {
-                    fs.catalog.top().close_unused();
+                    fs.catalog.tree().close_unused();
                     closed_unused = Instant::now();
                 }
-                has_open_files = fs.catalog.top().has_open_files();
+                has_open_files = fs.catalog.tree().has_open_files();
                 let Next::Due(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
                 let pool = Arc::clone(fs.pool());
@@ -72,7 +72,7 @@ impl Volfs {
 
     /// Closes the sources that were deleted or replaced. Threads of the pool close them, since that may take time.
     fn close_gone(&self) {
-        let gone = self.catalog.take_gone();
+        let gone = self.catalog.tree().take_gone();
         if !gone.is_empty() {
             self.pool().submit(Bulkhead::new(CLOSING), move || drop(gone));
         }

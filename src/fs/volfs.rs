@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
+use super::computed_sizes::ComputedSizes;
 use super::dataset_counters::CountedDatasets;
 use super::handles::Handles;
 use super::ino::Ino;
@@ -24,7 +25,7 @@ use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::RecentLines;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 use crate::sync::Mutex;
 
 /// Bytes of index tables (the offsets of bricks) in memory, all datasets together: enough for one table of 32 MiB and
@@ -47,6 +48,7 @@ pub struct Volfs {
     pub(super) handles: Handles,
     pub(super) listings: Listings,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
+    pub(super) computed_sizes: ComputedSizes,
     pub(super) read_errors: ReadErrors,
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
@@ -80,11 +82,9 @@ impl Volfs {
         let refreshes = Refreshes::default();
         let catalog = Catalog::new(
             registries.formats,
-            &options.source,
-            options.follow_links,
+            LocalTree::below(&options.source, options.follow_links, Arc::clone(&counters)),
             with,
             Arc::clone(&refreshes.queue),
-            Arc::clone(&counters),
         )?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
         let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
@@ -101,6 +101,7 @@ impl Volfs {
             handles: Handles::default(),
             listings: Listings::default(),
             trees: Mutex::new(LruCache::new(TREES)),
+            computed_sizes: ComputedSizes::default(),
             read_errors: ReadErrors::default(),
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),

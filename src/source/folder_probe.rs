@@ -2,53 +2,50 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::error::tells_what_is_there;
-use super::{EntryKind, Place, SourceRoot};
+use super::{About, EntryKind, Folder, LocalTree, NoFolder, Place, RecentWrites, Tree};
 
 /// A folder in which a format looks for its signs. Links are followed if they stay in the source. What cannot be looked
 /// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers
 /// mean nothing.
 pub struct FolderProbe {
-    root: Arc<SourceRoot>,
-    place: Place,
+    place: Box<dyn Place>,
     failure: RefCell<Option<io::Error>>,
 }
 
 impl FolderProbe {
     /// Looks into a folder that was just found.
     #[must_use]
-    pub fn new(root: &Arc<SourceRoot>, place: Place) -> Self {
-        Self { root: Arc::clone(root), place, failure: RefCell::default() }
+    pub fn new(place: Box<dyn Place>) -> Self {
+        Self { place, failure: RefCell::default() }
     }
 
-    /// Looks into the folder at `path`, which is a source of its own.
+    /// Looks into the local folder at `path`, which is a source of its own.
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let root = SourceRoot::below(path, false);
-        let place = root.locate(path)?.ok_or(Errno::NOENT)?;
-        Ok(Self::new(&root, place))
+        Ok(Self::new(LocalTree::below(path, false, Arc::default()).look(path)?.ok_or(Errno::NOENT)?))
     }
 
-    /// Returns the folder itself.
+    /// Returns what the folder itself is.
     #[must_use]
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn about(&self) -> &About {
+        self.place.about()
     }
 
-    /// Returns the folder itself, after the last look.
-    #[must_use]
-    pub fn into_place(self) -> Place {
-        self.place
+    /// Opens the folder itself as a source, as [`Place::open_folder`] does.
+    ///
+    /// # Errors
+    /// [`NoFolder`]: why there is none.
+    pub fn into_folder(self, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
+        self.place.open_folder(recent)
     }
 
     /// Returns the reason why the answers so far mean nothing, if there is one.
@@ -64,50 +61,31 @@ impl FolderProbe {
     }
 
     /// Returns what lies at `name`, a path in the folder.
-    pub fn find(&self, name: impl AsRef<Path>) -> Option<Place> {
-        self.known(self.root.locate_in(&self.place, name.as_ref())).flatten()
+    pub fn find(&self, name: impl AsRef<Path>) -> Option<Box<dyn Place>> {
+        self.known(self.place.find(name.as_ref())).flatten()
     }
 
     /// Returns whether `name`, a path in the folder, is a regular file.
     pub fn is_file(&self, name: impl AsRef<Path>) -> bool {
-        self.find(name).is_some_and(|place| place.metadata.is_file())
+        self.find(name).is_some_and(|place| place.about().is_file())
     }
 
     /// Returns whether `name`, a path in the folder, is a folder.
     pub fn is_folder(&self, name: impl AsRef<Path>) -> bool {
-        self.find(name).is_some_and(|place| place.metadata.is_dir())
+        self.find(name).is_some_and(|place| place.about().is_folder())
     }
 
-    /// Returns the metadata of `name`, a path in the folder.
-    pub fn metadata(&self, name: impl AsRef<Path>) -> Option<Metadata> {
-        self.find(name).map(|place| place.metadata)
-    }
-
-    /// Opens the content of a file that was found in the folder.
-    ///
-    /// # Errors
-    /// Those of the system; an error if it is no regular file.
-    pub fn read(&self, place: &Place) -> io::Result<File> {
-        self.root.open(place)
-    }
-
-    /// Opens a file of the folder, unless that is on another file system, which may hang.
-    pub fn read_beside(&self, name: &OsStr) -> Option<File> {
-        let place = self.known(self.root.locate_beside(&self.place, name.as_ref())).flatten()?;
-        if place.metadata.is_file() { self.known(self.root.open(&place)) } else { None }
+    /// Reads the first bytes of a file of the folder, at most `most`; `None` if it is no file, or on another file
+    /// system, which may hang.
+    pub fn head_beside(&self, name: &OsStr, most: u64) -> Option<Vec<u8>> {
+        let place = self.known(self.place.find_beside(name)).flatten()?;
+        if place.about().is_file() { self.known(place.read_head(most)) } else { None }
     }
 
     /// Looks into a subfolder; `None` if it is not one, or a link to one, or something else is mounted there: that is
     /// not part of the folder, and may hang.
     pub fn subfolder(&self, name: &OsStr) -> Option<Self> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
-        let found = statx(self.place.handle(), name, flags, StatxFlags::TYPE);
-        let found = self.known(found.map_err(io::Error::from))?;
-        if found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT) {
-            return None;
-        }
-        let place = self.find(name)?;
-        (place.metadata.is_dir() && place.path == self.place.path.join(name)).then(|| Self::new(&self.root, place))
+        self.known(self.place.subfolder(name)).flatten().map(Self::new)
     }
 
     /// Takes over what a look into a subfolder could not find out.
@@ -120,7 +98,7 @@ impl FolderProbe {
     /// Visits at most `most` entries, in no order, until `visit` returns `false`.
     pub fn visit(&self, most: usize, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) {
         let mut left = most;
-        let visited = self.root.visit(&self.place, |name, kind| {
+        let visited = self.place.visit(&mut |name, kind| {
             left -= 1;
             visit(name, kind) && left > 0
         });
@@ -128,7 +106,7 @@ impl FolderProbe {
     }
 
     /// Returns a result, and remembers an error for which the folder is not to blame.
-    pub fn known<T>(&self, result: io::Result<T>) -> Option<T> {
+    fn known<T>(&self, result: io::Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {

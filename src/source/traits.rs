@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{OpenFile, SourceError, Wait};
+use super::{FileStamp, OpenFile, SourceError, Wait};
 
 /// The name of the only object of a source that is a single file.
 pub const WHOLE: &str = "";
@@ -67,4 +67,13 @@ pub trait Source: Send + Sync {
         let _ = wait;
         self.check_unchanged()
     }
+}
+
+/// A source that is one file or one object, in the version that it had when it was opened.
+pub trait FileSource: Source {
+    /// Returns the version that is read.
+    fn stamp(&self) -> FileStamp;
+
+    /// Returns whether a change was noticed at any time, even if the file is now as it was.
+    fn has_changed(&self) -> bool;
 }

@@ -1,7 +1,6 @@
 //! Finds the datasets below paths. Unlike a mount, it reports what cannot be looked at.
 
 use std::fmt::Display;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use super::job::Opened;
 use super::retries::Retries;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::format::{OpenWith, Registry};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 
 /// Bytes of tables that are cached.
 const INDEX_BYTES: usize = 48 << 20;
@@ -56,8 +55,8 @@ impl Datasets {
         let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
         let retries = Retries::default();
         let places = places.into_iter().map(|place| {
-            let open =
-                || Catalog::new(formats, &place.path, follow_links, with.clone(), Arc::default(), Arc::default());
+            let tree = || LocalTree::below(&place.path, follow_links, Arc::default());
+            let open = || Catalog::new(formats, tree(), with.clone(), Arc::default());
             match retries.run(|| false, |opened| opened.as_ref().is_err_and(Failure::may_pass), open) {
                 Ok(catalog) => Ok((place, catalog)),
                 Err(error) => Err((place.path, error)),
@@ -109,9 +108,7 @@ impl Walk<'_, '_> {
 
     /// Visits all that is below a folder, in order.
     fn below(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
-        let path = folder.path();
-        let list = || -> io::Result<Vec<_>> { path.read_dir()?.map(|entry| Ok(entry?.file_name())).collect() };
-        let mut names = match self.retry(list) {
+        let mut names = match self.retry(|| self.catalog.names(folder)) {
             Ok(names) => names,
             Err(e) => {
                 let why = format!("it cannot be listed: {e}");

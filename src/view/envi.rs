@@ -25,6 +25,13 @@ impl LevelFile for Envi {
         text(info, "").is_some()
     }
 
+    fn why_hidden(&self, info: &ArrayInfo) -> Option<&'static str> {
+        Some(match info.dtype {
+            Dtype::Int8 => "ENVI has no signed 8-bit integers",
+            _ => "ENVI has one image of channels, or bands of one channel, and of no more than 2^31 rows and columns",
+        })
+    }
+
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let info = layer.info(lod);
         let description = format!("{}, layer {}, LOD {lod}", layer.open.name, layer.name());

@@ -20,6 +20,11 @@ pub trait LevelFile: Send + Sync {
         true
     }
 
+    /// Returns why a layer with this metadata at LOD 0 has no such files, if layers usually have them.
+    fn why_hidden(&self, _info: &ArrayInfo) -> Option<&'static str> {
+        None
+    }
+
     /// See [`View::may_block`].
     fn may_block(&self) -> bool {
         false
@@ -44,6 +49,11 @@ impl<T: LevelFile> View for T {
 
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         if self.applies_to(layer.info(0)) { layer.levels().len() as u64 } else { 0 }
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let reason = self.why_hidden(layer.info(0)).filter(|_| View::nodes(self, layer) == 0)?;
+        Some((format!("lod0{}", self.suffix()), reason.to_owned()))
     }
 
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {

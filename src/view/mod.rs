@@ -8,12 +8,13 @@
 pub mod access;
 mod array_file;
 mod axis_names;
+mod axis_positions;
 mod computed_file;
 mod content;
 mod envi;
 pub mod file_names;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod float;
 mod float_values;
 pub mod json;

@@ -122,6 +122,26 @@ mod tests {
     }
 
     #[test]
+    fn what_a_layer_does_not_have_is_named_with_a_reason() {
+        let hidden = |shape: &[u64], brick: &[u64], dtype| {
+            let [shape, brick] = [shape, brick].map(|dims| Dims::from_slice(dims).unwrap());
+            let level = Arc::new(Zeros(ArrayInfo::new(dtype, BrickGrid::aligned(shape, brick), brick)));
+            let open = one_layer("wkw", Layer { name: "a".into(), levels: vec![level], native: NativeJson::new() });
+            let layer = LayerRef { open: &open, layer: 0, views: registry() };
+            let all: Vec<_> = registry().iter().filter_map(|view| view.hidden(layer)).collect();
+            assert!(
+                all.iter().all(|(name, reason)| !reason.is_empty() && !entry_names(registry(), layer).contains(name))
+            );
+            all.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert!(hidden(&[4, 5, 6], &[2; 3], Dtype::UInt8).is_empty());
+        assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Int8), ["lod0.hdr"]);
+        assert_eq!(hidden(&[3; 6], &[2; 6], Dtype::UInt8), ["lod0.hdr", "tiff", "lod0.slices", "preview.png"]);
+        assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr"]);
+        assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.zarr.json", "lod0.slices"]);
+    }
+
+    #[test]
     fn values_are_shown_where_they_say_something_new() {
         let plain = Scaling { is_code: false, ..Scaling::of_codes(1.0, 0.0) };
         for (scaling, shown) in [

@@ -160,8 +160,8 @@ pub trait View: Send + Sync {
         None
     }
 
-    /// Returns the name of a file that a layer of this kind usually has, and why this one does not have it.
-    fn hidden(&self, _layer: LayerRef<'_>) -> Option<(&'static str, String)> {
+    /// Returns the name of a file or folder that a layer of this kind usually has, and why this one does not have it.
+    fn hidden(&self, _layer: LayerRef<'_>) -> Option<(String, String)> {
         None
     }
 

@@ -16,7 +16,7 @@ use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::table::Table;
 use crate::format::{OpenWith, registry};
-use crate::source::IndexCache;
+use crate::source::{IndexCache, LocalTree};
 use crate::view::json_text;
 
 /// Bytes of the cache for brick index tables.
@@ -40,8 +40,8 @@ pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let source = mount::checked_source(behind.as_deref().unwrap_or(&args.source))?;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    let catalog =
-        Catalog::new(registry(), &source, args.follow_links, with, Arc::default(), Arc::default()).map_err(failed)?;
+    let tree = LocalTree::below(&source, args.follow_links, Arc::default());
+    let catalog = Catalog::new(registry(), tree, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut printer = RowPrinter::new(args.json);
     let top = catalog.list(&root).map_err(failed)?;

@@ -1,6 +1,5 @@
 //! The signs by which a folder is a dataset of this format: its description, or mags with headers.
 
-use std::io::Read;
 use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
@@ -23,14 +22,12 @@ static VERDICTS: LazyLock<Mutex<LruCache<FileStamp, bool>>> = LazyLock::new(|| M
 /// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
 /// cannot be read counts: opening the dataset then gives the reason.
 pub(super) fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
-    let description = folder.find(FILE).filter(|found| found.metadata.is_file())?;
-    let stamp = FileStamp::of(&description.metadata);
+    let description = folder.find(FILE).filter(|found| found.about().is_file())?;
+    let stamp = description.about().stamp;
     if let Some(verdict) = VERDICTS.lock().get(&stamp) {
         return Some(*verdict);
     }
-    let mut text = Vec::new();
-    let read = folder.read(&description).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
-    let verdict = match read.map(|_| Properties::parse(&text)) {
+    let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
         Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
         Ok(Err(_)) => true,
         Err(_) => return Some(true),

@@ -26,6 +26,15 @@ impl LevelFile for Kerchunk {
         Chunks::of(info).is_some_and(|chunks| chunks.are_useful())
     }
 
+    fn why_hidden(&self, info: &ArrayInfo) -> Option<&'static str> {
+        let has_chunks = Chunks::of(info).is_some();
+        Some(if has_chunks {
+            "its planes are larger than 1 GiB and cannot be divided evenly"
+        } else {
+            "it has no samples"
+        })
+    }
+
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
         let array = Arc::clone(&layer.levels()[lod]);
         let chunks =

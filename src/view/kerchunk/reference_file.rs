@@ -10,12 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::super::axis_names::axis_names;
+use super::super::axis_positions::positions;
 use super::super::computed_file::{ComputedFile, ReadSteps, Step};
 use super::super::npy;
 use super::chunks::Chunks;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::volume::{ArrayInfo, Axis};
+use crate::volume::ArrayInfo;
 
 /// Longer axes have no vector of coordinates, which is part of the text.
 const MAX_COORDINATES: u64 = 1 << 16;
@@ -107,23 +108,21 @@ fn start(info: &ArrayInfo, chunks: &Chunks, axes: &[String], name: &str) -> Stri
         (format!("{name}/.zarray"), array(&shape, &chunks.shape(), npy::descr(info.dtype))),
         (format!("{name}/.zattrs"), json!({"_ARRAY_DIMENSIONS": axes}).to_string()),
     ];
-    for (axis, name) in info.axes.iter().zip(axes).filter(|(axis, _)| axis.count <= MAX_COORDINATES) {
+    for (number, (name, count)) in
+        axes.iter().zip(&shape).enumerate().filter(|(_, (_, count))| **count <= MAX_COORDINATES)
+    {
         // not `units`: xarray makes time differences of milliseconds
-        let unit = axis.unit.as_ref().map(|unit| ("unit".to_owned(), json!(unit)));
+        let unit =
+            info.axes.get(number).and_then(|axis| axis.unit.as_ref()).map(|unit| ("unit".to_owned(), json!(unit)));
         let dimensions = ("_ARRAY_DIMENSIONS".to_owned(), json!([name]));
         let attributes: serde_json::Map<_, _> = [dimensions].into_iter().chain(unit).collect();
-        refs.push((format!("{name}/.zarray"), array(&[axis.count], &[axis.count], "<f8")));
+        refs.push((format!("{name}/.zarray"), array(&[*count], &[*count], "<f8")));
         refs.push((format!("{name}/.zattrs"), json!(attributes).to_string()));
-        refs.push((format!("{name}/0"), format!("base64:{}", STANDARD.encode(coordinates(axis)))));
+        refs.push((format!("{name}/0"), format!("base64:{}", STANDARD.encode(positions(info, number, 0..*count)))));
     }
     let refs: Vec<String> = refs.into_iter().map(|(key, value)| format!("{}:{}", json!(key), json!(value))).collect();
     let templates = json!({"raw": format!("lod{}.raw", info.lod)});
     format!("{{\"version\":1,\n\"templates\":{templates},\n\"refs\":{{\n{}", refs.join(",\n"))
-}
-
-/// Returns the coordinates along an axis, as float64.
-fn coordinates(axis: &Axis) -> Vec<u8> {
-    (0..axis.count).flat_map(|n| (axis.first + n as f64 * axis.step).to_le_bytes()).collect()
 }
 
 impl ComputedFile for ReferenceFile {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::preview_file::PreviewFile;
 use super::preview_plan::Plan;
+use super::subject::why_no_pictures;
 use crate::format::FormatError;
 use crate::view::content::Content;
 use crate::view::virtual_file::{Entry, LayerRef, View};
@@ -20,6 +21,11 @@ impl View for Preview {
 
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {
         Plan::of(layer).is_some().into()
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let is_hidden = Plan::of(layer).is_none();
+        is_hidden.then(|| (NAME.to_owned(), why_no_pictures(layer, "it is too long and thin").to_owned()))
     }
 
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {

@@ -9,7 +9,7 @@ use super::pixels::Pixels;
 use super::plane::Plane;
 use super::png_layout::PngLayout;
 use super::slice_file::SliceFile;
-use super::subject::Subject;
+use super::subject::{Subject, why_no_pictures};
 use crate::format::FormatError;
 use crate::view::axis_names::axis_names;
 use crate::view::content::Content;
@@ -128,6 +128,7 @@ impl Slices {
             let first = levels.last().map_or(0, LevelNodes::end);
             levels.extend(LevelNodes::of(layer, lod, first));
         }
+        // their numbers are part of inode numbers
         if levels.last().is_some_and(|last| last.end() >= MAX_NODES) { Vec::new() } else { levels }
     }
 
@@ -148,6 +149,13 @@ fn index_of(name: &str) -> Option<u64> {
 impl View for Slices {
     fn name(&self) -> Option<&'static str> {
         Some("slices")
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let is_hidden = Self::levels(layer).is_empty();
+        is_hidden.then(|| {
+            ("lod0.slices".to_owned(), why_no_pictures(layer, "its slices are too many or too large").to_owned())
+        })
     }
 
     fn nodes(&self, layer: LayerRef<'_>) -> u64 {

@@ -52,6 +52,15 @@ impl Subject {
     }
 }
 
+/// Returns why a layer has no pictures: it is none of two or three directions, or else for another reason.
+pub fn why_no_pictures(layer: LayerRef<'_>, other: &'static str) -> &'static str {
+    match Subject::of(layer, 0) {
+        None => "pictures are of arrays of two or three axes, and of a last one with red, green and blue",
+        Some(_) if layer.info(0).shape().contains(&0) => "it has no samples",
+        Some(_) => other,
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::super::array_file::tests::zeros;

@@ -34,8 +34,8 @@ impl View for OriginalSegy {
         is_there.then(|| Entry { node: 0, name: NAME.to_owned(), folder: false })
     }
 
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(&'static str, String)> {
-        known(layer)?.err().map(|reason| (NAME, reason))
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        known(layer)?.err().map(|reason| (NAME.to_owned(), reason))
     }
 
     /// Counts the traces, at the first time.

@@ -41,9 +41,9 @@ impl View for SurveySegy {
         false
     }
 
-    fn hidden(&self, layer: LayerRef<'_>) -> Option<(&'static str, String)> {
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
         let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
-        survey.err().map(|reason| (NAME, reason))
+        survey.err().map(|reason| (NAME.to_owned(), reason))
     }
 
     fn content(&self, layer: LayerRef<'_>, _node: u64) -> Result<Content, FormatError> {

@@ -38,6 +38,14 @@ impl View for Tiff {
         if (1..=levels).any(|node| Self::level(layer, node).is_some()) { 1 + levels } else { 0 }
     }
 
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let reason = match Stack::of(layer.info(0)) {
+            None => "a TIFF file is a stack of images: of two to five axes, besides up to 64 channels",
+            Some(_) => "it would be longer than a file can be",
+        };
+        (self.nodes(layer) == 0).then(|| ("tiff".to_owned(), reason.to_owned()))
+    }
+
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
         let nodes = self.nodes(layer);
         match folder {

@@ -5,9 +5,9 @@ use super::grid::ChunkGrid;
 use super::nodes::{IMAGE, METADATA};
 use crate::format::Array;
 use crate::view::axis_names::axis_names;
+use crate::view::axis_positions;
 use crate::view::file_names::{NAME_MAX, unique};
-use crate::view::spatial_transform::{finite, step};
-use crate::volume::{ArrayInfo, Axis, Element};
+use crate::volume::{ArrayInfo, Element};
 
 /// The positions in a chunk.
 pub const POSITIONS: u64 = 8 << 10;
@@ -48,19 +48,11 @@ pub fn dimension_names(info: &ArrayInfo) -> Vec<String> {
     names
 }
 
-/// Returns the position of the first sample along an axis, and the distance of neighbours.
-#[must_use]
-pub fn first_and_step(axis: Option<&Axis>) -> (f64, f64) {
-    axis.map_or((0.0, 1.0), |axis| (finite(axis.first), step(axis.step)))
-}
-
 /// Returns a chunk of the positions along an axis, padded with zeros: float64, little-endian.
 #[must_use]
 pub fn positions(info: &ArrayInfo, axis: usize, chunk: u64) -> Vec<u8> {
-    let (count, (first, step)) = (info.shape()[axis], first_and_step(info.axes.get(axis)));
     let begin = chunk.saturating_mul(POSITIONS);
-    let position = |n: u64| if n < count { first + step * n as f64 } else { 0.0 };
-    (begin..begin.saturating_add(POSITIONS.min(count))).flat_map(|n| position(n).to_le_bytes()).collect()
+    axis_positions::positions(info, axis, begin..begin.saturating_add(POSITIONS.min(info.shape()[axis])))
 }
 
 /// Returns the value of samples where there is no chunk: that of bricks that were never written, if JSON has a form for

@@ -15,6 +15,9 @@ use crate::view::content::Content;
 use crate::view::json_text;
 use crate::view::virtual_file::{Entry, LayerRef, View};
 
+/// What follows the layer's name in that of the folder.
+const SUFFIX: &str = ".ome.zarr";
+
 /// The view of all levels.
 pub struct OmeZarr;
 
@@ -88,7 +91,13 @@ impl View for OmeZarr {
     }
 
     fn beside_layer(&self) -> Option<&'static str> {
-        Some(".ome.zarr")
+        Some(SUFFIX)
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let has_samples = layer.levels().iter().all(|level| !level.info().shape().contains(&0));
+        let reason = "it would have more files and folders than a layer can show: its bricks are too many";
+        (has_samples && nodes(layer).is_none()).then(|| (format!("{}{SUFFIX}", layer.name()), reason.to_owned()))
     }
 
     fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arrays::{chunk_grid, dimension_names, first_and_step, is_image};
+use super::arrays::{chunk_grid, dimension_names, is_image};
 use super::nodes::IMAGE;
 use super::units::ome_unit;
+use crate::view::axis_positions::first_and_step;
 use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dtype};
 

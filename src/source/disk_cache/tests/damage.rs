@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
+use super::super::stored_range::StoredRange;
 use super::*;
 
 const LENGTH: usize = 150_000;
@@ -104,16 +105,23 @@ fn the_file_of_another_object_is_a_miss() {
 }
 
 #[test]
-fn what_cannot_be_written_is_dropped_and_reading_goes_on() {
+fn after_a_failure_nothing_is_written_for_a_while_and_reading_goes_on() {
     let (_folder, dir) = place();
     let cache = open(&dir);
     put(&cache, "a", 0, &content(1, 0, 1000));
-    let own = fs::read_dir(dir.join("writers")).unwrap().next().unwrap().unwrap().path();
-    fs::remove_dir(own).unwrap();
+    // a file where the folder should be
+    let range = StoredRange { object: object("b").digest(), offset: 0, length: 1000 };
+    let in_the_way = dir.join(range.path()).parent().unwrap().to_owned();
+    fs::write(&in_the_way, "").unwrap();
+    put(&cache, "b", 0, &content(2, 0, 1000));
+    assert_eq!((cache.statistics().dropped, cache.statistics().files), (1, 1));
+    fs::remove_file(&in_the_way).unwrap();
     for n in 0..10 {
-        cache.put(&object("b"), n * 1000, content(2, n * 1000, 1000));
+        put(&cache, "b", n * 1000, &content(2, n * 1000, 1000));
     }
-    assert!(cache.wait_until_written(Duration::from_secs(30)));
-    assert_eq!((cache.statistics().dropped, cache.statistics().files), (10, 1));
+    assert_eq!((cache.statistics().dropped, cache.statistics().files), (11, 1));
     assert_eq!(get(&cache, "a", 0, 1000), Some(content(1, 0, 1000)));
+    assert_eq!(get(&cache, "b", 0, 1000), None);
+    let own = fs::read_dir(dir.join("writers")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_dir(own).unwrap().count(), 0, "what could not be placed is gone");
 }

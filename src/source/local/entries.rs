@@ -7,21 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, FileType, RawDir, statat};
 
+use crate::source::EntryKind;
+
 /// Bytes of a folder that are read at a time.
 const BUFFER: usize = 32 << 10;
-
-/// The type of a folder's entry, as the folder itself has it: links are not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A folder.
-    Folder,
-    /// A symbolic link.
-    Link,
-    /// A regular file.
-    File,
-    /// Anything else: a pipe, a socket, a device.
-    Other,
-}
 
 impl From<FileType> for EntryKind {
     fn from(kind: FileType) -> Self {

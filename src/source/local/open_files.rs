@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 
 use super::descriptors::most_open_files;
-use super::{FileStamp, OpenFile};
+use super::open_file::OpenFile;
+use crate::source::FileStamp;
 use crate::sync::Mutex;
 
 /// Names in the negative cache.

@@ -12,9 +12,11 @@ use std::sync::{Arc, Weak};
 
 use rustix::io::Errno;
 
+use super::open_file::OpenFile;
 use super::open_files::new_number;
-use super::{FileStamp, OpenFile, RecentWrites, Source, SourceError, SourceRoot, WHOLE, Wait};
+use super::source_root::SourceRoot;
 use crate::counters::Counters;
+use crate::source::{FileSource, FileStamp, RecentWrites, Source, SourceError, WHOLE, Wait};
 use crate::sync::{Mutex, RwLock};
 
 /// One local file. Truncation while it is read is an error, not a crash.
@@ -65,18 +67,6 @@ impl LocalFile {
         };
         this.keep(file, metadata);
         this
-    }
-
-    /// Returns the version of the file that this source reads.
-    #[must_use]
-    pub fn stamp(&self) -> FileStamp {
-        self.stamp
-    }
-
-    /// Returns whether a change was noticed at any time, even if the file is now as it was.
-    #[must_use]
-    pub fn has_changed(&self) -> bool {
-        self.changed.load(Ordering::Relaxed)
     }
 
     /// Keeps a file open until it is evicted.
@@ -177,6 +167,16 @@ impl Source for LocalFile {
             return Err(SourceError::WouldBlock);
         }
         file.check_unchanged()
+    }
+}
+
+impl FileSource for LocalFile {
+    fn stamp(&self) -> FileStamp {
+        self.stamp
+    }
+
+    fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
     }
 }
 

@@ -20,10 +20,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::OpenFile;
 use super::descriptors::is_out_of_descriptors;
-use super::entries::{EntryKind, visit_entries};
+use super::entries::visit_entries;
+use super::open_file::OpenFile;
 use super::open_files::OpenFiles;
+use crate::source::EntryKind;
 
 /// To open a place without access to its content.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -45,7 +46,7 @@ pub struct SourceRoot {
 }
 
 /// A file or folder that a path led to, as it was then.
-pub struct Place {
+pub struct Found {
     /// Opened without access to the content.
     handle: File,
     /// Its type, size and times.
@@ -79,9 +80,9 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate(&self, path: &Path) -> io::Result<Option<Place>> {
+    pub fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
         match self.open_plainly(path, PLACE) {
-            Some(handle) => Place::new(handle?, path.to_owned(), false).map(Some),
+            Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
             None => self.locate_by_links(CWD, path, path),
         }
     }
@@ -90,25 +91,25 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate_in(&self, folder: &Place, name: &Path) -> io::Result<Option<Place>> {
+    pub fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let path = folder.path.join(name);
         let mut parts = name.components();
         if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
             let handle = self.retrying(|| openat(&folder.handle, name, PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
-            let place = Place::new(handle, path, folder.by_links)?;
+            let place = Found::new(handle, path, folder.by_links)?;
             if !place.metadata.is_symlink() {
                 return Ok(Some(place));
             }
             return self.locate_by_links(folder.handle.as_fd(), name, &place.path);
         }
         match self.open_without_links(folder.handle.as_fd(), name, PLACE, ResolveFlags::BENEATH) {
-            Some(handle) => Place::new(handle?, path, folder.by_links).map(Some),
+            Some(handle) => Found::new(handle?, path, folder.by_links).map(Some),
             None => self.locate_by_links(folder.handle.as_fd(), name, &path),
         }
     }
 
     /// Returns whether a folder has an entry of this name, which may be a link that leads to nothing.
-    pub(super) fn has_entry(&self, folder: &Place, name: &OsStr) -> bool {
+    pub(super) fn has_entry(&self, folder: &Found, name: &OsStr) -> bool {
         statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
@@ -116,7 +117,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate_beside(&self, folder: &Place, name: &Path) -> io::Result<Option<Place>> {
+    pub fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
         let open = || match self.has_openat2 {
             true => openat2(&folder.handle, name, PLACE, Mode::empty(), resolve),
@@ -137,7 +138,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// [`Errno::XDEV`] if something else is mounted on the way, and those of the system.
-    fn open_beside(&self, folder: &Place, name: &Path) -> rustix::io::Result<OwnedFd> {
+    fn open_beside(&self, folder: &Found, name: &Path) -> rustix::io::Result<OwnedFd> {
         let mount = mount_of(folder.handle());
         let mut opened: Option<OwnedFd> = None;
         for part in name.components() {
@@ -155,7 +156,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system; an error if it is no regular file.
-    pub fn open(&self, place: &Place) -> io::Result<File> {
+    pub fn open(&self, place: &Found) -> io::Result<File> {
         if !place.metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -200,7 +201,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if it is no folder.
-    pub fn visit(&self, folder: &Place, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+    pub fn visit(&self, folder: &Found, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
     }
@@ -257,7 +258,7 @@ impl SourceRoot {
     }
 
     /// Follows the links of a path, relative to `at`, and judges where they lead. `name` is the path with all folders.
-    fn locate_by_links(&self, at: BorrowedFd, path: &Path, name: &Path) -> io::Result<Option<Place>> {
+    fn locate_by_links(&self, at: BorrowedFd, path: &Path, name: &Path) -> io::Result<Option<Found>> {
         match self.retrying(|| openat(at, path, PLACE, Mode::empty())) {
             Ok(handle) => self.judge(handle, name),
             Err(e) if self.anywhere || is_out_of_descriptors(e) || self.stays_below(name) => Err(e.into()),
@@ -266,7 +267,7 @@ impl SourceRoot {
     }
 
     /// Returns the place that was opened at a path, if the kernel says that it is below the source.
-    fn judge(&self, handle: OwnedFd, path: &Path) -> io::Result<Option<Place>> {
+    fn judge(&self, handle: OwnedFd, path: &Path) -> io::Result<Option<Found>> {
         let real = readlinkat(CWD, format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new());
         let real = real.map(|real| PathBuf::from(OsString::from_vec(real.into_bytes())));
         let real = match real {
@@ -276,7 +277,7 @@ impl SourceRoot {
         if !self.anywhere && !real.starts_with(&self.root) {
             return Ok(None);
         }
-        Place::new(handle, real, true).map(Some)
+        Found::new(handle, real, true).map(Some)
     }
 
     /// Returns whether a path that leads to nothing is known not to leave the source on its way.
@@ -330,7 +331,7 @@ impl SourceRoot {
     }
 }
 
-impl Place {
+impl Found {
     fn new(handle: OwnedFd, path: PathBuf, by_links: bool) -> io::Result<Self> {
         let handle = File::from(handle);
         let metadata = handle.metadata()?;

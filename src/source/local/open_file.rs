@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::mmap_cache::{FileWindows, MappedWindow};
 use super::pread::fill;
-use super::{FileStamp, RecentWrites, SourceError, Wait};
 use crate::counters::Counters;
+use crate::source::{FileStamp, RecentWrites, SourceError, Wait};
 
 /// Bytes of the longest extended attribute that is read.
 const MAX_TAG_BYTES: usize = 4096;
@@ -57,7 +57,7 @@ impl OpenFile {
     /// Fills `out` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// Those of [`Source::read_at`](super::Source::read_at).
+    /// Those of [`Source::read_at`](crate::source::Source::read_at).
     pub fn read_at(&self, offset: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.stamp.size);
         // the check for changes, which follows, would wait for a server

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use super::Wait;
+use crate::source::Wait;
 
 /// Fills `out` with the bytes from `offset` on; `false` if `wait` is [`Wait::No`] and the page cache does not have all
 /// of them.

@@ -1,0 +1,90 @@
+"""Reads boxes at random positions of a volume, one after the other, with one client; prints the time of each as JSON.
+
+    box_reader.py CLIENT PATH EDGE COUNT [--crc]
+
+CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or folder of that format; or it is `zarr-python` or
+`tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped`, and PATH a .npy file. The positions depend on
+the shape, EDGE and COUNT alone, so that all clients read the same boxes. Opening is not counted.
+"""
+
+import argparse
+import importlib
+import json
+import sys
+import time
+import zlib
+
+import numpy as np
+
+import peer
+
+
+def native(name, path):
+    """Reads with the format's own library."""
+    shape, dtype, read = importlib.import_module(f"peer_{name}").opened(path)
+
+    def box(start, edge):
+        out = np.empty((edge,) * len(shape), dtype)
+        read(list(start), out)
+        return out
+
+    return shape, box
+
+
+def sliced(array):
+    """Reads by slicing an array."""
+    return array.shape, lambda start, edge: np.ascontiguousarray(array[tuple(slice(n, n + edge) for n in start)])
+
+
+def by_zarr_python(path):
+    """Reads with zarr-python."""
+    import zarr
+
+    return sliced(zarr.open_array(path, mode="r"))
+
+
+def by_tensorstore(path):
+    """Reads with tensorstore, whose own cache stays off."""
+    import tensorstore
+
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": path}}
+    array = tensorstore.open(spec, read=True).result()
+    return array.shape, lambda start, edge: array[tuple(slice(n, n + edge) for n in start)].read().result()
+
+
+CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw")}
+CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
+            "mapped": lambda path: sliced(np.load(path, mmap_mode="r"))}
+
+
+def positions(shape, edge, count):
+    """Returns where boxes begin, the same for every client."""
+    random = np.random.default_rng(edge)
+    return [tuple(int(n) for n in random.integers(0, np.array(shape) - edge + 1)) for _ in range(count)]
+
+
+def main():
+    """Reads the boxes, and prints seconds and processor time."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("client", choices=CLIENTS)
+    parser.add_argument("path")
+    parser.add_argument("edge", type=int)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--crc", action="store_true", help="also print the CRC-32 of all samples")
+    args = parser.parse_args()
+    shape, read = CLIENTS[args.client](args.path)
+    boxes = positions(shape, args.edge, args.count)
+    peer.touched(4 * args.edge**3, "uint8")
+    seconds, crc, processor = [], 0, time.process_time()
+    for start in boxes:
+        begin = time.perf_counter()
+        box = read(start, args.edge)
+        seconds.append(time.perf_counter() - begin)
+        if args.crc:
+            crc = zlib.crc32(box, crc)
+    found = {"seconds": seconds, "processor": time.process_time() - processor}
+    json.dump(found | ({"crc32": crc} if args.crc else {}), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,294 @@
+//! A dataset that is a folder of files.
+//!
+//! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
+//! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
+//! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
+
+use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rustix::io::Errno;
+
+use super::file::LocalFile;
+use super::open_file::OpenFile;
+use super::open_files::{Key, new_number};
+use super::source_root::{Found, SourceRoot};
+use crate::counters::Counters;
+use crate::source::{EntryKind, FileStamp, Folder, NoFolder, RecentWrites, Source, SourceError, Wait};
+
+/// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
+const CHECKED_FILES: usize = 128;
+
+/// Opens folders and files of a source.
+pub struct Folders {
+    pub(super) root: Arc<SourceRoot>,
+    counters: Arc<Counters>,
+}
+
+impl Folders {
+    /// Folders and files below `root`.
+    #[must_use]
+    pub fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
+        Arc::new(Self { root, counters })
+    }
+
+    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a
+    /// moment ago.
+    ///
+    /// # Errors
+    /// [`NoFolder`]: why there is none.
+    pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.open_beside(path, recent, &Arc::default())
+    }
+
+    /// Opens a folder whose failures are those of another one, too.
+    fn open_beside(
+        self: &Arc<Self>,
+        path: &Path,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => NoFolder::Absent,
+            io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
+            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
+            _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
+        };
+        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent, failure)
+    }
+
+    /// Opens a folder that was just found, as [`Folders::open`] does.
+    ///
+    /// # Errors
+    /// [`NoFolder::NotAFolder`] if it is something else.
+    pub fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+        self.at_beside(place, recent, &Arc::default())
+    }
+
+    fn at_beside(
+        self: &Arc<Self>,
+        place: Found,
+        recent: &Arc<RecentWrites>,
+        failure: &Arc<OnceLock<SourceError>>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
+        if !place.metadata.is_dir() {
+            return Err(NoFolder::NotAFolder);
+        }
+        recent.record(&place.metadata);
+        let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
+        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
+        let (changed, failure) = (Arc::default(), Arc::clone(failure));
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
+    }
+
+    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
+    /// moment ago.
+    ///
+    /// # Errors
+    /// [`SourceError::Io`] where the system fails.
+    pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
+        let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
+        let metadata = file.metadata().map_err(failed)?;
+        let counters = Arc::clone(&self.counters);
+        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
+    }
+}
+
+/// A local folder.
+pub struct LocalFolder {
+    id: u64,
+    /// The path without links.
+    root: PathBuf,
+    stamp: FileStamp,
+    shared: Arc<Folders>,
+    changed: Arc<AtomicBool>,
+    /// The first failure of the system here or in a folder that was opened from here.
+    failure: Arc<OnceLock<SourceError>>,
+    recent: Arc<RecentWrites>,
+}
+
+impl LocalFolder {
+    /// Returns a result, and remembers a failure of the system or a change.
+    fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
+        result.inspect_err(|error| {
+            if error.is_failure_of_system() || *error == SourceError::Changed {
+                let _ = self.failure.set(error.clone());
+            }
+        })
+    }
+
+    fn key(&self, name: &str) -> Key {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        (self.id, hasher.finish())
+    }
+
+    /// Remembers that something has changed: all further reads fail.
+    fn mark_changed(&self) -> SourceError {
+        self.changed.store(true, Ordering::Relaxed);
+        SourceError::Changed
+    }
+
+    fn failed(&self, doing: &str, name: &str, error: &io::Error) -> SourceError {
+        SourceError::io(format!("cannot {doing} {}", self.root.join(name).display()), error)
+    }
+
+    /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
+    fn file(&self, name: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.check_unchanged()?;
+        let (key, files) = (self.key(name), &self.shared.root.files);
+        if let Some(file) = files.get(key, name) {
+            return Ok(Some(file));
+        }
+        if files.is_missing(key, name) {
+            return Ok(None);
+        }
+        if wait == Wait::No {
+            return Err(SourceError::WouldBlock);
+        }
+        let opened = self.open(name).map_err(|e| self.failed("open", name, &e))?;
+        if !files.is_as_before(key, opened.as_ref().map(|(_, m)| FileStamp::of(m)).as_ref()) {
+            return Err(self.mark_changed());
+        }
+        let Some((file, metadata)) = opened else {
+            files.insert_missing(key, name);
+            return Ok(None);
+        };
+        let (marks, counters) =
+            ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.shared.counters));
+        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), marks, counters);
+        files.insert(key, &file);
+        Ok(Some(file))
+    }
+
+    /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists
+    /// elsewhere.
+    fn open(&self, name: &str) -> io::Result<Option<(File, Metadata)>> {
+        if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
+        }
+        let (root, path) = (&self.shared.root, self.root.join(name));
+        let is_absent = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+        let file = match root.open_plain_file(&path) {
+            Some(Err(e)) if is_absent(&e) => return Ok(None),
+            Some(file) => file?,
+            None => match root.open_linked_file(&path) {
+                Ok(Some(file)) => file,
+                Err(e) if !is_absent(&e) => return Err(e),
+                _ if self.is_absent(&path) => return Ok(None),
+                _ => return Err(io::Error::other("a link leads out of the source, or to nothing")),
+            },
+        };
+        let metadata = file.metadata()?;
+        Ok(Some((file, metadata)))
+    }
+
+    /// Returns whether there is nothing at a path, not even a link that leads to nothing: the last folder on the way
+    /// that there is has no entry of the next name.
+    fn is_absent(&self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        match self.shared.root.locate(parent) {
+            Ok(Some(folder)) => !self.shared.root.has_entry(&folder, name),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => false,
+            _ => parent != self.root && self.is_absent(parent),
+        }
+    }
+}
+
+impl Source for LocalFolder {
+    fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
+        Ok(self.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
+    }
+
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
+        let Some(file) = self.noted(self.file(object, wait))? else { return Ok(false) };
+        self.noted(file.read_at(offset, out, wait))?;
+        // here and not in `check_unchanged`, which does not know which file was read
+        self.noted(file.check_unchanged())?;
+        Ok(true)
+    }
+
+    fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        let file = self.noted(self.file(object, Wait::Yes))?;
+        file.map_or(Ok(None), |open| self.noted(open.tag(name)))
+    }
+
+    fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.file(object, wait)
+    }
+
+    fn check_unchanged(&self) -> Result<(), SourceError> {
+        if self.changed.load(Ordering::Relaxed) { Err(SourceError::Changed) } else { Ok(()) }
+    }
+}
+
+impl Folder for LocalFolder {
+    fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
+        let opened = self.shared.open_beside(&self.root.join(path), &self.recent, &self.failure);
+        if let Err(NoFolder::Source(error)) = &opened {
+            let _ = self.noted(Err::<(), _>(error.clone()));
+        }
+        Ok(opened?)
+    }
+
+    fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
+        let path = self.root.join(below);
+        let is_absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let visited = match self.shared.root.locate(&path) {
+            Ok(Some(folder)) => {
+                self.shared.root.visit(&folder, |name, kind| name.to_str().is_none_or(|name| visit(name, kind)))
+            }
+            Ok(None) => Ok(()),
+            Err(e) => Err(e),
+        };
+        match visited {
+            Err(e) if !is_absent(&e) => self.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e))),
+            _ => Ok(()),
+        }
+    }
+
+    fn identity(&self) -> (u64, u64) {
+        self.stamp.inode
+    }
+
+    fn failure(&self) -> Option<SourceError> {
+        self.failure.get().cloned()
+    }
+
+    fn is_changed(&self) -> bool {
+        let is_same = |path: &Path, before: Option<FileStamp>| {
+            // a link in the place of a missing file is a change, wherever it leads
+            let now = if before.is_some() { path.metadata() } else { path.symlink_metadata() };
+            match now {
+                Ok(now) => before == Some(FileStamp::of(&now)),
+                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                    before.is_none()
+                }
+                // a failure of the system is no change: who reads the file gets it
+                Err(_) => true,
+            }
+        };
+        let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
+        let same = self.check_unchanged().is_ok()
+            && is_same(&self.root, Some(self.stamp))
+            && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before));
+        if !same {
+            self.mark_changed();
+        }
+        !same
+    }
+}
+
+impl Drop for LocalFolder {
+    fn drop(&mut self) {
+        self.shared.root.files.close(self.id);
+    }
+}
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;
