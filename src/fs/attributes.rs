@@ -7,11 +7,10 @@ use super::error::FsError;
 use super::handles::Handle;
 use super::ino::Ino;
 use super::resolve::{Resolved, is_dot_volfs};
-use super::tree::{self, Item};
+use super::tree;
 use super::volfs::Volfs;
 use super::xattr;
 use crate::source::Wait;
-use crate::view::Content;
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,15 +95,10 @@ impl Volfs {
                 if tree.is_folder(open, *item) {
                     return Ok(of(ino, true, 0));
                 }
-                if let Some(size) = self.computed_sizes.get(ino, open) {
+                if let Some(size) = self.computed_contents.size(ino, open) {
                     return Ok(of(ino, false, size));
                 }
-                let content = self.content(resolved, wait)?;
-                // that of an array costs nothing, and the description of the dataset may become longer
-                if let (Item::View { .. }, Content::Bytes(_) | Content::Computed(_)) = (item, &content) {
-                    self.computed_sizes.put(ino, open, content.len());
-                }
-                Ok(of(ino, false, content.len()))
+                Ok(of(ino, false, size()?))
             }
         }
     }

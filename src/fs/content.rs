@@ -1,11 +1,16 @@
 //! Computes the content of files when they are opened.
 
+use std::sync::Arc;
+
 use super::error::FsError;
+use super::ino::Ino;
 use super::read_errors::content_error;
 use super::resolve::Resolved;
 use super::status::{Now, status};
-use super::tree::Item;
+use super::tree::{Item, Tree};
 use super::volfs::Volfs;
+use crate::catalog::OpenDataset;
+use crate::format::FormatError;
 use crate::memory::claim;
 use crate::source::Wait;
 use crate::view::{Content, json, json_text};
@@ -28,25 +33,42 @@ impl Volfs {
             }
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
-            Resolved::Inside(_, _, _, Item::Description) if wait == Wait::No => Err(FsError::WouldBlock),
-            Resolved::Inside(_, open, tree, Item::Description) => {
-                let _claim =
-                    claim(DESCRIPTION).map_err(|error| content_error(self.catalog_and_pool(), open, &error.into()))?;
-                let description = json::dataset(open, tree.views())
-                    .map_err(|error| content_error(self.catalog_and_pool(), open, &error))?;
-                Ok(json_text::format(&description).into())
-            }
-            Resolved::Inside(_, open, tree, Item::View { layer, view, node }) => {
-                let (view, layer) = (tree.view(*view), tree.layer(open, *layer));
-                match wait {
-                    _ if view.is_folder(layer, *node) => Err(FsError::IsAFolder),
-                    Wait::No if view.may_block() => Err(FsError::WouldBlock),
-                    _ => {
-                        view.content(layer, *node).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
-                    }
+            Resolved::Inside(node, open, tree, item) => {
+                let ino = Ino::new(node.id, tree.index(*item));
+                if let Some(text) = self.computed_contents.text(ino, open) {
+                    return Ok(Content::Bytes(text));
                 }
+                let content = self.content_inside((open, tree, *item), wait)?;
+                // the description names files that turn out to be missing when they are opened
+                self.computed_contents.put(ino, open, &content, *item != Item::Description);
+                Ok(content)
             }
             _ => Err(FsError::IsAFolder),
+        }
+    }
+    /// Returns the content of a file of an open dataset.
+    fn content_inside(
+        &self,
+        (open, tree, item): (&Arc<OpenDataset>, &Tree, Item),
+        wait: Wait,
+    ) -> Result<Content, FsError> {
+        let failed = |error: &FormatError| content_error(self.catalog_and_pool(), open, error);
+        match item {
+            Item::Description if wait == Wait::No => Err(FsError::WouldBlock),
+            Item::Description => {
+                let _claim = claim(DESCRIPTION).map_err(|error| failed(&error.into()))?;
+                let description = json::dataset(open, tree.views()).map_err(|error| failed(&error))?;
+                Ok(json_text::format(&description).into())
+            }
+            Item::View { layer, view, node } => {
+                let (view, layer) = (tree.view(view), tree.layer(open, layer));
+                match wait {
+                    _ if view.is_folder(layer, node) => Err(FsError::IsAFolder),
+                    Wait::No if view.may_block() => Err(FsError::WouldBlock),
+                    _ => view.content(layer, node).map_err(|error| failed(&error)),
+                }
+            }
+            Item::Dataset | Item::Layer(_) | Item::Error => Err(FsError::IsAFolder),
         }
     }
 }

@@ -6,8 +6,8 @@
 //! wait.
 
 mod attributes;
+mod computed_contents;
 mod computed_read;
-mod computed_sizes;
 mod content;
 mod dataset_counters;
 mod error;

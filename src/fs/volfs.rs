@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 use lru::LruCache;
 
-use super::computed_sizes::ComputedSizes;
+use super::computed_contents::ComputedContents;
 use super::dataset_counters::CountedDatasets;
 use super::handles::Handles;
 use super::ino::Ino;
@@ -48,7 +48,7 @@ pub struct Volfs {
     pub(super) handles: Handles,
     pub(super) listings: Listings,
     trees: Mutex<LruCache<NodeId, Arc<Tree>>>,
-    pub(super) computed_sizes: ComputedSizes,
+    pub(super) computed_contents: ComputedContents,
     pub(super) read_errors: ReadErrors,
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
@@ -101,7 +101,7 @@ impl Volfs {
             handles: Handles::default(),
             listings: Listings::default(),
             trees: Mutex::new(LruCache::new(TREES)),
-            computed_sizes: ComputedSizes::default(),
+            computed_contents: ComputedContents::default(),
             read_errors: ReadErrors::default(),
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),

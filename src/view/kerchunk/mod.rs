@@ -1,6 +1,7 @@
 //! `lodN.zarr.json`: references (version 1 of kerchunk's format) that show `lodN.raw` as a Zarr array by planes.
 
 mod chunks;
+mod heading;
 mod kerchunk_view;
 mod reference_file;
 

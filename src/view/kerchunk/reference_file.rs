@@ -5,21 +5,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::super::axis_names::axis_names;
-use super::super::axis_positions::positions;
 use super::super::computed_file::{ComputedFile, ReadSteps, Step};
-use super::super::npy;
 use super::chunks::Chunks;
+use super::heading::Heading;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::volume::ArrayInfo;
 
-/// Longer axes have no vector of coordinates, which is part of the text.
-const MAX_COORDINATES: u64 = 1 << 16;
 /// The name of the array of samples.
 const SAMPLES: &str = "image";
 
@@ -31,7 +25,7 @@ pub struct ReferenceFile {
     array: Arc<dyn Array>,
     chunks: Chunks,
     /// The text before the references of chunks.
-    start: Vec<u8>,
+    heading: Heading,
     name: String,
     /// Bytes of the text of a reference.
     width: usize,
@@ -48,8 +42,8 @@ impl ReferenceFile {
         while axes.contains(&name) {
             name.push('_');
         }
-        let start = start(info, &chunks, &axes, &name).into_bytes();
-        let mut file = Self { array, chunks, start, name, width: 0 };
+        let heading = Heading::new(info, &chunks, &axes, &name);
+        let mut file = Self { array, chunks, heading, name, width: 0 };
         file.width = file.longest_reference();
         file
     }
@@ -67,11 +61,11 @@ impl ReferenceFile {
 
     /// Fills `out` with the bytes from `from` on.
     fn write(&self, from: u64, mut out: &mut [u8]) {
-        let (start, references) = (self.start.len() as u64, self.chunks.count());
+        let (start, references) = (self.heading.len(), self.chunks.count());
         let mut at = from;
         while !out.is_empty() {
-            let count = if let Some(bytes) = self.start.get(at as usize..).filter(|bytes| !bytes.is_empty()) {
-                copy(bytes, out)
+            let count = if at < start {
+                self.heading.write(self.array.info(), at, out)
             } else {
                 let (number, within) = ((at - start) / self.width as u64, ((at - start) % self.width as u64) as usize);
                 if number >= references {
@@ -88,46 +82,16 @@ impl ReferenceFile {
     }
 }
 
-fn copy(from: &[u8], to: &mut [u8]) -> usize {
+/// Copies as much as there is, or as fits; returns how many bytes.
+pub(super) fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let count = from.len().min(to.len());
     to[..count].copy_from_slice(&from[..count]);
     count
 }
 
-/// Returns the metadata of the group, of the samples and of the coordinates.
-fn start(info: &ArrayInfo, chunks: &Chunks, axes: &[String], name: &str) -> String {
-    let array = |shape: &[u64], chunks: &[u64], dtype: &str| {
-        // xarray takes another fill value for "no data", and makes floats of integers
-        let metadata = json!({"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": dtype, "compressor": null,
-            "fill_value": null, "order": "C", "filters": null, "dimension_separator": "."});
-        metadata.to_string()
-    };
-    let shape: Vec<u64> = info.shape().iter().copied().collect();
-    let mut refs = vec![
-        (".zgroup".to_owned(), json!({"zarr_format": 2}).to_string()),
-        (format!("{name}/.zarray"), array(&shape, &chunks.shape(), npy::descr(info.dtype))),
-        (format!("{name}/.zattrs"), json!({"_ARRAY_DIMENSIONS": axes}).to_string()),
-    ];
-    for (number, (name, count)) in
-        axes.iter().zip(&shape).enumerate().filter(|(_, (_, count))| **count <= MAX_COORDINATES)
-    {
-        // not `units`: xarray makes time differences of milliseconds
-        let unit =
-            info.axes.get(number).and_then(|axis| axis.unit.as_ref()).map(|unit| ("unit".to_owned(), json!(unit)));
-        let dimensions = ("_ARRAY_DIMENSIONS".to_owned(), json!([name]));
-        let attributes: serde_json::Map<_, _> = [dimensions].into_iter().chain(unit).collect();
-        refs.push((format!("{name}/.zarray"), array(&[*count], &[*count], "<f8")));
-        refs.push((format!("{name}/.zattrs"), json!(attributes).to_string()));
-        refs.push((format!("{name}/0"), format!("base64:{}", STANDARD.encode(positions(info, number, 0..*count)))));
-    }
-    let refs: Vec<String> = refs.into_iter().map(|(key, value)| format!("{}:{}", json!(key), json!(value))).collect();
-    let templates = json!({"raw": format!("lod{}.raw", info.lod)});
-    format!("{{\"version\":1,\n\"templates\":{templates},\n\"refs\":{{\n{}", refs.join(",\n"))
-}
-
 impl ComputedFile for ReferenceFile {
     fn len(&self) -> u64 {
-        (self.start.len() + END.len()) as u64 + self.chunks.count() * self.width as u64
+        self.heading.len() + END.len() as u64 + self.chunks.count() * self.width as u64
     }
 
     fn array(&self) -> &Arc<dyn Array> {
@@ -136,7 +100,7 @@ impl ComputedFile for ReferenceFile {
 
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (&self.start, self.width).hash(&mut hasher);
+        (&self.heading, self.width).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -165,6 +129,8 @@ impl ReadSteps for Text {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -210,6 +176,21 @@ mod tests {
     }
 
     #[test]
+    fn coordinates_of_long_axes_are_in_the_text_and_not_in_memory() {
+        let mut made = None;
+        let held = allocation_counter::measure(|| made = Some(file(&[65_536, 2, 777]))).bytes_current;
+        let file = made.unwrap();
+        assert!(held < 8192 && file.len() > 700_000, "{held} {}", file.len());
+        let text = whole(&file);
+        for (axis, count, first, step) in [("inline", 65_536, 10.0, 2.0), ("sample", 777, 10.0, 4.0)] {
+            let vector = text["refs"][format!("{axis}/0")].as_str().unwrap().strip_prefix("base64:").unwrap();
+            let bytes = STANDARD.decode(vector).unwrap();
+            let all: Vec<f64> = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+            assert!(all.iter().copied().eq((0..count).map(|n| first + step * f64::from(n))), "{axis}");
+        }
+    }
+
+    #[test]
     fn names_of_axes_are_distinct_from_each_other_and_from_the_samples() {
         let mut info = zeros(&[2, 3, 4], Dtype::UInt8).info().clone();
         for (axis, name) in info.axes.iter_mut().zip(["", "image", "a/b"]) {
@@ -225,7 +206,7 @@ mod tests {
     #[test]
     fn long_axes_have_no_coordinates_and_many_planes_cost_no_memory() {
         let file = file(&[100_000, 3, 2]);
-        assert!(file.len() > 3_000_000 && file.start.len() < 2000, "{} {}", file.len(), file.start.len());
+        assert!(file.len() > 3_000_000 && file.heading.len() < 2000, "{} {}", file.len(), file.heading.len());
         let text = whole(&file);
         assert_eq!(text["refs"]["image/99999.0.0"], json!(["{{raw}}", 1_199_988, 12]));
         assert_eq!(text["refs"]["inline/0"], Value::Null);
@@ -233,8 +214,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_part_of_the_text_equals_that_of_the_whole(planes in 1u64..200, from in 0u64..9000, count in 0u64..9000) {
-            let file = file(&[planes, 2, 3]);
+        fn every_part_of_the_text_equals_that_of_the_whole(
+            planes in 1u64..200, rows in 1u64..900, from in 0u64..19_000, count in 0u64..9000,
+        ) {
+            let file = file(&[planes, rows, 3]);
             let all = part(&file, 0..file.len());
             let start = from.min(file.len());
             let end = (start + count).min(file.len());
