@@ -14,6 +14,7 @@ use crate::logging::LoggingError;
 use crate::mount::daemon::DaemonError;
 use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
+use crate::source::disk_cache::DiskCacheError;
 
 /// The most names of a folder that are compared with one that is not there.
 const MOST_NAMES: usize = 10_000;
@@ -260,6 +261,9 @@ pub enum CliError {
     /// `volfs doctor` found something that prevents mounting.
     #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,
+    /// A folder is no disk cache, or cannot be one.
+    #[error("{}", text(&.0.to_string()))]
+    DiskCache(#[from] DiskCacheError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -357,6 +361,7 @@ mod tests {
             CliError::AlreadyMounted { mountpoint: odd.clone(), wanted: odd.clone(), shown: odd.clone() },
             CliError::Busy(odd.clone(), vec!["cat (process 7)".into()]),
             CliError::NotMounted(odd.clone(), Some(odd.clone())),
+            DiskCacheError::NoCache(odd.clone()).into(),
             CliError::NotOurs(odd, "tmp\nfs".into()),
         ];
         for error in errors {

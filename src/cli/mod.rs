@@ -53,6 +53,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
         Command::Cat(args) => commands::cat::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
+        Command::Cache(args) => commands::cache::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Complete(args) => commands::complete::run(&args),
     }

@@ -5,6 +5,7 @@
 //! is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of this machine, `store`
 //! those of object stores.
 
+pub mod disk_cache;
 mod entry_kind;
 mod error;
 mod folder;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::datasets;
 use crate::cli::output;
+use crate::cli::text::duration::duration;
 use crate::cli::text::json_value::scalar;
 use crate::cli::text::layout::TextLayout;
 use crate::cli::text::number::float;
@@ -107,21 +108,6 @@ pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
 }
 
-/// Formats a duration in its two largest units: `2 d 3 h`, `5 min 7 s`.
-pub fn duration(seconds: f64) -> String {
-    let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
-    let mut left = seconds as u64;
-    let mut parts = Vec::new();
-    for (name, length) in units {
-        if left >= length || (length == 1 && parts.is_empty()) {
-            parts.push(format!("{} {name}", left / length));
-        }
-        left %= length;
-    }
-    parts.truncate(2);
-    parts.join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -183,19 +169,5 @@ mod tests {
         assert!(text.contains("look-ups         none\n") && text.contains("errors           none\n"), "{text}");
         assert!(!text.contains("throughput"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("per byte"), "{text}");
-    }
-
-    #[test]
-    fn durations_have_two_units() {
-        for (seconds, text) in [
-            (0.4, "0 s"),
-            (59.9, "59 s"),
-            (61.0, "1 min 1 s"),
-            (3600.0, "1 h"),
-            (93_784.0, "1 d 2 h"),
-            (86_460.0, "1 d 1 min"),
-        ] {
-            assert_eq!(duration(seconds), text);
-        }
     }
 }
