@@ -261,6 +261,17 @@ pub enum CliError {
     /// `volfs doctor` found something that prevents mounting.
     #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,
+    /// The folder for a disk cache cannot be found.
+    #[error("cannot use {place} as a disk cache: {1}; give a folder that you may write to", place = path(.0))]
+    DiskCacheFolder(PathBuf, io::Error),
+    /// The folder for a disk cache lies in a mount.
+    #[error("the disk cache {} lies inside the mount at {}; give a folder outside of it", path(.dir), path(.mountpoint))]
+    DiskCacheInside {
+        /// The folder.
+        dir: PathBuf,
+        /// Where the mount is.
+        mountpoint: PathBuf,
+    },
     /// A folder is no disk cache, or cannot be one.
     #[error("{}", text(&.0.to_string()))]
     DiskCache(#[from] DiskCacheError),

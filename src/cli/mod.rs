@@ -8,6 +8,7 @@
 //! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
 //! * [`chosen_source`]: SOURCE as it was typed, checked: a path or a URL.
 //! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
+//! * [`disk_cache_folder`]: the folder that a mount is to have as its disk cache.
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts for calls that may hang.
 
@@ -15,6 +16,7 @@ pub mod args;
 mod chosen_source;
 mod commands;
 mod dataset_at;
+mod disk_cache_folder;
 mod error;
 mod interrupt;
 mod machine;

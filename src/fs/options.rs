@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use crate::source::disk_cache::DiskCacheOptions;
 use crate::source::{Origin, StoreOption};
 
 /// The options of a mount, as parsed from the command line.
@@ -21,6 +22,8 @@ pub struct Options {
     pub follow_links: bool,
     /// The options of an object store.
     pub store_options: Vec<StoreOption>,
+    /// The local disk that keeps what an object store has sent.
+    pub disk_cache: Option<DiskCacheOptions>,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
     /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
@@ -36,7 +39,7 @@ impl Options {
     #[must_use]
     pub fn origin(&self) -> Origin {
         let (path, store_options) = (self.source.clone(), self.store_options.clone());
-        Origin { path, follow_links: self.follow_links, store_options }
+        Origin { path, follow_links: self.follow_links, store_options, disk_cache: self.disk_cache.clone() }
     }
 }
 
@@ -51,6 +54,7 @@ impl Options {
             direct_io: false,
             follow_links: false,
             store_options: Vec::new(),
+            disk_cache: None,
             quality: None,
             views: None,
             allow_other: false,

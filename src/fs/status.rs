@@ -10,6 +10,7 @@ use super::options::Options;
 use crate::array::Gauges;
 use crate::counters::Counters;
 use crate::source::StoreStatus;
+use crate::source::disk_cache::DiskCacheStatistics;
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
@@ -71,6 +72,23 @@ fn store(status: &StoreStatus) -> Value {
         "staged_bytes": status.staged_bytes,
         "latency_p50_ms": milliseconds(status.latency_p50),
         "latency_p99_ms": milliseconds(status.latency_p99),
+        "disk_cache": status.disk.as_ref().map(disk_cache),
+    })
+}
+
+/// Returns the counters of a disk cache, and what it holds.
+fn disk_cache(disk: &DiskCacheStatistics) -> Value {
+    json!({
+        "hits": disk.hits,
+        "hit_bytes": disk.hit_bytes,
+        "misses": disk.misses,
+        "missed_bytes": disk.missed_bytes,
+        "written_bytes": disk.written_bytes,
+        "dropped": disk.dropped,
+        "evicted": disk.evicted,
+        "bad": disk.bad,
+        "bytes": disk.bytes,
+        "files": disk.files,
     })
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::disk_cache::DiskCacheOptions;
 use super::store_options::StoreOption;
 use super::url::{StoreUrl, is_url};
 use super::{LocalTree, Tree};
@@ -18,6 +19,8 @@ pub struct Origin {
     pub follow_links: bool,
     /// The options of an object store.
     pub store_options: Vec<StoreOption>,
+    /// The local disk that keeps what an object store has sent.
+    pub disk_cache: Option<DiskCacheOptions>,
 }
 
 impl Origin {
@@ -34,7 +37,7 @@ impl Origin {
     }
 
     /// Returns its tree. Reads of it are counted in `counters`. It is asked again for a while if it fails, longer if it
-    /// is to `last`.
+    /// is to `last`, and only then a disk cache is used.
     ///
     /// # Errors
     /// What is wrong with the URL or the options, in one line. Nothing of a local path is looked at.
@@ -44,7 +47,8 @@ impl Origin {
         }
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let url = StoreUrl::parse(&self.path).map_err(|error| invalid(error.to_string()))?;
-        store_tree(url, &self.store_options, last, counters)
+        let disk = self.disk_cache.as_ref().filter(|_| last);
+        store_tree(url, &self.store_options, last, disk, counters)
     }
 }
 
@@ -65,14 +69,24 @@ fn store_tree(
     url: StoreUrl,
     options: &[StoreOption],
     last: bool,
+    disk: Option<&DiskCacheOptions>,
     counters: Arc<Counters>,
 ) -> io::Result<Arc<dyn Tree>> {
+    use super::disk_cache::DiskCache;
     use super::store::{BRIEF, LASTING, StoreTree};
-    Ok(StoreTree::open(url, options, if last { LASTING } else { BRIEF }, counters)?)
+    let cache = disk.map(|options| DiskCache::open(&options.dir, options.budget)).transpose();
+    let cache = cache.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(StoreTree::open(url, options, if last { LASTING } else { BRIEF }, cache, counters)?)
 }
 
 #[cfg(not(feature = "store"))]
-fn store_tree(_: StoreUrl, _: &[StoreOption], _: bool, _: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
+fn store_tree(
+    _: StoreUrl,
+    _: &[StoreOption],
+    _: bool,
+    _: Option<&DiskCacheOptions>,
+    _: Arc<Counters>,
+) -> io::Result<Arc<dyn Tree>> {
     let text = "this volfs was built without object stores; build it with the feature \"store\"";
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::disk_cache::DiskCacheStatistics;
+
 /// What a store was asked for so far, and what is in flight now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStatus {
@@ -19,4 +21,6 @@ pub struct StoreStatus {
     pub latency_p50: Option<Duration>,
     /// Of a hundred answers one takes longer.
     pub latency_p99: Option<Duration>,
+    /// The disk cache, if there is one.
+    pub disk: Option<DiskCacheStatistics>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::mount_options::{MountOption, cache_size, quality, threads};
+use super::mount_options::{MountOption, cache_size, disk_cache_size, quality, threads};
 use super::views::{self, Views, views};
 use crate::cli::text::size::Size;
 use crate::source::StoreOption;
@@ -76,6 +76,19 @@ pub struct MountArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     pub store_option: Vec<StoreOption>,
 
+    /// Keep what an object store has sent in this folder, for other mounts and for later
+    ///
+    /// The folder must be empty, or a disk cache already; it is made if it does not exist. Only this user may read it.
+    /// Several mounts may share it. Delete from it with: volfs cache --clear DIR
+    #[arg(long, value_name = "DIR")]
+    pub disk_cache: Option<PathBuf>,
+
+    /// Disk space that --disk-cache may take, as 500GiB
+    ///
+    /// For all mounts together that share the folder. What was not used for the longest time goes first. [default: 10GiB]
+    #[arg(long, value_name = "SIZE", value_parser = disk_cache_size)]
+    pub disk_cache_size: Option<Size>,
+
     /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
     ///
     /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
@@ -121,7 +134,7 @@ impl MountArgs {
     pub fn apply_options(&mut self) -> Result<(), String> {
         let (mut cache, mut threads, mut log, mut quality, mut views) = (None, None, None, None, None);
         // an option that is also given by its own name counts last
-        let mut store = Vec::new();
+        let (mut store, mut disk, mut disk_size) = (Vec::new(), None, None);
         for text in std::mem::take(&mut self.options) {
             match MountOption::read(&text)? {
                 MountOption::NoEffect => {}
@@ -135,6 +148,8 @@ impl MountArgs {
                 MountOption::Quality(level) => quality = Some(level),
                 MountOption::Views(names) => views = Some(names),
                 MountOption::StoreOption(option) => store.push(option),
+                MountOption::DiskCache(folder) => disk = Some(folder),
+                MountOption::DiskCacheSize(size) => disk_size = Some(size),
             }
         }
         self.cache_size = self.cache_size.or(cache);
@@ -142,6 +157,8 @@ impl MountArgs {
         self.log_file = self.log_file.take().or(log);
         self.quality = self.quality.or(quality);
         self.views = self.views.take().or(views);
+        self.disk_cache = self.disk_cache.take().or(disk);
+        self.disk_cache_size = self.disk_cache_size.or(disk_size);
         store.append(&mut self.store_option);
         self.store_option = store;
         Ok(())

@@ -38,7 +38,7 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let behind = source_behind(&args.source, &args.store_option)?;
     let (path, store_options) = (behind.unwrap_or_else(|| args.source.clone()), args.store_option.clone());
-    let origin = checked_source(&Origin { path, follow_links: args.follow_links, store_options })?;
+    let origin = checked_source(&Origin { path, follow_links: args.follow_links, store_options, ..Origin::default() })?;
     let source = &origin.path;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));

@@ -16,6 +16,7 @@ use serde_json::json;
 use self::announcement::Announcement;
 use crate::cli::args::MountArgs;
 use crate::cli::chosen_source::{checked_source, resolved_source};
+use crate::cli::disk_cache_folder;
 use crate::cli::error::CliError;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
@@ -105,6 +106,8 @@ impl Plan {
             return Err(CliError::CannotMount(reason));
         }
         let threads = args.threads.unwrap_or_else(limits::default_threads);
+        let (disk, disk_size) = (args.disk_cache.as_deref(), args.disk_cache_size);
+        let disk_cache = disk_cache_folder::chosen(disk, disk_size, &source, &mountpoint)?;
         // none of them is secret
         let store_options = args.store_option.iter().map(ToString::to_string).collect::<Vec<_>>();
         let shown = [
@@ -118,6 +121,8 @@ impl Plan {
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
             ("quality", json!(args.quality)),
             ("store_option", json!((!store_options.is_empty()).then_some(store_options))),
+            ("disk_cache", json!(disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()))),
+            ("disk_cache_size", json!(disk_cache.as_ref().map(|disk| disk.budget))),
             ("views", json!(args.views.as_ref().map(ToString::to_string))),
         ];
         let options = Options {
@@ -127,6 +132,7 @@ impl Plan {
             direct_io: args.direct_io,
             follow_links: args.follow_links,
             store_options: args.store_option,
+            disk_cache,
             quality: args.quality,
             views: args.views.map(|views| views.0),
             allow_other: args.allow_other,

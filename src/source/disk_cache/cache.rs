@@ -47,6 +47,20 @@ impl DiskCache {
         Ok(Self { files, queue, limits })
     }
 
+    /// Returns whether a folder can be a cache, and makes it one. Starts no thread.
+    ///
+    /// # Errors
+    /// [`DiskCacheError`]: why it cannot be one.
+    pub fn check(dir: &Path) -> Result<(), DiskCacheError> {
+        CacheFolder::create(dir).map(drop)
+    }
+
+    /// Returns whether it seems to have a range of an object. Reads at most a few names.
+    #[must_use]
+    pub fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
+        self.files.has(object, offset, length)
+    }
+
     /// Fills `out` with the bytes of an object from `offset` on, and returns whether it has them all; if not, `out` may
     /// be overwritten in part. Reads files, so it may wait for the disk.
     #[must_use]

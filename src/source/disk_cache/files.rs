@@ -67,6 +67,15 @@ impl Files {
         false
     }
 
+    /// Returns whether the files of an object have a range of it, as far as the index tells.
+    pub fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
+        let Some(end) = offset.checked_add(length) else { return false };
+        let is_covered = || self.index.cover(object.digest(), offset, end).is_some();
+        is_covered()
+            || usize::try_from(length).is_ok_and(|length| self.look_again(object.digest(), offset, length))
+                && is_covered()
+    }
+
     fn read_ranges(
         &self,
         object: &ObjectVersion,

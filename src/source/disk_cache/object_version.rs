@@ -45,6 +45,12 @@ impl ObjectVersion {
         Self { identity: identity.into(), digest }
     }
 
+    /// Returns a hash of 64 bits, which never changes: for versions that are made of something long.
+    #[must_use]
+    pub fn hash(bytes: &[u8]) -> u64 {
+        digest(bytes)
+    }
+
     pub(super) fn identity(&self) -> &[u8] {
         &self.identity
     }

@@ -243,6 +243,6 @@ pub mod in_memory {
     /// Returns a backend of objects in memory; without listings unless `lists`.
     pub fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
         let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
-        Backend { objects: Arc::clone(objects) as _, pages }
+        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
     }
 }

@@ -34,6 +34,8 @@ pub struct Backend {
     pub objects: Arc<dyn ObjectStore>,
     /// Listings, page by page; `None` for a web server, which has none.
     pub pages: Option<Arc<dyn PaginatedListStore>>,
+    /// Where the bucket is: the endpoint or the account, as far as they are not the usual ones. No secret.
+    pub endpoint: String,
 }
 
 /// Makes the client of the store that a URL names. Nothing is sent yet.
@@ -54,24 +56,38 @@ pub fn connect(
     let connector = CountingConnector(Arc::clone(metrics));
     let built = match url.kind {
         StoreKind::S3 => {
-            s3(url, options)?.with_retry(retry).with_http_connector(connector).build().map(Arc::new).map(both)
+            let builder = s3(url, options)?;
+            let endpoint = host_of(&builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default());
+            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, endpoint))
         }
         StoreKind::Azure => {
-            azure(url, options)?.with_retry(retry).with_http_connector(connector).build().map(Arc::new).map(both)
+            let builder = azure(url, options)?;
+            let get = |key| host_of(&builder.get_config_value(&key).unwrap_or_default());
+            let place = [get(AzureConfigKey::AccountName), get(AzureConfigKey::Endpoint)].join(" ").trim().to_owned();
+            builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, place))
         }
         StoreKind::Gcs => {
-            gcs(url, options)?.with_retry(retry).with_http_connector(connector).build().map(Arc::new).map(both)
+            let builder = gcs(url, options)?.with_retry(retry).with_http_connector(connector);
+            builder.build().map(|store| both(store, String::new()))
         }
         StoreKind::Http => {
             let built = http(url, options)?.with_retry(retry).with_http_connector(connector).build();
-            built.map(|store| Backend { objects: Arc::new(store), pages: None })
+            built.map(|store| Backend { objects: Arc::new(store), pages: None, endpoint: String::new() })
         }
     };
     built.map_err(|error| not_configured(&error))
 }
 
-fn both<S: ObjectStore + PaginatedListStore>(store: Arc<S>) -> Backend {
-    Backend { objects: Arc::clone(&store) as _, pages: Some(store) }
+fn both<S: ObjectStore + PaginatedListStore>(store: S, endpoint: String) -> Backend {
+    let store = Arc::new(store);
+    Backend { objects: Arc::clone(&store) as _, pages: Some(store), endpoint }
+}
+
+/// Returns the host and the port of a URL, without anything that may be secret.
+fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    host.rsplit('@').next().unwrap_or_default().to_owned()
 }
 
 fn not_configured(error: &Error) -> StoreError {
@@ -243,6 +259,17 @@ mod tests {
             let error = attempt(url, &["colour=red"]).err().unwrap();
             assert!(error.text.contains("colour") && error.kind == io::ErrorKind::InvalidInput, "{error}");
         }
+    }
+
+    #[test]
+    fn the_place_of_a_bucket_has_no_secret() {
+        for (url, host) in [("http://me:hunter2@host:9000/x?sig=1", "host:9000"), ("host/a", "host"), ("", "")] {
+            assert_eq!(host_of(url), host);
+        }
+        let place = |url, options: &[&str]| attempt(url, options).map(|backend| backend.endpoint).unwrap();
+        let endpoint = ["anonymous=true", "allow_http=true", "endpoint=http://127.0.0.1:1"];
+        assert_eq!(place("s3://b", &endpoint), "127.0.0.1:1");
+        assert!(place("az://c", &[&endpoint[..], &["account_name=me"]].concat()).starts_with("me"));
     }
 
     #[test]

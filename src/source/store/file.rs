@@ -17,9 +17,7 @@ pub struct StoredFile {
 impl StoredFile {
     /// Opens the object of a key in the version `meta`. Nothing is sent.
     pub fn new(store: &Arc<Store>, key: &str, meta: Meta) -> Self {
-        let opened = Opened::new(store);
-        opened.expect(key, &meta);
-        Self { opened, key: key.into(), meta }
+        Self { opened: Opened::file(store, key, &meta), key: key.into(), meta }
     }
 }
 
@@ -36,6 +34,9 @@ impl Source for StoredFile {
             return Err(SourceError::WouldBlock);
         }
         if out.is_empty() {
+            return Ok(true);
+        }
+        if self.opened.read_from_disk(&self.key, offset, out)? {
             return Ok(true);
         }
         // an object that is gone was removed since

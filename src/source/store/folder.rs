@@ -21,7 +21,7 @@ pub struct StoredFolder {
 impl StoredFolder {
     /// Opens the folder of a key. Nothing is sent.
     pub fn new(store: &Arc<Store>, key: &str) -> Self {
-        Self { opened: Opened::new(store), key: key.into(), failure: Arc::default() }
+        Self { opened: Opened::folder(store, key), key: key.into(), failure: Arc::default() }
     }
 
     fn key_of(&self, object: &str) -> Result<String, SourceError> {
@@ -72,6 +72,9 @@ impl Source for StoredFolder {
         let end = offset.checked_add(length).ok_or(too_short(0))?;
         if out.is_empty() {
             return Ok(self.noted(self.opened.meta(&key, true))?.is_some());
+        }
+        if self.noted(self.opened.read_from_disk(&key, offset, out))? {
+            return Ok(true);
         }
         let Some(fetched) = self.noted(self.opened.read(&key, offset..end))? else { return Ok(false) };
         if fetched.bytes.len() != out.len() {

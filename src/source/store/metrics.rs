@@ -74,6 +74,7 @@ impl Metrics {
             retries: self.failed.get(),
             in_flight: self.in_flight.load(Ordering::Relaxed),
             staged_bytes: staged,
+            disk: None,
             latency_p50: quantile(&counts, 50),
             latency_p99: quantile(&counts, 99),
         }

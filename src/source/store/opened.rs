@@ -12,14 +12,16 @@ use tokio::sync::Semaphore;
 
 use super::client::{Client, Fetched};
 use super::error::StoreError;
+use super::folder_versions::FolderVersions;
 use super::meta::Meta;
 use super::names::Names;
+use super::on_disk::{OnDisk, StoreCache};
 use super::runtime;
 use super::staging::{ObjectId, Outcome, Staging};
 use crate::source::SourceError;
 use crate::source::url::StoreUrl;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Requests of one source that are in flight at a time.
 const IN_FLIGHT: usize = 12;
@@ -46,19 +48,25 @@ pub struct Store {
     pub staging: Staging,
     /// What is at its keys.
     pub names: Names,
+    /// What is on a local disk of it, if anything is.
+    pub cache: Option<Arc<StoreCache>>,
+    /// Names whose versions are remembered.
+    listed_names: Arc<AtomicUsize>,
     /// What the store said of each object first: a later answer must say the same.
     versions: Mutex<LruCache<ObjectId, (Option<Meta>, Instant)>>,
 }
 
 impl Store {
-    /// Creates a store.
-    pub fn new(url: StoreUrl, client: Arc<Client>) -> Arc<Self> {
+    /// Creates a store, of which a local disk keeps what was fetched if there is a `cache`.
+    pub fn new(url: StoreUrl, client: Arc<Client>, cache: Option<StoreCache>) -> Arc<Self> {
         let names = Names::new(Arc::clone(&client));
         Arc::new(Self {
             url,
             client,
             staging: Staging::default(),
             names,
+            cache: cache.map(Arc::new),
+            listed_names: Arc::default(),
             versions: Mutex::new(LruCache::new(VERSIONS)),
         })
     }
@@ -71,6 +79,7 @@ pub struct Opened {
     pub store: Arc<Store>,
     permits: Arc<Semaphore>,
     changed: Arc<AtomicBool>,
+    on_disk: Option<Arc<OnDisk>>,
 }
 
 impl Opened {
@@ -79,7 +88,39 @@ impl Opened {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let permits = Arc::new(Semaphore::new(IN_FLIGHT));
-        Self { number, store: Arc::clone(store), permits, changed: Arc::default() }
+        Self { number, store: Arc::clone(store), permits, changed: Arc::default(), on_disk: None }
+    }
+
+    /// Opens an object in this version. Nothing is sent.
+    pub fn file(store: &Arc<Store>, key: &str, meta: &Meta) -> Self {
+        let mut opened = Self::new(store);
+        opened.expect(key, meta);
+        opened.on_disk = store.cache.as_ref().and_then(|cache| OnDisk::file(cache, key, meta)).map(Arc::new);
+        opened
+    }
+
+    /// Opens a folder. Nothing is sent.
+    pub fn folder(store: &Arc<Store>, key: &str) -> Self {
+        let mut opened = Self::new(store);
+        let versions = FolderVersions::new(&store.client, &store.listed_names, &opened.changed);
+        opened.on_disk = store.cache.as_ref().map(|cache| Arc::new(OnDisk::folder(cache, key, versions)));
+        opened
+    }
+
+    fn is_on_disk(&self, key: &str, range: &Range<u64>) -> bool {
+        self.on_disk.as_ref().is_some_and(|on_disk| on_disk.has(key, range))
+    }
+
+    /// Fills `out` from the local disk; `false` if it has not all of it.
+    ///
+    /// # Errors
+    /// [`SourceError::Changed`]
+    pub fn read_from_disk(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
+        let Some(on_disk) = &self.on_disk else { return Ok(false) };
+        self.check_unchanged()?;
+        let is_read = on_disk.read(key, offset, out);
+        self.check_unchanged()?;
+        Ok(is_read)
     }
 
     fn object(&self, key: &str) -> ObjectId {
@@ -168,7 +209,8 @@ impl Opened {
         let mut merged: Vec<(&str, Range<u64>)> = Vec::new();
         let staging = &self.store.staging;
         let is_new = |key: &str, begin| !staging.was_read_lately(&self.object(key), begin);
-        for (key, range) in ranges.iter().filter(|(key, range)| range.end > range.start && is_new(key, range.start)) {
+        let is_missing = |key: &str, range: &Range<u64>| is_new(key, range.start) && !self.is_on_disk(key, range);
+        for (key, range) in ranges.iter().filter(|(key, range)| range.end > range.start && is_missing(key, range)) {
             match merged.last_mut() {
                 Some((last_key, last))
                     if last_key == key
@@ -197,6 +239,7 @@ impl Opened {
         let expected = self.store.versions.lock().peek(object).and_then(|(meta, _)| meta.clone());
         let (store, object) = (Arc::clone(&self.store), object.clone());
         let (permits, changed) = (Arc::clone(&self.permits), Arc::clone(&self.changed));
+        let on_disk = self.on_disk.clone();
         runtime::handle()?.spawn(async move {
             let _permit = permits.acquire().await;
             let outcome = match store.client.get(&object.1, range.clone(), expected.as_ref()).await {
@@ -215,7 +258,12 @@ impl Opened {
             if outcome.as_ref().is_err_and(|error| error.is_other_version) {
                 changed.store(true, Ordering::Relaxed);
             }
+            let to_keep = on_disk.zip(outcome.as_ref().ok().and_then(Option::clone));
             store.staging.arrive(&object, &range, outcome);
+            // after those who wait have it
+            if let Some((on_disk, fetched)) = to_keep {
+                on_disk.keep(&object.1, range.start, &fetched);
+            }
         });
         Ok(())
     }

@@ -37,7 +37,7 @@ impl Fixture {
     fn tree(&self, url: &str) -> Arc<StoreTree> {
         let url = StoreUrl::parse(Path::new(url)).unwrap();
         let (backend, metrics) = (in_memory::backend(&self.objects, self.lists), Arc::<Metrics>::default());
-        StoreTree::of(url.clone(), Client::new(backend, url.base, metrics, Arc::default()))
+        StoreTree::of(url.clone(), Client::new(backend, url.base, metrics, Arc::default()), None)
     }
 }
 

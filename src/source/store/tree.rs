@@ -17,9 +17,11 @@ use super::folder::StoredFolder;
 use super::meta::{Meta, about_folder};
 use super::metrics::Metrics;
 use super::names::{At, prefix_of};
+use super::on_disk::StoreCache;
 use super::opened::Store;
 use super::runtime;
 use crate::counters::Counters;
+use crate::source::disk_cache::DiskCache;
 use crate::source::store_options::StoreOption;
 use crate::source::store_status::StoreStatus;
 use crate::source::url::StoreUrl;
@@ -59,21 +61,28 @@ impl StoreTree {
         url: StoreUrl,
         options: &[StoreOption],
         patience: Patience,
+        disk: Option<DiskCache>,
         counters: Arc<Counters>,
     ) -> io::Result<Arc<Self>> {
         // the HTTP client looks for the runtime's ciphers
         runtime::handle()?;
         let metrics: Arc<Metrics> = Arc::default();
         let backend = connect(&url, options, patience, &metrics).map_err(|error| error.to_io_error())?;
-        Ok(Self::of(url.clone(), Client::new(backend, url.base, metrics, counters)))
+        let cache = disk.map(|cache| StoreCache { cache, place: place_of(&url.base, &backend.endpoint) });
+        Ok(Self::of(url.clone(), Client::new(backend, url.base, metrics, counters), cache))
     }
 
     /// Creates the tree of a URL whose store is known.
-    pub(super) fn of(url: StoreUrl, client: Client) -> Arc<Self> {
+    pub(super) fn of(url: StoreUrl, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
         let source = url.path();
-        let store = Store::new(url, Arc::new(client));
+        let store = Store::new(url, Arc::new(client), cache);
         Arc::new(Self { shared: Arc::new(Shared { store, heads: Mutex::new(LruCache::new(HEADS)) }), source })
     }
+}
+
+/// Returns the name that a bucket has in a disk cache.
+fn place_of(base: &str, endpoint: &str) -> String {
+    if endpoint.is_empty() { base.to_owned() } else { format!("{base}@{endpoint}") }
 }
 
 impl Shared {
@@ -116,7 +125,8 @@ impl Tree for StoreTree {
 
     fn store_status(&self) -> Option<StoreStatus> {
         let store = &self.shared.store;
-        Some(store.client.metrics.status(store.staging.bytes()))
+        let disk = store.cache.as_ref().map(|cache| cache.cache.statistics());
+        Some(StoreStatus { disk, ..store.client.metrics.status(store.staging.bytes()) })
     }
 }
 

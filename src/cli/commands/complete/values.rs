@@ -26,7 +26,7 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
     match of.get_id().as_str() {
         "path" | "paths" | "source" => paths(typed),
         "mountpoint" if command == "mount" => Fitting::Folders,
-        "cache_folder" => Fitting::Folders,
+        "cache_folder" | "disk_cache" => Fitting::Folders,
         "mountpoint" => mounts(typed),
         "layer" => Fitting::Words(begins(path.map_or_else(Vec::new, layers), typed)),
         "lod" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| levels(path, chosen)), typed)),

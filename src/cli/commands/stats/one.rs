@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::datasets;
+use super::rates::hit_rate;
 use crate::cli::output;
 use crate::cli::text::duration::duration;
 use crate::cli::text::json_value::scalar;
@@ -70,6 +71,22 @@ fn store(layout: &mut TextLayout, store: &Value) {
     layout.row("in memory", number("staged_bytes").map(|n| Size::of(n).to_string()));
     let latency = milliseconds("latency_p50_ms").zip(milliseconds("latency_p99_ms"));
     layout.row("latency", latency.map(|(half, most)| format!("{half} (half of the answers), {most} (99 %)")));
+    disk_cache(layout, &store["disk_cache"]);
+}
+
+/// Writes what the disk cache has done, if there is one.
+fn disk_cache(layout: &mut TextLayout, disk: &Value) {
+    let number = |name: &str| disk[name].as_u64().unwrap_or(0);
+    let Some(held) = disk["bytes"].as_u64() else { return };
+    layout.heading("Disk cache");
+    layout.row("holds", Some(format!("{} in {} files", Size::of(held), number("files"))));
+    let rate = hit_rate(number("hits"), number("misses"));
+    layout.row("look-ups", Some(format!("{rate} hits, {} read", Size::of(number("hit_bytes")))));
+    layout.row("written", Some(Size::of(number("written_bytes")).to_string()));
+    let some = |n: u64| (n > 0).then(|| n.to_string());
+    layout.row("not written", some(number("dropped")));
+    layout.row("evicted", some(number("evicted")));
+    layout.row("damaged", some(number("bad")));
 }
 
 /// Lists the options that differ from their defaults.
@@ -160,6 +177,12 @@ mod tests {
             assert!(shown.contains(line), "{line:?} in\n{shown}");
         }
         assert!(!text(&json!({"store": null})).contains("Object store"));
+        let disk = json!({"hits": 3, "hit_bytes": 4096, "misses": 1, "written_bytes": 1 << 20, "dropped": 0,
+            "evicted": 0, "bad": 1, "bytes": 2 << 20, "files": 5});
+        let shown = text(&json!({"store": {"requests": 1, "disk_cache": disk}}));
+        let part = "Disk cache\n  holds            2.00 MiB in 5 files\n  look-ups         75 % hits, 4.00 KiB read\n  \
+                    written          1.00 MiB\n  damaged          1\n";
+        assert!(shown.contains(part), "{shown}");
     }
 
     #[test]
