@@ -57,6 +57,9 @@ impl Source for StoredFolder {
         if self.is_absent(&key) {
             return Ok(None);
         }
+        if let Some(size) = self.opened.listed_size(&key) {
+            return Ok(Some(size));
+        }
         Ok(self.noted(self.opened.meta(&key, true))?.map(|meta| meta.size))
     }
 

@@ -24,8 +24,8 @@ const FRESH: Duration = Duration::from_secs(30);
 const PER_LISTING: u32 = 20;
 /// Folders of one source whose listings are remembered.
 const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
-/// Names of all sources that are remembered: 24 bytes each.
-pub const MOST_NAMES: usize = 1 << 20;
+/// Names of all sources that are remembered: 32 bytes each.
+const MOST_NAMES: usize = 1 << 20;
 
 /// The versions of the objects below one folder.
 pub struct FolderVersions {
@@ -51,9 +51,20 @@ struct State {
     listed: Option<(Instant, Duration)>,
 }
 
-/// The hashes of names, in order, with the versions.
+/// What a listing says of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// The hash of its name.
+    name: u64,
+    /// Bytes.
+    pub size: u64,
+    /// `None` if its versions cannot be told apart.
+    pub version: Option<Version>,
+}
+
+/// The objects of a folder, in the order of the hashes of their names.
 struct Versions {
-    names: Vec<(u64, Version)>,
+    names: Vec<Listed>,
     /// Names that are remembered, for all sources, these among them.
     all: Arc<AtomicUsize>,
 }
@@ -65,9 +76,9 @@ impl Drop for Versions {
 }
 
 impl Versions {
-    fn get(&self, name: u64) -> Option<Version> {
-        let at = self.names.binary_search_by_key(&name, |(name, _)| *name).ok()?;
-        self.names.get(at).map(|(_, version)| *version)
+    fn get(&self, name: u64) -> Option<Listed> {
+        let at = self.names.binary_search_by_key(&name, |listed| listed.name).ok()?;
+        self.names.get(at).copied()
     }
 }
 
@@ -89,17 +100,17 @@ impl FolderVersions {
         }
     }
 
-    /// Returns the version of the object of a key, as far as it is known.
-    pub fn known(&self, key: &str) -> Option<Version> {
+    /// Returns what is known of the object of a key.
+    pub fn known(&self, key: &str) -> Option<Listed> {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         let folder = Arc::clone(self.folders.lock().get(parent)?);
         let state = folder.state.lock();
         state.versions.as_ref()?.get(hash(name))
     }
 
-    /// Returns the version of the object of a key; `None` if it is not known, or there is no such object. Waits for a
-    /// listing for a moment.
-    pub fn of(&self, key: &str) -> Option<Version> {
+    /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object. Waits
+    /// for a listing for a moment.
+    pub fn of(&self, key: &str) -> Option<Listed> {
         if !self.client.can_list() {
             return None;
         }
@@ -133,7 +144,10 @@ impl FolderVersions {
             let Some(folder) = folder.upgrade() else { return };
             let mut state = folder.state.lock();
             let differs = |before: &Versions, now: &Versions| {
-                before.names.iter().any(|(name, version)| now.get(*name) != Some(*version))
+                // a version that could not be told from others may have become one that can
+                let is_same =
+                    |a: &Listed, b: Listed| a.size == b.size && (a.version.is_none() || a.version == b.version);
+                before.names.iter().any(|listed| !now.get(listed.name).is_some_and(|now| is_same(listed, now)))
             };
             if let (Some(before), Some(now)) = (&state.versions, &listed)
                 && differs(before, now)
@@ -158,7 +172,11 @@ async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Optio
     loop {
         let page = client.list(prefix, token).await.ok()?;
         let now = SystemTime::now();
-        let known = page.files.iter().filter_map(|(name, meta)| Some((hash(name), Version::of(meta, now)?)));
+        let known = page.files.iter().map(|(name, meta)| Listed {
+            name: hash(name),
+            size: meta.size,
+            version: Version::of(meta, now),
+        });
         let before = versions.names.len();
         versions.names.extend(known);
         let added = versions.names.len() - before;
@@ -170,7 +188,7 @@ async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Optio
             break;
         }
     }
-    versions.names.sort_unstable_by_key(|(name, _)| *name);
+    versions.names.sort_unstable_by_key(|listed| listed.name);
     versions.names.shrink_to_fit();
     Some(versions)
 }

@@ -101,7 +101,7 @@ impl OnDisk {
     fn object(&self, key: &str) -> Option<ObjectVersion> {
         let version = match &self.versions {
             Versions::Of(version) => *version,
-            Versions::In(versions) => versions.of(key)?,
+            Versions::In(versions) => versions.of(key)?.version?,
         };
         self.named(key, version)
     }
@@ -109,6 +109,14 @@ impl OnDisk {
     fn named(&self, key: &str, version: Version) -> Option<ObjectVersion> {
         let object = key.strip_prefix(&*self.dataset)?.trim_start_matches('/');
         Some(ObjectVersion::new(&self.cache.place, &self.dataset, object, &version.name()))
+    }
+
+    /// Returns the size of an object, if a listing told it; may wait for that a moment.
+    pub fn size(&self, key: &str) -> Option<u64> {
+        match &self.versions {
+            Versions::Of(_) => None,
+            Versions::In(versions) => versions.of(key).map(|listed| listed.size),
+        }
     }
 
     /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
@@ -126,7 +134,7 @@ impl OnDisk {
     pub fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
         let version = match &self.versions {
             Versions::Of(version) => Some(*version),
-            Versions::In(versions) => versions.known(key),
+            Versions::In(versions) => versions.known(key).and_then(|listed| listed.version),
         };
         let version = version.filter(|version| version.is_of(&fetched.meta));
         if let Some(object) = version.and_then(|version| self.named(key, version)) {

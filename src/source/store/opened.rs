@@ -111,6 +111,11 @@ impl Opened {
         self.on_disk.as_ref().is_some_and(|on_disk| on_disk.has(key, range))
     }
 
+    /// Returns the size of an object without asking for it, where there is a local disk that may have its bytes.
+    pub fn listed_size(&self, key: &str) -> Option<u64> {
+        self.on_disk.as_ref()?.size(key)
+    }
+
     /// Fills `out` from the local disk; `false` if it has not all of it.
     ///
     /// # Errors
