@@ -54,3 +54,11 @@ elif [ -n "$why" ]; then
 else
     say "NumPy tests    ran"
 fi
+stores=${VOLFS_STORES:-$(target_dir)/stores}
+if [ ! -x "$stores/bin/s3s-fs" ]; then
+    say "store tests    SKIPPED: no object store is installed (./scripts/install_stores.sh)"
+elif [ -n "$why" ]; then
+    say "store tests    SKIPPED: they need a mount"
+else
+    say "store tests    ran against s3s-fs"
+fi

@@ -1,10 +1,11 @@
 //! An array with its axes in another order: the transposed view behind the `by-AXIS` files.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, Wait};
-use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Plain};
+use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, ObjectName, Plain};
 
 /// An array with permuted axes: the same bricks with permuted strides. Readers treat it like any other array.
 pub struct PermutedArray {
@@ -51,6 +52,10 @@ impl Array for PermutedArray {
 
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
         self.array.stored_brick(&self.permutation.invert_dims(at))
+    }
+
+    fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
+        self.array.stored_range(&self.permutation.invert_dims(at))
     }
 
     fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -8,7 +8,7 @@ use super::entry::NodeKind;
 use super::node::{Node, ROOT};
 use super::source_tree::Catalog;
 use crate::format::{OpenWith, Registry};
-use crate::source::{IndexCache, LocalTree};
+use crate::source::{IndexCache, Origin};
 
 /// Bytes of tables that are cached while datasets are opened.
 const INDEX_BYTES: usize = 1 << 20;
@@ -24,13 +24,13 @@ pub struct DatasetCount {
     pub first: Option<PathBuf>,
 }
 
-/// Counts the datasets of `formats` below `source` until the time is up.
+/// Counts the datasets of `formats` below a source until the time is up.
 #[must_use]
-pub fn count_datasets(formats: Registry, source: &Path, follow_links: bool, until: Instant) -> DatasetCount {
+pub fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    let tree = LocalTree::below(source, follow_links, Arc::default());
-    if let Ok(catalog) = Catalog::new(formats, tree, with, Arc::default())
+    if let Ok(tree) = origin.tree(false, Arc::default())
+        && let Ok(catalog) = Catalog::new(formats, tree, with, Arc::default())
         && let Some(root) = catalog.node(ROOT)
     {
         count.complete = walk(&catalog, &root, Path::new(""), until, &mut count);

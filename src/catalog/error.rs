@@ -37,7 +37,9 @@ impl CatalogError {
         Self::io(path, &io::ErrorKind::OutOfMemory.into())
     }
 
-    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
+    /// Makes an error of the system that concerns `path`.
+    #[must_use]
+    pub fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }
 }

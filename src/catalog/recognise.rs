@@ -54,19 +54,19 @@ impl Recogniser {
     /// # Errors
     /// Those of the system, also if nothing is there.
     pub fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
-        self.format_of_source(&*LocalTree::below(path, false, Arc::default()))
+        self.format_at(&*LocalTree::below(path, false, Arc::default()), path)
     }
 
-    /// Returns the format of the dataset that SOURCE is, as [`Recogniser::format_of`] does.
+    /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn format_of_source(&self, tree: &dyn Tree) -> io::Result<Option<&'static dyn Format>> {
-        let place = tree.look(tree.source())?.ok_or(Errno::NOENT)?;
+    pub fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+        let place = tree.look(path)?.ok_or(Errno::NOENT)?;
         if place.about().is_folder() {
             return self.format_of_folder(&FolderProbe::new(place));
         }
-        self.format_of_file(tree.source(), &*place)
+        self.format_of_file(path, &*place)
     }
 
     /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.

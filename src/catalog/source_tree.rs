@@ -358,7 +358,7 @@ fn base_of(tree: &dyn Tree, recogniser: &Recogniser) -> Result<(PathBuf, Option<
     let source = tree.source();
     let failed = |e| CatalogError::io(source, &e);
     let is_folder = tree.about_base(source).map_err(failed)?.is_folder();
-    if is_folder && recogniser.format_of_source(tree).map_err(failed)?.is_none() {
+    if is_folder && recogniser.format_at(tree, source).map_err(failed)?.is_none() {
         return Ok((source.to_owned(), None));
     }
     match (source.parent(), source.file_name()) {

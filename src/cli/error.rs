@@ -14,6 +14,7 @@ use crate::logging::LoggingError;
 use crate::mount::daemon::DaemonError;
 use crate::mount::session::MountError;
 use crate::mount::unmount::UnmountError;
+use crate::source::disk_cache::DiskCacheError;
 
 /// The most names of a folder that are compared with one that is not there.
 const MOST_NAMES: usize = 10_000;
@@ -32,6 +33,9 @@ pub enum CliError {
         /// The system's error.
         error: io::Error,
     },
+    /// SOURCE is a URL that cannot be used; with the reason and the remedy.
+    #[error("cannot use {place}: {1}", place = path(.0))]
+    Store(PathBuf, String),
     /// The source of the mount that a path lies in is gone.
     #[error(
         "the mount at {mountpoint} shows {shown}, which cannot be found: {error}; if it was moved, type: volfs umount \
@@ -257,6 +261,20 @@ pub enum CliError {
     /// `volfs doctor` found something that prevents mounting.
     #[error("this machine cannot mount yet; fix what is marked \"problem\" and run volfs doctor again")]
     Doctor,
+    /// The folder for a disk cache cannot be found.
+    #[error("cannot use {place} as a disk cache: {1}; give a folder that you may write to", place = path(.0))]
+    DiskCacheFolder(PathBuf, io::Error),
+    /// The folder for a disk cache lies in a mount.
+    #[error("the disk cache {} lies inside the mount at {}; give a folder outside of it", path(.dir), path(.mountpoint))]
+    DiskCacheInside {
+        /// The folder.
+        dir: PathBuf,
+        /// Where the mount is.
+        mountpoint: PathBuf,
+    },
+    /// A folder is no disk cache, or cannot be one.
+    #[error("{}", text(&.0.to_string()))]
+    DiskCache(#[from] DiskCacheError),
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Output(io::Error),
@@ -354,6 +372,7 @@ mod tests {
             CliError::AlreadyMounted { mountpoint: odd.clone(), wanted: odd.clone(), shown: odd.clone() },
             CliError::Busy(odd.clone(), vec!["cat (process 7)".into()]),
             CliError::NotMounted(odd.clone(), Some(odd.clone())),
+            DiskCacheError::NoCache(odd.clone()).into(),
             CliError::NotOurs(odd, "tmp\nfs".into()),
         ];
         for error in errors {

@@ -6,13 +6,17 @@
 //! * [`mounts`]: mount points, and the state and users of existing mounts.
 //! * [`text`]: layout, alignment and escaping of what is printed.
 //! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
+//! * [`chosen_source`]: SOURCE as it was typed, checked: a path or a URL.
 //! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
+//! * [`disk_cache_folder`]: the folder that a mount is to have as its disk cache.
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts for calls that may hang.
 
 pub mod args;
+mod chosen_source;
 mod commands;
 mod dataset_at;
+mod disk_cache_folder;
 mod error;
 mod interrupt;
 mod machine;
@@ -51,6 +55,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
         Command::Cat(args) => commands::cat::run(&args),
         Command::Verify(args) => commands::verify::run(&args),
         Command::Stats(args) => commands::stats::run(&args),
+        Command::Cache(args) => commands::cache::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Complete(args) => commands::complete::run(&args),
     }

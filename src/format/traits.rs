@@ -1,5 +1,6 @@
 //! The traits that a format implements, and the types that they exchange.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,7 +8,9 @@ use serde_json::Value;
 use super::{Finding, FormatError, SegyImport};
 use crate::codec::zfp::Decoder;
 use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson};
+use crate::volume::{
+    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName,
+};
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
 /// all formats.
@@ -197,6 +200,19 @@ pub trait Array: Send + Sync {
     /// Those of the source.
     fn stored_brick(&self, _at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
         Ok(None)
+    }
+
+    /// Returns the bytes that are read for the brick at `at`, perhaps more, without checking anything about them; `None`
+    /// if there are none, or nobody knows. For sources that take long to answer: the bytes are requested before
+    /// [`Array::brick`] checks them. May wait.
+    ///
+    /// # Errors
+    /// Those of [`Array::brick`].
+    fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
+        Ok(match self.brick(at, Wait::Yes)? {
+            Brick::Coded(coded) => Some((coded.object, coded.offset..coded.offset.saturating_add(coded.length.most()))),
+            Brick::Constant(_) | Brick::Plain(_) => None,
+        })
     }
 
     /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.

@@ -28,7 +28,8 @@ impl Volfs {
             Resolved::Status => {
                 let (uptime, cache_bytes, gauges) =
                     (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
-                let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges };
+                let store = self.catalog.tree().store_status();
+                let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges, store };
                 Ok(status(&self.options, &self.counters, &self.datasets, &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use serde_json::{Map, Value};
 
 use crate::codec::zfp::Decoder;
+use crate::source::disk_cache::DiskCacheOptions;
+use crate::source::{Origin, StoreOption};
 
 /// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The folder or the one dataset to show: an absolute path without symbolic links.
+    /// The folder or the one dataset to show: an absolute path without symbolic links, or a URL.
     pub source: PathBuf,
     /// Size of the cache of decoded bricks, in bytes.
     pub cache_size: u64,
@@ -19,6 +21,10 @@ pub struct Options {
     pub direct_io: bool,
     /// Whether to follow symbolic links that lead out of the source.
     pub follow_links: bool,
+    /// The options of an object store.
+    pub store_options: Vec<StoreOption>,
+    /// The local disk that keeps what an object store has sent.
+    pub disk_cache: Option<DiskCacheOptions>,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
     /// The decoder of ZFP streams.
@@ -31,6 +37,15 @@ pub struct Options {
     pub shown: Map<String, Value>,
 }
 
+impl Options {
+    /// Returns what is shown, and how it is read.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        let (path, store_options) = (self.source.clone(), self.store_options.clone());
+        Origin { path, follow_links: self.follow_links, store_options, disk_cache: self.disk_cache.clone() }
+    }
+}
+
 #[cfg(test)]
 impl Options {
     /// Returns the options of a small mount for tests.
@@ -41,6 +56,8 @@ impl Options {
             threads: 1,
             direct_io: false,
             follow_links: false,
+            store_options: Vec::new(),
+            disk_cache: None,
             quality: None,
             zfp: Decoder::default(),
             views: None,

@@ -9,6 +9,8 @@ use super::dataset_counters::{CountedDatasets, CounterSums, DatasetCounters, MAX
 use super::options::Options;
 use crate::array::Gauges;
 use crate::counters::Counters;
+use crate::source::StoreStatus;
+use crate::source::disk_cache::DiskCacheStatistics;
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
@@ -25,6 +27,8 @@ pub struct Now {
     pub open_files: usize,
     /// What is in progress.
     pub gauges: Gauges,
+    /// The counters of the object store, if the source is in one.
+    pub store: Option<StoreStatus>,
 }
 
 /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
@@ -51,9 +55,41 @@ pub fn status(options: &Options, counters: &Counters, datasets: &CountedDatasets
             "decoders": decoders,
             "decoder_bytes": decoder_bytes,
         },
+        "store": now.store.as_ref().map(store),
         "datasets": datasets,
         "other_datasets": others,
     }))
+}
+
+/// Returns the counters of an object store; latencies in milliseconds.
+fn store(status: &StoreStatus) -> Value {
+    let milliseconds = |latency: Option<Duration>| latency.map(|latency| latency.as_micros() as f64 / 1000.0);
+    json!({
+        "requests": status.requests,
+        "bytes": status.bytes,
+        "retries": status.retries,
+        "in_flight": status.in_flight,
+        "staged_bytes": status.staged_bytes,
+        "latency_p50_ms": milliseconds(status.latency_p50),
+        "latency_p99_ms": milliseconds(status.latency_p99),
+        "disk_cache": status.disk.as_ref().map(disk_cache),
+    })
+}
+
+/// Returns the counters of a disk cache, and what it holds.
+fn disk_cache(disk: &DiskCacheStatistics) -> Value {
+    json!({
+        "hits": disk.hits,
+        "hit_bytes": disk.hit_bytes,
+        "misses": disk.misses,
+        "missed_bytes": disk.missed_bytes,
+        "written_bytes": disk.written_bytes,
+        "dropped": disk.dropped,
+        "evicted": disk.evicted,
+        "bad": disk.bad,
+        "bytes": disk.bytes,
+        "files": disk.files,
+    })
 }
 
 /// Returns the counters of the datasets that were read last, and the sums of all others.

@@ -25,7 +25,7 @@ use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::RecentLines;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{IndexCache, LocalTree};
+use crate::source::IndexCache;
 use crate::sync::Mutex;
 
 /// Bytes of index tables (the offsets of bricks) in memory, all datasets together: enough for one table of 32 MiB and
@@ -80,9 +80,10 @@ impl Volfs {
         let counters: Arc<Counters> = Arc::default();
         let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality, zfp: options.zfp };
         let refreshes = Refreshes::default();
+        let tree = options.origin().tree(true, Arc::clone(&counters));
         let catalog = Catalog::new(
             registries.formats,
-            LocalTree::below(&options.source, options.follow_links, Arc::clone(&counters)),
+            tree.map_err(|error| CatalogError::io(&options.source, &error))?,
             with,
             Arc::clone(&refreshes.queue),
         )?;

@@ -2,18 +2,26 @@
 //!
 //! A [`Tree`] is what SOURCE is: folders and objects, below one path. A [`Source`] is a set of named objects whose ranges
 //! can be read: one file, a folder of files. A missing object is an answer, not an error. A change while a source is read
-//! is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of this machine.
+//! is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of this machine, `store`
+//! those of object stores.
 
+pub mod disk_cache;
 mod entry_kind;
 mod error;
 mod folder;
 mod folder_probe;
 mod index;
 pub mod local;
+mod origin;
 mod recent_writes;
 mod stamp;
+#[cfg(feature = "store")]
+pub mod store;
+mod store_options;
+mod store_status;
 mod traits;
 mod tree;
+mod url;
 mod wait;
 mod wall_clock;
 
@@ -26,8 +34,12 @@ pub use local::{
     CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot,
     raise_descriptor_limit,
 };
+pub use origin::{Origin, shown};
 pub use recent_writes::{Next, RecentWrites, RefreshQueue};
 pub use stamp::{FileStamp, system_time};
+pub use store_options::StoreOption;
+pub use store_status::StoreStatus;
 pub use traits::{FileSource, Source, WHOLE};
 pub use tree::{About, Place, PlaceKind, Tree};
+pub use url::{StoreKind, StoreUrl, UrlError, is_url};
 pub use wait::Wait;

@@ -1,5 +1,6 @@
 //! The trait that all sources implement.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{FileStamp, OpenFile, SourceError, Wait};
@@ -40,6 +41,18 @@ pub trait Source: Send + Sync {
     fn next_stored(&self, object: &str, offset: u64) -> Result<u64, SourceError> {
         let _ = object;
         Ok(offset)
+    }
+
+    /// Returns whether it takes long to ask for bytes, so that [`Source::will_need`] should be called before they are
+    /// read.
+    fn fetches_ahead(&self) -> bool {
+        false
+    }
+
+    /// Begins to fetch ranges of objects that are about to be read, as far as there is room. Objects may end before
+    /// their ranges do, or not exist. Does not wait.
+    fn will_need(&self, ranges: &[(&str, Range<u64>)]) {
+        let _ = ranges;
     }
 
     /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not

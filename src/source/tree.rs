@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{EntryKind, FileSource, FileStamp, Folder, NoFolder, OpenFile, RecentWrites, SourceError};
+use super::{EntryKind, FileSource, FileStamp, Folder, NoFolder, OpenFile, RecentWrites, SourceError, StoreStatus};
 
 /// What is at a path of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,11 @@ pub trait Tree: Send + Sync {
 
     /// Returns whether SOURCE itself is known to be gone. May wait.
     fn is_gone(&self) -> bool;
+
+    /// Returns the counters of the object store; `None` if it is none.
+    fn store_status(&self) -> Option<StoreStatus> {
+        None
+    }
 
     /// Takes the open files that were deleted or replaced out of the cache: their space on the disk becomes free when
     /// what is returned is dropped. To be called every now and then; neither asks a server nor waits for a disk.

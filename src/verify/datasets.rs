@@ -10,7 +10,7 @@ use super::retries::Retries;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::codec::zfp::Decoder;
 use crate::format::{OpenWith, Registry};
-use crate::source::{IndexCache, LocalTree};
+use crate::source::{IndexCache, Origin};
 
 /// Bytes of tables that are cached.
 const INDEX_BYTES: usize = 48 << 20;
@@ -48,21 +48,25 @@ impl Found<'_> {
 type Visitor<'a> = dyn FnMut(PathBuf, Found<'_>) -> bool + 'a;
 
 impl Datasets {
-    /// Prepares to search some places for datasets of `formats`, and to decode their ZFP streams with `zfp`.
+    /// Prepares to search some places for datasets of `formats`, whose ZFP streams `zfp` decodes. They are read as `read` says, whose path does not count.
     ///
     /// # Errors
     /// [`CatalogError::Io`] if one of them is not there; with its path.
     pub fn new(
         formats: Registry,
         places: Vec<Place>,
-        follow_links: bool,
+        read: &Origin,
         zfp: Decoder,
     ) -> Result<Self, (PathBuf, CatalogError)> {
         let with = OpenWith { zfp, ..OpenWith::new(IndexCache::new(INDEX_BYTES)) };
         let retries = Retries::default();
         let places = places.into_iter().map(|place| {
-            let tree = || LocalTree::below(&place.path, follow_links, Arc::default());
-            let open = || Catalog::new(formats, tree(), with.clone(), Arc::default());
+            let origin = Origin { path: place.path.clone(), ..read.clone() };
+            let open = || {
+                let tree = origin.tree(true, Arc::default());
+                let tree = tree.map_err(|error| CatalogError::io(&place.path, &error))?;
+                Catalog::new(formats, tree, with.clone(), Arc::default())
+            };
             match retries.run(|| false, |opened| opened.as_ref().is_err_and(Failure::may_pass), open) {
                 Ok(catalog) => Ok((place, catalog)),
                 Err(error) => Err((place.path, error)),

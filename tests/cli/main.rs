@@ -1,10 +1,13 @@
 //! The command line: what each command prints, how it fails, and mounting by mount(8).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod cache;
 mod cat;
 mod complete;
+mod disk_cache;
 mod doctor;
 mod exec;
+mod fault_proxy;
 mod fstab;
 mod inside_mount;
 mod ls;

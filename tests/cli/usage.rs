@@ -4,7 +4,7 @@ use crate::support::{test_data, text, volfs};
 
 #[test]
 fn every_help_ends_with_a_narrow_example() {
-    for command in ["ls", "cat", "stats", "doctor", "info", "mount", "umount", "verify"] {
+    for command in ["ls", "cache", "cat", "stats", "doctor", "info", "mount", "umount", "verify"] {
         let output = volfs().args([command, "--help"]).output().unwrap();
         let help = text(&output.stdout);
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
@@ -16,7 +16,7 @@ fn every_help_ends_with_a_narrow_example() {
 
 #[test]
 fn a_command_without_its_argument_is_wrong_usage() {
-    for command in ["ls", "cat", "umount", "verify"] {
+    for command in ["ls", "cache", "cat", "umount", "verify"] {
         assert_eq!(volfs().arg(command).output().unwrap().status.code(), Some(2), "{command}");
     }
     assert_eq!(volfs().args(["doctor", "x"]).output().unwrap().status.code(), Some(2));

@@ -36,6 +36,8 @@ mod shared_listings;
 mod short_memory;
 mod status;
 mod stopped_process;
+mod store_disk_cache;
+mod store_faults;
 mod tiff;
 mod times;
 mod tree;

@@ -4,6 +4,7 @@
 pub mod attributes;
 pub mod checked_reader;
 pub mod exchange;
+pub mod fault_proxy;
 pub mod faults;
 pub mod faulty_folder;
 pub mod folder;
@@ -17,6 +18,7 @@ pub mod process;
 pub mod python;
 pub mod skip;
 pub mod slow_source;
+pub mod store_server;
 pub mod stress;
 pub mod value;
 pub mod vds;
@@ -25,6 +27,7 @@ pub mod wait;
 pub mod wkw;
 pub mod zgy;
 
+pub use fault_proxy::{Fault, FaultProxy};
 pub use folder::{copy_all, is_eio, names, read_at, read_directly, replace, set, source_of, test_data};
 pub use mount::{Mount, mounted_name};
 pub use noise::Noise;
@@ -35,6 +38,7 @@ pub use process::{
 };
 pub use python::python_with_numpy;
 pub use skip::{fuse_or_skip, skip};
+pub use store_server::StoreServer;
 pub use value::{by_dataset, crc, floats, json, numbers};
 pub use views::{folders_beside_layers, views_of};
 pub use wait::{SOON, comes_true, wait_until, within};

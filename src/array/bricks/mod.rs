@@ -3,6 +3,7 @@
 
 mod access;
 mod cached_pieces;
+mod fetch_ahead;
 mod load;
 mod lookup;
 mod origin;

@@ -7,7 +7,7 @@ use super::cache_shares::CacheShares;
 use super::handover::Handover;
 use super::prefetch_job::PrefetchJob;
 use crate::array::brick_sizes::{brick_cost, layer_bricks, may_be_walked, row_bricks, workers};
-use crate::array::bricks::BrickAccess;
+use crate::array::bricks::{BrickAccess, first_plane};
 use crate::array::resources::Resources;
 use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
 use crate::sync::{Mutex, MutexGuard};
@@ -20,6 +20,9 @@ const THRASHING: u64 = 3;
 /// Another worker is woken for each of this many bytes to decode: more than for a read, since no reader waits for them
 /// yet.
 const BATCH: usize = 256 << 10;
+
+/// Bricks of a scan that are requested from a source that takes long to answer, beyond those that are prefetched.
+const REQUESTED_AHEAD: u64 = 64;
 
 /// Prefetches bricks for all scans.
 #[derive(Default)]
@@ -87,6 +90,9 @@ impl Prefetcher {
         let Some(Range { order, from, target }) = range(access, scan, &position) else { return };
         let (info, decoders) = (access.view.info(), access.resources.gate.decoders());
         scan.skip_to(order, from);
+        if order == PrefetchOrder::Bricks && scan.unclaimed(order, target) > 0 && access.fetches_ahead() {
+            request_ahead(access, from, target.max(from.saturating_add(REQUESTED_AHEAD)), position.plane);
+        }
         let workers = match order {
             PrefetchOrder::Bricks => workers(scan.unclaimed(order, target), info, BATCH).min(decoders),
             // most visits find their planes in memory
@@ -143,6 +149,21 @@ impl Prefetcher {
     fn shares(&self) -> MutexGuard<'_, CacheShares> {
         self.shares.lock()
     }
+}
+
+/// Has the source begin to fetch the bricks that come next in the layer of a scan.
+fn request_ahead(access: &BrickAccess, from: u64, target: u64, plane: u64) {
+    let bricks = layer_bricks(access.view.info()).max(1);
+    let end = target.min((from / bricks + 1).saturating_mul(bricks)).min(access.view.info().grid.total());
+    let access = access.clone();
+    let bulkhead = access.view.bulkhead.for_prefetch(1);
+    let pool = Arc::clone(&access.resources.pool);
+    pool.submit(bulkhead, move || {
+        let grid = &access.view.info().grid;
+        let bricks = (from..end).map(|number| grid.count().index_of(number));
+        let needed = bricks.filter_map(|at| first_plane(grid.region(&at), plane).map(|region| (at, region)));
+        access.fetch_ahead(needed);
+    });
 }
 
 /// Decides how far to prefetch for a scan.

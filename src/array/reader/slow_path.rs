@@ -54,9 +54,21 @@ impl SlowPath {
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         let pending = Mutex::new(PendingReply { out, origins, failure: None, done: Some(done) });
         let read = Arc::new(Self { access, layout, pieces, next, unfinished, pending });
+        if !read.access.fetches_ahead() {
+            return read.submit(workers);
+        }
+        // a worker that reads the first piece would request it by itself
+        pool.submit(bulkhead, move || {
+            read.access.fetch_ahead(read.pieces.iter().map(|piece| (piece.brick, piece.region)));
+            read.submit(workers.saturating_sub(1));
+            read.work();
+        });
+    }
+
+    fn submit(self: &Arc<Self>, workers: usize) {
         for _ in 0..workers {
-            let read = Arc::clone(&read);
-            pool.submit(bulkhead, move || read.work());
+            let read = Arc::clone(self);
+            self.access.resources.pool.submit(self.access.view.bulkhead, move || read.work());
         }
     }
 

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 
 use super::slices::{At, Slices};
 use super::zfp::ZfpDecoder;
+use crate::source::StoreOption;
 
 /// The arguments of `volfs cat`.
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLE)]
 pub struct CatArgs {
-    /// The volume: a file, or the folder that is the volume; also inside a mount
+    /// The volume: a file, or the folder that is the volume; also inside a mount, or a URL
     ///
     /// Inside a mount the folder of a layer chooses that layer, and a file such as lod1.raw also the level.
     pub path: PathBuf,
@@ -72,6 +73,14 @@ pub struct CatArgs {
     /// Print samples even to a terminal
     #[arg(long)]
     pub force: bool,
+
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    ///
+    /// For instance region=eu-west-1, endpoint=http://127.0.0.1:9000, allow_http=true, anonymous=true (public data) or
+    /// timeout=60s. Credentials are taken from the environment, by the names that the tools of the provider use, and never
+    /// from the command line. docs/object-stores.md lists all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
 }
 
 /// What `volfs cat` prints.

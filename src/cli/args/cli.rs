@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::cache::CacheArgs;
 use super::cat::CatArgs;
 use super::complete::CompleteArgs;
 use super::doctor::DoctorArgs;
@@ -96,6 +97,12 @@ pub enum Command {
     /// Of one mount: reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted. Without
     /// MOUNTPOINT a line for each mount of volfs on this machine; one whose daemon died is shown as such.
     Stats(StatsArgs),
+    /// Show what a disk cache holds, or empty it
+    ///
+    /// A disk cache is the folder that mounts of object stores were given with --disk-cache: it keeps what they have
+    /// fetched. Prints for each volume how much of it is there, and when that was last used. Mounts that use the cache may
+    /// go on in the meantime.
+    Cache(CacheArgs),
     /// Find out whether this machine can mount, and what to type if not
     ///
     /// Checks the FUSE device, the helper that mounts for ordinary users, the kernel, mounts whose daemon died, and the
@@ -249,6 +256,7 @@ mod tests {
         assert!(matches!(read("ls --json P"), Ok(Command::Ls(LsArgs { json: true, .. }))));
         assert!(matches!(read("cat P --region -5:,:,1 --at a=1 --at b=2"), Ok(Command::Cat(a)) if a.at.len() == 2));
         assert!(matches!(read("stats M"), Ok(Command::Stats(StatsArgs { json: false, .. }))));
+        assert!(matches!(read("cache --check D"), Ok(Command::Cache(a)) if a.check && !a.clear));
         assert!(matches!(read("verify P Q"), Ok(Command::Verify(a)) if a.paths.len() == 2 && !a.quick));
         assert!(matches!(read("doctor"), Ok(Command::Doctor(DoctorArgs { json: false }))));
         for (line, status) in [
@@ -273,6 +281,8 @@ mod tests {
             ("cat P --format png", 2),
             ("doctor P", 2),
             ("verify", 2),
+            ("cache", 2),
+            ("cache D --clear --check", 2),
             ("verify P --threads 0", 2),
         ] {
             assert_eq!(read(line).unwrap_err().exit_code(), status, "{line}");

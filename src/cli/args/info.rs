@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::source::StoreOption;
+
 /// The arguments of `volfs info`.
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
 pub struct InfoArgs {
-    /// The volume: a file, or the folder that is the volume; or any path inside a mount that shows it
+    /// The volume: a file, or the folder that is the volume; any path inside a mount that shows it, or a URL
     pub path: PathBuf,
 
     /// Print JSON for programs
@@ -17,6 +19,14 @@ pub struct InfoArgs {
     /// lod1.json and so on.
     #[arg(long)]
     pub json: bool,
+
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    ///
+    /// For instance region=eu-west-1, endpoint=http://127.0.0.1:9000, allow_http=true, anonymous=true (public data) or
+    /// timeout=60s. Credentials are taken from the environment, by the names that the tools of the provider use, and never
+    /// from the command line. docs/object-stores.md lists all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
 }
 
 const INFO_EXAMPLE: &str = "\

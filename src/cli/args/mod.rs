@@ -1,6 +1,7 @@
 //! The arguments of each command, one file each. Their doc comments are the help texts, and the man pages are made from
 //! them.
 
+mod cache;
 mod cat;
 mod cli;
 mod complete;
@@ -16,6 +17,7 @@ mod verify;
 mod views;
 mod zfp;
 
+pub use cache::CacheArgs;
 pub use cat::{CatArgs, Format};
 pub use cli::{Cli, Command};
 pub use complete::{CompleteArgs, Shell};

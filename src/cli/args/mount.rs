@@ -5,16 +5,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::mount_options::{MountOption, cache_size, quality, threads};
+use super::mount_options::{MountOption, cache_size, disk_cache_size, quality, threads};
 use super::views::{self, Views, views};
 use super::zfp::ZfpDecoder;
 use crate::cli::text::size::Size;
+use crate::source::StoreOption;
 
 /// The arguments of `volfs mount`.
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_EXAMPLE)]
 pub struct MountArgs {
-    /// A folder of volumes, searched in depth, or one volume
+    /// A folder of volumes, searched in depth, or one volume; or a URL of an object store
+    ///
+    /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume.
     pub source: PathBuf,
 
     /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out
@@ -65,6 +68,27 @@ pub struct MountArgs {
     /// Links that stay below SOURCE are always followed, others are not shown.
     #[arg(long)]
     pub follow_links: bool,
+
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    ///
+    /// For instance region=eu-west-1, endpoint=http://127.0.0.1:9000, allow_http=true, anonymous=true (public data) or
+    /// timeout=60s. Credentials are taken from the environment, by the names that the tools of the provider use, and never
+    /// from the command line. docs/object-stores.md lists all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
+
+    /// Keep what an object store has sent in this folder, for other mounts and for later
+    ///
+    /// The folder must be empty, or a disk cache already; it is made if it does not exist. Only this user may read it.
+    /// Several mounts may share it. Delete from it with: volfs cache --clear DIR
+    #[arg(long, value_name = "DIR")]
+    pub disk_cache: Option<PathBuf>,
+
+    /// Disk space that --disk-cache may take, as 500GiB
+    ///
+    /// For all mounts together that share the folder. What was not used for the longest time goes first. [default: 10GiB]
+    #[arg(long, value_name = "SIZE", value_parser = disk_cache_size)]
+    pub disk_cache_size: Option<Size>,
 
     /// Decode only a part of the data: 0 to 15, of which 0 is the best quality
     ///
@@ -117,6 +141,8 @@ impl MountArgs {
     /// One line that says which is wrong, and why.
     pub fn apply_options(&mut self) -> Result<(), String> {
         let (mut cache, mut threads, mut log, mut quality, mut views, mut zfp) = (None, None, None, None, None, None);
+        // an option that is also given by its own name counts last
+        let (mut store, mut disk, mut disk_size) = (Vec::new(), None, None);
         for text in std::mem::take(&mut self.options) {
             match MountOption::read(&text)? {
                 MountOption::NoEffect => {}
@@ -130,6 +156,9 @@ impl MountArgs {
                 MountOption::Quality(level) => quality = Some(level),
                 MountOption::Views(names) => views = Some(names),
                 MountOption::Zfp(decoder) => zfp = Some(decoder),
+                MountOption::StoreOption(option) => store.push(option),
+                MountOption::DiskCache(folder) => disk = Some(folder),
+                MountOption::DiskCacheSize(size) => disk_size = Some(size),
             }
         }
         self.cache_size = self.cache_size.or(cache);
@@ -138,6 +167,10 @@ impl MountArgs {
         self.quality = self.quality.or(quality);
         self.views = self.views.take().or(views);
         self.zfp = self.zfp.or(zfp);
+        self.disk_cache = self.disk_cache.take().or(disk);
+        self.disk_cache_size = self.disk_cache_size.or(disk_size);
+        store.append(&mut self.store_option);
+        self.store_option = store;
         Ok(())
     }
 }

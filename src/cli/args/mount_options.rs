@@ -6,7 +6,10 @@ use super::views::{Views, views};
 use super::zfp::{ZfpDecoder, zfp};
 use crate::cli::machine::limits;
 use crate::cli::text::size::Size;
+use crate::source::StoreOption;
 
+/// The smallest disk cache: it has room for a few dozen bricks of any size.
+const SMALLEST_DISK_CACHE: u64 = 64 << 20;
 /// A limit beyond any useful number of threads.
 const MAX_THREADS: usize = 1024;
 
@@ -54,7 +57,7 @@ const WITHOUT_EFFECT: [&str; 35] = [
 ];
 
 /// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
-const OWN: [(&str, &str); 10] = [
+const OWN: [(&str, &str); 13] = [
     ("allow_other", ""),
     ("direct_io", ""),
     ("follow_links", ""),
@@ -65,6 +68,9 @@ const OWN: [(&str, &str); 10] = [
     ("quality", "2"),
     ("views", "raw:npy"),
     ("zfp", "libzfp"),
+    ("store_option", "region=eu-west-1"),
+    ("disk_cache", "/var/cache/volfs"),
+    ("disk_cache_size", "500GiB"),
 ];
 
 /// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested. Edits are counted, since
@@ -96,6 +102,12 @@ pub enum MountOption {
     Views(Views),
     /// As `--zfp`.
     Zfp(ZfpDecoder),
+    /// As `--store-option`.
+    StoreOption(StoreOption),
+    /// As `--disk-cache`.
+    DiskCache(PathBuf),
+    /// As `--disk-cache-size`.
+    DiskCacheSize(Size),
 }
 
 impl MountOption {
@@ -138,6 +150,9 @@ impl MountOption {
             "quality" => quality(value).map(Self::Quality),
             "views" => views(value).map(Self::Views),
             "zfp" => zfp(value).map(Self::Zfp),
+            "disk_cache" => Ok(Self::DiskCache(value.into())),
+            "disk_cache_size" => disk_cache_size(value).map(Self::DiskCacheSize),
+            "store_option" => value.parse().map(Self::StoreOption),
             "log_file" => Ok(Self::LogFile(value.into())),
             _ => Err(unknown(name)),
         }
@@ -179,6 +194,18 @@ pub fn quality(text: &str) -> Result<u8, String> {
         Ok(level) if level <= MAX_QUALITY => Ok(level),
         _ => Err(format!("not a number from 0 to {MAX_QUALITY}")),
     }
+}
+
+/// Reads a size of a disk cache.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn disk_cache_size(text: &str) -> Result<Size, String> {
+    let size = Size::read(text)?;
+    if size.bytes() < SMALLEST_DISK_CACHE {
+        return Err(format!("a disk cache needs {} or more", Size::of(SMALLEST_DISK_CACHE)));
+    }
+    Ok(size)
 }
 
 /// Reads a size of the cache, at most the memory of this machine.

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::zfp::ZfpDecoder;
+use crate::source::StoreOption;
 
 /// The arguments of `volfs verify`.
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLE)]
 pub struct VerifyArgs {
-    /// Folders of volumes, searched in depth, or single volumes; also inside a mount
+    /// Folders of volumes, searched in depth, or single volumes; also inside a mount, or URLs (s3://BUCKET/KEY)
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
@@ -47,6 +48,14 @@ pub struct VerifyArgs {
     /// Follow symbolic links that lead out of PATH
     #[arg(long)]
     pub follow_links: bool,
+
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    ///
+    /// For instance region=eu-west-1, endpoint=http://127.0.0.1:9000, allow_http=true, anonymous=true (public data) or
+    /// timeout=60s. Credentials are taken from the environment, by the names that the tools of the provider use, and never
+    /// from the command line. docs/object-stores.md lists all.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
 }
 
 const VERIFY_EXAMPLE: &str = "\

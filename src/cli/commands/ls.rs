@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use self::rows::Row;
-use super::mount;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::cli::args::LsArgs;
+use crate::cli::chosen_source::checked_source;
 use crate::cli::error::CliError;
 use crate::cli::mounts::source_behind::source_behind;
 use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::table::Table;
 use crate::format::{OpenWith, registry};
-use crate::source::{IndexCache, LocalTree};
+use crate::source::{IndexCache, Origin};
 use crate::view::json_text;
 
 /// Bytes of the cache for brick index tables.
@@ -36,11 +36,13 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// # Errors
 /// [`CliError`]: SOURCE cannot be listed, or the output cannot be written.
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
-    let behind = source_behind(&args.source)?;
-    let source = mount::checked_source(behind.as_deref().unwrap_or(&args.source))?;
+    let behind = source_behind(&args.source, &args.store_option)?;
+    let (path, store_options) = (behind.unwrap_or_else(|| args.source.clone()), args.store_option.clone());
+    let origin = checked_source(&Origin { path, follow_links: args.follow_links, store_options, ..Origin::default() })?;
+    let source = &origin.path;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
-    let tree = LocalTree::below(&source, args.follow_links, Arc::default());
+    let tree = origin.tree(true, Arc::default()).map_err(|error| failed(CatalogError::io(source, &error)))?;
     let catalog = Catalog::new(registry(), tree, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
     let mut printer = RowPrinter::new(args.json);
@@ -48,7 +50,7 @@ pub fn run(args: &LsArgs) -> Result<(), CliError> {
     walk(&catalog, &top, Path::new(""), &mut printer)?;
     let found = printer.finish()?;
     if !found && !args.json {
-        let (place, formats) = (escape::path(&source), registry().names());
+        let (place, formats) = (escape::path(source), registry().names());
         output::note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The commands: one file for each, with the name of the command. `run` executes it with the arguments of
 //! [`crate::cli::args`].
 
+pub mod cache;
 pub mod cat;
 pub mod complete;
 pub mod doctor;

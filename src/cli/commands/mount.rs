@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use self::announcement::Announcement;
-use crate::catalog::Recogniser;
 use crate::cli::args::MountArgs;
+use crate::cli::chosen_source::{checked_source, resolved_source};
+use crate::cli::disk_cache_folder;
 use crate::cli::error::CliError;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::Answer;
 use crate::cli::output;
 use crate::cli::text::size::Size;
-use crate::format::registry;
 use crate::fs::Options;
 use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
@@ -33,10 +33,13 @@ use crate::mount::session;
 use crate::mount::side_process::SideProcess;
 use crate::mount::signals::{Signals, Stop};
 use crate::mount::watchdog::Watchdog;
-use crate::source::raise_descriptor_limit;
+use crate::source::{Origin, StoreOption, is_url, raise_descriptor_limit};
 
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What a side process says of a source that answers.
+const ANSWERS: &str = "it answers";
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone; with `--exec`, once the command has
 /// ended and the mount is gone.
@@ -48,7 +51,7 @@ pub fn run(mut args: MountArgs) -> Result<(), CliError> {
     if let Some(reason) = limits::too_few_open_files() {
         return Err(CliError::CannotMount(reason));
     }
-    check_source_answers(&args.source)?;
+    check_source_answers(&args.source, &args.store_option)?;
     if let Some(command) = args.exec.take() {
         return exec::run(args, &command);
     }
@@ -93,7 +96,7 @@ struct Plan {
 
 impl Plan {
     fn make(args: MountArgs, mountpoint: &Path) -> Result<Self, CliError> {
-        let source = checked_source(&args.source)?;
+        let source = resolved_source(&args.source)?;
         let mountpoint = mountpoint::check(mountpoint, &source)?;
         permission::check(args.allow_other)?;
         // the daemon has another working directory
@@ -104,6 +107,10 @@ impl Plan {
         }
         let threads = args.threads.unwrap_or_else(limits::default_threads);
         let zfp = args.zfp.unwrap_or_default();
+        let (disk, disk_size) = (args.disk_cache.as_deref(), args.disk_cache_size);
+        let disk_cache = disk_cache_folder::chosen(disk, disk_size, &source, &mountpoint)?;
+        // none of them is secret
+        let store_options = args.store_option.iter().map(ToString::to_string).collect::<Vec<_>>();
         let shown = [
             ("mountpoint", json!(mountpoint.to_string_lossy())),
             ("foreground", json!(args.foreground)),
@@ -114,6 +121,9 @@ impl Plan {
             ("follow_links", json!(args.follow_links)),
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
             ("quality", json!(args.quality)),
+            ("store_option", json!((!store_options.is_empty()).then_some(store_options))),
+            ("disk_cache", json!(disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()))),
+            ("disk_cache_size", json!(disk_cache.as_ref().map(|disk| disk.budget))),
             ("views", json!(args.views.as_ref().map(ToString::to_string))),
             ("zfp", json!(zfp.name())),
         ];
@@ -123,6 +133,8 @@ impl Plan {
             threads,
             direct_io: args.direct_io,
             follow_links: args.follow_links,
+            store_options: args.store_option,
+            disk_cache,
             quality: args.quality,
             zfp: zfp.decoder(),
             views: args.views.map(|views| views.0),
@@ -225,7 +237,7 @@ impl Plan {
     }
 
     fn announcement(&self) -> Announcement<'_> {
-        let source = (!self.silent).then_some((&*self.options.source, self.options.follow_links));
+        let source = (!self.silent).then(|| self.options.origin());
         Announcement::begin(source, &self.mountpoint)
     }
 
@@ -277,54 +289,24 @@ impl Session {
 ///
 /// # Errors
 /// [`CliError::SourceTimeout`]
-fn check_source_answers(typed: &Path) -> Result<(), CliError> {
+fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(), CliError> {
     // the side process has another working directory
-    let absolute = std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned());
+    let url = is_url(typed).then(|| resolved_source(typed)).transpose()?;
+    let path = url.clone().unwrap_or_else(|| std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned()));
+    let origin = Origin { path, store_options: store_options.to_owned(), ..Origin::default() };
     // without a further process there can be no daemon either, which is reported then
     let Ok(look) = SideProcess::start(|link| {
-        let _ = checked_source(&absolute);
-        link.send(b"done");
+        let checked = checked_source(&origin);
+        // what is wrong with a local one is found again without a network and without threads
+        let failure = checked.err().filter(|_| origin.is_url()).map(|error| error.to_string());
+        link.send(failure.as_deref().unwrap_or(ANSWERS).as_bytes());
     }) else {
         return Ok(());
     };
     let answer = look.link().receive(Instant::now() + TIMEOUT);
-    answer.map(drop).ok_or_else(|| CliError::SourceTimeout(typed.to_owned(), TIMEOUT))
-}
-
-/// Returns SOURCE as an absolute path without links, since the daemon has another working directory.
-///
-/// # Errors
-/// [`CliError`]: SOURCE cannot be read, or is neither a folder nor a volume.
-pub fn checked_source(typed: &Path) -> Result<PathBuf, CliError> {
-    let failed = |error| CliError::Source { typed: typed.to_owned(), error };
-    let source = fs::canonicalize(typed).map_err(failed)?;
-    let metadata = fs::metadata(&source).map_err(failed)?;
-    if !metadata.is_dir() && !metadata.is_file() {
-        return Err(CliError::SpecialFile(source));
-    }
-    if metadata.is_dir() {
-        // a folder that this user may not read would be an empty mount
-        fs::read_dir(&source).map_err(failed)?;
-    } else if Recogniser::new(registry()).format_of(&source).map_err(failed)?.is_none() {
-        return Err(CliError::NotAVolume(source));
-    }
-    Ok(source)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_source_becomes_absolute() {
-        let folder = tempfile::tempdir().unwrap();
-        let top = folder.path().canonicalize().unwrap();
-        assert_eq!(checked_source(&top.join(".")).unwrap(), top);
-        assert!(matches!(checked_source(&top.join("none")), Err(CliError::Source { .. })));
-        fs::write(top.join("notes.txt"), "not a volume").unwrap();
-        assert!(matches!(checked_source(&top.join("notes.txt")), Err(CliError::NotAVolume(_))));
-        fs::write(top.join("broken.ZGY"), "not a volume").unwrap();
-        assert!(checked_source(&top.join("broken.ZGY")).is_ok());
-        assert!(matches!(checked_source(Path::new("/dev/null")), Err(CliError::SpecialFile(_))));
+    match answer {
+        Some(answer) if answer == ANSWERS.as_bytes() => Ok(()),
+        Some(failure) => Err(CliError::CannotMount(String::from_utf8_lossy(&failure).into_owned())),
+        None => Err(CliError::SourceTimeout(url.unwrap_or_else(|| typed.to_owned()), TIMEOUT)),
     }
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use self::printer::{Printer, Style};
-use super::mount;
 use crate::catalog::CatalogError;
 use crate::cli::args::VerifyArgs;
+use crate::cli::chosen_source::checked_source;
 use crate::cli::error::CliError;
 use crate::cli::interrupt::{self, Interrupts};
 use crate::cli::machine::limits;
@@ -22,6 +22,7 @@ use crate::cli::progress_bar::Bar;
 use crate::cli::text::escape;
 use crate::format::registry;
 use crate::memory::limit_arenas;
+use crate::source::Origin;
 use crate::verify::{Datasets, Place, Verification, VerifyOptions};
 
 /// The most entries that are kept of what is bad in one dataset, and with `--all`.
@@ -48,10 +49,12 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
             drop(printer.finish(true));
         }
     });
-    let places = args.paths.iter().map(|path| place(path)).collect::<Result<Vec<_>, _>>()?;
+    let (follow_links, store_options) = (args.follow_links, args.store_option.clone());
+    let read = Origin { follow_links, store_options, ..Origin::default() };
+    let places = args.paths.iter().map(|path| place(path, &read)).collect::<Result<Vec<_>, _>>()?;
     let first = places.first().map(|place| place.path.clone()).unwrap_or_default();
     let cannot_list = |(source_path, error): (PathBuf, CatalogError)| CliError::ListSource { source_path, error };
-    let datasets = Datasets::new(registry(), places, args.follow_links, args.zfp.decoder()).map_err(cannot_list)?;
+    let datasets = Datasets::new(registry(), places, &read, args.zfp.decoder()).map_err(cannot_list)?;
     let options = VerifyOptions {
         quick: args.quick,
         threads: args.threads.map_or_else(limits::default_threads, usize::from),
@@ -83,8 +86,10 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
 }
 
 /// Finds what a path means: for one inside a mount its source, which is then called by its own name.
-fn place(typed: &Path) -> Result<Place, CliError> {
-    let behind = source_behind(typed)?;
-    let path = mount::checked_source(behind.as_deref().unwrap_or(typed))?;
-    Ok(Place { name: behind.unwrap_or_else(|| typed.to_owned()), path })
+fn place(typed: &Path, read: &Origin) -> Result<Place, CliError> {
+    let behind = source_behind(typed, &read.store_options)?;
+    let path = behind.clone().unwrap_or_else(|| typed.to_owned());
+    let origin = checked_source(&Origin { path, ..read.clone() })?;
+    let name = if origin.is_url() { origin.path.clone() } else { behind.unwrap_or_else(|| typed.to_owned()) };
+    Ok(Place { name, path: origin.path })
 }

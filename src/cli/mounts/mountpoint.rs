@@ -11,6 +11,7 @@ use crate::cli::error::CliError;
 use crate::cli::mounts::status::{self, Answer};
 use crate::mount::mountinfo::{self, Mount};
 use crate::mount::unmount::{UnmountError, unmount};
+use crate::source::is_url;
 
 /// How long an existing mount at the mount point may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,12 +43,15 @@ pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     if !metadata.is_dir() {
         return Err(CliError::NotAFolder(place));
     }
-    let of_source = fs::metadata(source).map_err(refused)?;
-    if is_inside(&place, &of_source) {
-        return Err(CliError::Inside { inner: place, outer: source.to_owned() });
-    }
-    if is_inside(source, &metadata) {
-        return Err(CliError::Inside { inner: source.to_owned(), outer: place });
+    // an object store lies in no folder
+    if !is_url(source) {
+        let of_source = fs::metadata(source).map_err(refused)?;
+        if is_inside(&place, &of_source) {
+            return Err(CliError::Inside { inner: place, outer: source.to_owned() });
+        }
+        if is_inside(source, &metadata) {
+            return Err(CliError::Inside { inner: source.to_owned(), outer: place });
+        }
     }
     if fs::read_dir(&place).map_err(refused)?.next().is_some() {
         return Err(CliError::NotEmpty(place));

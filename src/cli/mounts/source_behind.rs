@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::mountpoint::mounts;
 use crate::catalog::Recogniser;
@@ -15,6 +16,7 @@ use crate::cli::error::CliError;
 use crate::format::registry;
 use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE};
 use crate::mount::mountinfo::{self, Mount};
+use crate::source::{Origin, StoreOption, is_url, shown};
 
 /// The most symbolic links on the way to a path, as many as the kernel allows.
 const MAX_LINKS: usize = 40;
@@ -32,21 +34,31 @@ pub struct Shown {
 ///
 /// # Errors
 /// As [`shown_at`].
-pub fn source_behind(typed: &Path) -> Result<Option<PathBuf>, CliError> {
-    Ok(shown_at(typed)?.map(|shown| shown.path))
+pub fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Option<PathBuf>, CliError> {
+    Ok(shown_at(typed, store_options)?.map(|shown| shown.path))
 }
 
-/// Returns what a path inside a mount shows; `None` for any other path.
+/// Returns what a path inside a mount shows; `None` for any other path. `store_options` are used to ask an object store
+/// that the mount shows.
 ///
 /// # Errors
 /// [`CliError`]: the source of the mount is gone, or the path shows nothing of it.
-pub fn shown_at(typed: &Path) -> Result<Option<Shown>, CliError> {
+pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>, CliError> {
+    if is_url(typed) {
+        return Ok(None);
+    }
     let mounts = mounts()?;
     let failed = |error| CliError::Source { typed: typed.to_owned(), error };
     let place = resolve(typed, &mounts).map_err(failed)?;
     let Some(mount) = around(&mounts, &place) else { return Ok(None) };
     let source = mountinfo::source_of(mount);
-    if let Err(error) = fs::symlink_metadata(source) {
+    let origin = Origin { path: source.to_owned(), store_options: store_options.to_owned(), ..Origin::default() };
+    let tree = origin.tree(false, Arc::default()).map_err(|error| CliError::Store(shown(source), error.to_string()))?;
+    let is_there = |path: &Path| match origin.is_url() {
+        true => tree.look(path).map(drop),
+        false => fs::symlink_metadata(path).map(drop),
+    };
+    if let Err(error) = is_there(source) {
         let (mountpoint, source_path) = (mount.mountpoint.clone(), source.to_owned());
         return Err(CliError::SourceGone { mountpoint, source_path, error });
     }
@@ -54,9 +66,12 @@ pub fn shown_at(typed: &Path) -> Result<Option<Shown>, CliError> {
     let below = mount.root.strip_prefix("/").unwrap_or(&mount.root);
     let below = below.join(place.strip_prefix(&mount.mountpoint).unwrap_or(Path::new("")));
     let recogniser = Recogniser::new(registry());
-    let is_dataset = |path: &Path| matches!(recogniser.format_of(path), Ok(Some(_)));
+    let is_dataset = |path: &Path| {
+        let format = if origin.is_url() { recogniser.format_at(&*tree, path) } else { recogniser.format_of(path) };
+        matches!(format, Ok(Some(_)))
+    };
     match follow(source, &below, is_dataset) {
-        Some(shown) if fs::symlink_metadata(&shown.path).is_ok() => Ok(Some(shown)),
+        Some(shown) if is_there(&shown.path).is_ok() => Ok(Some(shown)),
         Some(shown) => Err(CliError::NotInSource { shown: place, wanted: shown.path }),
         None => Err(CliError::AboutMount { shown: place, mountpoint: mount.mountpoint.clone() }),
     }

@@ -1,5 +1,6 @@
 //! A stored layer as an array: the chunk of each brick, its location, and its decoding.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
@@ -13,7 +14,9 @@ use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Source, SourceError, Wait};
-use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, NativeJson, Plain, StoredLength};
+use crate::volume::{
+    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, NativeJson, ObjectName, Plain, StoredLength,
+};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
@@ -254,6 +257,20 @@ impl Array for VdsArray {
             },
             Content::Unwritten | Content::NoValue | Content::Constant(_) => StoredBrick::EMPTY,
         }))
+    }
+
+    fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
+        let Some(chunk) = self.grid.number_of(at) else { return Ok(None) };
+        let most = data_block::most_stored_bytes(self.method, self.grid.uncompressed_bytes(at));
+        if let Some(object) = self.table.object_of_its_own(chunk) {
+            return Ok(Some((object, 0..most)));
+        }
+        let record = self.record(chunk, Wait::Yes)?;
+        if record.metadata.content() != Content::Stored {
+            return Ok(None);
+        }
+        let length = record.length.map_or(most, |length| self.bytes_to_read(&record, length));
+        Ok(Some((record.object, record.offset..record.offset.saturating_add(length))))
     }
 
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {

@@ -65,6 +65,8 @@ impl Extended {
             threads: 2,
             direct_io: false,
             follow_links: false,
+            store_options: Vec::new(),
+            disk_cache: None,
             quality: None,
             zfp: Decoder::default(),
             views: None,

@@ -27,6 +27,7 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
     match of.get_id().as_str() {
         "path" | "paths" | "source" => paths(typed),
         "mountpoint" if command == "mount" => Fitting::Folders,
+        "cache_folder" | "disk_cache" => Fitting::Folders,
         "mountpoint" => mounts(typed),
         "layer" => Fitting::Words(begins(path.map_or_else(Vec::new, layers), typed)),
         "lod" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| levels(path, chosen)), typed)),
@@ -114,7 +115,7 @@ fn ask<T: Send + 'static>(
     about: impl FnOnce(&[Layer], Option<usize>) -> T + Send + 'static,
 ) -> Option<T> {
     let work = move || {
-        let found = DatasetAt::open(&path, None, Decoder::default()).ok()?;
+        let found = DatasetAt::open(&path, &[], None, Decoder::default()).ok()?;
         Some(about(found.open.dataset.layers(), found.layer))
     };
     with_timeout(TIMEOUT, work).flatten()

@@ -14,6 +14,7 @@ use crate::cli::mounts::status::{self, Answer};
 use crate::cli::text::escape;
 use crate::format::registry;
 use crate::mount::side_process::{Link, SideProcess};
+use crate::source::Origin;
 
 /// How long the line waits for the count of datasets and the first array.
 const TIMEOUT: Duration = Duration::from_millis(300);
@@ -27,26 +28,26 @@ const MOUNTED: &[u8] = b"mounted";
 /// The processes that look up what the announcement says. One that the system refuses is done without.
 pub struct Announcement<'a> {
     /// `None` if nothing is said.
-    source: Option<&'a Path>,
+    source: Option<PathBuf>,
     mountpoint: &'a Path,
     count: Option<SideProcess>,
     asker: Option<SideProcess>,
 }
 
 impl<'a> Announcement<'a> {
-    /// Starts to count below the source, following links or not; without a source there will be nothing to say. Must be
-    /// called before there are threads.
+    /// Starts to count below the source; without a source there will be nothing to say. Must be called before there are
+    /// threads.
     #[must_use]
-    pub fn begin(source: Option<(&'a Path, bool)>, mountpoint: &'a Path) -> Self {
-        let count = source.and_then(|(source, follow_links)| {
+    pub fn begin(source: Option<Origin>, mountpoint: &'a Path) -> Self {
+        let count = source.as_ref().and_then(|origin| {
             let count = |link: &Link| {
-                let count = count_datasets(registry(), source, follow_links, Instant::now() + TIMEOUT);
+                let count = count_datasets(registry(), origin, Instant::now() + TIMEOUT);
                 link.send(&message_of(&count));
             };
             SideProcess::start(count).ok()
         });
         let ask = |link: &Link| ask_mount(link, mountpoint);
-        Self { source: source.map(|(path, _)| path), mountpoint, count, asker: SideProcess::start(ask).ok() }
+        Self { source: source.map(|origin| origin.path), mountpoint, count, asker: SideProcess::start(ask).ok() }
     }
 
     /// Returns how the mount answers within `limit`, once it is made.
@@ -65,7 +66,7 @@ impl<'a> Announcement<'a> {
     #[must_use]
     pub fn line(self) -> Option<String> {
         let deadline = Instant::now() + TIMEOUT;
-        let mut line = format!("{} is mounted on {}", escape::path(self.source?), escape::path(self.mountpoint));
+        let mut line = format!("{} is mounted on {}", escape::path(&self.source?), escape::path(self.mountpoint));
         let count = self.count.and_then(|process| parse_count(&process.link().receive(deadline)?));
         let Some(count) = count else { return Some(line) };
         line.push_str(&dataset_count(&count));

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::temporary_folder::TemporaryFolder;
-use super::{Lifetime, Plan, checked_source};
+use super::{Lifetime, Plan};
 use crate::cli::args::{MountArgs, UmountArgs};
+use crate::cli::chosen_source::resolved_source;
 use crate::cli::commands::umount;
 use crate::cli::error::CliError;
 use crate::cli::output;
@@ -31,7 +32,7 @@ pub fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
     // it is removed when this function ends, in whichever process
     let folder = match args.mountpoint {
         Some(_) => None,
-        None => Some(TemporaryFolder::outside(&checked_source(&args.source)?)?),
+        None => Some(TemporaryFolder::outside(&resolved_source(&args.source)?)?),
     };
     let mountpoint = args.mountpoint.take().or_else(|| folder.as_ref().map(|folder| folder.path().to_owned()));
     let mut plan = Plan::make(args, &mountpoint.unwrap_or_default())?;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::one;
 use super::rates::hit_rate;
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::{Answer, Asker};
 use crate::cli::output;
+use crate::cli::text::duration::duration;
 use crate::cli::text::escape;
 use crate::cli::text::layout::TextLayout;
 use crate::cli::text::size::Size;
@@ -160,7 +160,7 @@ fn row(found: &Found) -> Vec<String> {
             let (hits, misses) = (counter("cache_hits"), counter("cache_misses"));
             let bytes = |n: u64| Size::of(n).to_string();
             vec![
-                one::duration(status["uptime"].as_f64().unwrap_or(0.0)),
+                duration(status["uptime"].as_f64().unwrap_or(0.0)),
                 bytes(counter("cache_bytes")),
                 hit_rate(hits, misses),
                 counter("reads").to_string(),

@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::datasets;
+use super::rates::hit_rate;
 use crate::cli::output;
+use crate::cli::text::duration::duration;
 use crate::cli::text::json_value::scalar;
 use crate::cli::text::layout::TextLayout;
 use crate::cli::text::number::float;
@@ -52,7 +54,39 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
     layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
     layout.row("from the source", bytes("source_bytes"));
+    store(layout, &status["store"]);
     datasets::write(layout, status);
+}
+
+/// Writes what an object store was asked for, if the source is in one.
+fn store(layout: &mut TextLayout, store: &Value) {
+    let Some(requests) = store["requests"].as_u64() else { return };
+    let number = |name: &str| store[name].as_u64();
+    let milliseconds = |name: &str| store[name].as_f64().map(|ms| format!("{} ms", float(ms, 3)));
+    layout.heading("Object store");
+    layout.row("requests", Some(requests.to_string()));
+    layout.row("fetched", number("bytes").map(|n| Size::of(n).to_string()));
+    layout.row("sent again", number("retries").map(|n| n.to_string()));
+    layout.row("in flight", number("in_flight").map(|n| n.to_string()));
+    layout.row("in memory", number("staged_bytes").map(|n| Size::of(n).to_string()));
+    let latency = milliseconds("latency_p50_ms").zip(milliseconds("latency_p99_ms"));
+    layout.row("latency", latency.map(|(half, most)| format!("{half} (half of the answers), {most} (99 %)")));
+    disk_cache(layout, &store["disk_cache"]);
+}
+
+/// Writes what the disk cache has done, if there is one.
+fn disk_cache(layout: &mut TextLayout, disk: &Value) {
+    let number = |name: &str| disk[name].as_u64().unwrap_or(0);
+    let Some(held) = disk["bytes"].as_u64() else { return };
+    layout.heading("Disk cache");
+    layout.row("holds", Some(format!("{} in {} files", Size::of(held), number("files"))));
+    let rate = hit_rate(number("hits"), number("misses"));
+    layout.row("look-ups", Some(format!("{rate} hits, {} read", Size::of(number("hit_bytes")))));
+    layout.row("written", Some(Size::of(number("written_bytes")).to_string()));
+    let some = |n: u64| (n > 0).then(|| n.to_string());
+    layout.row("not written", some(number("dropped")));
+    layout.row("evicted", some(number("evicted")));
+    layout.row("damaged", some(number("bad")));
 }
 
 /// Lists the options that differ from their defaults.
@@ -89,21 +123,6 @@ fn errors(n: u64) -> String {
 /// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
-}
-
-/// Formats a duration in its two largest units: `2 d 3 h`, `5 min 7 s`.
-pub fn duration(seconds: f64) -> String {
-    let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
-    let mut left = seconds as u64;
-    let mut parts = Vec::new();
-    for (name, length) in units {
-        if left >= length || (length == 1 && parts.is_empty()) {
-            parts.push(format!("{} {name}", left / length));
-        }
-        left %= length;
-    }
-    parts.truncate(2);
-    parts.join(" ")
 }
 
 #[cfg(test)]
@@ -147,25 +166,31 @@ mod tests {
     }
 
     #[test]
+    fn an_object_store_has_a_section_of_its_own() {
+        let store = json!({"requests": 12, "bytes": 2048, "retries": 1, "in_flight": 3, "staged_bytes": 0,
+                           "latency_p50_ms": 1.5, "latency_p99_ms": 20.25});
+        let shown = text(&json!({"store": store}));
+        for line in [
+            "Object store\n  requests         12\n  fetched          2.00 KiB\n  sent again       1\n",
+            "  latency          1.5 ms (half of the answers), 20.2 ms (99 %)\n",
+        ] {
+            assert!(shown.contains(line), "{line:?} in\n{shown}");
+        }
+        assert!(!text(&json!({"store": null})).contains("Object store"));
+        let disk = json!({"hits": 3, "hit_bytes": 4096, "misses": 1, "written_bytes": 1 << 20, "dropped": 0,
+            "evicted": 0, "bad": 1, "bytes": 2 << 20, "files": 5});
+        let shown = text(&json!({"store": {"requests": 1, "disk_cache": disk}}));
+        let part = "Disk cache\n  holds            2.00 MiB in 5 files\n  look-ups         75 % hits, 4.00 KiB read\n  \
+                    written          1.00 MiB\n  damaged          1\n";
+        assert!(shown.contains(part), "{shown}");
+    }
+
+    #[test]
     fn an_idle_mount_does_not_divide_by_zero() {
         let text = text(&json!({"uptime": 0.0, "counters": {"reads": 0, "bytes_read": 0, "bytes_decoded": 0,
             "cache_hits": 0, "cache_misses": 0, "errors": 0, "prefetched": 0, "bricks_decoded": 0}}));
         assert!(text.contains("look-ups         none\n") && text.contains("errors           none\n"), "{text}");
         assert!(!text.contains("throughput"), "{text}");
         assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("per byte"), "{text}");
-    }
-
-    #[test]
-    fn durations_have_two_units() {
-        for (seconds, text) in [
-            (0.4, "0 s"),
-            (59.9, "59 s"),
-            (61.0, "1 min 1 s"),
-            (3600.0, "1 h"),
-            (93_784.0, "1 d 2 h"),
-            (86_460.0, "1 d 1 min"),
-        ] {
-            assert_eq!(duration(seconds), text);
-        }
     }
 }

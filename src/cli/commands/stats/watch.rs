@@ -17,6 +17,7 @@ use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::{Answer, Asker};
 use crate::cli::output;
+use crate::cli::text::duration::duration;
 use crate::cli::text::table::Table;
 use crate::cli::text::width;
 use crate::logging::timestamp;
@@ -229,7 +230,7 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
         lines.extend(value.map(|value| format!("  {label:<17}{}", crate::cli::text::escape::text(&value))));
     };
     add("source", Some(seen.found.source.to_string_lossy().into_owned()));
-    add("up", status.and_then(|status| status["uptime"].as_f64()).map(one::duration));
+    add("up", status.and_then(|status| status["uptime"].as_f64()).map(duration));
     if let Err(state) = &seen.found.status {
         add("state", Some(state.word().to_owned()));
         return lines;

@@ -139,6 +139,12 @@ pub trait ChunkTable: Send + Sync {
     /// [`FormatError::Damaged`] if its entry is invalid, and those of the source.
     fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError>;
 
+    /// Returns the object of a chunk if nothing is known of it yet and its record is kept with it, so that one request
+    /// brings both.
+    fn object_of_its_own(&self, _chunk: u64) -> Option<ObjectName> {
+        None
+    }
+
     /// Checks that all records of a stored chunk agree. May wait.
     ///
     /// # Errors

@@ -231,6 +231,11 @@ impl ChunkTable for CloudTable {
         Ok(Record { metadata: known.metadata, object, offset: 0, length: Some(known.length) })
     }
 
+    fn object_of_its_own(&self, chunk: u64) -> Option<ObjectName> {
+        let is_unknown = self.pages.is_none() && self.cache.get::<ChunkObject>((self.id, chunk, 0)).is_none();
+        is_unknown.then(|| self.object(chunk))
+    }
+
     fn check(&self, chunk: u64, record: &Record) -> Result<(), FormatError> {
         let Some(tag) = self.tags.get(&record.object)? else { return Ok(()) };
         let (tag, record) = (ChunkMetadata::of(&tag), record.metadata);

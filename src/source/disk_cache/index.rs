@@ -1,0 +1,287 @@
+//! Which files the cache has, and when each was last used. The folder is the truth: a file that the index has may be
+//! gone, and one that it has not may be there.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::stored_range::{SHARDS, StoredRange, before_region, shard};
+use crate::sync::Mutex;
+
+/// How many ranges that begin before a byte are looked at to find one that holds it.
+const LOOKED_AT: usize = 16;
+
+/// The files of all folders. An entry takes 24 bytes, and the spare room of the lists an eighth of that.
+pub struct Index {
+    shards: Box<[Mutex<Shard>]>,
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// In the order of objects and offsets.
+    entries: Vec<Entry>,
+    /// When the folder had last changed as its files were last read, in seconds and nanoseconds since 1970.
+    listed: Option<(i64, i64)>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    object: u64,
+    offset: u64,
+    length: u32,
+    /// The tick of the clock.
+    used: u32,
+}
+
+impl Entry {
+    fn range(self) -> StoredRange {
+        StoredRange { object: self.object, offset: self.offset, length: self.length }
+    }
+}
+
+impl Shard {
+    fn position(&self, range: &StoredRange) -> Result<usize, usize> {
+        self.entries.binary_search_by_key(range, |entry| entry.range())
+    }
+
+    /// Returns the range that holds the byte at `offset` and ends last.
+    fn holding(&self, object: u64, offset: u64) -> Option<StoredRange> {
+        let after = self.entries.partition_point(|entry| (entry.object, entry.offset) <= (object, offset));
+        let before = self.entries[..after].iter().rev().take(LOOKED_AT).map(|entry| entry.range());
+        before.filter(|range| range.object == object && range.end() > offset).max_by_key(StoredRange::end)
+    }
+}
+
+/// Bytes and files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub bytes: u64,
+    pub files: u64,
+}
+
+impl Amount {
+    /// Returns whether neither is less than that of `other`.
+    pub fn covers(self, other: Self) -> bool {
+        self.bytes >= other.bytes && self.files >= other.files
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), files: self.files.saturating_add(other.files) }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(other.bytes), files: self.files.saturating_sub(other.files) }
+    }
+
+    /// Adds one file.
+    pub fn add(&mut self, range: &StoredRange) {
+        *self = self.plus(Self { bytes: range.weight(), files: 1 });
+    }
+}
+
+impl Index {
+    pub fn new() -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
+        Self { shards, bytes: AtomicU64::new(0), files: AtomicU64::new(0) }
+    }
+
+    /// Returns what all files together take.
+    pub fn amount(&self) -> Amount {
+        Amount { bytes: self.bytes.load(Relaxed), files: self.files.load(Relaxed) }
+    }
+
+    fn count(&self, range: &StoredRange) {
+        self.bytes.fetch_add(range.weight(), Relaxed);
+        self.files.fetch_add(1, Relaxed);
+    }
+
+    fn discount(&self, range: &StoredRange) {
+        self.bytes.fetch_sub(range.weight(), Relaxed);
+        self.files.fetch_sub(1, Relaxed);
+    }
+
+    /// Adds a file; `false` if it was there.
+    pub fn insert(&self, range: StoredRange, used: u32) -> bool {
+        let mut shard = self.shards[range.shard()].lock();
+        let Err(at) = shard.position(&range) else { return false };
+        if shard.entries.len() == shard.entries.capacity() {
+            let spare = shard.entries.len() / 8 + 4;
+            shard.entries.reserve_exact(spare);
+        }
+        shard.entries.insert(at, Entry { object: range.object, offset: range.offset, length: range.length, used });
+        self.count(&range);
+        true
+    }
+
+    /// Removes a file; `false` if it was not there.
+    pub fn remove(&self, range: StoredRange) -> bool {
+        let mut shard = self.shards[range.shard()].lock();
+        let Ok(at) = shard.position(&range) else { return false };
+        shard.entries.remove(at);
+        self.discount(&range);
+        true
+    }
+
+    /// Notes that a file is used, and returns when it was used before.
+    pub fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
+        let mut shard = self.shards[range.shard()].lock();
+        let at = shard.position(&range).ok()?;
+        Some(std::mem::replace(&mut shard.entries[at].used, now))
+    }
+
+    /// Returns ranges that together hold the bytes from `offset` to `end`, in order; `None` if there are none.
+    pub fn cover(&self, object: u64, offset: u64, end: u64) -> Option<Vec<StoredRange>> {
+        let mut found = Vec::new();
+        let mut at = offset;
+        while at < end {
+            let here = self.shards[shard(object, at)].lock().holding(object, at);
+            let range = here.or_else(|| {
+                let before = before_region(at)?;
+                self.shards[shard(object, before)].lock().holding(object, at)
+            })?;
+            at = range.end();
+            found.push(range);
+        }
+        Some(found)
+    }
+
+    /// Returns when a folder had last changed as its files were last read.
+    pub fn listed(&self, shard: usize) -> Option<(i64, i64)> {
+        self.shards[shard].lock().listed
+    }
+
+    /// Adds files that a folder was seen to have; `true` if one was new.
+    pub fn add(&self, shard: usize, files: &[(StoredRange, u32)], listed: Option<(i64, i64)>) -> bool {
+        let new = files.iter().filter(|(range, used)| self.insert(*range, *used)).count();
+        self.shards[shard].lock().listed = listed;
+        new > 0
+    }
+
+    /// Returns which files of a folder the index does not have.
+    pub fn unknown(&self, shard: usize, files: Vec<StoredRange>) -> Vec<StoredRange> {
+        let shard = self.shards[shard].lock();
+        files.into_iter().filter(|range| shard.position(range).is_err()).collect()
+    }
+
+    /// Removes all files of a folder but those that it was seen to have, which are in order.
+    pub fn retain(&self, shard: usize, files: &[StoredRange]) {
+        self.shards[shard].lock().entries.retain(|entry| {
+            let stays = files.binary_search(&entry.range()).is_ok();
+            if !stays {
+                self.discount(&entry.range());
+            }
+            stays
+        });
+    }
+
+    /// Returns the earliest tick for which the files that were not used after it amount to `excess`.
+    pub fn tick_of_excess(&self, excess: Amount) -> u32 {
+        let (mut tick, mut before) = (0_u32, Amount::default());
+        // a digit of eight bits after the other, so that no list of all files is needed
+        for shift in [24, 16, 8, 0] {
+            let above = |used: u32| used.checked_shr(shift + 8).unwrap_or(0);
+            let mut digits = [Amount::default(); 256];
+            for shard in &self.shards {
+                for entry in shard.lock().entries.iter().filter(|entry| above(entry.used) == above(tick)) {
+                    digits[(entry.used >> shift) as usize & 255].add(&entry.range());
+                }
+            }
+            let mut digit = 0;
+            while digit < 255 && !before.plus(digits[digit]).covers(excess) {
+                before = before.plus(digits[digit]);
+                digit += 1;
+            }
+            tick |= (digit as u32) << shift;
+        }
+        tick
+    }
+
+    /// Returns the files of a folder whose tick of last use is one of `used`.
+    pub fn used(&self, shard: usize, used: impl Fn(u32) -> bool) -> Vec<StoredRange> {
+        let shard = self.shards[shard].lock();
+        shard.entries.iter().filter(|entry| used(entry.used)).map(|entry| entry.range()).collect()
+    }
+
+    /// Returns how much must go so that no more than `high` is left when `added` is added, and if anything must, then
+    /// so much that no more than `low` is left; `None` if nothing must go.
+    pub fn excess(&self, added: Amount, high: Amount, low: Amount) -> Option<Amount> {
+        let wanted = self.amount().plus(added);
+        (!high.covers(wanted)).then(|| wanted.minus(low))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(object: u64, offset: u64, length: u32) -> StoredRange {
+        StoredRange { object, offset, length }
+    }
+
+    #[test]
+    fn ranges_are_found_that_hold_a_part_or_do_so_together() {
+        let index = Index::new();
+        let (a, b, c) = (range(1, 0, 100), range(1, 100, 50), range(1, 120, 80));
+        for stored in [b, a, c] {
+            assert!(index.insert(stored, 0));
+            assert!(!index.insert(stored, 0));
+        }
+        assert_eq!(index.cover(1, 10, 90), Some(vec![a]));
+        assert_eq!(index.cover(1, 0, 150), Some(vec![a, b]));
+        assert_eq!(index.cover(1, 90, 200), Some(vec![a, b, c]));
+        assert_eq!(index.cover(1, 90, 201), None);
+        assert_eq!(index.cover(2, 0, 1), None);
+        // the one that reaches farther is taken
+        let all = range(1, 0, 1000);
+        index.insert(all, 0);
+        assert_eq!(index.cover(1, 5, 999), Some(vec![all]));
+        assert_eq!(index.cover(1, 150, 999), Some(vec![all]));
+        assert!(index.remove(all) && !index.remove(all));
+        assert_eq!(index.cover(1, 5, 999), None);
+        assert_eq!(index.amount(), Amount { bytes: 3 * 8192, files: 3 });
+    }
+
+    #[test]
+    fn a_range_over_the_end_of_a_region_is_found_from_both_sides() {
+        let index = Index::new();
+        let edge = 1 << 26;
+        let stored = range(9, edge - 10, 20);
+        index.insert(stored, 0);
+        assert_ne!(shard(9, edge - 1), shard(9, edge), "choose another object");
+        assert_eq!(index.cover(9, edge - 5, edge + 5), Some(vec![stored]));
+        assert_eq!(index.cover(9, edge + 5, edge + 10), Some(vec![stored]));
+    }
+
+    #[test]
+    fn the_least_recently_used_are_found() {
+        let index = Index::new();
+        for n in 0..1000_u32 {
+            index.insert(range(u64::from(n) << 52 | u64::from(n), 0, 4096), n * 70_000);
+        }
+        index.touch(range(3 << 52 | 3, 0, 4096), 5_000_000);
+        let tick = index.tick_of_excess(Amount { bytes: 1, files: 10 });
+        assert_eq!(tick, 10 * 70_000, "without number 3");
+        let old: usize = (0..SHARDS).map(|shard| index.used(shard, |used| used <= tick).len()).sum();
+        assert_eq!(old, 10);
+        let weight = range(0, 0, 4096).weight();
+        assert_eq!(index.tick_of_excess(Amount { bytes: 2 * weight, files: 0 }), 70_000);
+        assert_eq!(index.tick_of_excess(Amount { bytes: 2 * weight + 1, files: 0 }), 140_000);
+        assert_eq!(index.tick_of_excess(Amount { bytes: u64::MAX, files: 0 }), u32::MAX);
+        assert_eq!(index.touch(range(1, 0, 1), 0), None);
+    }
+
+    #[test]
+    fn a_listing_adds_files_and_a_scan_removes_what_is_gone() {
+        let index = Index::new();
+        let (a, b) = (range(1, 0, 10), range(1, 10, 10));
+        let shard = a.shard();
+        assert!(index.add(shard, &[(a, 1)], Some((1, 2))));
+        assert!(!index.add(shard, &[(a, 5)], Some((1, 3))));
+        assert_eq!(index.listed(shard), Some((1, 3)));
+        assert_eq!(index.unknown(shard, vec![a, b]), [b]);
+        index.insert(b, 1);
+        index.retain(shard, &[b]);
+        assert_eq!((index.cover(1, 0, 5), index.amount().files), (None, 1));
+        assert_eq!(size_of::<Entry>(), 24);
+    }
+}

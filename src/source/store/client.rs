@@ -1,0 +1,248 @@
+//! The requests of one store: the head of an object, a range of it, a page of a listing.
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use object_store::list::PaginatedListOptions;
+use object_store::path::Path as Key;
+use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+
+use super::connect::Backend;
+use super::error::StoreError;
+use super::meta::Meta;
+use super::metrics::Metrics;
+use crate::counters::Counters;
+use crate::log_limit::{Decision, LogLimit};
+
+/// A cause of failures is logged again after this time.
+const LOG_AGAIN: Duration = Duration::from_secs(60);
+
+/// The most names that a store gives at a time.
+const PAGE: usize = 1000;
+
+/// What one request for a range has brought.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// What the store tells of the object.
+    pub meta: Meta,
+    /// The bytes of the range, fewer if the object ends before.
+    pub bytes: Bytes,
+}
+
+/// A page of a listing.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Names of folders.
+    pub folders: Vec<String>,
+    /// Names of objects.
+    pub files: Vec<(String, Meta)>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<String>,
+}
+
+impl Page {
+    /// Returns whether there are no names.
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.files.is_empty()
+    }
+}
+
+/// One store.
+pub struct Client {
+    backend: Backend,
+    /// The URL of its bucket, for messages.
+    base: String,
+    /// What is counted of it.
+    pub metrics: Arc<Metrics>,
+    counters: Arc<Counters>,
+}
+
+impl Client {
+    /// Creates a client. Bytes are counted in `counters` as read from the source.
+    pub fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
+        Self { backend, base, metrics, counters }
+    }
+
+    /// Returns whether names can be listed.
+    pub fn can_list(&self) -> bool {
+        self.backend.pages.is_some()
+    }
+
+    /// Returns what an error message says that was being done.
+    pub fn doing(&self, what: &str) -> String {
+        format!("cannot {what} {}", self.base)
+    }
+
+    /// Returns what the store tells of an object; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] after all retries.
+    pub async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        Ok(self.answer(key, options).await?.as_ref().map(Meta::of_answer))
+    }
+
+    /// Fetches a range of an object; `None` if there is no object. A version other than that of `expected` is an error.
+    ///
+    /// # Errors
+    /// [`StoreError`] after all retries.
+    pub async fn get(
+        &self,
+        key: &str,
+        range: Range<u64>,
+        expected: Option<&Meta>,
+    ) -> Result<Option<Fetched>, StoreError> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(range.clone())),
+            if_match: expected.and_then(Meta::condition),
+            ..GetOptions::default()
+        };
+        let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
+        let meta = Meta::of_answer(&answer);
+        // not every store knows conditions
+        if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
+            let mut other = StoreError::new(io::ErrorKind::InvalidData, "the object was replaced");
+            other.is_other_version = true;
+            return Err(other);
+        }
+        let wanted = range.end.min(meta.size).saturating_sub(range.start);
+        let bytes = self.body(answer, wanted).await?;
+        self.metrics.add_bytes(bytes.len() as u64);
+        self.counters.source_bytes.add(bytes.len() as u64);
+        Ok(Some(Fetched { meta, bytes }))
+    }
+
+    /// Collects the bytes of an answer, which must be exactly `wanted`.
+    async fn body(&self, answer: GetResult, wanted: u64) -> Result<Bytes, StoreError> {
+        let mut stream = answer.into_stream();
+        let mut first = Bytes::new();
+        let mut all = BytesMut::new();
+        while let Some(part) = stream.next().await {
+            let part = part.map_err(|error| self.failed(&error))?;
+            if first.is_empty() && all.is_empty() {
+                first = part;
+                continue;
+            }
+            if all.is_empty() {
+                all.reserve(usize::try_from(wanted.min(64 << 20)).unwrap_or_default());
+                all.extend_from_slice(&first);
+            }
+            all.extend_from_slice(&part);
+            if all.len() as u64 > wanted {
+                break;
+            }
+        }
+        let bytes = if all.is_empty() { first } else { all.freeze() };
+        if bytes.len() as u64 != wanted {
+            let text = format!("it sent {} bytes instead of {wanted}", bytes.len());
+            return Err(self.logged(StoreError::new(io::ErrorKind::UnexpectedEof, text)));
+        }
+        Ok(bytes)
+    }
+
+    async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {
+        match self.backend.objects.get_opts(&parsed(key)?, options).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) => match StoreError::of(&error) {
+                None => Ok(None),
+                Some(explained) if explained.is_other_version || explained.is_beyond_end => Err(explained),
+                Some(explained) => Err(self.logged(explained)),
+            },
+        }
+    }
+
+    /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on.
+    ///
+    /// # Errors
+    /// [`StoreError`] after all retries; `Unsupported` if the store has no listings.
+    pub async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
+        let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
+        let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
+        let options = PaginatedListOptions {
+            delimiter: Some("/".into()),
+            max_keys: Some(PAGE),
+            page_token: token,
+            ..PaginatedListOptions::default()
+        };
+        let prefix_or_none = Some(prefix).filter(|prefix| !prefix.is_empty());
+        let page = pages.list_paginated(prefix_or_none, options).await.map_err(|error| self.failed(&error))?;
+        Ok(Page { next: page.page_token, ..page_of(prefix, page.result) })
+    }
+
+    fn failed(&self, error: &object_store::Error) -> StoreError {
+        let absent = || StoreError::new(io::ErrorKind::NotFound, "there is no such bucket or folder");
+        self.logged(StoreError::of(error).unwrap_or_else(absent))
+    }
+
+    /// Logs a failure, each cause once a minute.
+    fn logged(&self, error: StoreError) -> StoreError {
+        static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(LOG_AGAIN));
+        if let Decision::Log { suppressed } = LIMIT.decide((&self.base, &error.text), Instant::now()) {
+            if suppressed > 0 {
+                log::warn!("{suppressed} more failures that are not named here");
+            }
+            log::warn!("{}: {}", self.base, error.text);
+        }
+        error
+    }
+}
+
+fn parsed(key: &str) -> Result<Key, StoreError> {
+    Key::parse(key).map_err(|_| StoreError::new(io::ErrorKind::InvalidInput, "not a key that volfs can ask for"))
+}
+
+/// Returns the names behind `prefix` in a listing.
+fn page_of(prefix: &str, listed: ListResult) -> Page {
+    let name = |key: &Key| {
+        let name = key.as_ref().strip_prefix(prefix)?.trim_end_matches('/');
+        // the object that some programs make to stand for the folder itself has no name
+        (!name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")).then(|| name.to_owned())
+    };
+    let files = listed.objects.iter().filter_map(|meta| Some((name(&meta.location)?, Meta::of_listed(meta))));
+    Page { folders: listed.common_prefixes.iter().filter_map(name).collect(), files: files.collect(), next: None }
+}
+
+/// Objects in memory, as a store of tests.
+#[cfg(test)]
+pub mod in_memory {
+    use std::pin::Pin;
+
+    use object_store::list::{PaginatedListResult, PaginatedListStore};
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    /// Lists one page of everything.
+    pub struct Pages(pub Arc<InMemory>);
+
+    type Listed<'a> = Pin<Box<dyn Future<Output = object_store::Result<PaginatedListResult>> + Send + 'a>>;
+
+    impl PaginatedListStore for Pages {
+        fn list_paginated<'a, 'b, 'future>(
+            &'a self,
+            prefix: Option<&'b str>,
+            _options: PaginatedListOptions,
+        ) -> Listed<'future>
+        where
+            'a: 'future,
+            'b: 'future,
+            Self: 'future,
+        {
+            Box::pin(async move {
+                let prefix = prefix.map(Key::parse).transpose().map_err(object_store::Error::from)?;
+                let result = self.0.list_with_delimiter(prefix.as_ref()).await?;
+                Ok(PaginatedListResult { result, page_token: None })
+            })
+        }
+    }
+
+    /// Returns a backend of objects in memory; without listings unless `lists`.
+    pub fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
+        let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
+        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
+    }
+}

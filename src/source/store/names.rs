@@ -1,0 +1,263 @@
+//! What is at a key: objects and folders, by listings where the store gives them, or else by asking for one object after
+//! the other. Answers count for a second, absent ones too.
+
+use std::collections::HashMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{Either, join3, select};
+use lru::LruCache;
+
+use super::client::{Client, Page};
+use super::error::StoreError;
+use super::meta::Meta;
+use super::runtime::wait_for;
+use crate::source::EntryKind;
+use crate::sync::Mutex;
+
+/// How long an answer counts.
+const TTL: Duration = Duration::from_secs(1);
+/// Listings and single answers that are remembered.
+const LISTINGS: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+const ANSWERS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// The most names of a listing that is remembered as a whole, and of all.
+const MOST_NAMES: usize = 20_000;
+
+/// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
+const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "LayerStatus.json"];
+
+/// What is at a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A folder: there are keys that begin with this one and `/`.
+    Folder,
+    /// An object.
+    File(Meta),
+    /// Nothing.
+    Nothing,
+}
+
+/// The names in a folder.
+struct Listing {
+    entries: HashMap<Box<str>, At>,
+    /// Whether these are all names.
+    is_complete: bool,
+    until: Instant,
+}
+
+/// What is known of the names of one store.
+pub struct Names {
+    client: Arc<Client>,
+    listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
+    answers: Mutex<LruCache<Box<str>, (At, Instant)>>,
+    /// Keys that were folders at the last look.
+    folders: Mutex<LruCache<Box<str>, ()>>,
+}
+
+impl Names {
+    /// Asks `client`.
+    pub fn new(client: Arc<Client>) -> Self {
+        Self {
+            client,
+            listings: Mutex::new(LruCache::new(LISTINGS)),
+            answers: Mutex::new(LruCache::new(ANSWERS)),
+            folders: Mutex::new(LruCache::new(ANSWERS)),
+        }
+    }
+
+    /// Returns what is at a key, as far as that is known without asking.
+    pub fn known(&self, key: &str) -> Option<At> {
+        let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
+        if let Some(listing) = self.fresh(parent).filter(|_| !key.is_empty()) {
+            match listing.entries.get(name) {
+                // a version without an etag would be another one than that of the next answer with one
+                Some(At::File(Meta { etag: None, .. })) => {}
+                Some(at) => return Some(at.clone()),
+                None if listing.is_complete => return Some(At::Nothing),
+                None => {}
+            }
+        }
+        if self.fresh(key).is_some_and(|listing| !listing.entries.is_empty()) {
+            return Some(At::Folder);
+        }
+        let answers = self.answers.lock();
+        answers.peek(key).filter(|(_, at)| at.elapsed() < TTL).map(|(at, _)| at.clone())
+    }
+
+    /// Returns what is at a key.
+    ///
+    /// # Errors
+    /// [`StoreError`] after all retries.
+    pub fn look(&self, key: &str) -> Result<At, StoreError> {
+        if let Some(known) = self.known(key) {
+            return Ok(known);
+        }
+        let at = self.ask(key)?;
+        match at {
+            At::Folder => drop(self.folders.lock().put(key.into(), ())),
+            _ => drop(self.folders.lock().pop(key)),
+        }
+        self.answers.lock().put(key.into(), (at.clone(), Instant::now()));
+        Ok(at)
+    }
+
+    fn ask(&self, key: &str) -> Result<At, StoreError> {
+        if !self.client.can_list() {
+            return self.ask_without_listing(key);
+        }
+        // one request for what was a folder a moment ago
+        if (key.is_empty() || self.folders.lock().contains(key)) && !self.first_page(key)?.entries.is_empty() {
+            return Ok(At::Folder);
+        }
+        if key.is_empty() {
+            // a bucket without objects
+            return Ok(At::Folder);
+        }
+        let began = Instant::now();
+        let prefix = prefix_of(key);
+        // both at once; who finds a folder need not wait for the other answer
+        let both = async {
+            let (list, head) = (Box::pin(self.client.list(&prefix, None)), Box::pin(self.client.head(key)));
+            match select(list, head).await {
+                Either::Left((Ok(page), _)) if !page.is_empty() => (Ok(page), Ok(None)),
+                Either::Left((listed, head)) => (listed, head.await),
+                Either::Right((head, list)) => (list.await, head),
+            }
+        };
+        match wait_for(both)? {
+            (Ok(page), head) => match self.keep(key, page, began).entries.is_empty() {
+                true => Ok(head?.map_or(At::Nothing, At::File)),
+                false => Ok(At::Folder),
+            },
+            // who may not list may still read
+            (Err(denied), head) if denied.kind == io::ErrorKind::PermissionDenied => match head {
+                Ok(Some(meta)) => Ok(At::File(meta)),
+                Ok(None) => self.ask_without_listing(key),
+                // stores deny what is not there to those who may not list
+                Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_descriptions(key) {
+                    Ok(At::Nothing) | Err(_) => Err(error),
+                    at => at,
+                },
+                Err(error) => Err(error),
+            },
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Asks for the objects that make a folder a dataset, and for the object itself.
+    fn ask_without_listing(&self, key: &str) -> Result<At, StoreError> {
+        // servers of folders answer for the folder, too, with a page of text
+        match self.ask_for_descriptions(key)? {
+            At::Nothing if key.is_empty() => Ok(At::Nothing),
+            At::Nothing => Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File)),
+            at => Ok(at),
+        }
+    }
+
+    fn ask_for_descriptions(&self, key: &str) -> Result<At, StoreError> {
+        let keys = DESCRIPTIONS.map(|name| format!("{}{name}", prefix_of(key)));
+        let [one, other, third] = &keys;
+        let heads = async {
+            let heads = (self.client.head(one), self.client.head(other), self.client.head(third));
+            join3(heads.0, heads.1, heads.2).await
+        };
+        let heads: [_; 3] = wait_for(heads)?.into();
+        let mut failure = None;
+        for (key, head) in keys.iter().zip(heads) {
+            match head {
+                Ok(Some(meta)) => {
+                    self.answers.lock().put(key.as_str().into(), (At::File(meta), Instant::now()));
+                    return Ok(At::Folder);
+                }
+                Ok(None) => drop(self.answers.lock().put(key.as_str().into(), (At::Nothing, Instant::now()))),
+                Err(error) => failure = Some(error),
+            }
+        }
+        failure.map_or(Ok(At::Nothing), Err)
+    }
+
+    /// Visits the names in a folder, page by page, until `visit` returns `false`.
+    ///
+    /// # Errors
+    /// [`StoreError`] after all retries.
+    pub fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
+        let mut pass = |entries: &HashMap<Box<str>, At>| {
+            entries.iter().all(|(name, at)| match at {
+                At::Folder => visit(name, EntryKind::Folder),
+                At::File(_) => visit(name, EntryKind::File),
+                At::Nothing => true,
+            })
+        };
+        if let Some(listing) = self.fresh(key).filter(|listing| listing.is_complete) {
+            pass(&listing.entries);
+            return Ok(());
+        }
+        let (began, prefix) = (Instant::now(), prefix_of(key));
+        let (mut token, mut kept, mut is_complete) = (None, HashMap::new(), true);
+        loop {
+            let page = wait_for(self.client.list(&prefix, token))??;
+            let entries = entries_of(&page);
+            let goes_on = pass(&entries);
+            token = page.next;
+            if kept.len() + entries.len() <= MOST_NAMES {
+                kept.extend(entries);
+            } else {
+                is_complete = false;
+            }
+            if !goes_on || token.is_none() {
+                is_complete &= token.is_none();
+                break;
+            }
+        }
+        self.insert(key, kept, is_complete, began);
+        Ok(())
+    }
+
+    fn first_page(&self, key: &str) -> Result<Arc<Listing>, StoreError> {
+        let began = Instant::now();
+        let page = wait_for(self.client.list(&prefix_of(key), None))??;
+        Ok(self.keep(key, page, began))
+    }
+
+    /// Remembers the first page of a listing.
+    fn keep(&self, key: &str, page: Page, began: Instant) -> Arc<Listing> {
+        self.insert(key, entries_of(&page), page.next.is_none(), began)
+    }
+
+    fn insert(&self, key: &str, entries: HashMap<Box<str>, At>, is_complete: bool, began: Instant) -> Arc<Listing> {
+        // who looks at each name of a long listing gets through it before it counts no more
+        let until = Instant::now() + TTL + began.elapsed();
+        let listing = Arc::new(Listing { entries, is_complete, until });
+        let mut listings = self.listings.lock();
+        listings.put(key.into(), Arc::clone(&listing));
+        let mut names: usize = listings.iter().map(|(_, listing)| listing.entries.len()).sum();
+        let mut dropped = Vec::new();
+        while names > 2 * MOST_NAMES
+            && let Some((_, oldest)) = listings.pop_lru()
+        {
+            names = names.saturating_sub(oldest.entries.len());
+            dropped.push(oldest);
+        }
+        drop(listings);
+        drop(dropped);
+        listing
+    }
+
+    fn fresh(&self, key: &str) -> Option<Arc<Listing>> {
+        let mut listings = self.listings.lock();
+        listings.get(key).filter(|listing| Instant::now() < listing.until).cloned()
+    }
+}
+
+fn entries_of(page: &Page) -> HashMap<Box<str>, At> {
+    let files = page.files.iter().map(|(name, meta)| (name.as_str().into(), At::File(meta.clone())));
+    // of an object and a folder of one name the folder is shown
+    files.chain(page.folders.iter().map(|name| (name.as_str().into(), At::Folder))).collect()
+}
+
+/// Returns what the keys in a folder begin with.
+pub fn prefix_of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{key}/") }
+}

@@ -1,0 +1,288 @@
+//! Ranges of objects that are being fetched, or were fetched ahead and wait in memory for their readers.
+//!
+//! Every byte of a store comes through here: a range is requested once, however many want it (single flight), and a
+//! reader waits for the request that covers what it wants. Bytes that were read once are dropped; small blocks, which
+//! headers and tables are read in, stay until they are evicted. The bytes in flight or waiting are bounded: what does
+//! not fit is not fetched ahead. Only what a reader waits for is fetched in any case.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lru::LruCache;
+
+use super::client::Fetched;
+use super::error::StoreError;
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+/// Bytes in flight and waiting that ranges fetched ahead may take.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// All who want a range that could not be fetched, or of an object that is not there, get the same answer for this time.
+const ERROR_TTL: Duration = Duration::from_secs(1);
+
+/// Ranges that were read a moment ago are not fetched ahead again for this time; so many are remembered.
+const READ_TTL: Duration = Duration::from_secs(2);
+const READ: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
+
+/// An object of a source: the source's number, and the key.
+pub type ObjectId = (u64, Arc<str>);
+
+/// What a request for a range has brought: `None` if there is no such object.
+pub type Outcome = Result<Option<Fetched>, StoreError>;
+
+/// Ranges in flight and in memory.
+#[derive(Default)]
+pub struct Staging {
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    objects: HashMap<ObjectId, Vec<Span>>,
+    /// The object of each span that has arrived, by the time of its last use.
+    by_age: BTreeMap<u64, ObjectId>,
+    /// The next number for an age.
+    clock: u64,
+    /// Bytes in flight and waiting.
+    bytes: u64,
+    /// The beginnings of ranges that were read a moment ago: those who have read them may not have decoded them yet.
+    read: Option<LruCache<(ObjectId, u64), Instant>>,
+}
+
+/// A range that was requested.
+struct Span {
+    range: Range<u64>,
+    /// Whether it stays after it was read.
+    kept: bool,
+    /// Bytes that were read of it so far.
+    read: u64,
+    /// The number in [`State::by_age`]; meaningful once it has arrived.
+    age: u64,
+    outcome: Option<(Outcome, Instant)>,
+}
+
+impl Span {
+    /// Returns whether the span answers for a range: it holds it, or knows that the object ends before.
+    fn covers(&self, range: &Range<u64>) -> bool {
+        let ends = match &self.outcome {
+            Some((Ok(Some(fetched)), _)) => fetched.meta.size <= self.range.end,
+            Some((Ok(None), _)) => true,
+            _ => false,
+        };
+        self.range.start <= range.start && (range.end <= self.range.end || ends)
+    }
+
+    fn is_expired(&self) -> bool {
+        matches!(&self.outcome, Some((Err(_) | Ok(None), at)) if at.elapsed() >= ERROR_TTL)
+    }
+
+    /// Returns the bytes that it takes, or will take.
+    fn weight(&self) -> u64 {
+        match &self.outcome {
+            Some((Ok(Some(fetched)), _)) => fetched.bytes.len() as u64,
+            Some(_) => 0,
+            None => self.range.end - self.range.start,
+        }
+    }
+}
+
+impl Staging {
+    /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets it, or a larger one
+    /// that `widen` makes of it: it must see to it that [`Staging::arrive`] is called. A range that is `kept` stays in
+    /// memory afterwards as long as there is room.
+    ///
+    /// # Errors
+    /// Those of the request.
+    pub fn get(
+        &self,
+        object: &ObjectId,
+        range: Range<u64>,
+        kept: bool,
+        widen: impl Fn(&Range<u64>) -> Range<u64>,
+        request: impl Fn(Range<u64>) -> Result<(), StoreError>,
+    ) -> Outcome {
+        let mut state = self.state.lock();
+        loop {
+            state.drop_expired(object);
+            match state.find(object, &range) {
+                Some(span) if span.outcome.is_some() => return state.take(object, &range),
+                Some(_) => state = self.arrived.wait(state),
+                None => {
+                    let wide = widen(&range);
+                    state.insert(object, wide.clone(), kept);
+                    let dropped = state.evict(0);
+                    drop(state);
+                    drop(dropped);
+                    if let Err(error) = request(wide.clone()) {
+                        self.arrive(object, &wide, Err(error));
+                    }
+                    state = self.state.lock();
+                }
+            }
+        }
+    }
+
+    /// Returns whether somebody has read a range from this offset on a moment ago, and need not get it again.
+    pub fn was_read_lately(&self, object: &ObjectId, begin: u64) -> bool {
+        let state = self.state.lock();
+        let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), begin)).copied());
+        at.is_some_and(|at| at.elapsed() < READ_TTL)
+    }
+
+    /// Prepares to fetch a range ahead: `true` if the caller has to request it; `false` if it is requested already, or
+    /// there is no room.
+    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+        let mut state = self.state.lock();
+        if state.find(object, range).is_some() {
+            return false;
+        }
+        let length = range.end.saturating_sub(range.start);
+        let dropped = state.evict(length);
+        let has_room = state.bytes.saturating_add(length) <= MAX_BYTES;
+        if has_room {
+            state.insert(object, range.clone(), false);
+        }
+        drop(state);
+        drop(dropped);
+        has_room
+    }
+
+    /// Takes what a request has brought, and wakes those who wait for it.
+    pub fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
+        let mut state = self.state.lock();
+        let State { objects, by_age, clock, bytes, .. } = &mut *state;
+        let spans = objects.get_mut(object).into_iter().flatten();
+        // there is none if the source was closed meanwhile
+        if let Some(span) = spans.into_iter().find(|span| span.range == *range && span.outcome.is_none()) {
+            *bytes = bytes.saturating_sub(span.weight());
+            span.outcome = Some((outcome, Instant::now()));
+            *bytes = bytes.saturating_add(span.weight());
+            *clock += 1;
+            span.age = *clock;
+            by_age.insert(*clock, object.clone());
+        }
+        drop(state);
+        self.arrived.notify_all();
+    }
+
+    /// Returns whether a request for an object is in flight or waits for its reader, and what it has brought: waits if
+    /// it is in flight. `None` if there is none.
+    pub fn any_of(&self, object: &ObjectId) -> Option<Outcome> {
+        let mut state = self.state.lock();
+        loop {
+            state.drop_expired(object);
+            let span = state.objects.get(object)?.first()?;
+            match &span.outcome {
+                Some((outcome, _)) => return Some(outcome.clone()),
+                None => state = self.arrived.wait(state),
+            }
+        }
+    }
+
+    /// Drops all of a source that was closed.
+    pub fn forget(&self, source: u64) {
+        let mut state = self.state.lock();
+        let State { objects, by_age, bytes, .. } = &mut *state;
+        let mut dropped = Vec::new();
+        objects.retain(|(number, _), spans| {
+            if *number != source {
+                return true;
+            }
+            for span in spans.drain(..) {
+                *bytes = bytes.saturating_sub(span.weight());
+                by_age.remove(&span.age);
+                dropped.push(span);
+            }
+            false
+        });
+        drop(state);
+        drop(dropped);
+    }
+
+    /// Returns the bytes in flight and waiting.
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.lock().bytes).unwrap_or(usize::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+impl State {
+    fn find(&self, object: &ObjectId, range: &Range<u64>) -> Option<&Span> {
+        self.objects.get(object)?.iter().find(|span| span.covers(range))
+    }
+
+    fn insert(&mut self, object: &ObjectId, range: Range<u64>, kept: bool) {
+        self.bytes = self.bytes.saturating_add(range.end.saturating_sub(range.start));
+        let span = Span { range, kept, read: 0, age: 0, outcome: None };
+        self.objects.entry(object.clone()).or_default().push(span);
+    }
+
+    /// Returns what has arrived of a range, and drops the span if all of it was read.
+    fn take(&mut self, object: &ObjectId, range: &Range<u64>) -> Outcome {
+        let spans = self.objects.get_mut(object).map_or(&mut [][..], Vec::as_mut_slice);
+        let Some(at) = spans.iter().position(|span| span.covers(range)) else { return Ok(None) };
+        let Some(span) = spans.get_mut(at) else { return Ok(None) };
+        if !span.kept {
+            let read = self.read.get_or_insert_with(|| LruCache::new(READ));
+            read.put((object.clone(), range.start), Instant::now());
+        }
+        let (outcome, begin) =
+            (span.outcome.as_ref().map_or(Ok(None), |(outcome, _)| outcome.clone()), span.range.start);
+        span.read = span.read.saturating_add(range.end - range.start);
+        let is_read = !span.kept && outcome.is_ok() && span.read >= span.weight();
+        self.by_age.remove(&span.age);
+        if is_read {
+            self.remove(object, at);
+        } else {
+            self.clock += 1;
+            span.age = self.clock;
+            self.by_age.insert(self.clock, object.clone());
+        }
+        let Some(fetched) = outcome? else { return Ok(None) };
+        let has = fetched.bytes.len() as u64;
+        let (from, to) = ((range.start - begin).min(has) as usize, (range.end - begin).min(has) as usize);
+        Ok(Some(Fetched { bytes: fetched.bytes.slice(from..to), meta: fetched.meta }))
+    }
+
+    fn remove(&mut self, object: &ObjectId, at: usize) -> Option<Span> {
+        let spans = self.objects.get_mut(object)?;
+        let span = (at < spans.len()).then(|| spans.swap_remove(at))?;
+        if spans.is_empty() {
+            self.objects.remove(object);
+        }
+        self.bytes = self.bytes.saturating_sub(span.weight());
+        Some(span)
+    }
+
+    /// Drops the errors of an object that do not count any more, and that it was absent.
+    fn drop_expired(&mut self, object: &ObjectId) {
+        while let Some(at) = self.objects.get(object).and_then(|spans| spans.iter().position(Span::is_expired)) {
+            if let Some(span) = self.remove(object, at) {
+                self.by_age.remove(&span.age);
+            }
+        }
+    }
+
+    /// Takes the spans out that were not used for the longest time, until `added` bytes fit.
+    fn evict(&mut self, added: u64) -> Vec<Span> {
+        let mut evicted = Vec::new();
+        while self.bytes.saturating_add(added) > MAX_BYTES {
+            let Some((age, object)) = self.by_age.pop_first() else { break };
+            let spans = self.objects.get(&object).map_or(&[][..], Vec::as_slice);
+            let at = spans.iter().position(|span| span.age == age && span.outcome.is_some());
+            evicted.extend(at.and_then(|at| self.remove(&object, at)));
+        }
+        evicted
+    }
+}
+
+#[cfg(test)]
+#[path = "staging_tests.rs"]
+mod tests;

@@ -1,0 +1,217 @@
+//! A store of objects in memory behind the traits that the catalog and the formats use.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::memory::InMemory;
+use object_store::path::Path as Key;
+use object_store::{Attribute, Attributes, ObjectStore, PutOptions, PutPayload};
+
+use super::client::{Client, in_memory};
+use super::metrics::Metrics;
+use super::runtime::wait_for;
+use super::tree::StoreTree;
+use crate::source::{EntryKind, RecentWrites, Source, SourceError, StoreUrl, Tree, Wait};
+
+/// A store, and the tree of `mem://`-like URLs over it.
+struct Fixture {
+    objects: Arc<InMemory>,
+    lists: bool,
+}
+
+impl Fixture {
+    fn new(objects: &[(&str, &[u8])]) -> Self {
+        let this = Self { objects: Arc::default(), lists: true };
+        objects.iter().for_each(|(key, bytes)| this.put(key, bytes, None));
+        this
+    }
+
+    fn put(&self, key: &str, bytes: &[u8], tag: Option<&str>) {
+        let tags = tag.map(|tag| (Attribute::Metadata("vdsChunkMetadata".into()), tag.to_owned()));
+        let options = PutOptions { attributes: Attributes::from_iter(tags), ..PutOptions::default() };
+        let key = Key::from(key);
+        let put = self.objects.put_opts(&key, PutPayload::from(bytes.to_vec()), options);
+        wait_for(put).unwrap().unwrap();
+    }
+
+    fn tree(&self, url: &str) -> Arc<StoreTree> {
+        let url = StoreUrl::parse(Path::new(url)).unwrap();
+        let (backend, metrics) = (in_memory::backend(&self.objects, self.lists), Arc::<Metrics>::default());
+        StoreTree::of(url.clone(), Client::new(backend, url.base, metrics, Arc::default()), None)
+    }
+}
+
+fn look(tree: &StoreTree, path: &str) -> Option<bool> {
+    tree.look(Path::new(path)).ok().flatten().map(|place| place.about().is_folder())
+}
+
+fn names(tree: &StoreTree, path: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let place = tree.look(Path::new(path)).unwrap().unwrap();
+    place
+        .visit(&mut |name, kind| {
+            let slash = if kind == EntryKind::Folder { "/" } else { "" };
+            names.push(format!("{}{slash}", name.to_str().unwrap()));
+            true
+        })
+        .unwrap();
+    names.sort();
+    names
+}
+
+fn open(tree: &StoreTree, path: &str) -> Arc<dyn crate::source::Folder> {
+    tree.look(Path::new(path)).unwrap().unwrap().open_folder(&RecentWrites::ignored()).unwrap()
+}
+
+fn read(source: &dyn Source, object: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, SourceError> {
+    let mut out = vec![0; length];
+    Ok(source.read_at(object, offset, &mut out, Wait::Yes)?.then_some(out))
+}
+
+#[test]
+fn keys_are_folders_and_files() {
+    let store = Fixture::new(&[("a/b/c.zgy", b"0123"), ("a/b/d/e", b""), ("a/f", b"1"), ("a/b/f", b"")]);
+    let tree = store.tree("s3://bucket/a");
+    assert_eq!(tree.source(), Path::new("s3://bucket/a"));
+    assert_eq!(look(&tree, "s3://bucket/a"), Some(true));
+    assert_eq!(look(&tree, "s3://bucket/a/f"), Some(false));
+    assert_eq!(look(&tree, "s3://bucket/a/b/d"), Some(true));
+    assert_eq!((look(&tree, "s3://bucket/a/g"), look(&tree, "s3://bucket/a/b/d/e/f")), (None, None));
+    assert_eq!((look(&tree, "/a/f"), look(&tree, "s3://other/a/f")), (None, None));
+    assert_eq!(names(&tree, "s3://bucket/a"), ["b/", "f"]);
+    assert_eq!(names(&tree, "s3://bucket/a/b"), ["c.zgy", "d/", "f"]);
+    let bucket = store.tree("s3://bucket");
+    assert_eq!(names(&bucket, "s3://bucket"), ["a/"]);
+    assert_eq!(look(&bucket, "s3://bucket"), Some(true), "also after its names are known");
+    let folder = tree.look(Path::new("s3://bucket/a/b")).unwrap().unwrap();
+    assert!(folder.find(Path::new("d/e")).unwrap().unwrap().about().is_file());
+    assert!(folder.subfolder("d".as_ref()).unwrap().is_some() && folder.subfolder("f".as_ref()).unwrap().is_none());
+    assert_eq!(folder.find(Path::new("c.zgy")).unwrap().unwrap().read_head(2).unwrap(), b"01");
+}
+
+#[test]
+fn the_names_of_a_folder_take_one_request_and_then_none() {
+    let store = Fixture::new(&[("a/b", b"0"), ("a/c", b"0")]);
+    let tree = store.tree("s3://bucket/a");
+    names(&tree, "s3://bucket/a");
+    for name in ["b", "c", "d", "e"] {
+        store.put(&format!("a/{name}"), b"new", None);
+    }
+    assert_eq!(look(&tree, "s3://bucket/a/d"), None, "known from the listing");
+    assert_eq!(look(&store.tree("s3://bucket/a"), "s3://bucket/a/d"), Some(false));
+}
+
+#[test]
+fn a_store_without_listings_is_asked_for_the_names_of_a_dataset() {
+    let mut store = Fixture::new(&[("a/LayerStatus", b"[]"), ("a/VolumeDataLayout", b"{}"), ("b.zgy", b"x")]);
+    store.lists = false;
+    let tree = store.tree("https://host/a");
+    assert_eq!((look(&tree, "https://host/a"), look(&tree, "https://host/b.zgy")), (Some(true), Some(false)));
+    assert_eq!((look(&tree, "https://host/none"), look(&tree, "https://host/a/none")), (None, None));
+    let folder = open(&tree, "https://host/a");
+    assert_eq!(read(&*folder, "LayerStatus", 0, 2), Ok(Some(b"[]".to_vec())));
+    assert_eq!(read(&*folder, "none", 0, 2), Ok(None));
+    assert!(folder.folder("mags").is_ok(), "nobody can tell");
+}
+
+#[test]
+fn objects_are_read_in_ranges() {
+    let bytes: Vec<u8> = (0..300_000u32).map(|n| (n / 7) as u8).collect();
+    let store = Fixture::new(&[("d/x", &bytes), ("d/empty", b""), ("d/sub/y", b"yy")]);
+    let tree = store.tree("s3://bucket");
+    let folder = open(&tree, "s3://bucket/d");
+    assert_eq!(read(&*folder, "x", 70_000, 10), Ok(Some(bytes[70_000..70_010].to_vec())));
+    assert_eq!(read(&*folder, "x", 65_530, 20), Ok(Some(bytes[65_530..65_550].to_vec())));
+    assert_eq!(read(&*folder, "x", 1, 200_000), Ok(Some(bytes[1..200_001].to_vec())));
+    assert_eq!(
+        read(&*folder, "x", 299_999, 2),
+        Err(SourceError::TooShort { offset: 299_999, length: 2, size: 300_000 })
+    );
+    assert_eq!(folder.read_at("x", 0, &mut [0], Wait::No), Err(SourceError::WouldBlock));
+    assert_eq!((folder.len("x"), folder.len("empty"), folder.len("none")), (Ok(Some(300_000)), Ok(Some(0)), Ok(None)));
+    assert_eq!(read(&*folder, "empty", 0, 0), Ok(Some(Vec::new())));
+    assert!(matches!(read(&*folder, "empty", 0, 1), Err(SourceError::TooShort { size: 0, .. })));
+    assert_eq!(read(&*folder, "none", 0, 1), Ok(None));
+    assert!(read(&*folder, "../d/x", 0, 1).is_err());
+    let sub = folder.folder("../d/./sub").unwrap();
+    assert_eq!(read(&*sub, "y", 0, 2), Ok(Some(b"yy".to_vec())));
+    assert_ne!(sub.identity(), folder.identity());
+    assert_eq!(folder.folder("").unwrap().identity(), folder.identity());
+    for (path, why) in [("/abs", "outside"), ("../..", "outside"), ("none", "no such"), ("x", "not a folder")] {
+        assert!(folder.folder(path).err().unwrap().to_string().contains(why), "{path}");
+    }
+    let mut listed = Vec::new();
+    folder
+        .list("sub", &mut |name, _| {
+            listed.push(name.to_owned());
+            true
+        })
+        .unwrap();
+    assert_eq!(listed, ["y"]);
+    assert_eq!(folder.failure(), None);
+}
+
+#[test]
+fn what_is_announced_is_fetched_in_few_requests_and_read_from_memory() {
+    let bytes: Vec<u8> = (0..4_000_000u32).map(|n| (n / 9) as u8).collect();
+    let store = Fixture::new(&[("d/x", &bytes), ("d/0", b"zero"), ("d/empty", b"")]);
+    let tree = store.tree("s3://bucket");
+    let folder = open(&tree, "s3://bucket/d");
+    assert!(folder.fetches_ahead());
+    let ranges: Vec<_> = (0..30).map(|n| ("x", n * 100_000..n * 100_000 + 50_000)).collect();
+    folder.will_need(&ranges);
+    folder.will_need(&[("0", 0..1 << 20), ("empty", 0..100), ("none", 0..100)]);
+    for (_, range) in &ranges {
+        let wanted = &bytes[range.start as usize..range.end as usize];
+        assert_eq!(read(&*folder, "x", range.start, 50_000).unwrap().unwrap(), wanted);
+    }
+    assert_eq!(read(&*folder, "0", 0, 4), Ok(Some(b"zero".to_vec())));
+    assert_eq!((folder.len("empty"), read(&*folder, "none", 0, 100)), (Ok(Some(0)), Ok(None)));
+    drop(folder);
+    assert_eq!(tree.store_status().unwrap().staged_bytes, 0);
+}
+
+#[test]
+fn metadata_comes_with_the_bytes_under_a_name_in_any_case() {
+    let store = Fixture::new(&[]);
+    store.put("d/0", b"bytes", Some("AAAZQwEBAQE="));
+    store.put("d/1", b"", Some("//////////8="));
+    let tree = store.tree("s3://bucket/d");
+    let folder = open(&tree, "s3://bucket/d");
+    assert_eq!(folder.tag("0", "vdschunkmetadata"), Ok(Some(b"AAAZQwEBAQE=".to_vec())));
+    assert_eq!(folder.tag("1", "vdschunkmetadata"), Ok(Some(b"//////////8=".to_vec())));
+    assert_eq!((folder.tag("0", "other"), folder.tag("none", "vdschunkmetadata")), (Ok(None), Ok(None)));
+}
+
+#[test]
+fn an_object_that_is_replaced_fails_what_is_open_and_the_new_one_is_another() {
+    let store = Fixture::new(&[("d/x", &[1; 100_000]), ("d/y.zgy", &[1; 100_000])]);
+    let tree = store.tree("s3://bucket/d");
+    let place = tree.look(Path::new("s3://bucket/d/y.zgy")).unwrap().unwrap();
+    let file = place.open_file(Path::new(""), &RecentWrites::ignored()).unwrap();
+    let folder = open(&tree, "s3://bucket/d");
+    assert!(read(&*file, "", 0, 40_000).is_ok() && read(&*folder, "x", 0, 40_000).is_ok());
+    store.put("d/x", &[2; 100_000], None);
+    store.put("d/y.zgy", &[2; 100_000], None);
+    assert_eq!(read(&*file, "", 50_000, 40_000), Err(SourceError::Changed));
+    assert!(file.has_changed() && file.check_unchanged() == Err(SourceError::Changed));
+    assert_eq!(read(&*folder, "x", 50_000, 40_000), Err(SourceError::Changed));
+    assert!(folder.is_changed() && folder.failure() == Some(SourceError::Changed));
+    assert_eq!(read(&*folder, "x", 0, 1), Err(SourceError::Changed), "all of it, from then on");
+    let tree = store.tree("s3://bucket/d");
+    let now = tree.look(Path::new("s3://bucket/d/y.zgy")).unwrap().unwrap();
+    assert_ne!(now.about().stamp, file.stamp());
+    let file = now.open_file(Path::new(""), &RecentWrites::ignored()).unwrap();
+    assert_eq!(read(&*file, "", 0, 1), Ok(Some(vec![2])));
+}
+
+#[test]
+fn an_object_that_appears_where_there_was_none_is_a_change() {
+    let store = Fixture::new(&[("d/x", b"x")]);
+    let folder = open(&store.tree("s3://bucket/d"), "s3://bucket/d");
+    assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Ok(None));
+    store.put("d/z0/y0/x0.wkw", b"cube", None);
+    assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Ok(None), "for a second");
+    std::thread::sleep(std::time::Duration::from_millis(1050));
+    assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Err(SourceError::Changed));
+}

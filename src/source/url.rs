@@ -1,0 +1,212 @@
+//! SOURCE as a URL of an object store or a web server.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// What kind of store a URL names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Amazon S3, or another store with its interface.
+    S3,
+    /// Azure Blob Storage.
+    Azure,
+    /// Google Cloud Storage.
+    Gcs,
+    /// A web server, whose files are read by their names.
+    Http,
+}
+
+/// A URL, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreUrl {
+    /// What it names.
+    pub kind: StoreKind,
+    /// The scheme, and the bucket, container or host with its port: `s3://surveys`.
+    pub base: String,
+    /// The bucket, the container, or the host with its port.
+    pub bucket: String,
+    /// The names behind it, with `/` between them; empty for all of it.
+    pub key: String,
+}
+
+/// Why a URL is not accepted. The texts have nothing of the URL but its scheme, since it may hold a secret.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum UrlError {
+    /// The scheme is of no store.
+    #[error(
+        "{0}:// is no scheme that volfs knows; give s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY or https://HOST/PATH"
+    )]
+    Scheme(String),
+    /// There is no bucket, container or host.
+    #[error("{0}:// needs a name behind it, as in {0}://NAME/KEY")]
+    NoBucket(String),
+    /// There is a user name or a password in it.
+    #[error(
+        "a URL must not have a user name or password in it, where other users see it; give them in the environment \
+         (volfs mount --help names the variables)"
+    )]
+    UserInfo,
+    /// There is a query or a fragment in it.
+    #[error(
+        "a URL must have no part behind ? or #, where other users see it; give a signature (SAS) in the environment \
+         as AZURE_STORAGE_SAS_TOKEN"
+    )]
+    Query,
+    /// A name in the key is empty, `.` or `..`, or is not text.
+    #[error("the names behind the bucket must be text, and none of them empty, \".\" or \"..\"")]
+    Key,
+}
+
+/// Returns whether SOURCE is a URL and no path of this machine.
+#[must_use]
+pub fn is_url(source: &Path) -> bool {
+    scheme_of(source).is_some()
+}
+
+fn scheme_of(source: &Path) -> Option<&str> {
+    // a path that is not text has no scheme either
+    let text = source.to_str().or_else(|| std::str::from_utf8(source.as_os_str().as_encoded_bytes().get(..8)?).ok())?;
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    is_scheme.then_some(scheme)
+}
+
+impl StoreUrl {
+    /// Parses a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`]: what is wrong with it.
+    pub fn parse(source: &Path) -> Result<Self, UrlError> {
+        let typed = scheme_of(source).unwrap_or_default();
+        let text = source.to_str().ok_or(UrlError::Key)?;
+        let (kind, scheme) = match typed.to_ascii_lowercase().as_str() {
+            "s3" | "s3a" => (StoreKind::S3, "s3"),
+            "az" | "azure" => (StoreKind::Azure, "az"),
+            "gs" | "gcs" => (StoreKind::Gcs, "gs"),
+            "http" => (StoreKind::Http, "http"),
+            "https" => (StoreKind::Http, "https"),
+            _ => return Err(UrlError::Scheme(typed.to_owned())),
+        };
+        let rest = text.get(typed.len() + 3..).unwrap_or_default();
+        if kind == StoreKind::Http && rest.contains(['?', '#']) || rest.contains("?s") || rest.contains("sig=") {
+            return Err(UrlError::Query);
+        }
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.contains('@') {
+            return Err(UrlError::UserInfo);
+        }
+        if bucket.is_empty() {
+            return Err(UrlError::NoBucket(scheme.to_owned()));
+        }
+        let key = key.trim_end_matches('/');
+        let key = if kind == StoreKind::Http { decoded(key).ok_or(UrlError::Key)? } else { key.to_owned() };
+        if !is_key(&key) {
+            return Err(UrlError::Key);
+        }
+        Ok(Self { kind, base: format!("{scheme}://{bucket}"), bucket: bucket.to_owned(), key })
+    }
+
+    /// Returns the URL as a path: the names behind it can be joined.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.path_of(&self.key)
+    }
+
+    /// Returns the path of a key in the same bucket.
+    #[must_use]
+    pub fn path_of(&self, key: &str) -> PathBuf {
+        if key.is_empty() { PathBuf::from(&self.base) } else { PathBuf::from(format!("{}/{key}", self.base)) }
+    }
+
+    /// Returns the key of a path that was made by joining names to [`StoreUrl::path`], or to a part of it; `None` if it
+    /// is no key of this bucket.
+    #[must_use]
+    pub fn key_of(&self, path: &Path) -> Option<String> {
+        let names: Option<Vec<&str>> = path.strip_prefix(&self.base).ok()?.iter().map(OsStr::to_str).collect();
+        Some(names?.join("/")).filter(|key| is_key(key))
+    }
+}
+
+/// Returns whether a text is the key of something: names with `/` between them, or nothing.
+fn is_key(key: &str) -> bool {
+    key.is_empty() || key.split('/').all(|name| !matches!(name, "" | "." | ".."))
+}
+
+/// Decodes what a URL writes as `%20`.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = match tail {
+            [high, low, after @ ..] if *first == b'%' => {
+                let digit = |byte: u8| char::from(byte).to_digit(16);
+                bytes.push(u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?);
+                after
+            }
+            _ => {
+                bytes.push(*first);
+                tail
+            }
+        };
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<StoreUrl, UrlError> {
+        StoreUrl::parse(Path::new(text))
+    }
+
+    #[test]
+    fn urls_are_told_from_paths() {
+        for url in ["s3://b/k", "https://host", "x-y://", "file:///a", "AZURE://c"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+        for path in ["/a/s3://b", "s3:/b", "://", "a b://c", "surveys", "/x"] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn all_spellings_lead_to_one_form() {
+        for (typed, kind, path) in [
+            ("s3://b/k/l/", StoreKind::S3, "s3://b/k/l"),
+            ("s3a://b", StoreKind::S3, "s3://b"),
+            ("azure://c/k", StoreKind::Azure, "az://c/k"),
+            ("GS://b/a b", StoreKind::Gcs, "gs://b/a b"),
+            ("https://host:8080/a%20b/c", StoreKind::Http, "https://host:8080/a b/c"),
+        ] {
+            let url = parse(typed).unwrap();
+            assert_eq!((url.kind, url.path()), (kind, PathBuf::from(path)), "{typed}");
+            assert_eq!(url.key_of(&url.path()), Some(url.key.clone()));
+            assert_eq!(url.key_of(&url.path().join("x/y")).unwrap().rsplit('/').next(), Some("y"));
+        }
+        let url = parse("s3://b/k").unwrap();
+        assert_eq!((url.key_of(Path::new("s3://other/k")), url.key_of(Path::new("/b/k"))), (None, None));
+        assert_eq!(url.key_of(Path::new("s3://b/k/../l")), None);
+    }
+
+    #[test]
+    fn what_may_hold_a_secret_is_refused_and_not_repeated() {
+        for text in [
+            "https://user:hunter2@host/x",
+            "s3://hunter2@bucket/key",
+            "https://host/x?sig=hunter2",
+            "az://c/x?sv=1&sig=hunter2",
+            "https://host/x#hunter2",
+            "ftp://user:hunter2@host/x",
+            "s3://b/../hunter2",
+            "s3://b//hunter2",
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(!error.contains("hunter2") && !error.contains('\n'), "{error}");
+        }
+        assert!(matches!(parse("s3://"), Err(UrlError::NoBucket(_))));
+        assert!(matches!(parse("hdfs://name/x"), Err(UrlError::Scheme(scheme)) if scheme == "hdfs"));
+    }
+}

@@ -1,0 +1,187 @@
+//! The disk cache under processes that are killed, that share it, and on a disk that is full.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use volfs::source::disk_cache::{DiskCache, ObjectVersion, Survey};
+
+use crate::support::{Noise, skip, stress};
+
+/// The environment variables of a process that fills a cache.
+const DIR: &str = "VOLFS_TEST_CACHE";
+const SEED: &str = "VOLFS_TEST_CACHE_SEED";
+
+const BUDGET: u64 = 8 << 20;
+const OBJECTS: u64 = 5;
+/// Ranges of an object, which do not overlap.
+const RANGES: u64 = 40;
+const LONGEST: usize = 100_000;
+
+fn object(number: u64) -> ObjectVersion {
+    ObjectVersion::new("s3://bucket", "survey", &number.to_string(), "1")
+}
+
+/// The bytes of a range: different for each object and range.
+fn content(object: u64, range: u64) -> Vec<u8> {
+    let mut noise = Noise::seeded(object * RANGES + range + 1);
+    let length = 1 + noise.below(LONGEST);
+    noise.bytes(length)
+}
+
+fn offset(range: u64) -> u64 {
+    range * LONGEST as u64
+}
+
+/// Puts random ranges until the process is killed.
+#[test]
+#[ignore = "it is a process that other tests start and kill"]
+fn fill() {
+    let (Ok(dir), Ok(seed)) = (std::env::var(DIR), std::env::var(SEED)) else { return };
+    let cache = DiskCache::open(Path::new(&dir), BUDGET).unwrap();
+    let mut noise = Noise::seeded(seed.parse().unwrap());
+    println!("open");
+    loop {
+        let (number, range) = (noise.number() % OBJECTS, noise.number() % RANGES);
+        cache.put(&object(number), offset(range), content(number, range));
+        if noise.below(8) == 0 {
+            cache.wait_until_written(Duration::from_secs(10));
+        }
+    }
+}
+
+/// A process that runs [`fill`] until this is dropped.
+struct Filler(Child);
+
+impl Filler {
+    fn start(dir: &Path, seed: u64) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "disk_cache::fill", "--ignored", "--nocapture"]);
+        let mut child = command
+            .env(DIR, dir)
+            .env(SEED, seed.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with("open"))), "the cache does not open");
+        Self(child)
+    }
+}
+
+impl Drop for Filler {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Reads all ranges, and returns how many are there; each must be right.
+fn read_all(cache: &DiskCache) -> usize {
+    let mut found = 0;
+    for number in 0..OBJECTS {
+        for range in 0..RANGES {
+            let expected = content(number, range);
+            let mut out = vec![0; expected.len()];
+            if cache.get(&object(number), offset(range), &mut out) {
+                assert!(out == expected, "wrong bytes in range {range} of object {number}");
+                found += 1;
+            }
+            // nothing was ever put behind it
+            let end = offset(range) + expected.len() as u64;
+            assert!(!cache.get(&object(number), end, &mut [0]));
+        }
+    }
+    found
+}
+
+/// Returns the sum of the sizes of all files, temporary ones included.
+fn size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let sizes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+#[test]
+fn nothing_bad_is_left_by_processes_that_are_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cache");
+    let mut noise = Noise::seeded(stress::seed());
+    let mut most = 0;
+    for round in 0..if stress::is_long() { 100 } else { 10 } {
+        let filler = Filler::start(&dir, noise.number());
+        thread::sleep(Duration::from_micros(noise.number() % 60_000));
+        drop(filler);
+        let survey = Survey::of(&dir, true, |_| true).unwrap();
+        assert_eq!((survey.bad_names, survey.foreign), (Vec::<String>::new(), 0), "round {round}");
+        let cache = DiskCache::open(&dir, BUDGET).unwrap();
+        let writers = fs::read_dir(dir.join("writers")).unwrap().count();
+        assert_eq!(writers, 1, "what was half written is gone, round {round}");
+        most = most.max(read_all(&cache));
+        assert_eq!(cache.statistics().bad, 0, "round {round}");
+        assert!(size(&dir) <= BUDGET, "round {round}");
+    }
+    assert!(most > 20, "no process has written much: {most}");
+}
+
+#[test]
+fn processes_share_a_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cache");
+    let fillers = [1, 2].map(|seed| Filler::start(&dir, seed));
+    let cache = DiskCache::open(&dir, BUDGET).unwrap();
+    let until = Instant::now() + stress::duration(Duration::from_secs(2));
+    let (mut found, mut most) = (0, 0);
+    while Instant::now() < until || found == 0 {
+        found += read_all(&cache);
+        most = most.max(size(&dir));
+    }
+    drop(fillers);
+    assert_eq!(cache.statistics().bad, 0);
+    assert!(most <= BUDGET && most > BUDGET / 2, "{most} of {BUDGET}");
+}
+
+#[test]
+fn a_full_disk_ends_writing_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    if !nix::unistd::geteuid().is_root() {
+        return skip("only root can mount a small disk");
+    }
+    let mounted = nix::mount::mount(
+        Some("tmpfs"),
+        folder.path(),
+        Some("tmpfs"),
+        nix::mount::MsFlags::empty(),
+        Some("size=2m,mode=700"),
+    );
+    if let Err(error) = mounted {
+        return skip(&format!("a small disk cannot be mounted: {error}"));
+    }
+    let outcome = thread::spawn({
+        let dir = folder.path().join("cache");
+        move || {
+            let cache = DiskCache::open(&dir, BUDGET).unwrap();
+            for n in 0..OBJECTS * RANGES {
+                cache.put(&object(n / RANGES), offset(n % RANGES), content(n / RANGES, n % RANGES));
+                cache.wait_until_written(Duration::from_secs(10));
+            }
+            let found = read_all(&cache);
+            let own = fs::read_dir(dir.join("writers")).unwrap().next().unwrap().unwrap().path();
+            (found, cache.statistics(), fs::read_dir(own).unwrap().count())
+        }
+    })
+    .join();
+    nix::mount::umount(folder.path()).unwrap();
+    let (found, statistics, temporary) = outcome.unwrap();
+    assert!(found > 10 && statistics.files == found as u64, "{found}, {statistics:?}");
+    assert!(statistics.dropped > 100 && statistics.bad == 0, "{statistics:?}");
+    assert_eq!(temporary, 0, "what did not fit is gone");
+}
