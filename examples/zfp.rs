@@ -1,9 +1,10 @@
 //! Measures the decoder of ZFP beside libzfp: `cargo run --release --example zfp -- ROUNDS [FILE.zgy...]`.
 //!
 //! Decodes the compressed bricks of ZGY files, or without files samples of its own: all types, dimensions and modes.
-//! libzfp and the decoder of volfs, with the instructions of every machine and with the fastest ones, take turns in one
-//! thread. Prints a line for each stream or file, with tabs between: what it is, bits for each sample, and MB of samples
-//! for each second of one core, of the least times of the rounds. Neither the file system nor the cache takes part.
+//! libzfp and the decoder of volfs, with the instructions of every machine and with the fastest ones, take turns in
+//! one thread. Prints a line for each stream or file, with tabs between: what it is, bits for each sample, and MB of
+//! samples for each second of one core, of the least times of the rounds. Neither the file system nor the cache takes
+//! part.
 
 #[path = "../src/codec/zfp/tests/compressor.rs"]
 mod compressor;

@@ -1,8 +1,8 @@
 //! Decodes arbitrary bytes as ZFP streams, with all decoders, which must agree.
 //!
 //! Of a brick, the first byte chooses the shape and whether the header is corrected to match it, the second byte the
-//! alignment and padding of the stream in memory. With bit 3 of the first byte the stream has samples of any type and of
-//! one to four dimensions.
+//! alignment and padding of the stream in memory. With bit 3 of the first byte the stream has samples of any type and
+//! of one to four dimensions.
 //!
 //! Invalid memory accesses inside libzfp are only found if it is built with AddressSanitizer as well: fuzz/README.md.
 

@@ -1,8 +1,8 @@
 """Benchmarks the decoders of volfs alone against the formats' libraries: samples per second of processor time.
 
-Called as `scripts/bench decoder [--codec wavelet|zfp] [--edge N] [--rounds N]`. Wavelets: openvds reads the whole volume
-through its own API, and all of its processor time counts, including reading and copying; the decoder of volfs has the
-chunks in memory. ZFP: both decoders have the same streams in memory, and take turns in one thread.
+Called as `scripts/bench decoder [--codec wavelet|zfp] [--edge N] [--rounds N]`. Wavelets: openvds reads the whole
+volume through its own API, and all of its processor time counts, including reading and copying; the decoder of volfs
+has the chunks in memory. ZFP: both decoders have the same streams in memory, and take turns in one thread.
 """
 
 import argparse

@@ -153,8 +153,8 @@ impl Drop for Field<'_> {
 
 /// Decodes the stream in `words` into all of `out`, samples in native byte order, and returns how many bytes it
 /// consumed, in whole words. Returns `None` if libzfp refuses the header, if the header announces other samples than
-/// `out` has room for, if `out` is not aligned to these, or if there are fewer words than a stream with these parameters
-/// can have.
+/// `out` has room for, if `out` is not aligned to these, or if there are fewer words than a stream with these
+/// parameters can have.
 pub(super) fn decompress(words: &Words<'_>, out: &mut [u8]) -> Option<usize> {
     if words.len() < HEADER {
         return None;

@@ -1,9 +1,9 @@
 //! The parameters of a stream, which its mode stands for, and the bounds that they put on its length.
 //!
-//! libzfp trusts its input and reads as far as the parameters make it read. So the longest read is computed before it is
-//! called. libzfp's own `zfp_stream_maximum_size` is no upper bound: it covers what the library writes, and is too small
-//! for some parameters that a header can have (reversible with few bit planes; a block with fewer bits than its exponent
-//! takes).
+//! libzfp trusts its input and reads as far as the parameters make it read. So the longest read is computed before it
+//! is called. libzfp's own `zfp_stream_maximum_size` is no upper bound: it covers what the library writes, and is too
+//! small for some parameters that a header can have (reversible with few bit planes; a block with fewer bits than its
+//! exponent takes).
 
 use super::scalar::Scalar;
 

@@ -78,7 +78,8 @@ pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent
     Read { end: place.at, top, low: plane, known: place.known }
 }
 
-/// Reads the first planes as long as they have no ones; of those there is one bit each. Returns the plane above the next.
+/// Reads the first planes as long as they have no ones; of those there is one bit each. Returns the plane above the
+/// next.
 #[inline(always)]
 pub(super) fn zeros<const N: usize>(
     window: Window<'_>,

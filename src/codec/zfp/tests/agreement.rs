@@ -104,6 +104,16 @@ fn blocks_of_the_least_exponent_are_zero() {
 }
 
 #[test]
+fn one_axis_has_32_of_the_48_bits_of_extents() {
+    let stream = stream(Scalar::Float32, &[8], Mode::Precision(9), 1);
+    let mut more = stream.clone();
+    more[8] |= 0xf0;
+    more[9] = 0xff;
+    more[10] |= 0x0f;
+    assert_eq!(decoded(&more), decoded(&stream));
+}
+
+#[test]
 fn nothing_is_allocated() {
     for scalar in SCALARS {
         for shape in [&[30][..], &[9, 9], &[9, 9, 9], &[6, 5, 5, 5]] {

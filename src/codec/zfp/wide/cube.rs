@@ -13,11 +13,7 @@ use crate::codec::zfp::target::Target;
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: &mut Target<'_>) {
     let first = low.min(31) / 8;
-    let [rows @ .., _, _, _, _] = planes.as_chunks::<8>().0 else { return };
-    let rows: &[[u64; 8]; 4] = match rows.try_into() {
-        Ok(rows) => rows,
-        Err(_) => return,
-    };
+    let rows = planes.as_chunks::<8>().0;
     let zero = [_mm256_setzero_si256(); 2];
     let d = columns(&rows[3]);
     let c = if first <= 2 { columns(&rows[2]) } else { zero };

@@ -62,7 +62,8 @@ pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent
     Read { end: at, top, low: plane, known }
 }
 
-/// Reads the group tests of a plane that are more than a read has, or that come to the last coefficient, without a limit.
+/// Reads the group tests of a plane that are more than a read has, or that come to the last coefficient, without a
+/// limit.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
 fn long<const N: usize>(window: Window<'_>, mut place: Place) -> (Place, u64) {
