@@ -26,9 +26,12 @@ const MAX_BRICKS: u64 = 40;
 
 /// Calls every method of a dataset, and returns whether it opened and how many bricks were read.
 fn read(file: Vec<u8>, cache: &Arc<IndexCache>) -> (bool, u64) {
-    let ours = read_by(Decoder::Volfs, file.clone(), cache);
-    assert_eq!(ours, read_by(Decoder::Libzfp, file, cache), "the decoders differ");
-    (ours.0, ours.1)
+    let (opened, bricks, samples) = read_by(Decoder::Volfs, file.clone(), cache);
+    // of a file without bricks to decode there is nothing to compare
+    if opened && samples != DefaultHasher::new().finish() {
+        assert_eq!((opened, bricks, samples), read_by(Decoder::Libzfp, file, cache), "the decoders differ");
+    }
+    (opened, bricks)
 }
 
 /// Does so with one of the decoders of ZFP. Returns also a checksum of all samples.
@@ -72,7 +75,9 @@ fn read_brick(array: &dyn Array, at: &Dims, file: u64, samples: &mut DefaultHash
                 let mut stored = vec![0; coded.length.most() as usize + coded.padding];
                 array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Wait::Yes)?;
                 let mut out = vec![0; coded.decoded];
-                array.decode(&coded, &stored, &mut out)?;
+                let decoded = array.decode(&coded, &stored, &mut out);
+                samples.write_u8(decoded.is_ok().into());
+                decoded?;
                 samples.write(&out);
             }
         }
