@@ -32,6 +32,15 @@ impl Mount {
         Self::start(source.as_ref(), |mount, source| mount.command(source, arguments))
     }
 
+    /// Mounts a URL with the environment of a client and further arguments.
+    pub fn of_store(url: &str, environment: &[(&str, String)], arguments: &[&str]) -> Option<Self> {
+        Self::start(url.as_ref(), |mount, source| {
+            let mut command = mount.command(source, arguments);
+            command.envs(environment.iter().map(|(name, value)| (name, value)));
+            command
+        })
+    }
+
     /// Mounts `source` by processes that may have so many open files.
     pub fn with_open_files(source: impl AsRef<Path>, limit: u32) -> Option<Self> {
         Self::start(source.as_ref(), |mount, source| {

@@ -21,6 +21,9 @@ use crate::log_limit::{Decision, LogLimit};
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
+/// How often an answer that breaks off is asked for again.
+const BROKEN_ANSWERS: usize = 3;
+
 /// The most names that a store gives at a time.
 const PAGE: usize = 1000;
 
@@ -96,12 +99,29 @@ impl Client {
         range: Range<u64>,
         expected: Option<&Meta>,
     ) -> Result<Option<Fetched>, StoreError> {
-        let options = GetOptions {
-            range: Some(GetRange::Bounded(range.clone())),
-            if_match: expected.and_then(Meta::condition),
-            ..GetOptions::default()
-        };
-        let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
+        let mut attempt = 0;
+        loop {
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                if_match: expected.and_then(Meta::condition),
+                ..GetOptions::default()
+            };
+            let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
+            match self.fetched(answer, &range, expected).await {
+                // of a store without etags the library does not ask for the rest of an answer again
+                Err(error) if !error.is_other_version && attempt < BROKEN_ANSWERS => attempt += 1,
+                fetched => return fetched.map(Some),
+            }
+        }
+    }
+
+    /// Collects an answer, which must be of the version of `expected`.
+    async fn fetched(
+        &self,
+        answer: GetResult,
+        range: &Range<u64>,
+        expected: Option<&Meta>,
+    ) -> Result<Fetched, StoreError> {
         let meta = Meta::of_answer(&answer);
         // not every store knows conditions
         if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
@@ -113,7 +133,7 @@ impl Client {
         let bytes = self.body(answer, wanted).await?;
         self.metrics.add_bytes(bytes.len() as u64);
         self.counters.source_bytes.add(bytes.len() as u64);
-        Ok(Some(Fetched { meta, bytes }))
+        Ok(Fetched { meta, bytes })
     }
 
     /// Collects the bytes of an answer, which must be exactly `wanted`.
