@@ -60,6 +60,7 @@ impl Extended {
         let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
         let options = Options {
             store_options: Vec::new(),
+            disk_cache: None,
             source: source.to_owned(),
             cache_size: 1 << 20,
             threads: 2,
