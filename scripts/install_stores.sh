@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the object stores that tests start: s3s-fs (S3; three minutes of one core) and Azurite (Azure; needs npm). What
-# is there already stays. Tests look for them in the target folder of cargo, or in the folder VOLFS_STORES.
+# Installs the object stores that tests start: s3s-fs (S3; three minutes of one core) and Azurite (Azure; needs npm).
+# What is there already stays. Tests look for them in the target folder of cargo, or in the folder VOLFS_STORES.
 #
 #     ./scripts/install_stores.sh [--garage] [FOLDER]
 #

@@ -14,6 +14,8 @@ use crate::source::{EntryKind, FolderProbe};
 
 /// A folder with more subfolders is not a dataset by the weak sign.
 const MAX_LAYERS: usize = 256;
+/// The same for folders of a server, since each look into one is a request.
+const MAX_REMOTE_LAYERS: usize = 16;
 /// A folder with more entries is not a dataset by the weak sign, either.
 const MAX_ENTRIES: usize = 4096;
 
@@ -44,6 +46,7 @@ impl Contents {
     /// Reads the entries of a folder; `None` if there are too many entries, or one that has the extension of a
     /// format.
     fn of(formats: Registry, folder: &FolderProbe) -> Option<Self> {
+        let most = if folder.is_remote() { MAX_REMOTE_LAYERS } else { MAX_LAYERS };
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         let mut has_extension = false;
         folder.visit(MAX_ENTRIES, |name, kind| {
@@ -52,9 +55,9 @@ impl Contents {
                 EntryKind::Folder => folders.push(name.to_owned()),
                 _ => files.push(name.to_owned()),
             }
-            !has_extension && folders.len() <= MAX_LAYERS
+            !has_extension && folders.len() <= most
         });
-        let is_too_much = folders.len() > MAX_LAYERS || folders.len() + files.len() >= MAX_ENTRIES;
+        let is_too_much = folders.len() > most || folders.len() + files.len() >= MAX_ENTRIES;
         (!has_extension && !is_too_much).then_some(Self { folders, files })
     }
 }

@@ -119,7 +119,8 @@ impl Recogniser {
             let dataset = self.dataset_folder(&FolderProbe::new(place))?;
             return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &about))));
         }
-        let is_dataset = about.is_file() && (self.has_dataset_extension(path) || self.is_known_by_head(&*place)?);
+        let is_dataset = about.is_file()
+            && (self.has_dataset_extension(path) || !place.is_in_crowd() && self.is_known_by_head(&*place)?);
         Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &about)))
     }
 

@@ -40,6 +40,12 @@ impl FolderProbe {
         self.place.about()
     }
 
+    /// Returns whether a look into a subfolder is a request to a server.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.place.is_remote()
+    }
+
     /// Opens the folder itself as a source, as [`Place::open_folder`] does.
     ///
     /// # Errors

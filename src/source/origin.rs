@@ -45,7 +45,10 @@ impl Origin {
         if !self.is_url() {
             return Ok(LocalTree::below(&self.path, self.follow_links, counters));
         }
-        let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
+        let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+        if let Some(refusal) = StoreOption::refusal(&self.store_options) {
+            return Err(invalid(refusal.to_owned()));
+        }
         let url = StoreUrl::parse(&self.path).map_err(|error| invalid(error.to_string()))?;
         let disk = self.disk_cache.as_ref().filter(|_| last);
         store_tree(url, &self.store_options, last, disk, counters)

@@ -22,8 +22,18 @@ const SECRET: [&str; 10] = [
 pub struct StoreOption {
     /// The name, in lower case and with `_` for `-`.
     pub name: String,
-    /// The value.
+    /// The value; empty if it is refused.
     pub value: String,
+    /// Why it cannot be used. No error of the parser: those repeat what was typed.
+    refusal: Option<String>,
+}
+
+impl StoreOption {
+    /// Returns why one of these options cannot be used.
+    #[must_use]
+    pub fn refusal(options: &[Self]) -> Option<&str> {
+        options.iter().find_map(|option| option.refusal.as_deref())
+    }
 }
 
 impl FromStr for StoreOption {
@@ -39,17 +49,18 @@ impl FromStr for StoreOption {
         }
         let is_file = name.ends_with("_file") || name.ends_with("_path");
         if !is_file && SECRET.iter().any(|word| name.contains(word)) {
-            return Err(format!(
+            let refusal = Some(format!(
                 "{name} is secret, and other users see the arguments of a process: give it in the environment, as {}",
                 variable(&name)
             ));
+            return Ok(Self { name, value: String::new(), refusal });
         }
         if value.contains('@') && value.contains("://") {
-            return Err(format!(
-                "{name} has a user name or password in it; other users see the arguments of a process"
-            ));
+            let refusal =
+                format!("{name} has a user name or password in it; other users see the arguments of a process");
+            return Ok(Self { name, value: String::new(), refusal: Some(refusal) });
         }
-        Ok(Self { name, value: value.to_owned() })
+        Ok(Self { name, value: value.to_owned(), refusal: None })
     }
 }
 
@@ -98,10 +109,11 @@ mod tests {
             "proxy_url=http://me:hunter2@proxy",
             "endpoint=https://hunter2@host",
         ] {
-            let error = text.parse::<StoreOption>().unwrap_err();
-            assert!(!error.contains("hunter2"), "{error}");
+            let option: StoreOption = text.parse().unwrap();
+            assert!(!format!("{option} {option:?}").contains("hunter2"), "{option:?}");
+            assert!(StoreOption::refusal(&[option]).is_some());
         }
-        let error = "secret_access_key=x".parse::<StoreOption>().unwrap_err();
-        assert!(error.contains("AWS_SECRET_ACCESS_KEY"), "{error}");
+        let option: StoreOption = "secret_access_key=x".parse().unwrap();
+        assert!(option.refusal.is_some_and(|why| why.contains("AWS_SECRET_ACCESS_KEY")));
     }
 }

@@ -100,6 +100,16 @@ pub trait Place {
     /// Returns what was found.
     fn about(&self) -> &About;
 
+    /// Returns whether a look into this file or folder is a request to a server, so that there should not be many.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Returns whether this file is one of so many in its folder that not all can be looked into.
+    fn is_in_crowd(&self) -> bool {
+        false
+    }
+
     /// Returns what lies at `name`, a path in this folder without `..`; `None` as in [`Tree::look`].
     ///
     /// # Errors

@@ -45,7 +45,7 @@ pub enum UrlError {
     /// There is a user name or a password in it.
     #[error(
         "a URL must not have a user name or password in it, where other users see it; give them in the environment \
-         (volfs mount --help names the variables)"
+         (docs/object-stores.md names the variables)"
     )]
     UserInfo,
     /// There is a query or a fragment in it.

@@ -36,6 +36,7 @@ mod shared_listings;
 mod short_memory;
 mod status;
 mod stopped_process;
+mod store;
 mod store_disk_cache;
 mod store_faults;
 mod tiff;

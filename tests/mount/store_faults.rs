@@ -57,7 +57,7 @@ fn what_a_retry_mends_is_not_seen() {
     let Some(mount) = mount(&proxy, &["--threads", "2"]) else { return };
     let truth = truth(&server);
     let faults = [Fault::Drop, Fault::Truncate(0), Fault::Truncate(1000), Fault::Delay(Duration::from_millis(20))];
-    proxy.set_random(1, 4, [&faults[..], &[500, 503, 429].map(Fault::Status)].concat());
+    proxy.set_random(1, 5, [&faults[..], &[500, 503, 429].map(Fault::Status)].concat());
     assert!(raw_files(mount.point()) == truth);
     let passed = proxy.passed();
     assert!(passed.faults > 10, "{passed:?}");
@@ -116,7 +116,9 @@ fn an_answer_of_another_version_is_never_mixed_in() {
             assert!(bytes == truth[&path], "{dataset}");
         }
         proxy.clear();
-        assert!(comes_true(SOON, || fs::read(mount.path(&path)).is_ok_and(|bytes| bytes == truth[&path])), "{dataset}");
+        // of a file the listings say that it is the same as before, and so it stays what it is
+        let is_right = || fs::read(mount.path(&path)).is_ok_and(|bytes| bytes == truth[&path]);
+        assert!(layer == "data" || comes_true(SOON, is_right), "{dataset}");
     }
     assert!(proxy.passed().faults > 0);
 }

@@ -113,8 +113,10 @@ impl FaultProxy {
     pub fn set_random(&self, seed: u64, one_in: usize, faults: Vec<Fault>) {
         self.set(move |request| {
             let mut noise = Noise::seeded(seed.wrapping_add(request.number.wrapping_mul(0x5851_F42D_4C95_7F2D)));
-            noise.number();
-            (noise.below(one_in) == 0).then(|| faults[noise.below(faults.len())])
+            // neighbours begin with like states, and the lowest bits follow from each other
+            noise.bytes(8);
+            let mut below = |limit: usize| (noise.number() >> 33) as usize % limit;
+            (below(one_in) == 0).then(|| faults[below(faults.len())])
         });
     }
 

@@ -156,7 +156,8 @@ fn request_ahead(access: &BrickAccess, from: u64, target: u64, plane: u64) {
     let bricks = layer_bricks(access.view.info()).max(1);
     let end = target.min((from / bricks + 1).saturating_mul(bricks)).min(access.view.info().grid.total());
     let access = access.clone();
-    let bulkhead = access.view.bulkhead.for_prefetch(1);
+    // not in that of the prefetches, which wait for what is requested here
+    let bulkhead = access.view.bulkhead;
     let pool = Arc::clone(&access.resources.pool);
     pool.submit(bulkhead, move || {
         let grid = &access.view.info().grid;

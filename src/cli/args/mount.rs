@@ -17,7 +17,9 @@ use crate::source::StoreOption;
 pub struct MountArgs {
     /// A folder of volumes, searched in depth, or one volume; or a URL of an object store
     ///
-    /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume.
+    /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume. Credentials come from
+    /// the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE, AZURE_STORAGE_ACCOUNT_NAME and
+    /// AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_CONNECTION_STRING, GOOGLE_APPLICATION_CREDENTIALS.
     pub source: PathBuf,
 
     /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out

@@ -20,8 +20,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// Keeps ranges of objects in files of a folder, which other processes may share.
 ///
-/// Takes, besides, 24 to 27 bytes of memory for each file (at most 27 MiB), 16 MiB for what waits to be written, and one
-/// thread.
+/// Takes, besides, 24 to 27 bytes of memory for each file (at most 27 MiB), 16 MiB for what waits to be written, and
+/// one thread.
 pub struct DiskCache {
     files: Arc<Files>,
     queue: Arc<WriteQueue>,

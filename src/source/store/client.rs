@@ -21,6 +21,12 @@ use crate::log_limit::{Decision, LogLimit};
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
+/// How often an answer that breaks off is asked for again.
+const BROKEN_ANSWERS: usize = 3;
+
+/// A listing that breaks off is not asked for again after this time: then the library has tried for long.
+const BRIEFLY: Duration = Duration::from_secs(5);
+
 /// The most names that a store gives at a time.
 const PAGE: usize = 1000;
 
@@ -96,12 +102,29 @@ impl Client {
         range: Range<u64>,
         expected: Option<&Meta>,
     ) -> Result<Option<Fetched>, StoreError> {
-        let options = GetOptions {
-            range: Some(GetRange::Bounded(range.clone())),
-            if_match: expected.and_then(Meta::condition),
-            ..GetOptions::default()
-        };
-        let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
+        let mut attempt = 0;
+        loop {
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                if_match: expected.and_then(Meta::condition),
+                ..GetOptions::default()
+            };
+            let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
+            match self.fetched(answer, &range, expected).await {
+                // of a store without etags the library does not ask for the rest of an answer again
+                Err(error) if !error.is_other_version && attempt < BROKEN_ANSWERS => attempt += 1,
+                fetched => return fetched.map(Some),
+            }
+        }
+    }
+
+    /// Collects an answer, which must be of the version of `expected`.
+    async fn fetched(
+        &self,
+        answer: GetResult,
+        range: &Range<u64>,
+        expected: Option<&Meta>,
+    ) -> Result<Fetched, StoreError> {
         let meta = Meta::of_answer(&answer);
         // not every store knows conditions
         if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
@@ -113,7 +136,7 @@ impl Client {
         let bytes = self.body(answer, wanted).await?;
         self.metrics.add_bytes(bytes.len() as u64);
         self.counters.source_bytes.add(bytes.len() as u64);
-        Ok(Some(Fetched { meta, bytes }))
+        Ok(Fetched { meta, bytes })
     }
 
     /// Collects the bytes of an answer, which must be exactly `wanted`.
@@ -162,15 +185,27 @@ impl Client {
     pub async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
-        let options = PaginatedListOptions {
-            delimiter: Some("/".into()),
-            max_keys: Some(PAGE),
-            page_token: token,
-            ..PaginatedListOptions::default()
-        };
         let prefix_or_none = Some(prefix).filter(|prefix| !prefix.is_empty());
-        let page = pages.list_paginated(prefix_or_none, options).await.map_err(|error| self.failed(&error))?;
-        Ok(Page { next: page.page_token, ..page_of(prefix, page.result) })
+        let (began, mut attempt) = (Instant::now(), 0);
+        loop {
+            let options = PaginatedListOptions {
+                delimiter: Some("/".into()),
+                max_keys: Some(PAGE),
+                page_token: token.clone(),
+                ..PaginatedListOptions::default()
+            };
+            // the library asks again for an answer that does not begin, and not for one that breaks off
+            let has_broken = |error: &object_store::Error| {
+                StoreError::of(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
+            };
+            match pages.list_paginated(prefix_or_none, options).await {
+                Ok(page) => return Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
+                Err(error) if attempt < BROKEN_ANSWERS && began.elapsed() < BRIEFLY && has_broken(&error) => {
+                    attempt += 1;
+                }
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
     }
 
     fn failed(&self, error: &object_store::Error) -> StoreError {

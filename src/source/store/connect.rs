@@ -48,6 +48,8 @@ pub fn connect(
     patience: Patience,
     metrics: &Arc<Metrics>,
 ) -> Result<Backend, StoreError> {
+    let (patience, options) = patience_of(patience, options)?;
+    let options = &options[..];
     let retry = RetryConfig {
         backoff: BackoffConfig { max_backoff: LONGEST_PAUSE, ..BackoffConfig::default() },
         max_retries: patience.retries,
@@ -90,6 +92,23 @@ fn host_of(url: &str) -> String {
     host.rsplit('@').next().unwrap_or_default().to_owned()
 }
 
+/// Takes the options out that say how long a store is asked again.
+fn patience_of(mut patience: Patience, options: &[StoreOption]) -> Result<(Patience, Vec<StoreOption>), StoreError> {
+    let number = |option: &StoreOption| {
+        let wrong = || StoreError::new(io::ErrorKind::InvalidInput, format!("{option}: not a number from 0 to 600"));
+        option.value.parse().ok().filter(|number| *number <= 600).ok_or_else(wrong)
+    };
+    let mut others = Vec::new();
+    for option in options {
+        match option.name.as_str() {
+            "retries" => patience.retries = usize::try_from(number(option)?).unwrap_or(0),
+            "retry_seconds" => patience.time = Duration::from_secs(number(option)?),
+            _ => others.push(option.clone()),
+        }
+    }
+    Ok((patience, others))
+}
+
 fn not_configured(error: &Error) -> StoreError {
     let absent = || StoreError::new(io::ErrorKind::InvalidInput, "its options are not complete");
     let explained = StoreError::of(error).unwrap_or_else(absent);
@@ -123,7 +142,7 @@ fn apply<B, K: FromStr>(
             builder = set(builder, key, value);
         }
     }
-    for StoreOption { name, value } in options {
+    for StoreOption { name, value, .. } in options {
         builder = set(builder, known_name(name).parse().map_err(|_| unknown(name))?, value);
     }
     Ok(builder)
@@ -177,7 +196,8 @@ fn azure(url: &StoreUrl, options: &[StoreOption]) -> Result<MicrosoftAzureBuilde
     let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(&url.bucket);
     if let Ok(text) = env::var("AZURE_STORAGE_CONNECTION_STRING") {
         for (key, value) in connection_string(&text) {
-            if builder.get_config_value(&key).is_none() {
+            // what is not set is "false" where it is a switch
+            if builder.get_config_value(&key).is_none_or(|set| set == "false") {
                 builder = builder.with_config(key, value);
             }
         }
@@ -254,7 +274,8 @@ mod tests {
             attempt("az://c", &[&keys[..], &["account_name=me", "endpoint=http://127.0.0.1:1/me"]].concat()).is_ok()
         );
         assert!(attempt("gs://b", &["anonymous=true", "timeout=20s"]).is_ok());
-        assert!(attempt("https://host/x", &["timeout=20s"]).is_ok());
+        assert!(attempt("https://host/x", &["timeout=20s", "retries=2", "retry_seconds=5"]).is_ok());
+        assert!(attempt("https://host/x", &["retries=many"]).is_err());
         for url in ["s3://b", "gs://b", "https://host"] {
             let error = attempt(url, &["colour=red"]).err().unwrap();
             assert!(error.text.contains("colour") && error.kind == io::ErrorKind::InvalidInput, "{error}");

@@ -33,6 +33,8 @@ impl Source for StoredFile {
         if wait == Wait::No {
             return Err(SourceError::WouldBlock);
         }
+        // many objects of other datasets may have been read since the last time
+        self.opened.expect(&self.key, &self.meta);
         if out.is_empty() {
             return Ok(true);
         }

@@ -1,8 +1,9 @@
 //! The versions of the objects in folders, by listings: a request for a thousand objects, and none for each.
 //!
-//! A folder is listed when an object in it is first asked for. Whoever asks waits a little, and then goes on without, as
-//! for a folder that cannot be listed. While objects are asked for, the folder is listed again after a while: an object
-//! that has another version then is a change, which no answer of the store would have shown if all is on the disk.
+//! A folder is listed when an object in it is first asked for. Whoever asks waits a little, and then goes on without,
+//! as for a folder that cannot be listed. While objects are asked for, the folder is listed again after a while: an
+//! object that has another version then is a change, which no answer of the store would have shown if all is on the
+//! disk.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -108,8 +109,8 @@ impl FolderVersions {
         state.versions.as_ref()?.get(hash(name))
     }
 
-    /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object. Waits
-    /// for a listing for a moment.
+    /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object.
+    /// Waits for a listing for a moment.
     pub fn of(&self, key: &str) -> Option<Listed> {
         if !self.client.can_list() {
             return None;

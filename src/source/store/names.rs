@@ -86,6 +86,11 @@ impl Names {
         answers.peek(key).filter(|(_, at)| at.elapsed() < TTL).map(|(at, _)| at.clone())
     }
 
+    /// Returns how many names a folder has, as far as a listing has told a moment ago.
+    pub fn count_known(&self, key: &str) -> usize {
+        self.fresh(key).map_or(0, |listing| if listing.is_complete { listing.entries.len() } else { usize::MAX })
+    }
+
     /// Returns what is at a key.
     ///
     /// # Errors
@@ -137,7 +142,8 @@ impl Names {
                 Ok(None) => self.ask_without_listing(key),
                 // stores deny what is not there to those who may not list
                 Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_descriptions(key) {
-                    Ok(At::Nothing) | Err(_) => Err(error),
+                    // the answer to a look at one object has no text that says why
+                    Ok(At::Nothing) | Err(_) => Err(denied),
                     at => at,
                 },
                 Err(error) => Err(error),
@@ -148,10 +154,15 @@ impl Names {
 
     /// Asks for the objects that make a folder a dataset, and for the object itself.
     fn ask_without_listing(&self, key: &str) -> Result<At, StoreError> {
-        // servers of folders answer for the folder, too, with a page of text
+        let file = || Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File));
+        // what is in a dataset is no dataset
+        if key.rsplit_once('/').is_some_and(|(parent, _)| self.folders.lock().contains(parent)) {
+            return file();
+        }
+        // before the object itself: servers of folders answer for the folder, too, with a page of text
         match self.ask_for_descriptions(key)? {
             At::Nothing if key.is_empty() => Ok(At::Nothing),
-            At::Nothing => Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File)),
+            At::Nothing => file(),
             at => Ok(at),
         }
     }

@@ -41,6 +41,9 @@ const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Longer beginnings are not remembered.
 const MAX_HEAD: u64 = 64;
 
+/// In folders with more objects only those are looked into whose names say that they are datasets.
+const MAX_LOOKS: usize = 256;
+
 /// A bucket, or what is below a key in it.
 pub struct StoreTree {
     shared: Arc<Shared>,
@@ -153,6 +156,15 @@ impl Place for StorePlace {
 
     fn about(&self) -> &About {
         &self.about
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn is_in_crowd(&self) -> bool {
+        let (parent, _) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
+        self.shared.store.names.count_known(parent) > MAX_LOOKS
     }
 
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>> {

@@ -1,6 +1,7 @@
 //! The metadata that object stores keep with each object. A copy of a dataset has it in extended attributes, or in one
 //! JSON file.
 
+use std::io;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::format::FormatError;
 use crate::format::value_limit::check_values;
 use crate::memory::try_zeroed;
-use crate::source::{Folder, IndexCache, Wait};
+use crate::source::{Folder, IndexCache, SourceError, Wait};
 
 /// The key of a chunk's metadata.
 const NAME: &str = "vdschunkmetadata";
@@ -122,7 +123,12 @@ impl ObjectMetadata {
         if let Some(listed) = self.cache.get(key) {
             return Ok(listed);
         }
-        let listed = Arc::new(match self.folder.len(FILE)? {
+        let length = match self.folder.len(FILE) {
+            // stores deny what is not there to those who may not list, and have the metadata with each object
+            Err(SourceError::Io { kind: io::ErrorKind::PermissionDenied, .. }) if self.folder.fetches_ahead() => None,
+            length => length?,
+        };
+        let listed = Arc::new(match length {
             Some(length) if length <= MAX_FILE_BYTES => self.read(length)?,
             _ => Listed::default(),
         });
