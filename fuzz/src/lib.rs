@@ -56,7 +56,7 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "wkw_cube", body: wkw_cube::run, least: 100 },
     Target { name: "wkw_open", body: wkw_open::run, least: 50 },
     Target { name: "wkw_properties", body: wkw_properties::run, least: 100 },
-    Target { name: "zfp", body: zfp::run, least: 5 },
+    Target { name: "zfp", body: zfp::run, least: 50 },
     Target { name: "zgy_bricks", body: zgy_bricks::run, least: 200 },
     Target { name: "zgy_open", body: zgy_open::run, least: 200 },
     Target { name: "zlib", body: zlib::run, least: 10 },

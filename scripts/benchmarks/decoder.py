@@ -1,7 +1,8 @@
-"""Benchmarks the wavelet decoder alone against openvds: samples per second of processor time, on the same chunks.
+"""Benchmarks the decoders of volfs alone against the formats' libraries: samples per second of processor time.
 
-Called as `scripts/bench decoder [--edge N] [--rounds N]`. openvds reads the whole volume through its own API, and all
-of its processor time counts, including reading and copying; the decoder of volfs has the chunks in memory.
+Called as `scripts/bench decoder [--codec wavelet|zfp] [--edge N] [--rounds N]`. Wavelets: openvds reads the whole
+volume through its own API, and all of its processor time counts, including reading and copying; the decoder of volfs
+has the chunks in memory. ZFP: both decoders have the same streams in memory, and take turns in one thread.
 """
 
 import argparse
@@ -45,31 +46,21 @@ def processor_time(*command):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def main():
-    """Measures all files in several rounds, and prints a table."""
-    parser = argparse.ArgumentParser(prog="scripts/bench decoder", description=__doc__.split("\n")[0])
-    parser.add_argument("--edge", type=int, default=256, help="samples along each axis (256)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds per measurement (3)")
-    parser.add_argument("--data", type=Path, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--example", type=Path, required=True, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+def wavelet(args):
+    """Measures all VDS files in several rounds, and prints a table."""
     cases = [(method, brick, tolerance) for method in ("Wavelet", "WaveletLossless") for brick in (64, 128)
              for tolerance in ("0.1", "1", "10") if method == "Wavelet" or tolerance == "1"]
     size = 4 * args.edge**3
     paths = {}
     for method, brick, tolerance in cases:
         path = args.data / str(args.edge) / f"decoder-{method.lower()}-{brick}-{tolerance}.vds"
-        if not path.exists():
-            recipe = [f"method={method}", f"tolerance={tolerance}", f"brick={brick}"]
-            problem = volumes.write("vds", path, args.edge, recipe)
-            if problem:
-                sys.exit(f"{path} cannot be written: {problem}")
+        write("vds", path, args.edge, [f"method={method}", f"tolerance={tolerance}", f"brick={brick}"])
         paths[method, brick, tolerance] = path
     found = {case: ([], []) for case in cases}
     before = os.getloadavg()[0]
     for _ in range(args.rounds):
         for case in cases:
-            found[case][0].append(ours(args.example, paths[case]))
+            found[case][0].append(ours(args.examples / "wavelet", paths[case]))
             found[case][1].append(theirs(paths[case], size))
     print(f"MB (10^6 bytes) of float32 samples for each second of processor time; {args.edge}^3, {args.rounds} rounds, medians; "
           f"load before {before:.2f}, after {os.getloadavg()[0]:.2f}.\n")
@@ -77,6 +68,61 @@ def main():
     for case in cases:
         mine, other = (statistics.median(rates) for rates in found[case])
         print("| {} | {} | {} | {:.0f} | {:.0f} | {:.1f} |".format(*case, mine, other, mine / other))
+
+
+def zfp(args):
+    """Measures the bricks of ZGY files, and streams of every dimension, type and mode, and prints two tables."""
+    paths = {}
+    for snr in (20, 30, 40, 50, 60):
+        paths[snr] = args.data / str(args.edge) / f"decoder-zfp-{snr}.zgy"
+        write("zgy", paths[snr], args.edge, [f"snr={snr}"])
+    before = os.getloadavg()[0]
+    bricks, streams = (lines(args.examples / "zfp", 4 * args.rounds, *files) for files in (paths.values(), ()))
+    print(f"MB (10^6 bytes) of samples for each second of one core; the least times of {4 * args.rounds} rounds; "
+          f"load before {before:.2f}, after {os.getloadavg()[0]:.2f}. \"portable\" is without AVX2.\n")
+    print("| bricks of ZGY | bits a sample | libzfp | portable | volfs' decoder | ratio portable | ratio |\n|---|---|---|---|---|---|---|")
+    for snr, (_, *figures) in zip(paths, bricks, strict=True):
+        print(f"| float32 64^3, {snr} dB | {rates(figures)} |")
+    print("\n| dimensions | type | mode | parameter | bits a sample | libzfp | portable | volfs' decoder | ratio portable | ratio |\n"
+          "|---|---|---|---|---|---|---|---|---|---|")
+    for axes, kind, mode, parameter, *figures in streams:
+        print(f"| {axes} | {kind} | {mode} | {parameter} | {rates(figures)} |")
+
+
+def lines(*command):
+    """Runs a program, and returns the lines that it prints as lists of words."""
+    printed = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
+    return [line.split("\t") for line in printed.splitlines()]
+
+
+def rates(figures):
+    """Returns bits, speeds and ratios as cells of a table."""
+    bits, libzfp, portable, best = figures
+    return f"{bits} | {libzfp} | {portable} | {best} | {float(portable) / float(libzfp):.2f} | {float(best) / float(libzfp):.2f}"
+
+
+def write(kind, path, edge, recipe):
+    """Writes a volume unless it exists."""
+    problem = None if path.exists() else volumes.write(kind, path, edge, recipe)
+    if problem:
+        sys.exit(f"{path} cannot be written: {problem}")
+
+
+def main():
+    """Measures the decoders."""
+    parser = argparse.ArgumentParser(prog="scripts/bench decoder", description=__doc__.split("\n")[0])
+    parser.add_argument("--codec", choices=("wavelet", "zfp"), help="this decoder alone")
+    parser.add_argument("--edge", type=int, default=256, help="samples along each axis (256)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per measurement (3)")
+    parser.add_argument("--data", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--examples", type=Path, required=True, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.codec != "zfp":
+        wavelet(args)
+    if args.codec is None:
+        print()
+    if args.codec != "wavelet":
+        zfp(args)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::recognise::Recogniser;
+use crate::codec::zfp::Decoder;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
     FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Place, RecentWrites, Source, SourceError, Tree,
@@ -183,20 +184,25 @@ fn open_folder(
 /// # Errors
 /// [`OpenError`]: why it does not open.
 pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
-    open_source(formats, LocalTree::below(path, false, Arc::default()), quality)
+    open_source(formats, LocalTree::below(path, false, Arc::default()), quality, Decoder::default())
 }
 
-/// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does.
+/// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does, with the decoder of ZFP streams.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open_source(formats: Registry, tree: Arc<dyn Tree>, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
+pub fn open_source(
+    formats: Registry,
+    tree: Arc<dyn Tree>,
+    quality: Option<u8>,
+    zfp: Decoder,
+) -> Result<OpenDataset, OpenError> {
     let recogniser = Arc::new(Recogniser::new(formats));
     let source = Arc::clone(&tree);
     let path = source.source();
     let stamp = recogniser.stamp_of(path, &*tree)?;
     let name = path.file_name().map_or(path, Path::new);
-    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
+    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality, zfp };
     let context = OpenContext { recogniser, tree, with };
     open((path, name), stamp, &RecentWrites::ignored(), &context)
 }

@@ -8,6 +8,7 @@ use crate::catalog::{self, OpenDataset};
 use crate::cli::chosen_source::resolved_source;
 use crate::cli::error::CliError;
 use crate::cli::mounts::source_behind::{Shown, shown_at};
+use crate::codec::zfp::Decoder;
 use crate::format::registry;
 use crate::fs::layer_folders;
 use crate::source::{Origin, StoreOption, is_url};
@@ -27,12 +28,17 @@ pub struct DatasetAt {
 }
 
 impl DatasetAt {
-    /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` is that of
-    /// [`catalog::open_dataset`].
+    /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` and `zfp` are those of
+    /// [`catalog::open_source`].
     ///
     /// # Errors
     /// [`CliError`]: it cannot be opened, or a path inside a mount shows nothing of it.
-    pub fn open(typed: &Path, store_options: &[StoreOption], quality: Option<u8>) -> Result<Self, CliError> {
+    pub fn open(
+        typed: &Path,
+        store_options: &[StoreOption],
+        quality: Option<u8>,
+        zfp: Decoder,
+    ) -> Result<Self, CliError> {
         let outside = || Shown { path: typed.to_owned(), inside: Vec::new() };
         let Shown { path, inside } = shown_at(typed, store_options)?.unwrap_or_else(outside);
         let path = if is_url(&path) { resolved_source(&path)? } else { path };
@@ -40,7 +46,7 @@ impl DatasetAt {
         let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
         let tree =
             origin.tree(true, Arc::default()).map_err(|error| CliError::Store(path.clone(), error.to_string()))?;
-        let open = catalog::open_source(registry(), tree, quality).map_err(failed)?;
+        let open = catalog::open_source(registry(), tree, quality, zfp).map_err(failed)?;
         let mut found = Self { path, open, layer: None, lod: None, file: None };
         found.go_inside(&inside).ok_or_else(|| {
             let (shown, dataset) = (typed.to_owned(), found.path.clone());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
+use crate::codec::zfp::Decoder;
 use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName,
@@ -71,13 +72,15 @@ pub struct OpenWith {
     /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
     /// samples exact, each further level one bit plane. `None` leaves nothing out.
     pub quality: Option<u8>,
+    /// The decoder of ZFP streams.
+    pub zfp: Decoder,
 }
 
 impl OpenWith {
-    /// Opens datasets at full precision, with their tables in `index`.
+    /// Opens datasets at full precision and with the decoders of volfs, with their tables in `index`.
     #[must_use]
     pub fn new(index: Arc<IndexCache>) -> Self {
-        Self { index, quality: None }
+        Self { index, quality: None, zfp: Decoder::default() }
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use volfs::codec::zfp::Decoder;
 use volfs::format::{Severity, registry};
 use volfs::source::Origin;
 use volfs::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
@@ -46,7 +47,8 @@ fn make(name: &str, to: &Path, change: impl Fn(&mut Value)) {
 fn verify(path: &Path, quick: bool) -> DatasetReport {
     let place = Place { path: path.canonicalize().unwrap(), name: path.to_owned() };
     let verified = within(Duration::from_secs(60), move || {
-        let datasets = Datasets::new(registry(), vec![place], &Origin::default()).map_err(|(_, e)| e).unwrap();
+        let datasets =
+            Datasets::new(registry(), vec![place], &Origin::default(), Decoder::default()).map_err(|(_, e)| e).unwrap();
         let options = VerifyOptions { quick, threads: 2, most: 10, most_bad: MOST_BAD };
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reports);

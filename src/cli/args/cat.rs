@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::slices::{At, Slices};
+use super::zfp::ZfpDecoder;
 use crate::source::StoreOption;
 
 /// The arguments of `volfs cat`.
@@ -52,6 +53,13 @@ pub struct CatArgs {
     /// not affected. [default: decode everything]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..16))]
     pub quality: Option<u8>,
+
+    /// The decoder of ZFP-compressed bricks
+    ///
+    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for whoever
+    /// wants to compare.
+    #[arg(long, value_name = "DECODER", value_enum, default_value_t)]
+    pub zfp: ZfpDecoder,
 
     /// Write to this file instead of standard output
     ///

@@ -15,6 +15,7 @@ mod stats;
 mod umount;
 mod verify;
 mod views;
+mod zfp;
 
 pub use cache::CacheArgs;
 pub use cat::{CatArgs, Format};
@@ -28,3 +29,4 @@ pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;
 pub use verify::VerifyArgs;
+pub use zfp::ZfpDecoder;

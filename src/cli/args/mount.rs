@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::mount_options::{MountOption, cache_size, disk_cache_size, quality, threads};
 use super::views::{self, Views, views};
+use super::zfp::ZfpDecoder;
 use crate::cli::text::size::Size;
 use crate::source::StoreOption;
 
@@ -99,6 +100,13 @@ pub struct MountArgs {
     #[arg(long, value_name = "LEVEL", value_parser = quality)]
     pub quality: Option<u8>,
 
+    /// The decoder of ZFP-compressed bricks
+    ///
+    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for whoever
+    /// wants to compare. [default: volfs]
+    #[arg(long, value_name = "DECODER", value_enum)]
+    pub zfp: Option<ZfpDecoder>,
+
     /// Show these views only
     #[arg(long, value_name = "LIST", value_parser = views, long_help = views::help())]
     pub views: Option<Views>,
@@ -134,7 +142,7 @@ impl MountArgs {
     /// # Errors
     /// One line that says which is wrong, and why.
     pub fn apply_options(&mut self) -> Result<(), String> {
-        let (mut cache, mut threads, mut log, mut quality, mut views) = (None, None, None, None, None);
+        let (mut cache, mut threads, mut log, mut quality, mut views, mut zfp) = (None, None, None, None, None, None);
         // an option that is also given by its own name counts last
         let (mut store, mut disk, mut disk_size) = (Vec::new(), None, None);
         for text in std::mem::take(&mut self.options) {
@@ -149,6 +157,7 @@ impl MountArgs {
                 MountOption::LogFile(file) => log = Some(file),
                 MountOption::Quality(level) => quality = Some(level),
                 MountOption::Views(names) => views = Some(names),
+                MountOption::Zfp(decoder) => zfp = Some(decoder),
                 MountOption::StoreOption(option) => store.push(option),
                 MountOption::DiskCache(folder) => disk = Some(folder),
                 MountOption::DiskCacheSize(size) => disk_size = Some(size),
@@ -159,6 +168,7 @@ impl MountArgs {
         self.log_file = self.log_file.take().or(log);
         self.quality = self.quality.or(quality);
         self.views = self.views.take().or(views);
+        self.zfp = self.zfp.or(zfp);
         self.disk_cache = self.disk_cache.take().or(disk);
         self.disk_cache_size = self.disk_cache_size.or(disk_size);
         store.append(&mut self.store_option);

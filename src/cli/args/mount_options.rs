@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::views::{Views, views};
+use super::zfp::{ZfpDecoder, zfp};
 use crate::cli::machine::limits;
 use crate::cli::text::size::Size;
 use crate::source::StoreOption;
@@ -56,7 +57,7 @@ const WITHOUT_EFFECT: [&str; 35] = [
 ];
 
 /// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
-const OWN: [(&str, &str); 12] = [
+const OWN: [(&str, &str); 13] = [
     ("allow_other", ""),
     ("direct_io", ""),
     ("follow_links", ""),
@@ -66,6 +67,7 @@ const OWN: [(&str, &str); 12] = [
     ("log_file", "/var/log/volfs.log"),
     ("quality", "2"),
     ("views", "raw:npy"),
+    ("zfp", "libzfp"),
     ("store_option", "region=eu-west-1"),
     ("disk_cache", "/var/cache/volfs"),
     ("disk_cache_size", "500GiB"),
@@ -98,6 +100,8 @@ pub enum MountOption {
     Quality(u8),
     /// As `--views`.
     Views(Views),
+    /// As `--zfp`.
+    Zfp(ZfpDecoder),
     /// As `--store-option`.
     StoreOption(StoreOption),
     /// As `--disk-cache`.
@@ -145,6 +149,7 @@ impl MountOption {
             "threads" => threads(value).map(Self::Threads),
             "quality" => quality(value).map(Self::Quality),
             "views" => views(value).map(Self::Views),
+            "zfp" => zfp(value).map(Self::Zfp),
             "disk_cache" => Ok(Self::DiskCache(value.into())),
             "disk_cache_size" => disk_cache_size(value).map(Self::DiskCacheSize),
             "store_option" => value.parse().map(Self::StoreOption),
@@ -241,6 +246,8 @@ mod tests {
         assert_eq!(MountOption::read("foreground"), Ok(MountOption::Foreground));
         assert_eq!(MountOption::read("threads=3"), Ok(MountOption::Threads(3)));
         assert_eq!(MountOption::read("quality=0"), Ok(MountOption::Quality(0)));
+        assert_eq!(MountOption::read("zfp=libzfp"), Ok(MountOption::Zfp(ZfpDecoder::Libzfp)));
+        assert_eq!(MountOption::read("zfp=volfs"), Ok(MountOption::Zfp(ZfpDecoder::Volfs)));
         assert_eq!(MountOption::read("log_file=/var/log/v=1"), Ok(MountOption::LogFile("/var/log/v=1".into())));
         let size = MountOption::read("cache_size=64MiB");
         assert!(matches!(size, Ok(MountOption::CacheSize(size)) if size.bytes() == 64 << 20));
@@ -299,6 +306,7 @@ mod tests {
             ("threads=-1", "not a number"),
             ("quality=16", "not a number from 0 to 15"),
             ("views=raw:tif", "there is no view tif; did you mean tiff?"),
+            ("zfp=zfp", "neither volfs nor libzfp"),
             ("direct_io=yes", "direct_io takes no value"),
             ("ro=1", "no such option"),
             ("comment", "no such option"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::zfp::ZfpDecoder;
 use crate::source::StoreOption;
 
 /// The arguments of `volfs verify`.
@@ -36,6 +37,13 @@ pub struct VerifyArgs {
     /// Threads that read and decode [default: the number of cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+
+    /// The decoder of ZFP-compressed bricks
+    ///
+    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for whoever
+    /// wants to compare.
+    #[arg(long, value_name = "DECODER", value_enum, default_value_t)]
+    pub zfp: ZfpDecoder,
 
     /// Follow symbolic links that lead out of PATH
     #[arg(long)]

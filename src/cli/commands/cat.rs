@@ -60,7 +60,7 @@ pub fn run(args: &CatArgs) -> Result<(), CliError> {
         // a file may just be being created
         None => drop(begun.interrupt()),
     });
-    let found = DatasetAt::open(&args.path, &args.store_option, args.quality)?;
+    let found = DatasetAt::open(&args.path, &args.store_option, args.quality, args.zfp.decoder())?;
     let chosen = Chosen::by(args, &found).map_err(CliError::Argument)?;
     let (layer, array) = (chosen.layer, chosen.array);
     let info = array.info();

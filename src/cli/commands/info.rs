@@ -11,6 +11,7 @@ use crate::cli::dataset_at::DatasetAt;
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
+use crate::codec::zfp::Decoder;
 use crate::format::FormatError;
 use crate::view::{LayerRef, json, json_text, registry};
 
@@ -19,7 +20,7 @@ use crate::view::{LayerRef, json, json_text, registry};
 /// # Errors
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
-    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store_option, None)?;
+    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store_option, None, Decoder::default())?;
     let dataset = describe(&open).map_err(|error| CliError::Dataset { dataset: path, error: error.into() })?;
     if args.json {
         return output::whole(&json_text::format(&dataset));

@@ -106,6 +106,7 @@ impl Plan {
             return Err(CliError::CannotMount(reason));
         }
         let threads = args.threads.unwrap_or_else(limits::default_threads);
+        let zfp = args.zfp.unwrap_or_default();
         let (disk, disk_size) = (args.disk_cache.as_deref(), args.disk_cache_size);
         let disk_cache = disk_cache_folder::chosen(disk, disk_size, &source, &mountpoint)?;
         // none of them is secret
@@ -124,6 +125,7 @@ impl Plan {
             ("disk_cache", json!(disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()))),
             ("disk_cache_size", json!(disk_cache.as_ref().map(|disk| disk.budget))),
             ("views", json!(args.views.as_ref().map(ToString::to_string))),
+            ("zfp", json!(zfp.name())),
         ];
         let options = Options {
             source,
@@ -134,6 +136,7 @@ impl Plan {
             store_options: args.store_option,
             disk_cache,
             quality: args.quality,
+            zfp: zfp.decoder(),
             views: args.views.map(|views| views.0),
             allow_other: args.allow_other,
             shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),

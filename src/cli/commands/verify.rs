@@ -54,7 +54,7 @@ pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
     let places = args.paths.iter().map(|path| place(path, &read)).collect::<Result<Vec<_>, _>>()?;
     let first = places.first().map(|place| place.path.clone()).unwrap_or_default();
     let cannot_list = |(source_path, error): (PathBuf, CatalogError)| CliError::ListSource { source_path, error };
-    let datasets = Datasets::new(registry(), places, &read).map_err(cannot_list)?;
+    let datasets = Datasets::new(registry(), places, &read, args.zfp.decoder()).map_err(cannot_list)?;
     let options = VerifyOptions {
         quick: args.quick,
         threads: args.threads.map_or_else(limits::default_threads, usize::from),

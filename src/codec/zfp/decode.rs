@@ -1,14 +1,28 @@
-//! Decoding of one stream: checks its header, gives libzfp aligned and padded input, and checks what it consumed.
+//! Decoding of one brick with either decoder.
 
+use super::array::{Instructions, Strides, decode_blocks};
 use super::error::ZfpError;
-use super::header;
+use super::header::{self, Header};
 use super::libzfp::{self, Words};
+
+/// The decoders, which return the same samples for every stream and refuse the same streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decoder {
+    /// That of volfs, with the fastest instructions that this machine has.
+    #[default]
+    Volfs,
+    /// libzfp.
+    Libzfp,
+}
 
 /// Returns how many zero bytes must follow a stream of `stored` bytes so that [`decode`] need not copy it. `shape` is
 /// slowest axis first.
 #[must_use]
-pub fn padding(shape: [u64; 3], stored: u64) -> usize {
-    usize::try_from(header::longest(shape).saturating_sub(stored)).unwrap_or(usize::MAX)
+pub fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
+    match decoder {
+        Decoder::Volfs => 0,
+        Decoder::Libzfp => usize::try_from(header::longest(shape).saturating_sub(stored)).unwrap_or(usize::MAX),
+    }
 }
 
 /// Returns the fewest bytes that a stream of this shape (slowest axis first) can have.
@@ -23,33 +37,60 @@ pub fn shortest(shape: [u64; 3]) -> u64 {
 /// # Errors
 /// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected
 /// only if it makes the decoder read beyond the end of the stream.
-pub fn decode(shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> Result<(), ZfpError> {
+pub fn decode(decoder: Decoder, shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> Result<(), ZfpError> {
     let stream = padded.get(..length).ok_or(ZfpError::TooShort { has: padded.len() })?;
     let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));
     if out.len() as u64 != wanted {
         return Err(ZfpError::Room { has: out.len(), wanted });
     }
-    let params = header::check(stream, shape)?;
-    // bounded, since the header check found at least the minimum number of bits for each block
-    let needed = usize::try_from(params.longest(header::blocks(shape))).map_err(|_| ZfpError::Refused)?;
-    let used = match Words::borrowed(padded).filter(|_| padded.len() >= needed) {
-        Some(words) => into_bytes(&words, out),
-        None => into_bytes(&Words::copied(stream, needed), out),
-    }?;
-    if used > length {
-        return Err(ZfpError::Overrun { used, has: length });
+    let header = header::check(stream, shape)?;
+    match decoder {
+        Decoder::Volfs => decode_blocks(stream, &header, &Strides::dense(header.shape), out, Instructions::best()),
+        Decoder::Libzfp => by_libzfp(&header, stream, padded, out),
     }
-    Ok(())
+    .map(drop)
+}
+
+/// Decodes a stream of any header with libzfp into all of `out`, samples in native byte order, the fastest axis first.
+/// Returns how many bytes of the stream it takes, in whole words of 64 bits.
+///
+/// # Errors
+/// [`ZfpError`], as [`decode_blocks`].
+pub fn decode_by_libzfp(stream: &[u8], out: &mut [u8]) -> Result<usize, ZfpError> {
+    let header = Header::read(stream)?;
+    header.check_length(stream.len())?;
+    let wanted = header.samples().saturating_mul(header.scalar.size() as u64);
+    if out.len() as u64 != wanted {
+        return Err(ZfpError::Room { has: out.len(), wanted });
+    }
+    by_libzfp(&header, stream, stream, out)
+}
+
+/// Decodes a stream that was checked. `padded` is it with zeros behind.
+fn by_libzfp(header: &Header, stream: &[u8], padded: &[u8], out: &mut [u8]) -> Result<usize, ZfpError> {
+    // bounded, since there is at least the minimum number of bits for each block
+    let needed = usize::try_from(header.longest()).map_err(|_| ZfpError::Refused)?;
+    let used = match Words::borrowed(padded).filter(|_| padded.len() >= needed) {
+        Some(words) => into_bytes(&words, header, out),
+        None => into_bytes(&Words::copied(stream, needed), header, out),
+    }?;
+    match used > stream.len() {
+        true => Err(ZfpError::Overrun { used, has: stream.len() }),
+        false => Ok(used),
+    }
 }
 
 /// Decodes into bytes of any alignment and returns how many bytes libzfp consumed.
-fn into_bytes(words: &Words<'_>, out: &mut [u8]) -> Result<usize, ZfpError> {
-    if let Some(samples) = libzfp::as_samples(out) {
-        return libzfp::decompress(words, samples).ok_or(ZfpError::Refused);
+fn into_bytes(words: &Words<'_>, header: &Header, out: &mut [u8]) -> Result<usize, ZfpError> {
+    if out.as_ptr().align_offset(header.scalar.size()) == 0 {
+        return libzfp::decompress(words, out).ok_or(ZfpError::Refused);
     }
-    let mut samples = vec![0f32; out.len() / 4];
-    let used = libzfp::decompress(words, &mut samples).ok_or(ZfpError::Refused)?;
-    out.as_chunks_mut().0.iter_mut().zip(samples).for_each(|(to, sample)| *to = sample.to_ne_bytes());
+    // one sample more than there are, so that some part of the bytes is aligned
+    let mut samples = vec![0; out.len() + 8];
+    let from = samples.as_ptr().align_offset(header.scalar.size());
+    let samples = samples.get_mut(from..).and_then(|s| s.get_mut(..out.len())).ok_or(ZfpError::Refused)?;
+    let used = libzfp::decompress(words, samples).ok_or(ZfpError::Refused)?;
+    out.copy_from_slice(samples);
     Ok(used)
 }
 
@@ -59,6 +100,8 @@ mod tests {
 
     use super::header::tests::header as zfp_header;
     use super::*;
+
+    const BOTH: [Decoder; 2] = [Decoder::Volfs, Decoder::Libzfp];
 
     const CUBE: [u64; 3] = [4, 8, 16];
     const BYTES: usize = 4 * 8 * 16 * 4;
@@ -79,9 +122,16 @@ mod tests {
         stream
     }
 
+    /// Decodes with both decoders, which agree on the samples and on which streams to refuse.
     fn decoded(stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
-        let mut out = vec![1; BYTES];
-        decode(CUBE, stream, stream.len(), &mut out).map(|()| out)
+        let by = |decoder, fill| {
+            let mut out = vec![fill; BYTES];
+            decode(decoder, CUBE, stream, stream.len(), &mut out).map(|()| out)
+        };
+        let (ours, theirs) = (by(Decoder::Volfs, 1), by(Decoder::Libzfp, 2));
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{:?} {:?}", ours.err(), theirs.err());
+        assert!(ours.is_err() || ours == theirs, "the samples differ");
+        ours
     }
 
     #[test]
@@ -90,7 +140,7 @@ mod tests {
         stream.resize(16, 0);
         assert_eq!(decoded(&stream), Ok(vec![0; BYTES]));
         assert_eq!(shortest(CUBE), 13);
-        // libzfp consumes words of 8 bytes
+        // libzfp consumes words of 8 bytes, and both count so
         assert_eq!(decoded(&stream[..13]), Err(ZfpError::Overrun { used: 16, has: 13 }));
     }
 
@@ -101,10 +151,12 @@ mod tests {
         for shift in 0..9 {
             let mut padded = vec![0; shift];
             padded.extend_from_slice(&stream);
-            padded.resize(shift + stream.len() + padding(CUBE, stream.len() as u64) + shift, 0);
-            let mut out = vec![7; BYTES + shift];
-            decode(CUBE, &padded[shift..], stream.len(), &mut out[shift..]).unwrap();
-            assert!(out[shift..] == expected);
+            padded.resize(shift + stream.len() + padding(Decoder::Libzfp, CUBE, stream.len() as u64) + shift, 0);
+            for decoder in BOTH {
+                let mut out = vec![7; BYTES + shift];
+                decode(decoder, CUBE, &padded[shift..], stream.len(), &mut out[shift..]).unwrap();
+                assert!(out[shift..] == expected);
+            }
         }
     }
 
@@ -112,8 +164,10 @@ mod tests {
     fn a_stream_that_continues_beyond_its_end_is_refused() {
         let stream = noise(2176, 0, 4000);
         assert!(matches!(decoded(&stream[..40]), Err(ZfpError::Overrun { has: 40, .. })));
-        assert_eq!(decode(CUBE, &stream, 5000, &mut [0; BYTES]), Err(ZfpError::TooShort { has: 4000 }));
-        assert!(matches!(decode(CUBE, &stream, 4000, &mut [0; 8]), Err(ZfpError::Room { has: 8, .. })));
+        for by in BOTH {
+            assert_eq!(decode(by, CUBE, &stream, 5000, &mut [0; BYTES]), Err(ZfpError::TooShort { has: 4000 }));
+            assert!(matches!(decode(by, CUBE, &stream, 4000, &mut [0; 8]), Err(ZfpError::Room { has: 8, .. })));
+        }
     }
 
     #[test]

@@ -30,9 +30,9 @@ pub enum ZfpError {
     #[error("ZFP mode {0} is not supported")]
     Mode(u16),
     /// The blocks need more bytes than the stream has.
-    #[error("its ZFP stream ends too early: it takes {used} bytes and has {has}")]
+    #[error("its ZFP stream ends too early: it takes at least {used} bytes and has {has}")]
     Overrun {
-        /// Bytes that libzfp consumed.
+        /// Bytes that its blocks take; there may be more blocks.
         used: usize,
         /// Bytes of the stream.
         has: usize,

@@ -1,81 +1,92 @@
-//! The header of a ZFP stream, and the bounds that its parameters put on the stream's length.
-//!
-//! libzfp trusts its input and reads as far as the parameters in the header make it read. So this file computes the
-//! longest read before libzfp is called. libzfp's own `zfp_stream_maximum_size` is no upper bound: it covers what the
-//! library writes, and is too small for some parameters that a header can have (reversible with few bit planes; a block
-//! with fewer bits than its exponent takes).
+//! The header of a ZFP stream: type and shape of the samples, and the mode.
 
 use super::error::ZfpError;
+use super::params::{EXPERT, Params};
+use super::scalar::Scalar;
 
 /// The only supported codec version (`ZFP_CODEC` of zfp 0.5 and 1.0).
-pub(super) const CODEC_VERSION: u8 = 5;
-/// The code of float32 in a header.
-pub(super) const FLOAT: u8 = 3;
+const CODEC_VERSION: u8 = 5;
 /// Bytes of a header with a 12-bit mode.
-pub(super) const SHORT: usize = 12;
-/// Bits of a header with a 64-bit mode.
+const SHORT: usize = 12;
+/// Bits of headers with a 12-bit mode, and of those with a 64-bit mode.
+const SHORT_BITS: u64 = 96;
 const LONG_BITS: u64 = 148;
-/// The smallest exponent that does not mean reversible (`ZFP_MIN_EXP`).
-const MIN_EXP: i32 = -1074;
-/// The first mode numbers after fixed rate: fixed precision, reversible, fixed accuracy, and at the end expert mode,
-/// which has its parameters in 52 further bits.
-const PRECISION: u16 = 2048;
-const REVERSIBLE: u16 = 2176;
-const EXPERT: u16 = 4095;
-/// Samples of a block of 4 x 4 x 4, and bit planes of a float32 sample.
-const BLOCK: u64 = 64;
-const PLANES: u32 = 32;
 
-/// The four parameters of a stream, as in libzfp's `zfp_stream`.
+/// The header of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Params {
-    pub min_bits: u32,
-    pub max_bits: u32,
-    pub max_precision: u32,
-    pub min_exponent: i32,
+pub struct Header {
+    /// The type of the samples.
+    pub scalar: Scalar,
+    /// The number of axes, 1 to 4.
+    pub axes: u32,
+    /// Samples along each axis, the fastest first; 1 beyond the number of axes.
+    pub shape: [u64; 4],
+    /// The parameters that the mode stands for.
+    pub params: Params,
+    /// Bits of the header: 96, or 148 in expert mode.
+    pub bits: u64,
 }
 
-impl Params {
-    /// Returns the parameters of mode number `mode`; `more` holds the 52 bits that follow it in expert mode. `None` if
-    /// they are invalid.
-    fn of(mode: u16, more: u64) -> Option<Self> {
-        let any = Self { min_bits: 1, max_bits: 16_658, max_precision: 64, min_exponent: MIN_EXP };
-        let params = match mode {
-            0..PRECISION => Self { min_bits: u32::from(mode) + 1, max_bits: u32::from(mode) + 1, ..any },
-            PRECISION..REVERSIBLE => Self { max_precision: u32::from(mode - PRECISION) + 1, ..any },
-            REVERSIBLE => Self { min_exponent: MIN_EXP - 1, ..any },
-            EXPERT => Self {
-                min_bits: (more & 0x7fff) as u32 + 1,
-                max_bits: (more >> 15 & 0x7fff) as u32 + 1,
-                max_precision: (more >> 30 & 0x7f) as u32 + 1,
-                min_exponent: (more >> 37 & 0x7fff) as i32 - 16_495,
-            },
-            _ => Self { min_exponent: i32::from(mode - REVERSIBLE - 1) + MIN_EXP, ..any },
+impl Header {
+    /// Reads the header at the start of `stream`.
+    ///
+    /// # Errors
+    /// [`ZfpError`] if there is none, or one that libzfp refuses as well.
+    pub fn read(stream: &[u8]) -> Result<Self, ZfpError> {
+        let too_short = ZfpError::TooShort { has: stream.len() };
+        let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
+            return Err(too_short);
         };
-        (params.min_bits <= params.max_bits && params.max_precision <= 64).then_some(params)
+        if [z, f, p] != *b"zfp" {
+            return Err(ZfpError::NotZfp);
+        }
+        if version != CODEC_VERSION {
+            return Err(ZfpError::Version(version));
+        }
+        let scalar = Scalar::of((meta & 3) as u8 + 1)?;
+        let axes = (meta >> 2 & 3) as u32 + 1;
+        // 48 bits for all extents; of one axis alone libzfp takes 32 and leaves the others out
+        let each = 48 / axes;
+        let mask = (1 << each.min(32)) - 1;
+        let shape = [0, 1, 2, 3].map(|axis| if axis < axes { (meta >> (4 + each * axis) & mask) + 1 } else { 1 });
+        let mode = (meta >> 52) as u16;
+        let more = number(stream, SHORT);
+        if mode == EXPERT && more.is_none() {
+            return Err(too_short);
+        }
+        let params = Params::of(mode, more.unwrap_or(0)).ok_or(ZfpError::Mode(mode))?;
+        let bits = if mode == EXPERT { LONG_BITS } else { SHORT_BITS };
+        Ok(Self { scalar, axes, shape, params, bits })
     }
 
-    /// Returns the most bits that libzfp consumes for one block, whatever its content.
-    fn longest_block(&self) -> u64 {
-        // a block begins with flags, exponent and, in reversible mode, its precision
-        let (front, planes) = match self.min_exponent < MIN_EXP {
-            true => (1 + 1 + 8 + 5, PLANES),
-            false => (1 + 8, self.max_precision.min(PLANES)),
-        };
-        let free = front + BLOCK - 1 + BLOCK * u64::from(planes);
-        // a limit below the size of that front part wraps around inside libzfp and does not limit anything
-        let limited = if u64::from(self.max_bits) < front { free } else { free.min(self.max_bits.into()) };
-        limited.max(self.min_bits.into())
+    /// Returns the number of blocks.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
     }
 
-    /// Returns the most bytes that libzfp reads of a stream with these parameters, in whole words of 64 bits.
-    pub(super) fn longest(&self, blocks: u64) -> u64 {
-        whole_words(blocks.saturating_mul(self.longest_block()))
+    /// Returns the number of samples.
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
     }
 
-    /// Returns the fewest bits that the blocks take.
-    fn shortest(&self, blocks: u64) -> u64 {
-        blocks.saturating_mul(self.min_bits.max(1).into())
+    /// Returns the most bytes that a decoder reads of the stream, in whole words of 64 bits.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        whole_words(self.params.longest(self.blocks(), self.scalar, self.axes))
+    }
+
+    /// Checks that a stream of `length` bytes has room for the fewest bits that its blocks can take.
+    ///
+    /// # Errors
+    /// [`ZfpError::TooShort`].
+    pub fn check_length(&self, length: usize) -> Result<(), ZfpError> {
+        let room = (length as u64).saturating_sub(SHORT as u64).saturating_mul(8);
+        match self.params.shortest(self.blocks()) > room {
+            true => Err(ZfpError::TooShort { has: length }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -85,58 +96,37 @@ fn whole_words(bits: u64) -> u64 {
 }
 
 /// Returns the number of blocks of 4 x 4 x 4 that cover `shape`.
-pub(super) fn blocks(shape: [u64; 3]) -> u64 {
+fn blocks(shape: [u64; 3]) -> u64 {
     shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
 }
 
-/// Returns the most bytes that a stream of this shape takes in any mode, except for fixed rates above that of
-/// uncompressed samples.
+/// Returns the most bytes that a stream of float32 of this shape takes in any mode, except for fixed rates above that
+/// of uncompressed samples.
 pub(super) fn longest(shape: [u64; 3]) -> u64 {
-    let reversible = Params { min_bits: 1, max_bits: 16_658, max_precision: 64, min_exponent: MIN_EXP - 1 };
-    reversible.longest(blocks(shape))
+    whole_words(Params::EXACT.longest(blocks(shape), Scalar::Float32, 3))
 }
 
-/// Returns the fewest bytes that a stream of this shape takes in any mode.
+/// Returns the fewest bytes that a stream of float32 of this shape takes in any mode.
 pub(super) fn shortest(shape: [u64; 3]) -> u64 {
     blocks(shape).div_ceil(8).saturating_add(SHORT as u64)
 }
 
 /// Reads the header at the start of `stream`, and checks that it announces float32 of `shape` (slowest axis first) and
 /// that the stream is long enough for its blocks.
-pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Params, ZfpError> {
-    let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
-        return Err(ZfpError::TooShort { has: stream.len() });
-    };
-    if [z, f, p] != *b"zfp" {
-        return Err(ZfpError::NotZfp);
+pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Header, ZfpError> {
+    let header = Header::read(stream)?;
+    if header.scalar != Scalar::Float32 {
+        return Err(ZfpError::Scalar(header.scalar.code()));
     }
-    if version != CODEC_VERSION {
-        return Err(ZfpError::Version(version));
+    if header.axes != 3 {
+        return Err(ZfpError::Axes(header.axes as u8));
     }
-    let (scalar, axes) = ((meta & 3) as u8 + 1, (meta >> 2 & 3) as u8 + 1);
-    if scalar != FLOAT {
-        return Err(ZfpError::Scalar(scalar));
+    let [x, y, z, _] = header.shape;
+    if [z, y, x] != shape {
+        return Err(ZfpError::Shape([z, y, x]));
     }
-    if axes != 3 {
-        return Err(ZfpError::Axes(axes));
-    }
-    // the header has the fastest axis first
-    let extent = |at: u32| (meta >> at & 0xffff) + 1;
-    let found = [extent(36), extent(20), extent(4)];
-    if found != shape {
-        return Err(ZfpError::Shape(found));
-    }
-    let mode = (meta >> 52) as u16;
-    let more = number(stream, SHORT);
-    if mode == EXPERT && more.is_none() {
-        return Err(ZfpError::TooShort { has: stream.len() });
-    }
-    let params = Params::of(mode, more.unwrap_or(0)).ok_or(ZfpError::Mode(mode))?;
-    let room = (stream.len() as u64 - SHORT as u64).saturating_mul(8);
-    if params.shortest(blocks(shape)) > room {
-        return Err(ZfpError::TooShort { has: stream.len() });
-    }
-    Ok(params)
+    header.check_length(stream.len())?;
+    Ok(header)
 }
 
 /// Returns the little-endian 64-bit number at byte `at`.
@@ -151,7 +141,7 @@ pub(super) mod tests {
     /// Builds a header without blocks.
     pub fn header(shape: [u64; 3], mode: u16, more: u64) -> Vec<u8> {
         let [nz, ny, nx] = shape.map(|n| n - 1);
-        let meta = u64::from(FLOAT - 1) | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
+        let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
         [&b"zfp\x05"[..], &meta.to_le_bytes(), &more.to_le_bytes()].concat()
     }
 
@@ -160,12 +150,13 @@ pub(super) mod tests {
     fn params(mode: u16, more: u64) -> Result<Params, ZfpError> {
         let mut stream = header(CUBE, mode, more);
         stream.resize(100_000, 0);
-        check(&stream, CUBE)
+        check(&stream, CUBE).map(|header| header.params)
     }
 
     #[test]
     fn modes_are_understood_as_libzfp_does() {
         let any = Params { min_bits: 1, max_bits: 16_658, max_precision: 64, min_exponent: -1074 };
+        assert_eq!(Params::ANY, any);
         assert_eq!(params(0, 0), Ok(Params { min_bits: 1, max_bits: 1, ..any }));
         assert_eq!(params(2047, 0), Ok(Params { min_bits: 2048, max_bits: 2048, ..any }));
         assert_eq!(params(2048 + 11, 0), Ok(Params { max_precision: 12, ..any }));
@@ -209,18 +200,5 @@ pub(super) mod tests {
         assert_eq!(check(&good, [16, 8, 4]), Err(ZfpError::Shape(CUBE)));
         assert_eq!(check(&good[..11], CUBE), Err(ZfpError::TooShort { has: 11 }));
         assert_eq!(check(&[], CUBE), Err(ZfpError::TooShort { has: 0 }));
-    }
-
-    #[test]
-    fn the_longest_block_covers_what_libzfp_reads() {
-        let longest = |min_bits, max_bits, max_precision, min_exponent| {
-            Params { min_bits, max_bits, max_precision, min_exponent }.longest_block()
-        };
-        assert_eq!(longest(1, 16_658, 64, -1074), 9 + 63 + 64 * 32);
-        assert_eq!(longest(1, 16_658, 2, -1074), 9 + 63 + 64 * 2);
-        assert_eq!(longest(512, 512, 64, -1074), 512);
-        assert_eq!(longest(4000, 4000, 64, -1074), 4000);
-        assert_eq!(longest(5, 5, 64, -1074), 9 + 63 + 64 * 32); // no limit at all
-        assert_eq!(longest(1, 16_658, 1, -1075), 15 + 63 + 64 * 32); // the precision is in the blocks
     }
 }

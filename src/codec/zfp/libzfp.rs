@@ -1,4 +1,4 @@
-//! Safe wrappers around libzfp: the only file of the crate that calls it.
+//! Safe wrappers around libzfp, the only file of the crate that calls it.
 //!
 //! libzfp checks neither the end of its input nor that of its output. [`decompress`] is safe nevertheless: it reads
 //! back the parameters that libzfp took from the header, and calls the decoder only if the input is as long as a stream
@@ -10,11 +10,13 @@ use std::ptr::NonNull;
 
 use zfp_sys::{
     ZFP_HEADER_FULL, bitstream, stream_close, stream_open, zfp_decompress, zfp_exec_policy_zfp_exec_serial, zfp_field,
-    zfp_field_3d, zfp_field_free, zfp_read_header, zfp_stream, zfp_stream_close, zfp_stream_open,
-    zfp_stream_set_execution, zfp_type_zfp_type_float,
+    zfp_field_1d, zfp_field_free, zfp_read_header, zfp_stream, zfp_stream_close, zfp_stream_open,
+    zfp_stream_set_execution, zfp_type_zfp_type_none,
 };
 
-use super::header::{self, Params};
+use super::header::Header;
+use super::params::Params;
+use super::scalar::Scalar;
 
 /// Bytes that libzfp may read for the header: the longest one, rounded up to whole words.
 const HEADER: usize = 24;
@@ -59,13 +61,6 @@ impl<'a> Words<'a> {
             Self::Copied(words) => words.len() * 8,
         }
     }
-}
-
-/// Views the bytes as float32, if they are aligned and a whole number of samples.
-pub(super) fn as_samples(bytes: &mut [u8]) -> Option<&mut [f32]> {
-    // SAFETY: every pattern of 32 bits is a valid float32 and vice versa; `align_to_mut` takes care of the alignment.
-    let (before, samples, after) = unsafe { bytes.align_to_mut() };
-    (before.is_empty() && after.is_empty()).then_some(samples)
 }
 
 /// libzfp's bit stream, open for reading. Borrows the words that it reads.
@@ -121,62 +116,67 @@ impl Drop for Decoder<'_> {
     }
 }
 
-/// libzfp's description of the output array. Borrows the samples.
+/// libzfp's description of the output array. Borrows its bytes.
 struct Field<'a> {
     raw: NonNull<zfp_field>,
-    samples: PhantomData<&'a mut [f32]>,
+    samples: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> Field<'a> {
-    /// Describes `samples` without a shape; reading the header sets it.
-    fn new(samples: &'a mut [f32]) -> Option<Self> {
+    /// Describes `samples` without type and shape; reading the header sets them.
+    fn new(samples: &'a mut [u8]) -> Option<Self> {
         // SAFETY: the call only stores the pointer, which is valid for 'a.
-        let raw = unsafe { zfp_field_3d(samples.as_mut_ptr().cast(), zfp_type_zfp_type_float, 0, 0, 0) };
+        let raw = unsafe { zfp_field_1d(samples.as_mut_ptr().cast(), zfp_type_zfp_type_none, 0) };
         NonNull::new(raw).map(|raw| Self { raw, samples: PhantomData })
     }
 
-    /// Returns the shape, slowest axis first, if the field is three-dimensional, contiguous float32.
-    fn shape(&self) -> Option<[u64; 3]> {
+    /// Returns what the field has as a header has it, if its samples are contiguous.
+    fn header(&self, params: Params) -> Option<Header> {
         // SAFETY: the field exists, and nothing writes to it meanwhile.
         let field = unsafe { self.raw.as_ref() };
         let dense = [field.sx, field.sy, field.sz, field.sw] == [0; 4];
-        let shape = [field.nz, field.ny, field.nx].map(|n| n as u64);
-        (field.type_ == zfp_type_zfp_type_float && field.nw == 0 && dense && !shape.contains(&0)).then_some(shape)
+        let scalar = Scalar::of(u8::try_from(field.type_).ok()?).ok()?;
+        let shape = [field.nx, field.ny, field.nz, field.nw].map(|n| n as u64);
+        let axes = shape.iter().take_while(|extent| **extent > 0).count();
+        let rest_is_zero = shape.iter().skip(axes).all(|extent| *extent == 0);
+        let shape = shape.map(|extent| extent.max(1));
+        (dense && axes > 0 && rest_is_zero).then_some(Header { scalar, axes: axes as u32, shape, params, bits: 0 })
     }
 }
 
 impl Drop for Field<'_> {
     fn drop(&mut self) {
-        // SAFETY: `zfp_field_3d` returned the pointer and nothing else frees it; it does not own the samples.
+        // SAFETY: `zfp_field_1d` returned the pointer and nothing else frees it; it does not own the samples.
         unsafe { zfp_field_free(self.raw.as_ptr()) }
     }
 }
 
-/// Decodes the stream in `words` into all of `samples` and returns how many bytes it consumed, in whole words. Returns
-/// `None` if libzfp refuses the header, if the header announces another number of samples, or if there are fewer words
-/// than a stream with these parameters can have.
-pub(super) fn decompress(words: &Words<'_>, samples: &mut [f32]) -> Option<usize> {
+/// Decodes the stream in `words` into all of `out`, samples in native byte order, and returns how many bytes it
+/// consumed, in whole words. Returns `None` if libzfp refuses the header, if the header announces other samples than
+/// `out` has room for, if `out` is not aligned to these, or if there are fewer words than a stream with these
+/// parameters can have.
+pub(super) fn decompress(words: &Words<'_>, out: &mut [u8]) -> Option<usize> {
     if words.len() < HEADER {
         return None;
     }
-    let room = samples.len() as u64;
+    let (room, address) = (out.len() as u64, out.as_ptr());
     let bits = BitStream::open(words)?;
     let decoder = Decoder::open(&bits)?;
-    let field = Field::new(samples)?;
+    let field = Field::new(out)?;
     // SAFETY: all three are open; a header takes no more than HEADER bytes, and `words` has at least that many.
     let header = unsafe { zfp_read_header(decoder.raw.as_ptr(), field.raw.as_ptr(), ZFP_HEADER_FULL) };
     if header == 0 {
         return None;
     }
-    let shape = field.shape()?;
-    let [nz, ny, nx] = shape;
-    if nz.checked_mul(ny)?.checked_mul(nx)? != room {
+    let header = field.header(decoder.params())?;
+    let size = header.scalar.size();
+    if header.samples().checked_mul(size as u64)? != room || address.align_offset(size) != 0 {
         return None;
     }
-    if decoder.params().longest(header::blocks(shape)) > words.len() as u64 {
+    if header.longest() > words.len() as u64 {
         return None;
     }
-    // SAFETY: the field is contiguous float32 with exactly as many samples as the slice, and the bit stream has at
+    // SAFETY: the field is contiguous, aligned, and has exactly as many bytes as the slice; and the bit stream has at
     // least as many words as blocks with these parameters can make the decoder read.
     let used = unsafe { zfp_decompress(decoder.raw.as_ptr(), field.raw.as_ptr()) };
     debug_assert!(used <= words.len(), "libzfp read {used} of {} bytes", words.len());

@@ -1,9 +1,36 @@
-//! ZFP: three-dimensional float32 in every mode, decoded by libzfp.
+//! ZFP: arrays of one to four dimensions, of integers and floating-point numbers, in every mode.
+//!
+//! [`decode`] decodes a brick with either of two [decoders](Decoder) that return the same. That of volfs, in the order
+//! of the imports: [`params`], [`header`] and [`scalar`] are what a stream says of itself; [`bits`] reads bits,
+//! [`planes`] the bit planes of a block, [`coefficients`] turns these to numbers, [`lift`] to samples; [`block`] is one
+//! block, [`target`] where it goes, [`array`] all of them. `wide` does the same as `planes` to `lift` with the
+//! instructions of newer processors. [`libzfp`] is the other decoder.
 
+mod array;
+mod bits;
+mod block;
+mod coefficients;
 mod decode;
 mod error;
 mod header;
 mod libzfp;
+mod lift;
+mod order;
+mod params;
+mod planes;
+mod scalar;
+mod target;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "no_wide.rs"]
+mod wide;
 
-pub use decode::{decode, padding, shortest};
+pub use array::{Instructions, Strides, decode_blocks};
+pub use decode::{Decoder, decode, decode_by_libzfp, padding, shortest};
 pub use error::ZfpError;
+pub use header::Header;
+pub use params::Params;
+pub use scalar::Scalar;

@@ -44,6 +44,8 @@ pub(super) struct Bricks {
     pub default: i64,
     /// Whether stored bricks have the sample order of version 1.
     pub subtiled: bool,
+    /// The decoder of compressed bricks.
+    pub zfp: zfp::Decoder,
 }
 
 impl Bricks {
@@ -78,7 +80,7 @@ impl Bricks {
             let text = format!("compressed brick at byte {offset} has only {length} bytes");
             return Err(FormatError::Damaged(text));
         }
-        Ok(self.coded(offset, length, zfp::padding(self.shape, length), ZFP, layout))
+        Ok(self.coded(offset, length, zfp::padding(self.zfp, self.shape, length), ZFP, layout))
     }
 
     fn stored(&self, offset: u64, layout: Layout) -> Brick {
@@ -183,7 +185,8 @@ impl Array for ZgyArray {
         let damaged = |why: &str| FormatError::Damaged(format!("brick at byte {}: {why}", coded.offset));
         let length = stored.len().saturating_sub(coded.padding);
         if coded.codec == ZFP {
-            return zfp::decode(self.bricks.shape, stored, length, out).map_err(|e| damaged(&e.to_string()));
+            let Bricks { zfp, shape, .. } = *self.bricks;
+            return zfp::decode(zfp, shape, stored, length, out).map_err(|e| damaged(&e.to_string()));
         }
         let stored = stored.get(..length).unwrap_or_default();
         untile(stored, out, self.info.dtype.size()).then_some(()).ok_or_else(|| damaged("it is not whole"))

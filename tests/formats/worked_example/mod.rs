@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use serde_json::Value;
+use volfs::codec::zfp::Decoder;
 use volfs::format::{Format, Registry};
 use volfs::fs::{Ino, Options, ReadRequest, Registries, Volfs};
 use volfs::source::Wait;
@@ -59,14 +60,15 @@ impl Extended {
             view::registry().iter().copied().chain([&shape::Shape as &dyn View]).collect();
         let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
         let options = Options {
-            store_options: Vec::new(),
-            disk_cache: None,
             source: source.to_owned(),
             cache_size: 1 << 20,
             threads: 2,
             direct_io: false,
             follow_links: false,
+            store_options: Vec::new(),
+            disk_cache: None,
             quality: None,
+            zfp: Decoder::default(),
             views: None,
             allow_other: false,
             shown: serde_json::Map::new(),

@@ -12,6 +12,7 @@ use crate::cli::dataset_at::DatasetAt;
 use crate::cli::mounts::source_behind::mountpoint_of;
 use crate::cli::text::choice::choose;
 use crate::cli::timeout::with_timeout;
+use crate::codec::zfp::Decoder;
 use crate::format::{Layer, registry};
 use crate::mount::mountinfo;
 use crate::view::view_names;
@@ -114,7 +115,7 @@ fn ask<T: Send + 'static>(
     about: impl FnOnce(&[Layer], Option<usize>) -> T + Send + 'static,
 ) -> Option<T> {
     let work = move || {
-        let found = DatasetAt::open(&path, &[], None).ok()?;
+        let found = DatasetAt::open(&path, &[], None, Decoder::default()).ok()?;
         Some(about(found.open.dataset.layers(), found.layer))
     };
     with_timeout(TIMEOUT, work).flatten()

@@ -1,0 +1,161 @@
+//! Measures the decoder of ZFP beside libzfp: `cargo run --release --example zfp -- ROUNDS [FILE.zgy...]`.
+//!
+//! Decodes the compressed bricks of ZGY files, or without files samples of its own: all types, dimensions and modes.
+//! libzfp and the decoder of volfs, with the instructions of every machine and with the fastest ones, take turns in
+//! one thread. Prints a line for each stream or file, with tabs between: what it is, bits for each sample, and MB of
+//! samples for each second of one core, of the least times of the rounds. Neither the file system nor the cache takes
+//! part.
+
+#[path = "../src/codec/zfp/tests/compressor.rs"]
+mod compressor;
+
+use std::env;
+use std::io::{Error, Result};
+use std::path::Path;
+use std::time::Instant;
+
+use compressor::{Mode, compress};
+use volfs::catalog::open_dataset;
+use volfs::codec::zfp::{Header, Instructions, Strides, ZfpError, decode_blocks, decode_by_libzfp};
+use volfs::format::registry;
+use volfs::source::Wait;
+use volfs::volume::Brick;
+
+/// The most bytes of samples of a file that are decoded in a round.
+const MOST_BYTES: usize = 64 << 20;
+
+fn main() -> Result<()> {
+    let mut arguments = env::args().skip(1);
+    let rounds = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let files: Vec<String> = arguments.collect();
+    if files.is_empty() {
+        for (name, stream) in made() {
+            measure(&name, &[stream], rounds)?;
+        }
+    }
+    for file in files {
+        measure(&file, &stored(Path::new(&file))?, rounds)?;
+    }
+    Ok(())
+}
+
+/// Decodes all streams in each round, and prints what they took.
+fn measure(name: &str, streams: &[Vec<u8>], rounds: usize) -> Result<()> {
+    let headers: Vec<Header> =
+        streams.iter().map(|stream| Header::read(stream).map_err(Error::other)).collect::<Result<_>>()?;
+    let samples: u64 = headers.iter().map(Header::samples).sum();
+    let bits = streams.iter().map(Vec::len).sum::<usize>() as f64 * 8.0 / samples as f64;
+    let most = headers.iter().map(bytes).max().ok_or_else(|| Error::other("there are no compressed bricks"))?;
+    let (mut theirs, mut ours) = (vec![0; most], vec![0; most]);
+    // libzfp alone needs zeros behind a stream, or copies it
+    let padded: Vec<Vec<u8>> = streams
+        .iter()
+        .zip(&headers)
+        .map(|(stream, header)| {
+            [&stream[..], &vec![0; (header.longest() as usize).saturating_sub(stream.len())]].concat()
+        })
+        .collect();
+    // the least time of each stream, since other programs can only add to it
+    let mut best = vec![[f64::MAX; 3]; streams.len()];
+    for _ in 0..rounds {
+        for (((stream, padded), header), best) in streams.iter().zip(&padded).zip(&headers).zip(&mut best) {
+            let (theirs, ours) = (&mut theirs[..bytes(header)], &mut ours[..bytes(header)]);
+            best[0] = timed(|| decode_by_libzfp(padded, theirs).map(drop))?.min(best[0]);
+            for (at, instructions) in [(1, Instructions::Portable), (2, Instructions::best())] {
+                let dense = Strides::dense(header.shape);
+                let took = timed(|| decode_blocks(stream, header, &dense, ours, instructions).map(drop))?;
+                best[at] = took.min(best[at]);
+                if theirs != ours {
+                    return Err(Error::other(format!("{name}: the decoders differ")));
+                }
+            }
+        }
+    }
+    let megabytes = headers.iter().map(bytes).sum::<usize>() as f64 / 1e6;
+    let rate = |at: usize| megabytes / best.iter().map(|best| best[at]).sum::<f64>().max(1e-9);
+    println!("{name}\t{bits:.2}\t{:.0}\t{:.0}\t{:.0}", rate(0), rate(1), rate(2));
+    Ok(())
+}
+
+fn bytes(header: &Header) -> usize {
+    header.samples() as usize * header.scalar.size()
+}
+
+/// Returns the time that `work` takes, in seconds.
+fn timed(work: impl FnOnce() -> std::result::Result<(), ZfpError>) -> Result<f64> {
+    let start = Instant::now();
+    work().map_err(Error::other)?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// Returns the compressed bricks of the finest level of a ZGY file, the first ones.
+fn stored(file: &Path) -> Result<Vec<Vec<u8>>> {
+    let open = open_dataset(registry(), file, None).map_err(Error::other)?;
+    let layer = open.dataset.layers().first().ok_or_else(|| Error::other("there is no layer"))?;
+    let array = layer.levels.first().ok_or_else(|| Error::other("there is no level"))?;
+    let grid = &array.info().grid;
+    let (mut streams, mut decoded) = (Vec::new(), 0);
+    for number in 0..grid.total() {
+        if let Brick::Coded(coded) = array.brick(&grid.count().index_of(number), Wait::Yes).map_err(Error::other)? {
+            let mut stream = vec![0; coded.length.most() as usize];
+            array.source().read_at("", coded.offset, &mut stream, Wait::Yes).map_err(Error::other)?;
+            streams.push(stream);
+            decoded += coded.decoded;
+        }
+        if decoded >= MOST_BYTES {
+            break;
+        }
+    }
+    Ok(streams)
+}
+
+/// Returns streams of waves with noise, of every dimension, type and mode.
+fn made() -> Vec<(String, Vec<u8>)> {
+    let modes = [
+        ("rate\t4", Mode::Rate(4.0)),
+        ("rate\t8", Mode::Rate(8.0)),
+        ("rate\t16", Mode::Rate(16.0)),
+        ("precision\t8", Mode::Precision(8)),
+        ("precision\t16", Mode::Precision(16)),
+        ("accuracy\t1", Mode::Accuracy(1.0)),
+        ("accuracy\t0.001", Mode::Accuracy(1e-3)),
+        ("reversible\t", Mode::Reversible),
+        // at most 6 bits a sample of 3 dimensions
+        ("expert\t384, 24", Mode::Expert(1, 384, 24, -20)),
+    ];
+    let shapes = [&[65_536][..], &[256, 256], &[64, 64, 64], &[16, 16, 16, 16]];
+    let mut streams = Vec::new();
+    for (axes, shape) in (1..).zip(shapes) {
+        for (scalar, kind) in (1..).zip(["int32", "int64", "float32", "float64"]) {
+            let samples = waves(shape, scalar);
+            for (name, mode) in modes {
+                // integers have no accuracy
+                if scalar > 2 || !matches!(mode, Mode::Accuracy(_)) {
+                    streams.push((format!("{axes}\t{kind}\t{name}"), compress(&samples, scalar, shape, mode)));
+                }
+            }
+        }
+    }
+    streams
+}
+
+/// Returns samples of the type that a header has as `scalar`: waves of 1000 with noise of 5 %.
+fn waves(shape: &[usize], scalar: u8) -> Vec<u8> {
+    let mut random = 1u64;
+    let sample = |at: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (mut rest, mut value) = (at, 1000.0);
+        for (axis, extent) in shape.iter().enumerate() {
+            value *= ((rest % extent) as f64 * (0.21 - 0.04 * axis as f64) + 0.3 * axis as f64).cos();
+            rest /= extent;
+        }
+        value + 50.0 * ((random >> 33) as f64 / f64::from(1u32 << 31) - 0.5)
+    };
+    let values = (0..shape.iter().product()).map(sample);
+    match scalar {
+        1 => values.flat_map(|value| ((value * 1e5) as i32).to_ne_bytes()).collect(),
+        2 => values.flat_map(|value| ((value * 1e14) as i64).to_ne_bytes()).collect(),
+        3 => values.flat_map(|value| (value as f32).to_ne_bytes()).collect(),
+        _ => values.flat_map(f64::to_ne_bytes).collect(),
+    }
+}

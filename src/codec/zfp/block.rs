@@ -1,0 +1,155 @@
+//! One block: its flags and its exponent, then its bit planes, then what becomes of them.
+
+use super::bits::Window;
+use super::coefficients::transpose;
+use super::lift;
+use super::params::Params;
+use super::planes::{self, Extent, Planes, Read};
+use super::scalar::{Int, Scalar};
+use super::target::Target;
+
+/// What the integers of a block are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// All samples are zero; there are no planes.
+    Zero,
+    /// Lossy samples; of floating-point numbers with the exponent of the block.
+    Lossy(Option<i32>),
+    /// Exact samples; of floating-point numbers with the exponent of the block.
+    Exact(Option<i32>),
+    /// The bits of floating-point numbers, exactly.
+    Bits,
+}
+
+/// What comes before the planes of a block.
+pub(super) struct Front {
+    pub content: Content,
+    /// The first bit of the planes.
+    pub at: usize,
+    pub extent: Extent,
+}
+
+impl Front {
+    /// Reads what comes before the planes of a block that begins at bit `start` of the window.
+    #[inline(always)]
+    pub(super) fn read(window: Window<'_>, start: usize, scalar: Scalar, axes: u32, params: &Params) -> Self {
+        let bits = window.some(start);
+        let (exponent_bits, is_exact) = (scalar.exponent_bits(), params.is_reversible());
+        let mut taken = 0;
+        let mut take = |count: u32| {
+            let value = bits >> taken & ((1 << count) - 1);
+            taken += count;
+            value as u32
+        };
+        let bias = (1 << exponent_bits >> 1) - 1;
+        let exponent = |bits: u32| bits.cast_signed() - bias;
+        let content = match scalar {
+            Scalar::Int32 | Scalar::Int64 if is_exact => Content::Exact(None),
+            Scalar::Int32 | Scalar::Int64 => Content::Lossy(None),
+            _ if take(1) == 0 => Content::Zero,
+            _ if is_exact && take(1) == 1 => Content::Bits,
+            _ if is_exact => Content::Exact(Some(exponent(take(exponent_bits)))),
+            _ => Content::Lossy(Some(exponent(take(exponent_bits)))),
+        };
+        let precision = match content {
+            Content::Zero => 0,
+            Content::Exact(_) | Content::Bits => take(scalar.precision_bits()) + 1,
+            Content::Lossy(None) => params.max_precision,
+            // the exponent says how many planes are above the tolerance, and the transform makes errors larger
+            Content::Lossy(Some(exponent)) => {
+                let above = exponent - params.min_exponent + 2 * axes.cast_signed() + 2;
+                params.max_precision.min(above.max(0).cast_unsigned())
+            }
+        };
+        let top = scalar.size() * 8;
+        // a limit that the front exceeds wraps around, and limits nothing
+        let budget = params.max_bits.wrapping_sub(taken) as usize;
+        let extent = Extent { budget, top, low: top.saturating_sub(precision as usize) };
+        Self { content, at: start + taken as usize, extent }
+    }
+}
+
+/// A block of a stream.
+#[derive(Clone, Copy)]
+pub(super) struct Block<'a> {
+    pub window: Window<'a>,
+    /// The bit of the window that the block begins with.
+    pub start: usize,
+    pub scalar: Scalar,
+    pub params: &'a Params,
+}
+
+impl Block<'_> {
+    /// Decodes the block, and returns the number of bits that it takes.
+    pub(super) fn decode<I: Int, const N: usize>(self, planes: &mut Planes, mut target: Target<'_>) -> u64 {
+        let front = self.front::<N>();
+        if front.content == Content::Zero {
+            target.put(&[I::default(); N]);
+            return self.length(front.at);
+        }
+        let read = planes::read::<N>(self.window, front.at, front.extent, planes);
+        target.put::<I, N>(&samples(front.content, read, planes));
+        self.length(read.end)
+    }
+
+    /// Returns the bits of the block, if its planes end at bit `end` of the window.
+    #[inline(always)]
+    pub(super) fn length(self, end: usize) -> u64 {
+        u64::from(self.params.min_bits).max((end - self.start) as u64)
+    }
+
+    /// Reads what comes before the planes of a block of `N` samples.
+    #[inline(always)]
+    pub(super) fn front<const N: usize>(&self) -> Front {
+        Front::read(self.window, self.start, self.scalar, N.ilog2() / 2, self.params)
+    }
+}
+
+/// Turns planes to samples.
+#[inline(always)]
+pub(super) fn samples<I: Int, const N: usize>(content: Content, read: Read, planes: &Planes) -> [I; N] {
+    let mut block = [I::default(); N];
+    match read.known {
+        0 | 1 => block = [plain(read, planes); N],
+        _ => transform(content, read, planes, &mut block),
+    }
+    scale(content, &mut block);
+    block
+}
+
+/// Returns the integers of a block that has no coefficient but the first: they are all the same.
+#[inline(always)]
+pub(super) fn plain<I: Int>(read: Read, planes: &Planes) -> I {
+    let mut word = 0;
+    if read.known > 0 {
+        for (at, plane) in planes[0].iter().enumerate().take(read.top).skip(read.low) {
+            word |= (plane & 1) << at;
+        }
+    }
+    I::from_negabinary(word)
+}
+
+/// Turns planes to the integers of a block.
+#[inline(always)]
+pub(super) fn transform<I: Int, const N: usize>(content: Content, read: Read, planes: &Planes, block: &mut [I; N]) {
+    transpose(planes, read, block);
+    match content {
+        Content::Lossy(_) | Content::Zero => lift::lossy(block),
+        Content::Exact(_) | Content::Bits => lift::reversible(block),
+    }
+}
+
+/// Turns the integers of a block of floating-point numbers to their bits.
+#[inline(always)]
+pub(super) fn scale<I: Int, const N: usize>(content: Content, block: &mut [I; N]) {
+    match content {
+        // the lowest exponent stands for a block of zeros
+        Content::Exact(Some(exponent)) if exponent == I::LEAST_EXPONENT => *block = [I::default(); N],
+        Content::Lossy(Some(exponent)) | Content::Exact(Some(exponent)) => {
+            let factor = I::factor(exponent);
+            block.iter_mut().for_each(|sample| *sample = sample.scaled(factor));
+        }
+        Content::Bits => block.iter_mut().for_each(|sample| *sample = sample.sign_magnitude()),
+        Content::Zero | Content::Lossy(None) | Content::Exact(None) => {}
+    }
+}

@@ -1,0 +1,201 @@
+//! Blocks of 4 x 4 x 4 integers of 32 bits: from planes to samples in registers.
+
+use std::arch::x86_64::*;
+
+use super::registers::{load, store, word};
+use crate::codec::zfp::block::Content;
+use crate::codec::zfp::order::CUBE;
+use crate::codec::zfp::scalar::Int;
+use crate::codec::zfp::target::Target;
+
+/// Turns the planes from `low` on to the samples of a block of 4 x 4 x 4.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: &mut Target<'_>) {
+    let first = low.min(31) / 8;
+    let rows = planes.as_chunks::<8>().0;
+    let zero = [_mm256_setzero_si256(); 2];
+    let d = columns(&rows[3]);
+    let c = if first <= 2 { columns(&rows[2]) } else { zero };
+    let b = if first <= 1 { columns(&rows[1]) } else { zero };
+    let a = if first == 0 { columns(&rows[0]) } else { zero };
+    let [r0, r1, r2, r3] = interleave(a[0], b[0], c[0], d[0]);
+    let [r4, r5, r6, r7] = interleave(a[1], b[1], c[1], d[1]);
+    let is_exact = matches!(content, Content::Exact(_) | Content::Bits);
+    let lift = |lines: [__m256i; 4]| if is_exact { exact(lines) } else { lossy(lines) };
+    // along z: a register has two rows along y
+    let [r0, r2, r4, r6] = lift([r0, r2, r4, r6]);
+    let [r1, r3, r5, r7] = lift([r1, r3, r5, r7]);
+    let halves = |a, b| [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)];
+    let is_whole = target.has_whole_rows::<64>();
+    let mut bytes = [0; 256];
+    for (z, [a, b, c, d]) in [(0, [r0, r2, r1, r3]), (2, [r4, r6, r5, r7])] {
+        // along y: a register has two rows along z
+        let ([y0, y1], [y2, y3]) = (halves(a, b), halves(c, d));
+        let rows = lift([y0, y1, y2, y3]);
+        // along x
+        let rows = scaled(turned(lift(turned(rows))), content);
+        for (y, pair) in rows.into_iter().enumerate() {
+            let (first, second) = (_mm256_castsi256_si128(pair), _mm256_extracti128_si256::<1>(pair));
+            if is_whole {
+                store(target.row::<i32>(4 * z + y), first);
+                store(target.row::<i32>(4 * z + 4 + y), second);
+            } else {
+                store(&mut bytes[16 * (4 * z + y)..], first);
+                store(&mut bytes[16 * (4 * z + 4 + y)..], second);
+            }
+        }
+    }
+    if !is_whole {
+        let mut block = [0i32; 64];
+        block.iter_mut().zip(bytes.as_chunks().0).for_each(|(to, bytes)| *to = i32::from_ne_bytes(*bytes));
+        target.put(&block);
+    }
+}
+
+/// Turns the integers of a block to samples.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn scaled(rows: [__m256i; 4], content: Content) -> [__m256i; 4] {
+    match content {
+        Content::Exact(Some(exponent)) if exponent == i32::LEAST_EXPONENT => [_mm256_setzero_si256(); 4],
+        Content::Lossy(Some(exponent)) | Content::Exact(Some(exponent)) => {
+            let factor = _mm256_castsi256_ps(_mm256_set1_epi32(i32::factor(exponent)));
+            rows.map(|row| _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtepi32_ps(row), factor)))
+        }
+        Content::Bits => rows.map(|row| {
+            let negative = _mm256_srli_epi32::<1>(_mm256_srai_epi32::<31>(row));
+            _mm256_xor_si256(row, negative)
+        }),
+        Content::Zero | Content::Lossy(None) | Content::Exact(None) => rows,
+    }
+}
+
+/// Turns 4 x 4 samples in each half of the registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+    let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+    let (ef, gh) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+    [
+        _mm256_unpacklo_epi64(ab, cd),
+        _mm256_unpackhi_epi64(ab, cd),
+        _mm256_unpacklo_epi64(ef, gh),
+        _mm256_unpackhi_epi64(ef, gh),
+    ]
+}
+
+/// The inverse transform of lossy blocks.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lossy([mut x, mut y, mut z, mut w]: [__m256i; 4]) -> [__m256i; 4] {
+    let (add, sub) = (|a, b| _mm256_add_epi32(a, b), |a, b| _mm256_sub_epi32(a, b));
+    y = add(y, _mm256_srai_epi32::<1>(w));
+    w = sub(w, _mm256_srai_epi32::<1>(y));
+    y = add(y, w);
+    w = sub(w, sub(y, w));
+    z = add(z, x);
+    x = sub(x, sub(z, x));
+    y = add(y, z);
+    z = sub(z, sub(y, z));
+    w = add(w, x);
+    x = sub(x, sub(w, x));
+    [x, y, z, w]
+}
+
+/// The inverse transform of reversible blocks.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn exact([x, mut y, mut z, mut w]: [__m256i; 4]) -> [__m256i; 4] {
+    let add = |a, b| _mm256_add_epi32(a, b);
+    w = add(w, z);
+    z = add(z, y);
+    w = add(w, z);
+    y = add(y, x);
+    z = add(z, y);
+    w = add(w, z);
+    [x, y, z, w]
+}
+
+/// Returns numbers from four registers of their bytes in base -2, the lowest first.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn interleave(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> [__m256i; 4] {
+    let (low, high) = (_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d));
+    let (more_low, more_high) = (_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d));
+    let odd = _mm256_set1_epi32(0xaaaa_aaaa_u32.cast_signed());
+    [
+        _mm256_unpacklo_epi16(low, high),
+        _mm256_unpackhi_epi16(low, high),
+        _mm256_unpacklo_epi16(more_low, more_high),
+        _mm256_unpackhi_epi16(more_low, more_high),
+    ]
+    .map(|word| _mm256_sub_epi32(_mm256_xor_si256(word, odd), odd))
+}
+
+/// Returns the bytes of 64 coefficients in eight planes, in the order that [`interleave`] takes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn columns(rows: &[u64; 8]) -> [__m256i; 2] {
+    let row = |n: usize| word(&rows[n]).cast_signed();
+    let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+    let (e, f, g, h) = (row(4), row(5), row(6), row(7));
+    // 8 x 8 bytes: a register has two columns of eight bytes in each half
+    let (low, high) = (_mm256_setr_epi64x(a, b, e, f), _mm256_setr_epi64x(c, d, g, h));
+    let (even, odd) = (_mm256_unpacklo_epi8(low, high), _mm256_unpackhi_epi8(low, high));
+    let (low, high) = (_mm256_unpacklo_epi8(even, odd), _mm256_unpackhi_epi8(even, odd));
+    let (upper, lower) = (_mm256_permute2x128_si256::<0x20>(low, high), _mm256_permute2x128_si256::<0x31>(low, high));
+    let first = turned_bits(_mm256_unpacklo_epi32(upper, lower));
+    let second = turned_bits(_mm256_unpackhi_epi32(upper, lower));
+    // a half has the bytes of 16 coefficients
+    let halves = [
+        _mm256_permute2x128_si256::<0x00>(first, first),
+        _mm256_permute2x128_si256::<0x00>(second, second),
+        _mm256_permute2x128_si256::<0x11>(first, first),
+        _mm256_permute2x128_si256::<0x11>(second, second),
+    ];
+    let pick = |from: &[[u8; 32]; 4]| {
+        let mut bytes = [_mm256_setzero_si256(); 4];
+        for ((to, half), from) in bytes.iter_mut().zip(halves).zip(from) {
+            *to = _mm256_shuffle_epi8(half, load(from));
+        }
+        let [a, b, c, d] = bytes;
+        _mm256_or_si256(_mm256_or_si256(a, b), _mm256_or_si256(c, d))
+    };
+    [pick(&PLACES[0]), pick(&PLACES[1])]
+}
+
+/// Turns the 8 x 8 bits of each word.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned_bits(word: __m256i) -> __m256i {
+    let mut word = word;
+    macro_rules! exchange {
+        ($shift:literal, $mask:literal) => {
+            let moved = _mm256_xor_si256(_mm256_srli_epi64::<$shift>(word), word);
+            let moved = _mm256_and_si256(moved, _mm256_set1_epi64x($mask));
+            word = _mm256_xor_si256(word, _mm256_xor_si256(moved, _mm256_slli_epi64::<$shift>(moved)));
+        };
+    }
+    exchange!(7, 0x00aa_00aa_00aa_00aa);
+    exchange!(14, 0x0000_cccc_0000_cccc);
+    exchange!(28, 0x0000_0000_f0f0_f0f0);
+    word
+}
+
+/// For both registers that [`columns`] returns and each 16 coefficients: which of these stands at a byte, or 0x80 for
+/// none.
+const PLACES: [[[u8; 32]; 4]; 2] = places();
+
+const fn places() -> [[[u8; 32]; 4]; 2] {
+    let mut places = [[[0x80; 32]; 4]; 2];
+    let mut coefficient = 0;
+    while coefficient < 64 {
+        let sample = CUBE[coefficient] as usize;
+        // rows of four are in the lower half and the upper half in turn
+        let byte = sample % 4 + sample % 32 / 8 * 4 + sample / 4 % 2 * 16;
+        places[sample / 32][coefficient / 16][byte] = coefficient as u8 % 16;
+        coefficient += 1;
+    }
+    places
+}

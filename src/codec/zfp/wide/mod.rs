@@ -1,0 +1,8 @@
+//! Decoding of blocks with the instructions of newer processors: AVX2, BMI2 and the carry-less product.
+
+mod cube;
+mod planes;
+mod proof;
+mod registers;
+
+pub use proof::Wide;
