@@ -13,8 +13,8 @@ use std::time::{Duration, Instant, SystemTime};
 use lru::LruCache;
 
 use super::client::Client;
-use super::on_disk::Version;
 use super::runtime;
+use super::version::Version;
 use crate::source::disk_cache::ObjectVersion;
 use crate::sync::{Condvar, Mutex};
 

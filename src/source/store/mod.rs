@@ -22,5 +22,6 @@ mod staging;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod version;
 
 pub use tree::{BRIEF, LASTING, StoreTree};

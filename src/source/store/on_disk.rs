@@ -5,16 +5,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::client::Fetched;
 use super::folder_versions::FolderVersions;
 use super::meta::Meta;
+use super::version::Version;
 use crate::source::disk_cache::{DiskCache, ObjectVersion};
-
-/// An object without an etag counts as one version only if it was last changed so long before it was looked at: another
-/// change might get the same time, and clocks differ.
-const SETTLED: Duration = Duration::from_secs(60);
 
 /// The cache, and the name that the store has in it.
 pub struct StoreCache {
@@ -37,52 +34,6 @@ enum Versions {
     Of(Version),
     /// The dataset is a folder.
     In(FolderVersions),
-}
-
-/// What tells the versions of an object apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// A hash of its etag.
-    Etag(u64),
-    /// A hash of its size and the time of its last change.
-    Time(u64),
-}
-
-impl Version {
-    /// Returns the version that a store tells of; `None` if the object may change and still look the same.
-    pub fn of(meta: &Meta, now: SystemTime) -> Option<Self> {
-        if let Some(etag) = &meta.etag {
-            return Some(Self::of_etag(etag));
-        }
-        let modified = UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(meta.modified).ok()?))?;
-        let is_settled = now.duration_since(modified).is_ok_and(|age| age >= SETTLED);
-        is_settled.then(|| Self::of_time(meta))
-    }
-
-    fn of_etag(etag: &str) -> Self {
-        Self::Etag(ObjectVersion::hash(etag.as_bytes()))
-    }
-
-    fn of_time(meta: &Meta) -> Self {
-        let mut bytes = meta.size.to_le_bytes().to_vec();
-        bytes.extend(meta.modified.to_le_bytes());
-        Self::Time(ObjectVersion::hash(&bytes))
-    }
-
-    /// Returns whether an answer is of this version.
-    fn is_of(self, answer: &Meta) -> bool {
-        match self {
-            Self::Etag(_) => answer.etag.as_deref().is_some_and(|etag| Self::of_etag(etag) == self),
-            Self::Time(_) => Self::of_time(answer) == self,
-        }
-    }
-
-    fn name(self) -> String {
-        match self {
-            Self::Etag(hash) => format!("etag {hash:016x}"),
-            Self::Time(hash) => format!("time {hash:016x}"),
-        }
-    }
 }
 
 impl OnDisk {
