@@ -155,7 +155,7 @@ impl Node {
     pub(super) fn ask_for_change(&self) {
         let Some(state) = self.dataset.get() else { return };
         let opened = state.opened.lock().as_ref().and_then(|(opened, _)| opened.clone().ok());
-        if opened.is_some_and(|open| open.dataset.is_changed()) {
+        if opened.is_some_and(|open| open.is_changed()) {
             state.changed.store(true, Ordering::Release);
         }
     }

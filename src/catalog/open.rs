@@ -10,8 +10,8 @@ use super::recognise::Recogniser;
 use crate::codec::zfp::Decoder;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Place, RecentWrites, Source, SourceError, Tree,
-    tells_what_is_there,
+    FileSource, FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Place, RecentWrites, Source, SourceError,
+    Tree, tells_what_is_there,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
@@ -31,9 +31,17 @@ pub struct OpenDataset {
     pub format: &'static str,
     /// The dataset itself.
     pub dataset: Box<dyn Dataset>,
+    /// Its file; `None` for a folder.
+    pub file: Option<Arc<dyn FileSource>>,
 }
 
 impl OpenDataset {
+    /// Returns whether it is known to have changed since it was opened.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| file.has_changed()) || self.dataset.is_changed()
+    }
+
     /// Returns the bytes of all arrays, every layer and level.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -120,26 +128,30 @@ pub fn open(
     // resolved once: what is recognised is what is opened
     let place = context.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let is_folder = place.about().is_folder();
-    let (format, dataset) = if is_folder {
+    let (format, dataset, file) = if is_folder {
         let folder = FolderProbe::new(place);
         let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-        (format, open_folder(format, (path, folder), (stamp, recent), context))
+        (format, open_folder(format, (path, folder), (stamp, recent), context)?, None)
     } else {
         let format = context.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
-        (format, open_file(format, (path, &*place), (stamp, recent), context))
+        let (dataset, file) = open_file(format, (path, &*place), (stamp, recent), context)?;
+        (format, dataset, Some(file))
     };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let path = below.to_string_lossy().into_owned();
     let size = (!is_folder).then_some(stamp.size);
-    Ok(OpenDataset { name, path, stamp, size, format: format.name(), dataset: dataset? })
+    Ok(OpenDataset { name, path, stamp, size, format: format.name(), dataset, file })
 }
+
+/// A dataset that is one file, and that file.
+type OfFile = (Box<dyn Dataset>, Arc<dyn FileSource>);
 
 fn open_file(
     format: &dyn Format,
     (path, file): (&Path, &dyn Place),
     (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
-) -> Result<Box<dyn Dataset>, FormatError> {
+) -> Result<OfFile, FormatError> {
     let file = file.open_file(path, recent)?;
     if file.stamp() != stamp {
         return Err(SourceError::Changed.into());
@@ -150,7 +162,7 @@ fn open_file(
     if file.has_changed() {
         return Err(SourceError::Changed.into());
     }
-    dataset
+    Ok((dataset?, file))
 }
 
 fn open_folder(

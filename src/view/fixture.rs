@@ -34,6 +34,7 @@ pub fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
         size: None,
         format,
         dataset: Box::new(layers),
+        file: None,
     }
 }
 

@@ -12,7 +12,6 @@ use serde_json::json;
 use super::super::axis_positions::{first_and_step, positions};
 use super::super::npy;
 use super::chunks::Chunks;
-use super::reference_file::copy;
 use crate::volume::ArrayInfo;
 
 /// Longer axes have no vector of coordinates.
@@ -133,4 +132,11 @@ impl Heading {
         }
         0
     }
+}
+
+/// Copies as much as there is, or as fits; returns how many bytes.
+pub(super) fn copy(from: &[u8], to: &mut [u8]) -> usize {
+    let count = from.len().min(to.len());
+    to[..count].copy_from_slice(&from[..count]);
+    count
 }

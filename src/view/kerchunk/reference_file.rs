@@ -10,7 +10,7 @@ use serde_json::json;
 use super::super::axis_names::axis_names;
 use super::super::computed_file::{ComputedFile, ReadSteps, Step};
 use super::chunks::Chunks;
-use super::heading::Heading;
+use super::heading::{Heading, copy};
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
 
@@ -80,13 +80,6 @@ impl ReferenceFile {
             at += count as u64;
         }
     }
-}
-
-/// Copies as much as there is, or as fits; returns how many bytes.
-pub(super) fn copy(from: &[u8], to: &mut [u8]) -> usize {
-    let count = from.len().min(to.len());
-    to[..count].copy_from_slice(&from[..count]);
-    count
 }
 
 impl ComputedFile for ReferenceFile {
