@@ -116,6 +116,13 @@ impl Heading {
         self.parts.iter().map(Part::len).sum()
     }
 
+    /// Returns the bytes of the text that are in memory.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        let held = |part: &Part| if let Part::Text(text) = part { text.len() } else { 0 };
+        self.parts.iter().map(held).sum()
+    }
+
     /// Writes the text from byte `at` on, to the end of `out` or less; returns how many bytes, of which there are some
     /// if `at` is within the text. `info` describes the array for which it was made.
     pub fn write(&self, info: &ArrayInfo, at: u64, out: &mut [u8]) -> usize {

@@ -57,6 +57,29 @@ fn run_lengths_of_the_longest_runs() {
 }
 
 #[test]
+fn zfp_blocks_are_decoded_without_memory_of_their_own() {
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/zfp");
+    let mut decoded = 0;
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        let seed = std::fs::read(seed.unwrap().path()).unwrap();
+        // those with bit 3 are streams of any type and dimension
+        let Some((8.., [_, stream @ ..])) = seed.split_first() else { continue };
+        let Ok(header) = zfp::Header::read(stream) else { continue };
+        let (strides, bytes) = (zfp::Strides::dense(header.shape), header.samples() * header.scalar.size() as u64);
+        let mut out = vec![0; usize::try_from(bytes).ok().filter(|bytes| *bytes < 1 << 24).unwrap_or(0)];
+        for instructions in [zfp::Instructions::Portable, zfp::Instructions::best()] {
+            let mut is_decoded = false;
+            let counted = allocation_counter::measure(|| {
+                is_decoded = zfp::decode_blocks(stream, &header, &strides, &mut out, instructions).is_ok();
+            });
+            assert!(!is_decoded || counted.count_total == 0, "{counted:?}");
+            decoded += u32::from(is_decoded);
+        }
+    }
+    assert!(decoded > 40, "{decoded}");
+}
+
+#[test]
 fn zfp_streams_of_another_shape() {
     for shape in [[4, 4, 4], [4096, 4096, 4096], [65_536, 65_536, 65_536], [1, 1, 1]] {
         for mode in [0, 2047, 2176, 4095] {

@@ -1,6 +1,5 @@
 //! Both decoders return the same for every stream.
 
-use allocation_counter::measure;
 use proptest::prelude::*;
 
 use super::compressor::Mode;
@@ -111,23 +110,6 @@ fn one_axis_has_32_of_the_48_bits_of_extents() {
     more[9] = 0xff;
     more[10] |= 0x0f;
     assert_eq!(decoded(&more), decoded(&stream));
-}
-
-#[test]
-fn nothing_is_allocated() {
-    for scalar in SCALARS {
-        for shape in [&[30][..], &[9, 9], &[9, 9, 9], &[6, 5, 5, 5]] {
-            let stream = stream(scalar, shape, Mode::Precision(20), 5);
-            let header = Header::read(&stream).unwrap();
-            let mut out = vec![0; header.samples() as usize * header.scalar.size()];
-            for instructions in [Instructions::Portable, Instructions::best()] {
-                let dense = Strides::dense(header.shape);
-                let counted =
-                    measure(|| assert!(decode_blocks(&stream, &header, &dense, &mut out, instructions).is_ok()));
-                assert_eq!(counted.count_total, 0);
-            }
-        }
-    }
 }
 
 proptest! {
