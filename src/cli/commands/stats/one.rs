@@ -93,6 +93,8 @@ fn disk_cache(layout: &mut TextLayout, disk: &Value) {
 fn options(status: &Value) -> String {
     let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
+        // the one that is not chosen
+        ("zfp", value) if value == "volfs" => None,
         (_, Value::Bool(true)) => Some(name.replace('_', " ")),
         (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
     };
