@@ -51,7 +51,7 @@ impl Source for StoredFile {
     }
 
     fn tag(&self, _object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        Ok(self.opened.meta(&self.key, false)?.and_then(|meta| meta.header(name)))
+        self.opened.header(&self.key, name)
     }
 
     fn fetches_ahead(&self) -> bool {

@@ -129,6 +129,26 @@ impl Opened {
         Ok(is_read)
     }
 
+    /// Returns the value of the header of an object whose name ends with `name`, from the local disk if it is there;
+    /// `None` if there is none, or no such object.
+    ///
+    /// # Errors
+    /// Those of the request.
+    pub fn header(&self, key: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        if let Some(on_disk) = &self.on_disk
+            && let Some(kept) = on_disk.header(key, name)
+        {
+            self.check_unchanged()?;
+            return Ok(kept);
+        }
+        let Some(meta) = self.meta(key, false)? else { return Ok(None) };
+        let value = meta.header(name);
+        if let Some(on_disk) = &self.on_disk {
+            on_disk.keep_header(key, name, &meta, value.as_deref());
+        }
+        Ok(value)
+    }
+
     fn object(&self, key: &str) -> ObjectId {
         (self.number, key.into())
     }
