@@ -31,7 +31,7 @@ pub(super) fn read<I: Int>(window: Window<'_>, at: usize, extent: Extent) -> ([I
         plane += 1;
         if length > budget {
             let cut = CUT[(known | 1 << (budget & 7) | bits as usize & ((1 << (budget & 7)) - 1)) & 511];
-            *lane |= (u64::from(cut) * 0x2000_4000_8001 & LANES) << shift;
+            *lane |= ((u64::from(cut) * 0x2000_4000_8001) & LANES) << shift;
             at += budget;
             budget = 0;
             break;
@@ -55,12 +55,12 @@ pub(super) fn read<I: Int>(window: Window<'_>, at: usize, extent: Extent) -> ([I
     }
     let coefficient = |coefficient: usize| {
         let lane = |group: usize| match top.checked_sub(1 + 16 * group) {
-            Some(highest) => lanes[group] >> (16 * coefficient) << 48 >> (63 - highest & 63),
+            Some(highest) => lanes[group] >> (16 * coefficient) << 48 >> ((63 - highest) & 63),
             None => 0,
         };
         I::from_negabinary(match plane {
-            ..=16 => lane(0),
-            ..=32 => lane(0) | lane(1),
+            0..=16 => lane(0),
+            17..=32 => lane(0) | lane(1),
             _ => lane(0) | lane(1) | lane(2) | lane(3),
         })
     };

@@ -67,8 +67,8 @@ pub(super) fn read_words<const N: usize>(window: Window<'_>, at: usize, extent: 
     Read { end: place.at, top: start.plane, low, known: place.known }
 }
 
-/// Reads the planes of a block of `N` coefficients from `start` on, and hands them to
-/// `put` in `W` words. Returns the lowest plane, and the place behind it.
+/// Reads the planes of a block of `N` coefficients from `start` on, and hands them to `put` in `W` words. Returns the
+/// lowest plane, and the place behind it.
 #[inline(always)]
 pub(super) fn read<const N: usize, const W: usize>(
     window: Window<'_>,
