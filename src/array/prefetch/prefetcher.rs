@@ -197,7 +197,10 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
     // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
     let end_of_plane = end_of_only_plane(access, scan);
     let crosses_planes = end_of_plane.is_none();
-    if !scan.is_sequential() || end_of_plane.is_some_and(|end| scan.position() >= end) {
+    let is_at_an_end = scan.position().is_multiple_of(info.shape().strides(1)[0].max(1));
+    let goes_on =
+        end_of_plane.is_none_or(|end| scan.position() < end) && (!is_at_an_end || scan.continues_to_next_plane());
+    if !scan.is_sequential() || !goes_on {
         return None;
     }
     let decoders = access.resources.gate.decoders() as u64;
