@@ -112,7 +112,7 @@ def main():
              for axis, name in enumerate(volume.names)]
     rows += [("a box of 64^3", of_volume(lambda volume: volume.box(64))), ("`preview.png`", of_volume(Volume.preview)),
              ("the volume", of_volume(Volume.whole))]
-    bricks = volume.about["bricks"]["stored"]
+    bricks = (volume.about["bricks"] or {}).get("stored") or "?"
     print(f"{options.layer}: {'x'.join(map(str, volume.shape))}, {volume.about['dtype']}, {volume.about['codec']}, "
           f"{bricks} stored bricks of {'x'.join(map(str, volume.about['brick_shape']))}\n")
     print("| what is read | requests | MB | dollars for 1,000 of them |\n|---|---|---|---|")
