@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::stream::unfold;
+use futures_util::stream::{StreamExt, unfold};
 
 use super::box_query::next_box;
 use super::budget::Budget;
@@ -79,7 +79,7 @@ impl FileBody {
 
     /// Returns the body. An error in the middle of it breaks the connection off, so that the client knows.
     pub fn into_body(self) -> Body {
-        Body::from_stream(unfold(Some(self), |state| async {
+        let pieces = unfold(Some(self), |state| async {
             let mut state = state?;
             match state.piece().await? {
                 Ok(piece) => {
@@ -91,7 +91,9 @@ impl FileBody {
                     Some((Err(io::Error::other(problem.to_string())), None))
                 }
             }
-        }))
+        });
+        // whoever compresses a body asks again after its end
+        Body::from_stream(pieces.fuse())
     }
 
     /// Returns the next piece; `None` at the end.

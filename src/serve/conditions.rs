@@ -62,7 +62,8 @@ fn date(headers: &HeaderMap, name: HeaderName) -> Option<std::time::SystemTime> 
 /// Whether one of the tags in a header is the file's, or it is `*`.
 fn matches(headers: &HeaderMap, name: HeaderName, file: &Validators, same: impl Fn(&str, &str) -> bool) -> bool {
     let values = headers.get_all(name);
-    let mut tags = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim);
+    let mut tags =
+        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim);
     tags.any(|tag| tag == "*" || file.tag.as_deref().is_some_and(|own| same(own, tag)))
 }
 

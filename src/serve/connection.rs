@@ -88,7 +88,10 @@ impl HttpBody for SlottedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 
@@ -134,11 +137,15 @@ impl<S> TimedStream<S> {
         if bytes.is_empty() {
             return;
         }
-        let is_http2 = *self.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2.get(..bytes.len()).unwrap_or(HTTP2)));
+        let is_http2 =
+            *self.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2.get(..bytes.len()).unwrap_or(HTTP2)));
         let begun = self.activity.begun.load(Ordering::SeqCst);
         // frames of HTTP/2 between requests are no heads
         let may_be_head = !is_http2 || begun == 0;
-        if may_be_head && self.activity.requests.load(Ordering::SeqCst) == 0 && self.head.is_none_or(|(at, _)| at != begun) {
+        if may_be_head
+            && self.activity.requests.load(Ordering::SeqCst) == 0
+            && self.head.is_none_or(|(at, _)| at != begun)
+        {
             self.head = Some((begun, Instant::now()));
         }
     }

@@ -12,7 +12,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
-use futures_util::stream::unfold;
+use futures_util::stream::{StreamExt, unfold};
 use serde_json::{Value, json};
 
 use super::accept::prefers_html;
@@ -99,7 +99,8 @@ pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attribut
     *response.body_mut() = if is_page {
         let kind = if app.fs.is_dataset(found.ino) { Kind::Dataset } else { Kind::Folder };
         let (entries, next) = first;
-        let page = PageOf { path, kind, entries: &entries, is_first: from == 0, next, neuroglancer: app.neuroglancer() };
+        let page =
+            PageOf { path, kind, entries: &entries, is_first: from == 0, next, neuroglancer: app.neuroglancer() };
         Body::from(html::page(&page))
     } else {
         listing(path, folder, found.ino, first)
@@ -155,7 +156,7 @@ fn listing(path: &TreePath, folder: Arc<OpenFile>, ino: Ino, first: Entries) -> 
     let names = path.names.iter().map(|name| name.to_string_lossy());
     let shown: String = names.fold("/".to_owned(), |path, name| path + &*name + "/");
     let head = format!("{{\"schema\":{SCHEMA},\"path\":{},\"entries\":[", Value::from(shown));
-    Body::from_stream(unfold(Some((head, first, folder)), move |state| async move {
+    let pieces = unfold(Some((head, first, folder)), move |state| async move {
         let (mut text, (entries, next), folder) = state?;
         for entry in &entries {
             let name = entry.name.to_string_lossy();
@@ -176,5 +177,7 @@ fn listing(path: &TreePath, folder: Arc<OpenFile>, ino: Ino, first: Entries) -> 
             // a listing that is broken off must not look whole
             Err(problem) => Some((Err(io::Error::other(problem.to_string())), None)),
         }
-    }))
+    });
+    // whoever compresses a body asks again after its end
+    Body::from_stream(pieces.fuse())
 }

@@ -102,7 +102,10 @@ mod tests {
             next: Some(7),
             neuroglancer: None,
         });
-        assert!(!html.contains("<script>alert") && !html.contains("\"onload") && !html.contains("\"javascript:"), "{html}");
+        assert!(
+            !html.contains("<script>alert") && !html.contains("\"onload") && !html.contains("\"javascript:"),
+            "{html}"
+        );
         assert!(html.contains("href=\"javascript%3Ax/\"") && html.contains("&lt;script&gt;"), "{html}");
         assert!(html.contains("href=\"../../.volfs/page/page.css\"") && html.contains("?from=7"), "{html}");
         assert!(!html.contains("href=\"/") && !html.contains("://"), "{html}");

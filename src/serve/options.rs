@@ -29,7 +29,8 @@ pub struct ServeOptions {
 pub fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_host = |host: &str| {
-        !host.is_empty() && host.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b':' | b'[' | b']'))
+        !host.is_empty()
+            && host.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b':' | b'[' | b']'))
     };
     text == "*" || host.is_some_and(is_host)
 }
@@ -52,7 +53,8 @@ mod tests {
         for origin in ["*", "https://host", "http://127.0.0.1:9000", "http://[::1]:80"] {
             assert!(is_origin(origin), "{origin}");
         }
-        for other in ["", "host", "https://", "https://host/", "https://host/path", "https://a b", "null", "ftp://host"] {
+        for other in ["", "host", "https://", "https://host/", "https://host/path", "https://a b", "null", "ftp://host"]
+        {
             assert!(!is_origin(other), "{other}");
         }
         assert_eq!(origin_of("http://127.0.0.1:9999/v/#!").as_deref(), Some("http://127.0.0.1:9999"));

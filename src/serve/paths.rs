@@ -33,7 +33,8 @@ impl TreePath {
     pub fn read(path: &str) -> Result<Self, Problem> {
         let Some(path) = path.strip_prefix('/') else { return Err(Problem::Bad("the path begins with /".into())) };
         let (path, folder) = path.strip_suffix('/').map_or((path, path.is_empty()), |path| (path, true));
-        let names = if path.is_empty() && folder { Vec::new() } else { path.split('/').map(name).collect::<Result<_, _>>()? };
+        let names =
+            if path.is_empty() && folder { Vec::new() } else { path.split('/').map(name).collect::<Result<_, _>>()? };
         // two slashes and nothing between them
         if names.is_empty() && !path.is_empty() {
             return Err(Problem::NotFound);
@@ -65,9 +66,8 @@ mod tests {
     use super::*;
 
     fn names(path: &str) -> Result<(Vec<String>, bool), Problem> {
-        TreePath::read(path).map(|path| {
-            (path.names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect(), path.folder)
-        })
+        TreePath::read(path)
+            .map(|path| (path.names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect(), path.folder))
     }
 
     #[test]
@@ -82,7 +82,18 @@ mod tests {
     #[test]
     fn nothing_leads_out_of_the_tree() {
         let outside = [
-            "//", "///", "/a//b", "/..", "/.", "/a/../b", "/%2e%2e/x", "/%2E", "/a%2fb", "/a/%2F", "/..%2f..%2fetc", "/a//",
+            "//",
+            "///",
+            "/a//b",
+            "/..",
+            "/.",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/%2E",
+            "/a%2fb",
+            "/a/%2F",
+            "/..%2f..%2fetc",
+            "/a//",
         ];
         for path in outside {
             assert_eq!(names(path), Err(Problem::NotFound), "{path}");

@@ -98,7 +98,8 @@ mod tests {
             assert_eq!(of(outside, 10), Err(Problem::Range(10)), "{outside}");
         }
         assert_eq!(of("bytes=0-", 0), Err(Problem::Range(0)));
-        for other in ["bytes=", "bytes=a-b", "bytes=3-1", "lines=0-1", "0-1", "bytes=0-1,x", "bytes=1", "bytes=--1", "bytes=,"]
+        for other in
+            ["bytes=", "bytes=a-b", "bytes=3-1", "lines=0-1", "0-1", "bytes=0-1,x", "bytes=1", "bytes=--1", "bytes=,"]
         {
             assert_eq!(of(other, 10), Ok(Wanted::Whole), "{other}");
         }

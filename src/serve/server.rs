@@ -1,14 +1,17 @@
 //! The server: its socket, its connections, and its end.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use axum::Router;
 use axum::http::Request;
+use futures_util::future::{Either, select};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -60,7 +63,7 @@ pub struct Server {
 
 /// The signals that end the server.
 struct Stop {
-    signals: [Signal; 3],
+    signals: Vec<Signal>,
 }
 
 impl Server {
@@ -82,24 +85,24 @@ impl Server {
         self.address
     }
 
-    /// Answers requests until a signal ends the server: SIGTERM, SIGINT or SIGHUP. Calls `ready` when signals are
+    /// Answers requests until one of these signals, by their numbers, ends the server. Calls `ready` when signals are
     /// awaited and connections accepted; without its consent the server ends.
     ///
     /// # Errors
     /// [`ServeError::Threads`]
-    pub fn run(self, fs: Arc<Volfs>, ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
+    pub fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
         fs.start_refreshes().map_err(ServeError::Threads)?;
         fs.pool().keep_workers(KEPT_WORKERS);
         let runtime = runtime().map_err(ServeError::Threads)?;
-        let served = runtime.block_on(self.serve(fs, ready));
+        let served = runtime.block_on(self.serve(fs, signals, ready));
         // a thread that waits for a source cannot end
         runtime.shutdown_background();
         served
     }
 
-    async fn serve(self, fs: Arc<Volfs>, ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
+    async fn serve(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
         let listener = AsyncListener::from_std(self.listener).map_err(ServeError::Threads)?;
-        let mut stop = Stop::new().map_err(ServeError::Threads)?;
+        let mut stop = Stop::new(signals).map_err(ServeError::Threads)?;
         if !ready() {
             return Ok(());
         }
@@ -169,21 +172,21 @@ async fn respond(
 }
 
 impl Stop {
-    fn new() -> io::Result<Self> {
-        let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-        let [terminate, interrupt, hangup] = kinds.map(signal);
-        Ok(Self { signals: [terminate?, interrupt?, hangup?] })
+    fn new(signals: &[i32]) -> io::Result<Self> {
+        let signals = signals.iter().map(|number| signal(SignalKind::from_raw(*number))).collect::<Result<_, _>>()?;
+        Ok(Self { signals })
     }
 
     /// Returns what a future gives, or `None` if a signal comes first.
     async fn unless_stopped<T>(&mut self, future: impl Future<Output = Option<T>>) -> Option<T> {
-        let [terminate, interrupt, hangup] = &mut self.signals;
-        tokio::select! {
-            biased;
-            _ = terminate.recv() => None,
-            _ = interrupt.recv() => None,
-            _ = hangup.recv() => None,
-            value = future => value,
+        let signals = &mut self.signals;
+        let arrives = poll_fn(|context| {
+            let arrived = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if arrived { Poll::Ready(()) } else { Poll::Pending }
+        });
+        match select(pin!(arrives), pin!(future)).await {
+            Either::Left(_) => None,
+            Either::Right((value, _)) => value,
         }
     }
 }

@@ -50,9 +50,9 @@ impl Tags {
     /// Returns the validators of a file of the program itself.
     #[must_use]
     pub fn of_program(name: &str, content: &[u8]) -> Validators {
-        let hash = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = content
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
         Validators { tag: Some(format!("\"{name}-{hash:x}\"")), modified: None }
     }
 }

@@ -8,6 +8,7 @@ pub mod fault_proxy;
 pub mod faults;
 pub mod faulty_folder;
 pub mod folder;
+pub mod http;
 pub mod memory_folder;
 pub mod mount;
 pub mod naive;

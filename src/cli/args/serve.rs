@@ -116,7 +116,8 @@ fn origin(text: &str) -> Result<String, String> {
 }
 
 fn viewer(text: &str) -> Result<String, String> {
-    let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains(['#', '"', ' ']);
+    let is_url =
+        ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains(['#', '"', ' ']);
     is_url.then(|| text.to_owned()).ok_or_else(|| "write it as http://host:port/path/".to_owned())
 }
 

@@ -9,6 +9,7 @@ use crate::cli::args::ServeArgs;
 use crate::cli::chosen_source::checked_source;
 use crate::cli::disk_cache_folder;
 use crate::cli::error::CliError;
+use crate::cli::interrupt::ending_signals;
 use crate::cli::machine::limits;
 use crate::cli::output;
 use crate::cli::text::escape;
@@ -50,7 +51,8 @@ pub fn run(args: ServeArgs) -> Result<(), CliError> {
     keep_reserve();
     let line = format!("serving {shown} at http://{}/", server.address());
     let mut printed = Ok(());
-    server.run(fs, || {
+    let signals: Vec<i32> = ending_signals().into_iter().map(|signal| signal as i32).collect();
+    server.run(fs, &signals, || {
         printed = output::line(&line);
         printed.is_ok()
     })?;
@@ -71,12 +73,7 @@ fn serve_options(args: &ServeArgs) -> ServeOptions {
 }
 
 /// Returns the options of the file system.
-fn options(
-    args: ServeArgs,
-    source: std::path::PathBuf,
-    cache_size: u64,
-    server: &Server,
-) -> Result<Options, CliError> {
+fn options(args: ServeArgs, source: std::path::PathBuf, cache_size: u64, server: &Server) -> Result<Options, CliError> {
     let threads = args.threads.unwrap_or_else(limits::default_threads);
     let zfp = args.zfp.unwrap_or_default();
     // there is no mount that the cache could lie in

@@ -23,7 +23,7 @@ function element(name, properties = {}, ...children) {
 function choice(id, label, names, chosen) {
   const select = element("select", { id });
   names.forEach((name, n) => select.append(element("option", { value: String(n), textContent: name, selected: n === chosen })));
-  return [element("label", { for: id, textContent: label }), select];
+  return [element("span", { className: "pair" }, element("label", { for: id, textContent: label }), select), select];
 }
 
 const number = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(9))));
@@ -47,9 +47,9 @@ export async function showDataset(main) {
   for (const warning of dataset.warnings ?? []) main.append(element("p", { className: "problem", textContent: warning }));
   const place = element("div");
   if (layers.length > 1) {
-    const [label, select] = choice("layer", "Layer", layers.map((layer) => layer.name || layer.folder), 0);
+    const [pair, select] = choice("layer", "Layer", layers.map((layer) => layer.name || layer.folder), 0);
     select.addEventListener("change", () => showLayer(place, dataset, layers[Number(select.value)]));
-    main.append(element("p", { className: "bar" }, label, select));
+    main.append(element("p", { className: "bar" }, pair));
   }
   main.append(place, metadata(dataset));
   if (layers.length === 0) place.append(element("p", { className: "problem", textContent: "No layer of this dataset can be shown." }));
@@ -74,16 +74,16 @@ async function showLayer(place, dataset, layer) {
   const [low, high] = ["low", "high"].map((id) => element("input", { id, type: "number", step: "any" }));
   const [auto, full, whole] = ["Fit to slice", "Whole range", "Fit slice (0)"].map((textContent) => element("button", { type: "button", textContent }));
   const mapNames = [...COLOUR_MAPS];
-  const [mapLabel, map] = choice("map", "Colours", mapNames, 0);
+  const [mapPair, map] = choice("map", "Colours", mapNames, 0);
   const copies = element("div", { className: "snippets" });
   const survey = outline(dataset.geometry);
   const status = element("p", { className: "status" });
   const slicers = element("div", { className: "slicers" });
-  const [axisLabel, axis] = choice("axis", "Slices across", about.spatial.map((n) => finest.axes[n].name || `axis ${n}`), 0);
+  const [axisPair, axis] = choice("axis", "Slices across", about.spatial.map((n) => finest.axes[n].name || `axis ${n}`), 0);
   let shownNumbers = new Float64Array();
   let isRanged = false;
 
-  const viewer = new Viewer(canvas, folder, levels, about, () => update());
+  const viewer = new Viewer(canvas, folder, levels, about);
   window.volfsViewer = viewer;
 
   const hasSlices = finest.shape.length > 2;
@@ -161,7 +161,7 @@ async function showLayer(place, dataset, layer) {
   place.replaceChildren(
     element("div", { className: "layer" },
       element("div", { className: "stage" },
-        element("p", { className: "bar" }, ...(hasSlices ? [axisLabel, axis] : []), mapLabel, map, whole, ...viewerLink(layer, about)),
+        element("p", { className: "bar" }, ...(hasSlices ? [axisPair] : []), mapPair, whole, ...viewerLink(layer, about)),
         slicers, canvas, readout, status),
       element("aside", {},
         element("h2", { textContent: "Range of values" }), histogram,
@@ -170,6 +170,7 @@ async function showLayer(place, dataset, layer) {
         element("p", { className: "bar" }, auto, full),
         ...(survey ? [element("h2", { textContent: "Map" }), survey.element] : []))),
     element("h2", { textContent: "Copy" }), copies);
+  viewer.changed = update;
   viewer.fit();
 }
 

@@ -14,8 +14,9 @@ const FINE_ENOUGH = 0.75;
 
 export class Viewer {
   /** `levels`: lodN.json of each, finest first. `about`: spatial (axes), isSeismic, rgb, missing. */
-  constructor(canvas, folder, levels, about, changed) {
-    Object.assign(this, { canvas, folder, levels, about, changed });
+  constructor(canvas, folder, levels, about) {
+    Object.assign(this, { canvas, folder, levels, about });
+    this.changed = () => {};
     this.store = new SampleStore(() => this.redraw());
     this.painted = new Map();
     this.style = { map: "Grey", range: [0, 1], missing: about.missing, rgb: about.rgb };
