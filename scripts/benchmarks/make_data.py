@@ -2,10 +2,12 @@
 
     make_data.py KIND PATH EDGE [key=value ...]
 
-KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=) or wkw (dtype=, blocks=).
+KIND is zgy (snr=, brick=), vds (method=, tolerance=, brick=) or wkw (dtype=, blocks=). The PATH of a VDS may be the URL
+of an object store, with the connection of openvds in OPENVDS_CONNECTION.
 """
 
 import json
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -36,7 +38,7 @@ def make_zgy(path, edge, snr=None, brick="64"):
 
 
 def make_vds(path, edge, method="None", tolerance="1", brick="64"):
-    """Writes a float32 VDS file of one level."""
+    """Writes a float32 VDS of one level."""
     import openvds as ov
 
     layout, channel = ov.VolumeDataLayoutDescriptor, ov.VolumeDataChannelDescriptor
@@ -47,7 +49,7 @@ def make_vds(path, edge, method="None", tolerance="1", brick="64"):
     amplitude = channel(ov.VolumeDataFormat.Format_R32, ov.VolumeDataComponents.Components_1, "Amplitude", "", -1200.0,
                         1200.0, ov.VolumeDataMapping.Direct, 1, channel.Flags.Default, 1.0, 0.0)
     error = ov.VDSError()
-    vds = ov.create(str(path), "", form, axes, [amplitude], ov.MetadataContainer(),
+    vds = ov.create(str(path), os.environ.get("OPENVDS_CONNECTION", ""), form, axes, [amplitude], ov.MetadataContainer(),
                     getattr(ov.CompressionMethod, method), float(tolerance), error)
     if error.code:
         raise RuntimeError(error.string)
@@ -84,12 +86,17 @@ def make_wkw(path, edge, dtype="uint8", blocks="lz4"):
 
 
 def main():
-    """Writes to a temporary name first, so that an interrupted run never leaves half a volume under the final name."""
+    """Writes a file to a temporary name first, so that an interrupted run never leaves half a volume under the final name.
+    openvds writes LayerStatus last to a store."""
     kind, path, edge, *words = sys.argv[1:]
+    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw}[kind]
+    options = dict(word.split("=") for word in words)
+    if "://" in path:
+        write(path, int(edge), **options)
+        return
     path = Path(path)
     fresh = path.with_name("new-" + path.name)
-    write = {"zgy": make_zgy, "vds": make_vds, "wkw": make_wkw}[kind]
-    write(fresh, int(edge), **dict(word.split("=") for word in words))
+    write(fresh, int(edge), **options)
     fresh.rename(path)
 
 

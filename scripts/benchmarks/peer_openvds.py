@@ -1,4 +1,7 @@
-"""Reads a float32 VDS file with openvds; protocol in peer.py."""
+"""Reads a float32 VDS file with openvds; protocol in peer.py. OPENVDS_CONNECTION in the environment is the connection
+of a VDS in an object store."""
+
+import os
 
 import numpy as np
 import openvds as ov
@@ -11,7 +14,7 @@ PART = 128
 
 def opened(path):
     """Requests fill the caller's array; openvds spreads them over its own threads."""
-    vds = ov.open(path, "")
+    vds = ov.open(path, os.environ.get("OPENVDS_CONNECTION", ""))
     layout = ov.getLayout(vds)
     shape = tuple(layout.getDimensionNumSamples(axis) for axis in (2, 1, 0))
     manager = ov.getAccessManager(vds)

@@ -17,12 +17,13 @@ use crate::volume::{Coded, Layout, Plain, StoredLength};
 pub fn load(access: &BrickAccess, brick: &WholeBrick) -> Result<DecodedBrick, FormatError> {
     match brick {
         WholeBrick::Coded(coded) => decode(access, coded),
-        WholeBrick::Scattered(plain) => read(access, plain),
+        WholeBrick::Scattered(plain) => read(access, plain, true),
+        WholeBrick::Fetched(plain) => read(access, plain, is_transposed_on_load(access, &plain.layout)),
     }
 }
 
-/// Reads a plain brick and transposes it.
-fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError> {
+/// Reads a plain brick, and transposes it if asked to.
+fn read(access: &BrickAccess, plain: &Plain, transpose: bool) -> Result<DecodedBrick, FormatError> {
     let (source, size) = (access.array().source(), access.sample_size());
     let layout = Layout { first: 0, ..plain.layout };
     let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
@@ -34,6 +35,9 @@ fn read(access: &BrickAccess, plain: &Plain) -> Result<DecodedBrick, FormatError
     access.count_source_bytes(bytes.len());
     source.check_unchanged()?;
     let brick = DecodedBrick { bytes: bytes.into(), layout };
+    if !transpose {
+        return Ok(brick);
+    }
     let needed = 2 * brick.bytes.capacity();
     Ok(access.resources.gate.admit(needed, || transposed(&brick, size, access))?)
 }

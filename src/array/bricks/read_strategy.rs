@@ -30,6 +30,8 @@ pub enum WholeBrick {
     Coded(Coded),
     /// It is plain, but its planes are so scattered that a scan would read all of it again for each plane.
     Scattered(Plain),
+    /// It is plain, and its source takes long to answer: one request brings all of it.
+    Fetched(Plain),
 }
 
 impl ReadStrategy {
@@ -39,6 +41,9 @@ impl ReadStrategy {
             Brick::Constant(value) => Self::Constant(value),
             Brick::Coded(coded) => Self::Whole(WholeBrick::Coded(coded)),
             Brick::Plain(plain) if is_scattered(&plain, access) => Self::Whole(WholeBrick::Scattered(plain)),
+            Brick::Plain(plain) if access.fetches_ahead() && is_small(&plain.layout, access.sample_size()) => {
+                Self::Whole(WholeBrick::Fetched(plain))
+            }
             Brick::Plain(plain) => Self::Parts(plain),
         }
     }
@@ -49,7 +54,7 @@ impl WholeBrick {
     pub fn holds(&self, region: &Region) -> bool {
         match self {
             Self::Coded(coded) => coded.layout.held.contains(region),
-            Self::Scattered(plain) => plain.layout.held.contains(region),
+            Self::Scattered(plain) | Self::Fetched(plain) => plain.layout.held.contains(region),
         }
     }
 }
@@ -67,9 +72,13 @@ fn is_scattered(plain: &Plain, access: &BrickAccess) -> bool {
     }
     let mut plane = layout.held.shape;
     plane[0] = plane[0].min(1);
-    let small = layout.end(size).is_some_and(|end| end - layout.first <= MAX_WHOLE);
     let loops = Loops::new(&plane, &layout.strides, &plane.strides(size as u64), size);
-    small && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+    is_small(layout, size) && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+}
+
+/// Whether a plain brick may be loaded whole.
+fn is_small(layout: &Layout, size: usize) -> bool {
+    layout.end(size).is_some_and(|end| end.saturating_sub(layout.first) <= MAX_WHOLE)
 }
 
 /// Whether a brick is transposed to the reader's order of axes right after it was decoded.

@@ -1,5 +1,7 @@
 //! Prefetches one brick for a scan.
 
+use std::iter;
+
 use crate::array::bricks::{BrickAccess, Purpose, ReadStrategy, first_plane};
 use crate::array::scan::Retention;
 use crate::source::Wait;
@@ -24,6 +26,10 @@ pub fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
     let is_full = matches!(scan.retention(), Retention::Planes(_)) && access.planes_that_fit(scan) == 0;
     if is_full || access.is_in_memory(at, &region) {
         return;
+    }
+    if access.fetches_ahead() {
+        // what is checked about the brick comes with its bytes
+        access.fetch_ahead(iter::once((*at, region)));
     }
     let Ok(brick) = access.array().brick(at, Wait::Yes) else { return };
     let ReadStrategy::Whole(whole) = ReadStrategy::choose(brick, access) else { return };

@@ -21,8 +21,10 @@ const THRASHING: u64 = 3;
 /// yet.
 const BATCH: usize = 256 << 10;
 
-/// Bricks of a scan that are requested from a source that takes long to answer, beyond those that are prefetched.
-const REQUESTED_AHEAD: u64 = 64;
+/// What a scan requests from a source that takes long to answer, beyond the bricks that are prefetched: as many bricks
+/// as take these bytes when they are decoded, but not fewer or more than this.
+const REQUESTED_BYTES: usize = 32 << 20;
+const REQUESTED: (u64, u64) = (8, 64);
 
 /// Prefetches bricks for all scans.
 #[derive(Default)]
@@ -90,8 +92,8 @@ impl Prefetcher {
         let Some(Range { order, from, target }) = range(access, scan, &position) else { return };
         let (info, decoders) = (access.view.info(), access.resources.gate.decoders());
         scan.skip_to(order, from);
-        if order == PrefetchOrder::Bricks && scan.unclaimed(order, target) > 0 && access.fetches_ahead() {
-            request_ahead(access, from, target.max(from.saturating_add(REQUESTED_AHEAD)), position.plane);
+        if order == PrefetchOrder::Bricks && access.fetches_ahead() {
+            request_ahead(access, scan, from, target, &position);
         }
         let workers = match order {
             PrefetchOrder::Bricks => workers(scan.unclaimed(order, target), info, BATCH).min(decoders),
@@ -151,17 +153,24 @@ impl Prefetcher {
     }
 }
 
-/// Has the source begin to fetch the bricks that come next in the layer of a scan.
-fn request_ahead(access: &BrickAccess, from: u64, target: u64, plane: u64) {
-    let bricks = layer_bricks(access.view.info()).max(1);
-    let end = target.min((from / bricks + 1).saturating_mul(bricks)).min(access.view.info().grid.total());
-    let access = access.clone();
+/// Has the source begin to fetch the bricks of a scan from `from` to some beyond `target`.
+fn request_ahead(access: &BrickAccess, scan: &Stream, from: u64, target: u64, position: &Position) {
+    let info = access.view.info();
+    let plane_samples = info.shape().strides(1)[0].max(1);
+    // a reader that takes planes out of order wants nothing of the next layer
+    let end = match scan.distance_covered() > plane_samples {
+        true => info.grid.total(),
+        false => (position.layer + 1).saturating_mul(layer_bricks(info)).min(info.grid.total()),
+    };
+    let more = ((REQUESTED_BYTES / brick_cost(info).max(1)) as u64).clamp(REQUESTED.0, REQUESTED.1);
+    let Some(bricks) = scan.claim_requests(from, target.saturating_add(more).min(end)) else { return };
+    let (access, plane) = (access.clone(), position.plane);
     // not in that of the prefetches, which wait for what is requested here
     let bulkhead = access.view.bulkhead;
     let pool = Arc::clone(&access.resources.pool);
     pool.submit(bulkhead, move || {
         let grid = &access.view.info().grid;
-        let bricks = (from..end).map(|number| grid.count().index_of(number));
+        let bricks = bricks.map(|number| grid.count().index_of(number));
         let needed = bricks.filter_map(|at| first_plane(grid.region(&at), plane).map(|region| (at, region)));
         access.fetch_ahead(needed);
     });

@@ -22,6 +22,8 @@ pub struct Stream {
     share: AtomicUsize,
     /// The next step to prefetch, in each order.
     cursors: [AtomicU64; 2],
+    /// The next brick to request from a source that takes long to answer.
+    requested: AtomicU64,
     /// Prefetches in flight.
     in_flight: AtomicUsize,
     /// Bricks that were decoded since it entered its layer.
@@ -93,6 +95,7 @@ impl Stream {
             }),
             share: AtomicUsize::new(0),
             cursors: Default::default(),
+            requested: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             decoded: AtomicU64::new(0),
             sequential_streams,
@@ -259,6 +262,13 @@ impl Stream {
         Some(step)
     }
 
+    /// Returns the bricks `from..target` that were not claimed to be requested yet, and claims them. `None` if there are
+    /// none.
+    pub fn claim_requests(&self, from: u64, target: u64) -> Option<Range<u64>> {
+        let begin = self.requested.fetch_max(target, Ordering::Relaxed).max(from);
+        (begin < target).then_some(begin..target)
+    }
+
     /// Returns the prefetches in flight.
     #[cfg(test)]
     pub fn prefetches_in_flight(&self) -> usize {
@@ -285,5 +295,7 @@ mod tests {
         let claim = |target, most| stream.claim(PrefetchOrder::Bricks, target, most);
         assert_eq!((claim(2, 4), claim(2, 4), claim(2, 4)), (Some(0), Some(1), None));
         assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));
+        let claim = |from, target| stream.claim_requests(from, target);
+        assert_eq!((claim(0, 4), claim(2, 4), claim(2, 7), claim(9, 12)), (Some(0..4), None, Some(4..7), Some(9..12)));
     }
 }

@@ -23,8 +23,9 @@ use crate::source::url::StoreUrl;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Requests of one source that are in flight at a time.
-const IN_FLIGHT: usize = 12;
+/// Requests of one source that are in flight at a time: as many as fill a fast link to a store that takes 50 ms to
+/// answer with chunks of 1 MiB.
+const IN_FLIGHT: usize = 32;
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
 /// How long an object that was not there counts as absent.
@@ -166,22 +167,31 @@ impl Opened {
     /// Those of the requests.
     pub fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<Meta>, SourceError> {
         self.check_unchanged()?;
-        match self.known(key) {
-            Some(Some(meta)) if meta.headers.is_some() || with_bytes => return Ok(Some(meta)),
-            Some(None) => return Ok(None),
-            _ => {}
+        let told = |known: Option<Option<Meta>>| match known {
+            Some(Some(meta)) => (meta.headers.is_some() || with_bytes).then_some(Some(meta)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        if let Some(known) = told(self.known(key)) {
+            return Ok(known);
         }
         let object = self.object(key);
         let outcome = match self.store.staging.any_of(&object) {
             Some(outcome) => outcome.map(|fetched| fetched.map(|fetched| fetched.meta)),
             None if with_bytes => self.fetch(key, 0..1).map(|fetched| fetched.map(|fetched| fetched.meta)),
-            None => {
-                let head = runtime::wait_for(self.store.client.head(key)).unwrap_or_else(|error| Err(error.into()));
-                let head = head.and_then(|meta| note(&self.store, &object, &self.changed, meta));
-                head.map_err(|error| self.mark(error))
-            }
+            None => match told(self.known(key)) {
+                // what was in flight has come, and was read, since it was looked for
+                Some(known) => Ok(known),
+                None => self.head(key, &object),
+            },
         };
         outcome.map_err(|error| self.source_error(&error))
+    }
+
+    fn head(&self, key: &str, object: &ObjectId) -> Result<Option<Meta>, StoreError> {
+        let head = runtime::wait_for(self.store.client.head(key)).unwrap_or_else(|error| Err(error.into()));
+        let head = head.and_then(|meta| note(&self.store, object, &self.changed, meta));
+        head.map_err(|error| self.mark(error))
     }
 
     /// Reads a range of an object, shorter if the object ends before; `None` if there is no object.

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use lru::LruCache;
 
 use super::client::Fetched;
@@ -19,6 +20,13 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Bytes in flight and waiting that ranges fetched ahead may take.
 const MAX_BYTES: u64 = 64 << 20;
+
+/// What was fetched ahead is not dropped for other ranges for this time: whoever asked for it is about to read it.
+const UNREAD_TTL: Duration = Duration::from_secs(10);
+
+/// The beginning of an object stays when the rest was read: a header may be checked by several readers, each before it
+/// reads the rest.
+const HEADER: u64 = 4 << 10;
 
 /// All who want a range that could not be fetched, or of an object that is not there, get the same answer for this time.
 const ERROR_TTL: Duration = Duration::from_secs(1);
@@ -60,6 +68,8 @@ struct Span {
     kept: bool,
     /// Bytes that were read of it so far.
     read: u64,
+    /// Readers that wait for it.
+    waiting: u32,
     /// The number in [`State::by_age`]; meaningful once it has arrived.
     age: u64,
     outcome: Option<(Outcome, Instant)>,
@@ -78,6 +88,10 @@ impl Span {
 
     fn is_expired(&self) -> bool {
         matches!(&self.outcome, Some((Err(_) | Ok(None), at)) if at.elapsed() >= ERROR_TTL)
+    }
+
+    fn arrived_within(&self, time: Duration) -> bool {
+        self.outcome.as_ref().is_some_and(|(_, at)| at.elapsed() < time)
     }
 
     /// Returns the bytes that it takes, or will take.
@@ -106,15 +120,26 @@ impl Staging {
         request: impl Fn(Range<u64>) -> Result<(), StoreError>,
     ) -> Outcome {
         let mut state = self.state.lock();
+        let mut waits = false;
         loop {
             state.drop_expired(object);
             match state.find(object, &range) {
-                Some(span) if span.outcome.is_some() => return state.take(object, &range),
-                Some(_) => state = self.arrived.wait(state),
+                Some(span) => {
+                    span.waiting = span.waiting.saturating_sub(u32::from(waits));
+                    if span.outcome.is_some() {
+                        let (taken, dropped) = state.take(object, &range);
+                        drop(state);
+                        drop(dropped);
+                        return taken;
+                    }
+                    span.waiting += 1;
+                    waits = true;
+                    state = self.arrived.wait(state);
+                }
                 None => {
                     let wide = widen(&range);
                     state.insert(object, wide.clone(), kept);
-                    let dropped = state.evict(0);
+                    let dropped = state.evict(0, Duration::ZERO);
                     drop(state);
                     drop(dropped);
                     if let Err(error) = request(wide.clone()) {
@@ -141,7 +166,7 @@ impl Staging {
             return false;
         }
         let length = range.end.saturating_sub(range.start);
-        let dropped = state.evict(length);
+        let dropped = state.evict(length, UNREAD_TTL);
         let has_room = state.bytes.saturating_add(length) <= MAX_BYTES;
         if has_room {
             state.insert(object, range.clone(), false);
@@ -214,21 +239,21 @@ impl Staging {
 }
 
 impl State {
-    fn find(&self, object: &ObjectId, range: &Range<u64>) -> Option<&Span> {
-        self.objects.get(object)?.iter().find(|span| span.covers(range))
+    fn find(&mut self, object: &ObjectId, range: &Range<u64>) -> Option<&mut Span> {
+        self.objects.get_mut(object)?.iter_mut().find(|span| span.covers(range))
     }
 
     fn insert(&mut self, object: &ObjectId, range: Range<u64>, kept: bool) {
         self.bytes = self.bytes.saturating_add(range.end.saturating_sub(range.start));
-        let span = Span { range, kept, read: 0, age: 0, outcome: None };
+        let span = Span { range, kept, read: 0, waiting: 0, age: 0, outcome: None };
         self.objects.entry(object.clone()).or_default().push(span);
     }
 
-    /// Returns what has arrived of a range, and drops the span if all of it was read.
-    fn take(&mut self, object: &ObjectId, range: &Range<u64>) -> Outcome {
+    /// Returns what has arrived of a range. Takes the span out if all of it was read and nobody waits for it.
+    fn take(&mut self, object: &ObjectId, range: &Range<u64>) -> (Outcome, Option<Span>) {
         let spans = self.objects.get_mut(object).map_or(&mut [][..], Vec::as_mut_slice);
-        let Some(at) = spans.iter().position(|span| span.covers(range)) else { return Ok(None) };
-        let Some(span) = spans.get_mut(at) else { return Ok(None) };
+        let Some(at) = spans.iter().position(|span| span.covers(range)) else { return (Ok(None), None) };
+        let Some(span) = spans.get_mut(at) else { return (Ok(None), None) };
         if !span.kept {
             let read = self.read.get_or_insert_with(|| LruCache::new(READ));
             read.put((object.clone(), range.start), Instant::now());
@@ -236,19 +261,42 @@ impl State {
         let (outcome, begin) =
             (span.outcome.as_ref().map_or(Ok(None), |(outcome, _)| outcome.clone()), span.range.start);
         span.read = span.read.saturating_add(range.end - range.start);
-        let is_read = !span.kept && outcome.is_ok() && span.read >= span.weight();
+        let is_read = !span.kept && outcome.is_ok() && span.read >= span.weight() && span.waiting == 0;
         self.by_age.remove(&span.age);
-        if is_read {
-            self.remove(object, at);
+        let dropped = if is_read {
+            let dropped = self.remove(object, at);
+            if let (0, Ok(Some(fetched))) = (begin, &outcome) {
+                self.keep_header(object, fetched);
+            }
+            dropped
         } else {
             self.clock += 1;
             span.age = self.clock;
             self.by_age.insert(self.clock, object.clone());
+            None
+        };
+        let part = outcome.map(|fetched| {
+            let Fetched { bytes, meta } = fetched?;
+            let has = bytes.len() as u64;
+            let (from, to) = ((range.start - begin).min(has) as usize, (range.end - begin).min(has) as usize);
+            Some(Fetched { bytes: bytes.slice(from..to), meta })
+        });
+        (part, dropped)
+    }
+
+    /// Keeps a copy of the first bytes of an object.
+    fn keep_header(&mut self, object: &ObjectId, fetched: &Fetched) {
+        let header = fetched.bytes.get(..HEADER as usize).unwrap_or(&fetched.bytes);
+        let (range, meta) = (0..header.len() as u64, fetched.meta.clone());
+        if header.is_empty() || self.find(object, &range).is_some() {
+            return;
         }
-        let Some(fetched) = outcome? else { return Ok(None) };
-        let has = fetched.bytes.len() as u64;
-        let (from, to) = ((range.start - begin).min(has) as usize, (range.end - begin).min(has) as usize);
-        Ok(Some(Fetched { bytes: fetched.bytes.slice(from..to), meta: fetched.meta }))
+        let outcome = Some((Ok(Some(Fetched { bytes: Bytes::copy_from_slice(header), meta })), Instant::now()));
+        self.clock += 1;
+        self.bytes = self.bytes.saturating_add(range.end);
+        self.by_age.insert(self.clock, object.clone());
+        let span = Span { range, kept: true, read: 0, waiting: 0, age: self.clock, outcome };
+        self.objects.entry(object.clone()).or_default().push(span);
     }
 
     fn remove(&mut self, object: &ObjectId, at: usize) -> Option<Span> {
@@ -270,13 +318,21 @@ impl State {
         }
     }
 
-    /// Takes the spans out that were not used for the longest time, until `added` bytes fit.
-    fn evict(&mut self, added: u64) -> Vec<Span> {
-        let mut evicted = Vec::new();
+    /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but not what has arrived
+    /// within `unread_ttl` and nobody has read.
+    fn evict(&mut self, added: u64, unread_ttl: Duration) -> Vec<Span> {
+        let (mut evicted, mut after) = (Vec::new(), 0);
         while self.bytes.saturating_add(added) > MAX_BYTES {
-            let Some((age, object)) = self.by_age.pop_first() else { break };
+            let Some((&age, object)) = self.by_age.range(after..).next() else { break };
+            after = age + 1;
+            let object = object.clone();
             let spans = self.objects.get(&object).map_or(&[][..], Vec::as_slice);
             let at = spans.iter().position(|span| span.age == age && span.outcome.is_some());
+            let is_awaited = |span: &Span| !span.kept && span.read == 0 && span.arrived_within(unread_ttl);
+            if at.and_then(|at| spans.get(at)).is_some_and(is_awaited) {
+                continue;
+            }
+            self.by_age.remove(&age);
             evicted.extend(at.and_then(|at| self.remove(&object, at)));
         }
         evicted

@@ -20,6 +20,14 @@ fn fetched(range: &Range<u64>, size: u64) -> Outcome {
     Ok(Some(Fetched { meta, bytes: Bytes::from(bytes) }))
 }
 
+impl Staging {
+    /// Makes all that has arrived older.
+    fn age(&self, by: Duration) {
+        let mut state = self.lock();
+        state.objects.values_mut().flatten().filter_map(|span| span.outcome.as_mut()).for_each(|(_, at)| *at -= by);
+    }
+}
+
 /// Gets a range, and returns its bytes and the requests that were made for it.
 fn get(staging: &Staging, range: Range<u64>, kept: bool) -> (Vec<u8>, Vec<Range<u64>>) {
     let requests = RefCell::new(Vec::new());
@@ -78,6 +86,8 @@ fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
     };
     staging.arrive(&object("a"), &(0..third), empty(u64::MAX));
     staging.arrive(&object("a"), &(third..2 * third), empty(u64::MAX));
+    assert!(!staging.reserve(&object("b"), &(0..third)), "somebody is about to read it");
+    staging.age(UNREAD_TTL);
     assert!(staging.reserve(&object("b"), &(0..third)), "the first that has arrived is dropped");
     assert!(staging.reserve(&object("a"), &(0..1)), "its bytes are requested again");
     assert!(!staging.reserve(&object("a"), &(third..third + 1)), "the second waits");
@@ -99,11 +109,40 @@ fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
         }
         assert_eq!(any.join().unwrap().unwrap().unwrap_err(), error);
     });
-    staging.lock().objects.values_mut().flatten().for_each(|span| {
-        span.outcome.as_mut().unwrap().1 -= ERROR_TTL;
-    });
+    staging.age(ERROR_TTL);
     assert_eq!(get(&staging, 2..4, false), (vec![2, 3], vec![2..4]));
     assert_eq!(staging.bytes(), 0);
     let refused = staging.get(&object("b"), 0..1, false, Range::clone, |_| Err(error.clone()));
     assert_eq!(refused.unwrap_err(), error, "the request cannot be made");
+}
+
+#[test]
+fn a_range_is_requested_once_for_all_who_wait_for_it() {
+    let staging = Staging::default();
+    assert!(staging.reserve(&object("a"), &(0..100)));
+    thread::scope(|scope| {
+        let whole = || staging.get(&object("a"), 0..100, false, Range::clone, |_| panic!("it is in flight"));
+        let readers = [(); 4].map(|()| scope.spawn(whole));
+        while staging.lock().objects.values().flatten().map(|span| span.waiting).sum::<u32>() < 4 {
+            thread::yield_now();
+        }
+        staging.arrive(&object("a"), &(0..100), fetched(&(0..100), 100));
+        for reader in readers {
+            assert_eq!(reader.join().unwrap().unwrap().unwrap().bytes.len(), 100);
+        }
+    });
+    let state = staging.lock();
+    assert_eq!(state.objects.values().flatten().map(|span| span.waiting).sum::<u32>(), 0);
+}
+
+#[test]
+fn the_header_of_an_object_that_was_read_stays() {
+    let staging = Staging::default();
+    let size = 3 * HEADER;
+    assert!(staging.reserve(&object("a"), &(0..size)));
+    staging.arrive(&object("a"), &(0..size), fetched(&(0..size), size));
+    assert_eq!(get(&staging, 0..size, false).1, vec![]);
+    assert_eq!(staging.bytes() as u64, HEADER);
+    assert_eq!(get(&staging, 8..12, true), (vec![8, 9, 10, 11], vec![]));
+    assert!(staging.reserve(&object("a"), &(0..size)), "the rest would be requested again");
 }

@@ -1,0 +1,240 @@
+"""Benchmarks mounts of an object store against a bare client of the same store, and against openvds.
+
+Called as `scripts/bench store [--edge N] [--rounds N]`. The server is s3s-fs on this machine, in a network namespace of
+its own where loopback acknowledges at once (as root; otherwise small requests wait 40 ms for each other, and figures
+mean little). All programs take turns, and each has a fresh mount or process. Server and client share the processors.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from mounts import Failed, Volfs, run
+from readers import Array, Tools, dd, into_array
+from views import middle, processor_time, table
+from volumes import touch_memory
+
+HERE = Path(__file__).parent
+BUCKET = "bench"
+METHODS = ("None", "Zip", "Wavelet")
+EDGE_OF_BRICK = 64
+ROUND_TRIP = 50
+
+
+def free_port():
+    """Returns a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def in_a_network_of_its_own():
+    """Starts this program again where loopback acknowledges at once, unless it is there already or may not be."""
+    if os.geteuid() != 0 or os.environ.get("VOLFS_BENCH_NETWORK"):
+        return
+    os.environ["VOLFS_BENCH_NETWORK"] = "1"
+    route = "ip route replace local {} dev lo proto kernel scope host src 127.0.0.1 table local quickack 1"
+    setup = "; ".join(["ip link set lo up", *map(route.format, ("127.0.0.0/8", "127.0.0.1"))])
+    os.execvp("unshare", ["unshare", "-n", "sh", "-ec", f'{setup}; exec "$@"', "sh", sys.executable, *sys.argv])
+
+
+@contextlib.contextmanager
+def process(*command, answers):
+    """Runs a server until the end of the block; it must answer on a port."""
+    server = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 30
+        while not is_up(answers):
+            if server.poll() is not None or time.monotonic() > end:
+                raise Failed(f"{Path(str(command[0])).name} does not start")
+            time.sleep(0.05)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def is_up(port):
+    """Returns whether a server answers at all."""
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5)
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def use(port, keys):
+    """Sets the environment of all clients to a server."""
+    url = f"http://127.0.0.1:{port}"
+    os.environ |= {"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": keys[0], "AWS_SECRET_ACCESS_KEY": keys[1],
+                   "AWS_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true", "AWS_EC2_METADATA_DISABLED": "true",
+                   "OPENVDS_CONNECTION": f"Region=us-east-1;EndpointOverride={url};AccessKeyId={keys[0]};SecretKey={keys[1]}"}
+
+
+class Bench:
+    """One volume in the store, and its readers."""
+
+    def __init__(self, tools, bare, folder, method):
+        self.tools, self.bare, self.method = tools, bare, method
+        self.key = f"{tools.edge}/{method.lower()}"
+        self.url, self.folder = f"s3://{BUCKET}/{self.key}", folder / BUCKET / self.key
+        self.size = 4 * tools.edge**3
+
+    def make(self):
+        """Writes the volume with openvds, unless it is there."""
+        if not (self.folder / "LayerStatus").exists():
+            run(sys.executable, HERE / "make_data.py", "vds", self.url, self.tools.edge, f"method={self.method}", "tolerance=1")
+
+    def keys(self, axis=None):
+        """Returns the keys of the chunks that have bytes: all, or those of the middle slice across an axis."""
+        along = -(-self.tools.edge // EDGE_OF_BRICK)
+        layer = self.folder / "Dimensions_012LOD0"
+        found = []
+        for number in range(along**3):
+            at = (number // along**2, number // along % along, number % along)
+            wanted = axis is None or at[axis] == self.tools.edge // 2 // EDGE_OF_BRICK
+            if wanted and (layer / str(number)).exists() and (layer / str(number)).stat().st_size:
+                found.append(f"{self.key}/{layer.name}/{number}")
+        return found
+
+    def by_bare_client(self, axis=None, in_flight=8):
+        """Fetches the chunks with nothing but the client; returns seconds and bytes."""
+        done = subprocess.run([self.bare, BUCKET, str(in_flight)], input="\n".join(self.keys(axis)), capture_output=True, text=True)
+        if done.returncode:
+            raise Failed(f"the bare client: {done.stderr.strip()}")
+        seconds, size = done.stdout.split()
+        return float(seconds), int(size)
+
+    def by_openvds(self, what):
+        """Reads with openvds; returns seconds."""
+        return json.loads(run(sys.executable, HERE / "peer_openvds.py", self.url, what)[0].splitlines()[-1])["seconds"]
+
+    def by_volfs(self, axis=None, *options):
+        """Reads with a fresh mount; returns seconds, processor seconds of the mount, and what the store was asked for."""
+        touch_memory(3 * self.size + (64 << 20))
+        with Volfs(self.tools, self.url, *options) as mount:
+            layer = mount.layer(self.method.lower())
+            array, pid = Array.of(layer), mount.status()["pid"]
+            before, asked = processor_time(pid), requests(mount)
+            if axis is None:
+                seconds = dd(array.raw, array.size)
+            else:
+                seconds = into_array(*array.slice(axis))["seconds"]
+            return seconds, processor_time(pid) - before, requests(mount) - asked
+
+
+def requests(mount):
+    """Returns how many requests a mount has sent to its store."""
+    return mount.status()["store"]["requests"]
+
+
+def near(bench):
+    """Yields rows: volfs, the bare client and openvds in turn."""
+    for what in (None, 0, 1, 2):
+        chunks = len(bench.keys(what))
+        ours, bare, peer = [], [], []
+        for _ in range(bench.tools.rounds):
+            ours.append(bench.by_volfs(what))
+            bare.append(bench.by_bare_client(what)[0])
+            peer.append(bench.by_openvds("all" if what is None else str(what)))
+        seconds = statistics.median(run[0] for run in ours)
+        yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}",
+               middle([run[0] for run in ours]), middle(bare), f"{statistics.median(bare) / seconds:.2f}", middle(peer),
+               f"{statistics.median(peer) / seconds:.2f}", f"{statistics.median(run[2] for run in ours):.0f} for {chunks}",
+               f"{statistics.median(run[1] for run in ours):.2f}")
+
+
+def far(bench):
+    """Yields rows with a round trip of 50 ms: slices in round trips beyond the transfer, and the whole volume."""
+    for what in (0, 1, 2):
+        times = [bench.by_volfs(what)[0] for _ in range(bench.tools.rounds)]
+        yield (f"VDS {bench.method}", f"cold slice across axis {what}", middle(times),
+               f"{statistics.median(times) * 1000 / ROUND_TRIP:.1f} round trips in all")
+    ours, link = [], []
+    for _ in range(bench.tools.rounds):
+        ours.append(bench.by_volfs()[0])
+        link.append(bench.by_bare_client(in_flight=32)[0])
+    yield (f"VDS {bench.method}", "whole volume", middle(ours),
+           f"{statistics.median(link) / statistics.median(ours):.2f} of the bare client with 32 in flight ({middle(link)} s)")
+
+
+def cached(bench, local):
+    """Yields a row: a second mount with the same disk cache, against a mount of a local copy."""
+    with tempfile.TemporaryDirectory(prefix="volfs-bench-cache.") as folder:
+        options = ("--disk-cache", folder, "--disk-cache-size", "4GiB")
+        bench.by_volfs(None, *options)
+        again, files = [], []
+        for _ in range(bench.tools.rounds):
+            again.append(bench.by_volfs(None, *options))
+            touch_memory(3 * bench.size + (64 << 20))
+            with Volfs(bench.tools, local) as mount:
+                array = Array.of(mount.layer(local.name))
+                files.append(dd(array.raw, array.size))
+        seconds = [run[0] for run in again]
+        yield (f"VDS {bench.method}", "whole volume, second mount", middle(seconds),
+               f"{statistics.median(files) / statistics.median(seconds):.2f} of a local folder ({middle(files)} s); {again[-1][2]} requests")
+
+
+def arguments():
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(prog="scripts/bench store", description=__doc__.split("\n")[0])
+    parser.add_argument("--edge", type=int, default=512, help="samples along each axis (512)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds per measurement (5)")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=["near", "far", "cached"],
+                        help="only these: near, far, cached")
+    for name in ("data", "programs", "server"):
+        parser.add_argument(f"--{name}", type=Path, required=True, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    """Measures, and prints the tables."""
+    args = arguments()
+    in_a_network_of_its_own()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    before, begin = os.getloadavg()[0], time.strftime("%Y-%m-%d %H:%M")
+    folder = args.data.resolve() / "store"
+    (folder / BUCKET).mkdir(parents=True, exist_ok=True)
+    keys, port, slow = ("VOLFS" + secrets.token_hex(8), secrets.token_hex(20)), free_port(), free_port()
+    with (tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare,
+          process(args.server, "--host", "127.0.0.1", "--port", port, "--access-key", keys[0], "--secret-key", keys[1], folder,
+                  answers=port),
+          process(sys.executable, HERE / "delay_proxy.py", slow, port, ROUND_TRIP, answers=slow)):
+        programs = args.programs.resolve()
+        tools = Tools(programs / "volfs", None, None, Path(spare), folder, args.edge, args.rounds, 0, 0)
+        benches = [Bench(tools, programs / "examples" / "ranged_gets", folder, method) for method in METHODS]
+        use(port, keys)
+        for bench in benches:
+            bench.make()
+        print(f"{begin}; {os.cpu_count()} threads; volumes of {args.edge}^3 in s3s-fs, {args.rounds} rounds, medians (least..greatest), "
+              f"seconds; load before {before:.2f}.\n")
+        if "near" in args.only:
+            head = ("volume", "what", "volfs", "bare client, 8 in flight", "times the bare client", "openvds", "times openvds",
+                    "requests", "processor s of the mount")
+            print(table(head, [row for bench in benches for row in near(bench)]), end="\n\n", flush=True)
+        if "cached" in args.only:
+            rows = [row for bench in benches for row in cached(bench, bench.folder)]
+            print(table(("volume", "what", "s", "against"), rows), end="\n\n", flush=True)
+        if "far" in args.only:
+            use(slow, keys)
+            print(f"With a round trip of {ROUND_TRIP} ms:\n")
+            print(table(("volume", "what", "s", "against"), [row for bench in benches for row in far(bench)]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
