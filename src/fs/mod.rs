@@ -6,6 +6,7 @@
 //! wait.
 
 mod answer;
+mod array_read;
 mod attributes;
 mod computed_contents;
 mod computed_read;

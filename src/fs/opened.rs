@@ -8,7 +8,7 @@ use super::ino::Ino;
 use super::volfs::Volfs;
 use crate::array::BoxRequest;
 use crate::catalog::NodeKind;
-use crate::memory::{Buffer, BufferPool};
+use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::view::{Content, ShownArray};
 use crate::volume::Region;
@@ -71,7 +71,7 @@ impl Volfs {
                 done(Ok(samples));
             }
             Err(error) => {
-                fs.counters.add(file.dataset.as_deref().map(|dataset| &*dataset.counters), |c| &c.errors, 1);
+                fs.counters.add(file.counters().as_deref(), |counters| &counters.errors, 1);
                 let source = fs.catalog_and_pool();
                 done(Err(fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)));
             }
@@ -82,11 +82,5 @@ impl Volfs {
     #[must_use]
     pub fn is_dataset(&self, ino: Ino) -> bool {
         ino.index() == 0 && self.catalog.node(ino.node()).is_some_and(|node| node.kind == NodeKind::Dataset)
-    }
-
-    /// Returns the buffers that replies are assembled in.
-    #[must_use]
-    pub fn buffers(&self) -> &Arc<BufferPool> {
-        self.reader.buffers()
     }
 }

@@ -12,22 +12,18 @@ use axum::http::header::{
 };
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-use super::budget::Budget;
+use super::app_state::App;
 use super::calls::find;
 use super::connection::RequestSlot;
 use super::content_types::is_text;
-use super::hosts::Hosts;
-use super::options::{ServeOptions, origin_of};
+use super::options::origin_of;
 use super::paths::TreePath;
 use super::problem::Problem;
-use super::validators::Tags;
 use super::{file, folder, page};
-use crate::fs::Volfs;
 
 /// How long a request waits for others to end, if there are too many.
 const TURN: Duration = Duration::from_secs(10);
@@ -36,34 +32,7 @@ const COMPRESSED_FROM: u64 = 1024;
 /// How long a browser need not ask again whether an origin is allowed.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(3600);
 
-/// What all requests share.
-pub struct App {
-    /// The file system.
-    pub fs: Arc<Volfs>,
-    /// The entity tags.
-    pub tags: Tags,
-    /// The memory of responses.
-    pub budget: Budget,
-    hosts: Hosts,
-    options: ServeOptions,
-    requests: Arc<Semaphore>,
-}
-
 impl App {
-    /// Creates what all requests share.
-    #[must_use]
-    pub fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
-        let hosts = Hosts::new(options.listen, &options.allow_hosts);
-        let requests = Arc::new(Semaphore::new(options.max_requests.clamp(1, Semaphore::MAX_PERMITS)));
-        Arc::new(Self { fs, tags: Tags::default(), budget: Budget::default(), hosts, options, requests })
-    }
-
-    /// Returns the address of the Neuroglancer that the page links to.
-    #[must_use]
-    pub fn neuroglancer(&self) -> Option<&str> {
-        self.options.neuroglancer.as_deref()
-    }
-
     /// Returns the service that answers requests.
     pub fn router(self: &Arc<Self>) -> Router {
         let compression =

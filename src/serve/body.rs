@@ -17,6 +17,9 @@ use super::problem::Problem;
 use crate::log_limit::warn_seldom;
 use crate::volume::Region;
 
+/// Pieces that are read ahead of one client.
+const MOST_AHEAD: usize = 3;
+
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -55,7 +58,10 @@ pub struct FileBody {
     epoch: Option<u32>,
     budget: Budget,
     parts: VecDeque<Part>,
-    next: Option<Piece>,
+    /// Those that are read already, in order.
+    pieces: VecDeque<Piece>,
+    /// How many the client has taken.
+    taken: usize,
 }
 
 impl FileBody {
@@ -63,7 +69,7 @@ impl FileBody {
     #[must_use]
     pub fn new(open: OpenFile, epoch: Option<u32>, budget: Budget, parts: Vec<Part>) -> Self {
         let parts = parts.into_iter().filter(|part| part.len() > 0).collect();
-        Self { open: Arc::new(open), epoch, budget, parts, next: None }
+        Self { open: Arc::new(open), epoch, budget, parts, pieces: VecDeque::new(), taken: 0 }
     }
 
     /// Reads the first piece, so that what fails at once gets a status of its own.
@@ -72,7 +78,7 @@ impl FileBody {
     /// Why it cannot be read.
     pub async fn begin(&mut self) -> Result<(), Problem> {
         if let Some(piece) = self.piece().await {
-            self.next = Some(Piece::Here(piece?));
+            self.pieces.push_front(Piece::Here(piece?));
         }
         Ok(())
     }
@@ -98,10 +104,11 @@ impl FileBody {
 
     /// Returns the next piece; `None` at the end.
     async fn piece(&mut self) -> Option<Result<Bytes, Problem>> {
-        if self.next.is_none() {
-            self.next = self.start(false);
+        if self.pieces.is_empty() {
+            let piece = self.start(false);
+            self.pieces.extend(piece);
         }
-        match self.next.take()? {
+        match self.pieces.pop_front()? {
             Piece::Here(bytes) => Some(Ok(bytes)),
             Piece::InFlight(read, length) => Some(match await_answer(read).await {
                 // the file was cut short, or is another one by now
@@ -112,10 +119,15 @@ impl FileBody {
         }
     }
 
-    /// Starts to read the piece after the one that is sent now, if the budget allows it.
+    /// Starts to read pieces after the one that is sent now, if the budget allows it: more for a client that has taken
+    /// some.
     fn read_ahead(&mut self) {
-        if self.next.is_none() {
-            self.next = self.start(true);
+        self.taken += 1;
+        while self.pieces.len() < self.taken.min(MOST_AHEAD) {
+            match self.start(true) {
+                Some(piece) => self.pieces.push_back(piece),
+                None => return,
+            }
         }
     }
 
@@ -133,7 +145,11 @@ impl FileBody {
         let (piece, is_last) = match self.parts.front_mut()? {
             Part::Text(_) => return None,
             Part::Range(range) => {
-                let piece = Piece::InFlight(self.open.read(range.start, length, share), length as u64);
+                let read = match ahead {
+                    true => self.open.read_ahead(range.start, length, share),
+                    false => self.open.read(range.start, length, share),
+                };
+                let piece = Piece::InFlight(read, length as u64);
                 range.start += length as u64;
                 (piece, range.is_empty())
             }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The length of a long piece in bytes.
 pub const LONG: usize = 1 << 20;
 /// The length of a short piece in bytes, which each response may have in memory whatever the others do.
-pub const SHORT: usize = 64 << 10;
+pub const SHORT: usize = 48 << 10;
 /// Bytes of long pieces in memory, all responses together.
 const TOTAL: usize = 16 << 20;
 /// The unit in which the budget is counted: a semaphore has 32 bits.

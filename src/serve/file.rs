@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use bytes::Bytes;
 
-use super::app::App;
+use super::app_state::App;
 use super::body::{FileBody, Part};
 use super::box_query::{box_of, region};
 use super::calls::find;

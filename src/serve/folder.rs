@@ -3,7 +3,6 @@
 //! The listing is `{"schema": 1, "path": "/", "entries": [{"name": ..., "href": ..., "kind": ...}]}`; a kind is
 //! `dataset`, `folder` or `file`. It is made while it is sent, since a folder may have millions of entries.
 
-use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
@@ -16,9 +15,10 @@ use futures_util::stream::{StreamExt, unfold};
 use serde_json::{Value, json};
 
 use super::accept::prefers_html;
-use super::app::App;
+use super::app_state::App;
 use super::calls::call;
 use super::content_types::{HTML, JSON};
+use super::entries::{Kind, Listed};
 use super::file::set;
 use super::html::{self, CONTENT_SECURITY_POLICY, PageOf};
 use super::open_file::OpenFile;
@@ -31,46 +31,6 @@ use crate::view::json::SCHEMA;
 const PIECE: usize = 500;
 /// Entries of one page; the others are on further pages.
 const PAGE: usize = 1000;
-
-/// What an entry of a folder is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The folder of a dataset.
-    Dataset,
-    /// Another folder.
-    Folder,
-    /// A file.
-    File,
-}
-
-impl Kind {
-    /// Returns the word for it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Dataset => "dataset",
-            Self::Folder => "folder",
-            Self::File => "file",
-        }
-    }
-}
-
-/// An entry of a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// The name as it is in a mount.
-    pub name: OsString,
-    /// What it is.
-    pub kind: Kind,
-}
-
-impl Listed {
-    /// Returns the link from the folder to the entry.
-    #[must_use]
-    pub fn href(&self) -> String {
-        segment(&self.name) + if self.kind == Kind::File { "" } else { "/" }
-    }
-}
 
 /// Answers a request for a folder.
 ///

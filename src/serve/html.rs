@@ -2,7 +2,7 @@
 //!
 //! All links are relative, so that the server can stand behind a proxy with any path.
 
-use super::folder::{Kind, Listed};
+use super::entries::{Kind, Listed};
 use super::paths::{TreePath, segment};
 
 /// What pages may do: nothing but use the files and data of this server.

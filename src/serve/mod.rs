@@ -10,6 +10,7 @@
 
 mod accept;
 mod app;
+mod app_state;
 mod body;
 mod box_query;
 mod budget;
@@ -17,6 +18,7 @@ mod calls;
 mod conditions;
 mod connection;
 mod content_types;
+mod entries;
 mod file;
 mod folder;
 mod hosts;

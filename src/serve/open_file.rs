@@ -10,12 +10,14 @@ use super::calls::call;
 use super::problem::Problem;
 use crate::fs::{Attributes, FsError, Opened, ReadRequest, Volfs};
 use crate::memory::Buffer;
+use crate::pool::Bulkhead;
 use crate::volume::Region;
 
 /// An open file or folder.
 pub struct OpenFile {
     fs: Arc<Volfs>,
     handle: u64,
+    bulkhead: Bulkhead,
 }
 
 impl Drop for OpenFile {
@@ -36,6 +38,10 @@ impl AsRef<[u8]> for Piece {
     }
 }
 
+fn piece(bytes: Buffer, share: Share) -> Bytes {
+    Bytes::from_owner(Piece { bytes, _share: share })
+}
+
 /// A piece that is being read.
 pub type PieceInFlight = oneshot::Receiver<Result<Bytes, FsError>>;
 
@@ -47,7 +53,7 @@ impl OpenFile {
     pub async fn open(fs: &Arc<Volfs>, file: &Attributes) -> Result<(Self, Opened), Problem> {
         let ino = file.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
-            let open = Self { handle: fs.open(ino, wait)?.handle, fs: Arc::clone(fs) };
+            let open = Self { handle: fs.open(ino, wait)?.handle, fs: Arc::clone(fs), bulkhead: Volfs::bulkhead(ino) };
             let opened = fs.opened(open.handle).ok_or(FsError::BadHandle)?;
             Ok((open, opened))
         })
@@ -61,7 +67,7 @@ impl OpenFile {
     pub async fn open_folder(fs: &Arc<Volfs>, folder: &Attributes) -> Result<Self, Problem> {
         let ino = folder.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
-            Ok(Self { handle: fs.opendir(ino, wait)?.handle, fs: Arc::clone(fs) })
+            Ok(Self { handle: fs.opendir(ino, wait)?.handle, fs: Arc::clone(fs), bulkhead: Volfs::bulkhead(ino) })
         })
         .await
     }
@@ -88,28 +94,35 @@ impl OpenFile {
     #[must_use]
     pub fn read(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
-        let buffers = Arc::clone(self.fs.buffers());
-        let size = u32::try_from(length).unwrap_or(u32::MAX);
-        // as with O_DIRECT: there are no pages of a kernel to read ahead
-        let read = ReadRequest { handle: self.handle, offset, size, cached: false };
-        self.fs.read(read, move |read| {
-            let copied = read.and_then(|bytes| {
-                let mut copy = buffers.try_take(bytes.len()).map_err(|_| FsError::NoMemory)?;
-                copy.copy_from_slice(bytes);
-                Ok(Bytes::from_owner(Piece { bytes: copy, _share: share }))
-            });
-            drop(send.send(copied));
+        self.fs.read_owned(self.request(offset, length), move |read| drop(send.send(read.map(|b| piece(b, share)))));
+        receive
+    }
+
+    /// Starts to read bytes that the client may want next, on a thread of the pool: this one sends meanwhile.
+    #[must_use]
+    pub fn read_ahead(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
+        let (send, receive) = oneshot::channel();
+        let (fs, read) = (Arc::clone(&self.fs), self.request(offset, length));
+        self.fs.pool().submit(self.bulkhead, move || {
+            // the client may be gone by now
+            if !send.is_closed() {
+                fs.read_owned(read, move |read| drop(send.send(read.map(|b| piece(b, share)))));
+            }
         });
         receive
+    }
+
+    fn request(&self, offset: u64, length: usize) -> ReadRequest {
+        let size = u32::try_from(length).unwrap_or(u32::MAX);
+        // as with O_DIRECT: there are no pages of a kernel to read ahead
+        ReadRequest { handle: self.handle, offset, size, cached: false }
     }
 
     /// Starts to read a box of samples.
     #[must_use]
     pub fn read_box(&self, region: Region, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
-        self.fs.read_box(self.handle, region, move |read| {
-            drop(send.send(read.map(|bytes| Bytes::from_owner(Piece { bytes, _share: share }))));
-        });
+        self.fs.read_box(self.handle, region, move |read| drop(send.send(read.map(|b| piece(b, share)))));
         receive
     }
 }

@@ -32,13 +32,11 @@ impl TreePath {
     /// [`Problem::NotFound`] for names that nothing can have, [`Problem::Bad`] for zero bytes and what is no path.
     pub fn read(path: &str) -> Result<Self, Problem> {
         let Some(path) = path.strip_prefix('/') else { return Err(Problem::Bad("the path begins with /".into())) };
-        let (path, folder) = path.strip_suffix('/').map_or((path, path.is_empty()), |path| (path, true));
-        let names =
-            if path.is_empty() && folder { Vec::new() } else { path.split('/').map(name).collect::<Result<_, _>>()? };
-        // two slashes and nothing between them
-        if names.is_empty() && !path.is_empty() {
-            return Err(Problem::NotFound);
+        if path.is_empty() {
+            return Ok(Self { names: Vec::new(), folder: true });
         }
+        let (path, folder) = path.strip_suffix('/').map_or((path, false), |path| (path, true));
+        let names = path.split('/').map(name).collect::<Result<_, _>>()?;
         Ok(Self { names, folder })
     }
 }

@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt;
 
-use super::app::App;
+use super::app_state::App;
 use super::budget::SHORT;
 use super::connection::{Activity, SlottedBody, TimedStream, Timeouts};
 use super::options::ServeOptions;
@@ -38,8 +38,8 @@ const GRACE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Requests at a time in one HTTP/2 connection.
 const STREAMS: u32 = 64;
-/// The longest head of a request in bytes.
-const LONGEST_HEAD: usize = 64 << 10;
+/// The longest head of a request in bytes. The next piece of a body is taken when less than this is left to send.
+const LONGEST_HEAD: usize = 16 << 10;
 /// Worker threads that go on when the system has no more threads.
 const KEPT_WORKERS: usize = 2;
 

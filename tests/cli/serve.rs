@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::support::http::Server;
-use super::support::{damaged, one_line_of_failure, skip, source_of, test_data, volfs};
+use super::support::{StoreServer, damaged, one_line_of_failure, skip, source_of, test_data, volfs};
 use super::{demo, output};
 
 fn demo_server(arguments: &[&str]) -> Server {
@@ -308,4 +308,15 @@ fn names_are_encoded_as_links_say() {
     assert_eq!((entry["name"].as_str(), entry["href"].as_str()), (Some(odd), Some("a%20b%252F%23%3F%26%C3%A9.zgy/")));
     let path = format!("/{}dataset.json", entry["href"].as_str().unwrap());
     assert_eq!(server.get(&path).json()["name"], odd);
+}
+
+#[test]
+fn a_store_is_served_like_a_folder() {
+    let Some(store) = StoreServer::start() else { return };
+    store.put_all("north.zgy", &demo());
+    let mut command = volfs();
+    command.arg("serve").arg(StoreServer::url("north.zgy")).args(["--listen", "127.0.0.1:0"]);
+    let server = Server::run(command.envs(StoreServer::environment(store.address())));
+    assert!(server.get("/north.zgy/data/lod0.raw").bytes() == output("cat", &[], &demo()));
+    assert_eq!(server.get("/north.zgy/").json()["entries"].as_array().unwrap().len(), 3);
 }
