@@ -38,8 +38,11 @@ pub fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> Dat
     count
 }
 
-/// Adds the datasets below a folder; `false` if the time was up before all were found.
+/// Adds the datasets below a folder; `false` if the time was up before all were found, or they would take many requests.
 fn walk(catalog: &Catalog, folder: &Arc<Node>, below: &Path, until: Instant, count: &mut DatasetCount) -> bool {
+    if catalog.is_crowd(folder) {
+        return false;
+    }
     for node in catalog.list(folder).unwrap_or_default() {
         if Instant::now() >= until {
             return false;

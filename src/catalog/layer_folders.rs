@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::file_signs::{HEAD, format_of_extension, format_of_head};
 use crate::format::{Format, Registry};
-use crate::source::{EntryKind, FolderProbe};
+use crate::source::{EntryKind, FolderProbe, MOST_REMOTE};
 
 /// A folder with more subfolders is not a dataset by the weak sign.
 const MAX_LAYERS: usize = 256;
@@ -49,7 +49,8 @@ impl Contents {
         let most = if folder.is_remote() { MAX_REMOTE_LAYERS } else { MAX_LAYERS };
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         let mut has_extension = false;
-        folder.visit(MAX_ENTRIES, |name, kind| {
+        let most_entries = if folder.is_remote() { MOST_REMOTE } else { MAX_ENTRIES };
+        folder.visit(most_entries, |name, kind| {
             has_extension = format_of_extension(formats, Path::new(name)).is_some();
             match kind {
                 EntryKind::Folder => folders.push(name.to_owned()),
@@ -57,7 +58,7 @@ impl Contents {
             }
             !has_extension && folders.len() <= most
         });
-        let is_too_much = folders.len() > most || folders.len() + files.len() >= MAX_ENTRIES;
+        let is_too_much = folders.len() > most || folders.len() + files.len() >= most_entries;
         (!has_extension && !is_too_much).then_some(Self { folders, files })
     }
 }

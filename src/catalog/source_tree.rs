@@ -173,6 +173,11 @@ impl Catalog {
         Ok(names)
     }
 
+    /// Returns whether a listing of a folder of the source takes many requests.
+    pub(super) fn is_crowd(&self, folder: &Node) -> bool {
+        self.tree.look(&folder.path()).is_ok_and(|place| place.is_some_and(|place| place.is_crowd()))
+    }
+
     /// Returns the source, which knows its open files.
     #[must_use]
     pub fn tree(&self) -> &dyn Tree {

@@ -11,6 +11,9 @@ use rustix::io::Errno;
 use super::error::tells_what_is_there;
 use super::{About, EntryKind, Folder, LocalTree, NoFolder, Place, RecentWrites, Tree};
 
+/// The most entries of a folder of a server that are visited: what it tells in one answer.
+pub const MOST_REMOTE: usize = 1000;
+
 /// A folder in which a format looks for its signs. Links are followed if they stay in the source. What cannot be looked
 /// at counts as absent, except that a failure of the system is [remembered](FolderProbe::failure): then the answers
 /// mean nothing.
@@ -101,9 +104,10 @@ impl FolderProbe {
         }
     }
 
-    /// Visits at most `most` entries, in no order, until `visit` returns `false`.
+    /// Visits at most `most` entries, in no order, until `visit` returns `false`; of a folder of a server at most
+    /// [`MOST_REMOTE`].
     pub fn visit(&self, most: usize, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) {
-        let mut left = most;
+        let mut left = if self.is_remote() { most.min(MOST_REMOTE) } else { most };
         let visited = self.place.visit(&mut |name, kind| {
             left -= 1;
             visit(name, kind) && left > 0

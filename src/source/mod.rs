@@ -8,6 +8,7 @@
 pub mod disk_cache;
 mod entry_kind;
 mod error;
+mod first_failure;
 mod folder;
 mod folder_probe;
 mod index;
@@ -27,8 +28,9 @@ mod wall_clock;
 
 pub use entry_kind::EntryKind;
 pub use error::{SourceError, tells_what_is_there};
+pub use first_failure::FirstFailure;
 pub use folder::{Folder, NoFolder};
-pub use folder_probe::FolderProbe;
+pub use folder_probe::{FolderProbe, MOST_REMOTE};
 pub use index::{Index, IndexCache, PartKey};
 pub use local::{
     CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot,

@@ -49,10 +49,12 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Begins to fetch ranges of objects that are about to be read, as far as there is room. Objects may end before
-    /// their ranges do, or not exist. Does not wait.
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) {
+    /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not exist.
+    /// Does not wait. Returns whether there was room for all of them: if not, it is to be called again when some were
+    /// read.
+    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
         let _ = ranges;
+        true
     }
 
     /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not

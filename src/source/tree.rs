@@ -110,6 +110,11 @@ pub trait Place {
         false
     }
 
+    /// Returns whether this folder is known to have so many names that a listing takes many requests.
+    fn is_crowd(&self) -> bool {
+        false
+    }
+
     /// Returns what lies at `name`, a path in this folder without `..`; `None` as in [`Tree::look`].
     ///
     /// # Errors

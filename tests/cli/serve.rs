@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::support::http::Server;
+use super::support::volfs_server::Server;
 use super::support::{StoreServer, damaged, one_line_of_failure, skip, source_of, test_data, volfs};
 use super::{demo, output};
 

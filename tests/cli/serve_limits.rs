@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::support::http::{Answer, Server, is_closed_within};
+use super::support::volfs_server::{Answer, Server, is_closed_within};
 use super::support::{SOON, memory, test_data, wait_until};
 
 const RAW: &str = "/north.zgy/data/lod0.raw";

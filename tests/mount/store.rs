@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::store_server::{SECRET, StoreServer};
+use crate::support::store_server::{SECRET, StoreServer, object_metadata};
 use crate::support::{Mount, comes_true, copy_all, is_eio, json, test_data, text, volfs};
 
 /// Runs a command of volfs that reads from a server.
@@ -21,14 +21,14 @@ fn mount(server: &StoreServer, key: &str, arguments: &[&str]) -> Option<Mount> {
 
 /// Puts the metadata of the chunks, which a copy of a dataset keeps in one file.
 fn put_tags(server: &StoreServer, key: &str, folder: &Path) {
-    let Ok(text) = fs::read_to_string(folder.join("ObjectMetadata.json")) else { return };
-    let listed: Value = serde_json::from_str(&text).unwrap();
-    for (object, entries) in listed.as_object().unwrap() {
-        let entries: Vec<(&str, &str)> =
-            entries.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
+    let listed = object_metadata(folder);
+    for (object, entries) in &listed {
+        let entries: Vec<(&str, &str)> = entries.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         server.put_metadata(&format!("{key}/{object}"), &entries);
     }
-    server.remove(&format!("{key}/ObjectMetadata.json"));
+    if !listed.is_empty() {
+        server.remove(&format!("{key}/ObjectMetadata.json"));
+    }
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

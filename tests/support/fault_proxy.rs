@@ -2,7 +2,7 @@
 //!
 //! It speaks plain HTTP. Requests go to the server over a connection each; those of the client are kept open.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Noise;
+use super::http_head::Head;
 
 /// How often a thread that waits looks whether the proxy is to end.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -27,7 +28,7 @@ pub enum Fault {
     Status(u16),
     /// The answer has another etag.
     WrongEtag,
-    /// There is no answer as long as the proxy is there.
+    /// There is no answer as long as the proxy is there, or until [`FaultProxy::drop_hanging`].
     Hang,
 }
 
@@ -70,6 +71,8 @@ struct Shared {
     rule: Mutex<Arc<Rule>>,
     passed: Mutex<Passed>,
     in_flight: AtomicU64,
+    /// How often all that hung was dropped.
+    dropped: AtomicU64,
     ends: AtomicBool,
 }
 
@@ -83,6 +86,7 @@ impl FaultProxy {
             rule: Mutex::new(Arc::new(|_| None)),
             passed: Mutex::default(),
             in_flight: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
             ends: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -130,6 +134,11 @@ impl FaultProxy {
         self.shared.passed.lock().unwrap().clone()
     }
 
+    /// Closes the connections of all requests that hang now.
+    pub fn drop_hanging(&self) {
+        self.shared.dropped.fetch_add(1, Relaxed);
+    }
+
     /// Begins to count anew.
     pub fn forget(&self) {
         *self.shared.passed.lock().unwrap() = Passed::default();
@@ -141,56 +150,6 @@ impl Drop for FaultProxy {
         self.shared.ends.store(true, Relaxed);
         // wakes the thread that accepts
         let _ = TcpStream::connect(self.address);
-    }
-}
-
-/// The first line and the headers of a message.
-struct Head {
-    start: String,
-    headers: Vec<(String, String)>,
-}
-
-impl Head {
-    /// Reads a head; `None` at the end of the connection.
-    fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
-        let mut line = || {
-            let mut line = String::new();
-            from.read_line(&mut line)?;
-            io::Result::Ok(line.trim_end().to_owned())
-        };
-        let start = line()?;
-        if start.is_empty() {
-            return Ok(None);
-        }
-        let mut headers = Vec::new();
-        loop {
-            let line = line()?;
-            let Some((name, value)) = line.split_once(':') else { return Ok(Some(Self { start, headers })) };
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
-    }
-
-    fn set(&mut self, name: &str, value: &str) {
-        self.headers.retain(|(found, _)| found != name);
-        self.headers.push((name.to_owned(), value.to_owned()));
-    }
-
-    fn length(&self) -> Option<u64> {
-        self.get("content-length")?.parse().ok()
-    }
-
-    fn word(&self, n: usize) -> &str {
-        self.start.split(' ').nth(n).unwrap_or_default()
-    }
-
-    fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        let mut text = format!("{}\r\n", self.start);
-        self.headers.iter().for_each(|(name, value)| text.push_str(&format!("{name}: {value}\r\n")));
-        to.write_all(format!("{text}\r\n").as_bytes())
     }
 }
 
@@ -242,7 +201,8 @@ impl Shared {
         match fault {
             Some(Fault::Drop) => return Ok(false),
             Some(Fault::Hang) => {
-                while !self.ends.load(Relaxed) && !has_closed(client) {
+                let before = self.dropped.load(Relaxed);
+                while !self.ends.load(Relaxed) && self.dropped.load(Relaxed) == before && !has_closed(client) {
                     thread::sleep(GLANCE);
                 }
                 return Ok(false);

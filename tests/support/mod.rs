@@ -2,18 +2,22 @@
 //! memory. No test binary uses all of them.
 
 pub mod attributes;
+pub mod azurite;
 pub mod checked_reader;
 pub mod exchange;
 pub mod fault_proxy;
 pub mod faults;
 pub mod faulty_folder;
 pub mod folder;
-pub mod http;
+pub mod http_client;
+pub mod http_head;
+pub mod http_server;
 pub mod memory_folder;
 pub mod mount;
 pub mod naive;
 pub mod noise;
 pub mod npy;
+pub mod objects;
 pub mod png;
 pub mod process;
 pub mod python;
@@ -21,18 +25,23 @@ pub mod skip;
 pub mod slow_source;
 pub mod store_server;
 pub mod stress;
+pub mod tls;
 pub mod value;
 pub mod vds;
 pub mod views;
+pub mod volfs_server;
 pub mod wait;
 pub mod wkw;
 pub mod zgy;
 
+pub use azurite::Azurite;
 pub use fault_proxy::{Fault, FaultProxy};
 pub use folder::{copy_all, is_eio, names, read_at, read_directly, replace, set, source_of, test_data};
+pub use http_server::{Answer, HttpServer, Request};
 pub use mount::{Mount, mounted_name};
 pub use noise::Noise;
 pub use npy::Npy;
+pub use objects::Objects;
 pub use process::{
     children, has_stuck_thread, memory, one_line_of_failure, peak_memory, process_lives, program, signal, text, volfs,
     wait_for,

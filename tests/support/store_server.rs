@@ -140,6 +140,16 @@ impl Drop for StoreServer {
     }
 }
 
+/// Returns what is written with each object of a VDS, which a copy in a folder keeps in one file: the object, and names
+/// with their values.
+pub fn object_metadata(folder: &Path) -> Vec<(String, Vec<(String, String)>)> {
+    let Ok(text) = fs::read_to_string(folder.join("ObjectMetadata.json")) else { return Vec::new() };
+    let listed: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pair = |(name, value): (&String, &serde_json::Value)| (name.clone(), value.as_str().unwrap().to_owned());
+    let entries = |value: &serde_json::Value| value.as_object().unwrap().iter().map(pair).collect();
+    listed.as_object().unwrap().iter().map(|(object, value)| (object.clone(), entries(value))).collect()
+}
+
 /// Sets the time of the last change of all files to an hour ago: the server's listings have no etags.
 fn set_old(path: &Path) {
     if path.is_dir() {
@@ -151,13 +161,14 @@ fn set_old(path: &Path) {
 }
 
 /// Returns a program of scripts/install_stores.sh: in the folder VOLFS_STORES, or else in the target folder.
-fn installed(name: &str) -> Option<PathBuf> {
+pub fn installed(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("VOLFS_STORES").map(PathBuf::from);
     let folder = folder.or_else(|| Some(Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?.join("stores")))?;
     Some(folder.join(name)).filter(|program| program.exists())
 }
 
-fn free_address() -> SocketAddr {
+/// Returns an address that nobody uses now.
+pub fn free_address() -> SocketAddr {
     let free = || -> io::Result<_> { TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr() };
     free().unwrap()
 }

@@ -18,13 +18,12 @@ impl BrickAccess {
     }
 
     /// Has the source begin to fetch what is stored of some bricks, each with the region that is needed of it, unless
-    /// they are in memory. May wait for tables.
-    pub fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) {
+    /// they are in memory. May wait for tables. Returns whether the source had room for all of them: if not, this is to
+    /// be called again when some were read.
+    pub fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) -> bool {
         let wanted: Vec<_> = bricks.filter_map(|(at, region)| self.stored_range(&at, &region)).collect();
         let ranges: Vec<_> = wanted.iter().map(|(object, range)| (&**object, range.clone())).collect();
-        if !ranges.is_empty() {
-            self.array().source().will_need(&ranges);
-        }
+        ranges.is_empty() || self.array().source().will_need(&ranges)
     }
 
     /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is wrong

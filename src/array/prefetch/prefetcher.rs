@@ -154,7 +154,7 @@ impl Prefetcher {
 }
 
 /// Has the source begin to fetch the bricks of a scan from `from` to some beyond `target`.
-fn request_ahead(access: &BrickAccess, scan: &Stream, from: u64, target: u64, position: &Position) {
+fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u64, position: &Position) {
     let info = access.view.info();
     let plane_samples = info.shape().strides(1)[0].max(1);
     // a reader that takes planes out of order wants nothing of the next layer
@@ -168,11 +168,19 @@ fn request_ahead(access: &BrickAccess, scan: &Stream, from: u64, target: u64, po
     // not in that of the prefetches, which wait for what is requested here
     let bulkhead = access.view.bulkhead;
     let pool = Arc::clone(&access.resources.pool);
+    let scan = Arc::clone(scan);
     pool.submit(bulkhead, move || {
         let grid = &access.view.info().grid;
-        let bricks = bricks.map(|number| grid.count().index_of(number));
-        let needed = bricks.filter_map(|at| first_plane(grid.region(&at), plane).map(|region| (at, region)));
-        access.fetch_ahead(needed);
+        let mut from = bricks.start;
+        while from < bricks.end {
+            let to = bricks.end.min(from + REQUESTED.0);
+            let at_once = (from..to).map(|number| grid.count().index_of(number));
+            let needed = at_once.filter_map(|at| first_plane(grid.region(&at), plane).map(|region| (at, region)));
+            if !access.fetch_ahead(needed) {
+                return scan.unclaim_requests(from);
+            }
+            from = to;
+        }
     });
 }
 

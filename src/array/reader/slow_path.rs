@@ -15,6 +15,9 @@ use crate::sync::{Mutex, MutexGuard};
 /// Another worker is woken for each of this many bytes to decode: fewer are decoded before it is awake.
 const BATCH: usize = 64 << 10;
 
+/// Pieces that are requested at a time from a source that takes long to answer.
+const REQUESTED_AT_ONCE: usize = 16;
+
 /// The callback that gets the reply.
 pub type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
 
@@ -23,6 +26,8 @@ pub struct SlowPath {
     access: BrickAccess,
     layout: ReplyLayout,
     pieces: Vec<Piece>,
+    /// The next piece to request, from a source that takes long to answer.
+    requested: AtomicUsize,
     /// The next piece that no worker has taken.
     next: AtomicUsize,
     /// The number of pieces that are not finished.
@@ -52,14 +57,15 @@ impl SlowPath {
         let workers = workers(pieces.len() as u64, access.view.info(), BATCH).min(access.resources.gate.decoders());
         let (bulkhead, pool) = (access.view.bulkhead, Arc::clone(&access.resources.pool));
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
+        let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
         let pending = Mutex::new(PendingReply { out, origins, failure: None, done: Some(done) });
-        let read = Arc::new(Self { access, layout, pieces, next, unfinished, pending });
+        let read = Arc::new(Self { access, layout, pieces, requested, next, unfinished, pending });
         if !read.access.fetches_ahead() {
             return read.submit(workers);
         }
         // a worker that reads the first piece would request it by itself
         pool.submit(bulkhead, move || {
-            read.access.fetch_ahead(read.pieces.iter().map(|piece| (piece.brick, piece.region)));
+            read.request_pieces();
             read.submit(workers.saturating_sub(1));
             read.work();
         });
@@ -77,6 +83,22 @@ impl SlowPath {
         while let Some(piece) = self.pieces.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             let mut guard = PieceGuard { read: self, outcome: Some(Err(gave_up(piece))) };
             guard.outcome = self.finish(piece).err().map(Err);
+            // there may be room for more now
+            self.request_pieces();
+        }
+    }
+
+    /// Requests the pieces that were not requested yet, as far as the source has room.
+    fn request_pieces(&self) {
+        loop {
+            let from = self.requested.load(Ordering::Relaxed);
+            let to = self.pieces.len().min(from.saturating_add(REQUESTED_AT_ONCE));
+            let pieces = self.pieces.get(from..to).unwrap_or_default();
+            let wanted = pieces.iter().map(|piece| (piece.brick, piece.region));
+            if pieces.is_empty() || !self.access.fetch_ahead(wanted) {
+                return;
+            }
+            self.requested.fetch_max(to, Ordering::Relaxed);
         }
     }
 

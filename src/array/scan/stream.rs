@@ -269,6 +269,11 @@ impl Stream {
         (begin < target).then_some(begin..target)
     }
 
+    /// Gives back the bricks from `from` on, which could not be requested.
+    pub fn unclaim_requests(&self, from: u64) {
+        self.requested.fetch_min(from, Ordering::Relaxed);
+    }
+
     /// Returns the prefetches in flight.
     #[cfg(test)]
     pub fn prefetches_in_flight(&self) -> usize {
@@ -297,5 +302,7 @@ mod tests {
         assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));
         let claim = |from, target| stream.claim_requests(from, target);
         assert_eq!((claim(0, 4), claim(2, 4), claim(2, 7), claim(9, 12)), (Some(0..4), None, Some(4..7), Some(9..12)));
+        stream.unclaim_requests(10);
+        assert_eq!((claim(2, 12), claim(2, 12)), (Some(10..12), None));
     }
 }

@@ -1,14 +1,12 @@
-//! All blocks of a stream, one after the other, into an array.
+//! A stream into an array: what is checked before, and which decoder takes it.
 
 use std::sync::LazyLock;
 
 use super::bits::Stream;
-use super::block::Block;
 use super::error::ZfpError;
 use super::header::Header;
-use super::planes::Planes;
+use super::job::Job;
 use super::scalar::{Int, Scalar};
-use super::target::Target;
 use super::wide::Wide;
 
 /// Where the samples of an array lie: that of the first one, and the distances of neighbours along each axis, the
@@ -83,16 +81,17 @@ pub fn decode_blocks(
     if wanted > out.len() as u64 {
         return Err(ZfpError::Room { has: out.len(), wanted });
     }
-    let job = Job { stream, header, strides, instructions };
+    let (start, steps) = (strides.start as isize, strides.steps);
+    let job = Job { stream: Stream::new(stream), header, start, steps };
     let bits = match (header.scalar, header.axes) {
-        (Scalar::Int32 | Scalar::Float32, 1) => job.run::<i32, 4>(out),
-        (Scalar::Int32 | Scalar::Float32, 2) => job.run::<i32, 16>(out),
-        (Scalar::Int32 | Scalar::Float32, 3) => job.run::<i32, 64>(out),
-        (Scalar::Int32 | Scalar::Float32, _) => job.run::<i32, 256>(out),
-        (Scalar::Int64 | Scalar::Float64, 1) => job.run::<i64, 4>(out),
-        (Scalar::Int64 | Scalar::Float64, 2) => job.run::<i64, 16>(out),
-        (Scalar::Int64 | Scalar::Float64, 3) => job.run::<i64, 64>(out),
-        (Scalar::Int64 | Scalar::Float64, _) => job.run::<i64, 256>(out),
+        (Scalar::Int32 | Scalar::Float32, 1) => run::<i32, 4>(&job, instructions, out),
+        (Scalar::Int32 | Scalar::Float32, 2) => run::<i32, 16>(&job, instructions, out),
+        (Scalar::Int32 | Scalar::Float32, 3) => run::<i32, 64>(&job, instructions, out),
+        (Scalar::Int32 | Scalar::Float32, _) => run::<i32, 256>(&job, instructions, out),
+        (Scalar::Int64 | Scalar::Float64, 1) => run::<i64, 4>(&job, instructions, out),
+        (Scalar::Int64 | Scalar::Float64, 2) => run::<i64, 16>(&job, instructions, out),
+        (Scalar::Int64 | Scalar::Float64, 3) => run::<i64, 64>(&job, instructions, out),
+        (Scalar::Int64 | Scalar::Float64, _) => run::<i64, 256>(&job, instructions, out),
     };
     let used = usize::try_from(bits.div_ceil(64).saturating_mul(8)).unwrap_or(usize::MAX);
     if used > stream.len() {
@@ -101,50 +100,10 @@ pub fn decode_blocks(
     Ok(used)
 }
 
-/// What [`decode_blocks`] was asked for, checked.
-struct Job<'a> {
-    stream: &'a [u8],
-    header: &'a Header,
-    strides: &'a Strides,
-    instructions: Instructions,
-}
-
-impl Job<'_> {
-    /// Decodes the blocks and returns the bit behind the last one. Ends early behind the end of the stream.
-    fn run<I: Int, const N: usize>(&self, out: &mut [u8]) -> u64 {
-        let header = self.header;
-        let stream = Stream::new(self.stream);
-        let [nx, ny, nz, nw] = header.shape.map(|extent| extent as usize);
-        let mut planes: Planes = [[0; 64]; 4];
-        let mut at = header.bits;
-        let steps = |extent: usize| (0..extent).step_by(4);
-        for w in steps(nw) {
-            for z in steps(nz) {
-                for y in steps(ny) {
-                    for x in steps(nx) {
-                        let Some(window) = stream.window(at) else { return at };
-                        let block =
-                            Block { window, start: (at & 7) as usize, scalar: header.scalar, params: &header.params };
-                        let target = self.target([x, y, z, w], out);
-                        let bits = match self.instructions {
-                            Instructions::Portable => block.decode::<I, N>(&mut planes, target),
-                            Instructions::Wide(wide) => wide.decode::<I, N>(block, &mut planes, target),
-                        };
-                        at = at.saturating_add(bits);
-                    }
-                }
-            }
-        }
-        at
-    }
-
-    /// Returns where the block goes whose first sample is at `at`.
-    #[inline(always)]
-    fn target<'b>(&self, at: [usize; 4], out: &'b mut [u8]) -> Target<'b> {
-        let steps = self.strides.steps;
-        // `Strides::room` has checked the largest and the smallest of these sums
-        let first = at.iter().zip(steps).fold(self.strides.start as isize, |sum, (n, step)| sum + *n as isize * step);
-        let extents = [0, 1, 2, 3].map(|axis| (self.header.shape[axis] as usize - at[axis]).min(4));
-        Target { out, first, steps, extents }
+/// Decodes the blocks and returns the bit behind the last one. Ends early behind the end of the stream.
+fn run<I: Int, const N: usize>(job: &Job<'_>, instructions: Instructions, out: &mut [u8]) -> u64 {
+    match instructions {
+        Instructions::Portable => job.run::<I, N>(out),
+        Instructions::Wide(wide) => wide.run::<I, N>(job, out),
     }
 }

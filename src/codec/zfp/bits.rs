@@ -1,6 +1,6 @@
 //! Reading bits of a stream. The first bit of a byte is its lowest.
 
-/// Bytes of a window: the longest block with up to 7 bits before it, the 9 bytes that one read may take more, and some.
+/// Bytes of a window: the longest block with up to 7 bits before it, the 15 bytes that one read may take more, and some.
 const WINDOW: usize = 2112;
 /// The longest block in bits, of reversible float64 in four dimensions. A header may give blocks more; they are unused.
 pub(super) const LONGEST_BLOCK: u64 = 1 + 1 + 11 + 6 + 255 + 256 * 64;
@@ -23,9 +23,11 @@ impl Window<'_> {
     /// Returns the 64 bits from bit `at` on.
     #[inline(always)]
     pub(super) fn word(self, at: usize) -> u64 {
-        let Some(bytes) = self.0.get(at >> 3..).and_then(<[u8]>::first_chunk::<9>) else { return 0 };
-        let [low @ .., high] = *bytes;
-        u64::from_le_bytes(low) >> (at & 7) | u64::from(high) << 1 << (63 - (at & 7))
+        let Some(bytes) = self.0.get(at >> 3..).and_then(<[u8]>::first_chunk::<15>) else { return 0 };
+        let (low, high) = (bytes.first_chunk(), bytes.last_chunk());
+        // a shift of 128 bits would be a single instruction, which takes longer
+        low.map_or(0, |low| u64::from_le_bytes(*low) >> (at & 7))
+            | high.map_or(0, |high| u64::from_le_bytes(*high) >> (at & 7) << 56)
     }
 }
 

@@ -3,9 +3,11 @@
 use super::bits::Window;
 use super::coefficients::transpose;
 use super::lift;
+use super::line;
 use super::params::Params;
 use super::planes::{self, Extent, Planes, Read};
 use super::scalar::{Int, Scalar};
+use super::square::Square;
 use super::target::Target;
 
 /// What the integers of a block are.
@@ -81,15 +83,38 @@ pub(super) struct Block<'a> {
 
 impl Block<'_> {
     /// Decodes the block, and returns the number of bits that it takes.
-    pub(super) fn decode<I: Int, const N: usize>(self, planes: &mut Planes, mut target: Target<'_>) -> u64 {
+    #[inline(always)]
+    pub(super) fn decode<I: Int, const N: usize>(self, planes: &mut Planes, target: Target<'_>) -> u64 {
         let front = self.front::<N>();
         if front.content == Content::Zero {
             target.put(&[I::default(); N]);
             return self.length(front.at);
         }
-        let read = planes::read::<N>(self.window, front.at, front.extent, planes);
-        target.put::<I, N>(&samples(front.content, read, planes));
-        self.length(read.end)
+        let (block, end) = match N {
+            4 => self.line(&front),
+            16 => {
+                let mut square = Square::new();
+                let mut put = |plane, [word]: [u64; 1]| square.put(plane, word);
+                let start = planes::leading(self.window, front.at, front.extent);
+                let (_, place) = planes::read::<N, 1>(self.window, &start, front.extent.low, &mut put);
+                (finished_square(front.content, place.known, square.coefficients()), place.at)
+            }
+            _ => {
+                let read = planes::read_words::<N>(self.window, front.at, front.extent, planes);
+                (samples(front.content, read, planes), read.end)
+            }
+        };
+        target.put::<I, N>(&block);
+        self.length(end)
+    }
+
+    /// Decodes a block of four samples, and returns the bit behind its planes as well.
+    #[inline(always)]
+    pub(super) fn line<I: Int, const N: usize>(self, front: &Front) -> ([I; N], usize) {
+        let (coefficients, end) = line::read::<I>(self.window, front.at, front.extent);
+        let mut block = [I::default(); N];
+        block.iter_mut().zip(coefficients).for_each(|(to, coefficient)| *to = coefficient);
+        (finished(front.content, block), end)
     }
 
     /// Returns the bits of the block, if its planes end at bit `end` of the window.
@@ -111,7 +136,10 @@ pub(super) fn samples<I: Int, const N: usize>(content: Content, read: Read, plan
     let mut block = [I::default(); N];
     match read.known {
         0 | 1 => block = [plain(read, planes); N],
-        _ => transform(content, read, planes, &mut block),
+        _ => {
+            transpose(planes, read.low, read.known, &mut block);
+            transform(content, &mut block);
+        }
     }
     scale(content, &mut block);
     block
@@ -119,7 +147,7 @@ pub(super) fn samples<I: Int, const N: usize>(content: Content, read: Read, plan
 
 /// Returns the integers of a block that has no coefficient but the first: they are all the same.
 #[inline(always)]
-pub(super) fn plain<I: Int>(read: Read, planes: &Planes) -> I {
+fn plain<I: Int>(read: Read, planes: &Planes) -> I {
     let mut word = 0;
     if read.known > 0 {
         for (at, plane) in planes[0].iter().enumerate().take(read.top).skip(read.low) {
@@ -129,10 +157,30 @@ pub(super) fn plain<I: Int>(read: Read, planes: &Planes) -> I {
     I::from_negabinary(word)
 }
 
-/// Turns planes to the integers of a block.
+/// Turns coefficients to samples.
 #[inline(always)]
-pub(super) fn transform<I: Int, const N: usize>(content: Content, read: Read, planes: &Planes, block: &mut [I; N]) {
-    transpose(planes, read, block);
+pub(super) fn finished<I: Int, const N: usize>(content: Content, coefficients: [I; N]) -> [I; N] {
+    let mut block = coefficients;
+    transform(content, &mut block);
+    scale(content, &mut block);
+    block
+}
+
+/// Turns coefficients, of which the first `known` may have ones, to samples.
+#[inline(always)]
+pub(super) fn finished_square<I: Int, const N: usize>(content: Content, known: usize, coefficients: [I; N]) -> [I; N] {
+    if known > 1 {
+        return finished(content, coefficients);
+    }
+    // the first one alone makes all samples the same
+    let mut block = [coefficients[0]; N];
+    scale(content, &mut block);
+    block
+}
+
+/// Turns coefficients to the integers of a block.
+#[inline(always)]
+fn transform<I: Int, const N: usize>(content: Content, block: &mut [I; N]) {
     match content {
         Content::Lossy(_) | Content::Zero => lift::lossy(block),
         Content::Exact(_) | Content::Bits => lift::reversible(block),
@@ -141,7 +189,7 @@ pub(super) fn transform<I: Int, const N: usize>(content: Content, read: Read, pl
 
 /// Turns the integers of a block of floating-point numbers to their bits.
 #[inline(always)]
-pub(super) fn scale<I: Int, const N: usize>(content: Content, block: &mut [I; N]) {
+fn scale<I: Int, const N: usize>(content: Content, block: &mut [I; N]) {
     match content {
         // the lowest exponent stands for a block of zeros
         Content::Exact(Some(exponent)) if exponent == I::LEAST_EXPONENT => *block = [I::default(); N],

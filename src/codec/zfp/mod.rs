@@ -2,9 +2,10 @@
 //!
 //! [`decode`] decodes a brick with either of two [decoders](Decoder) that return the same. That of volfs, in the order
 //! of the imports: [`params`], [`header`] and [`scalar`] are what a stream says of itself; [`bits`] reads bits,
-//! [`planes`] the bit planes of a block, [`coefficients`] turns these to numbers, [`lift`] to samples; [`block`] is one
-//! block, [`target`] where it goes, [`array`] all of them. `wide` does the same as `planes` to `lift` with the
-//! instructions of newer processors. [`libzfp`] is the other decoder.
+//! [`planes`] the bit planes of a block, [`coefficients`] turns these to numbers, or, of blocks of four samples, [`line`]
+//! at once, of 16 [`square`]; [`lift`] turns numbers to samples; [`block`] is one block, [`target`] where it goes,
+//! [`job`] all of them, and [`array`] chooses the instructions. `wide` does the same as `planes` to `lift` with those of
+//! newer processors. [`libzfp`] is the other decoder.
 
 mod array;
 mod bits;
@@ -13,12 +14,15 @@ mod coefficients;
 mod decode;
 mod error;
 mod header;
+mod job;
 mod libzfp;
 mod lift;
+mod line;
 mod order;
 mod params;
 mod planes;
 mod scalar;
+mod square;
 mod target;
 #[cfg(test)]
 mod tests;

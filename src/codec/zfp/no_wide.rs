@@ -1,9 +1,7 @@
 //! In place of `wide` on processors of other architectures.
 
-use super::block::Block;
-use super::planes::Planes;
+use super::job::Job;
 use super::scalar::Int;
-use super::target::Target;
 
 /// The proof that there are wide instructions, which there never is.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +14,7 @@ impl Wide {
         None
     }
 
-    pub(super) fn decode<I: Int, const N: usize>(self, _: Block<'_>, _: &mut Planes, _: Target<'_>) -> u64 {
+    pub(super) fn run<I: Int, const N: usize>(self, _: &Job<'_>, _: &mut [u8]) -> u64 {
         match self {}
     }
 }

@@ -1,11 +1,8 @@
 //! The order of the coefficients of a block in a stream: where each of them stands in the block, fastest axis first.
 //! Coefficients of low frequency come first; that of equal ones is the format's choice.
 
-/// Of blocks of one dimension.
-const LINE: [u8; 4] = [0, 1, 2, 3];
-
 /// Of blocks of two dimensions.
-const SQUARE: [u8; 16] = [0, 1, 4, 5, 2, 8, 6, 9, 3, 12, 10, 7, 13, 11, 14, 15];
+pub(super) const SQUARE: [u8; 16] = [0, 1, 4, 5, 2, 8, 6, 9, 3, 12, 10, 7, 13, 11, 14, 15];
 
 /// Of blocks of three dimensions.
 pub(super) const CUBE: [u8; 64] = [
@@ -29,12 +26,10 @@ const TESSERACT: [u8; 256] = [
     254, 251, 239, 191, 255,
 ];
 
-/// Returns the order of blocks of `N` samples.
+/// Returns the order of blocks of `N` samples, 64 or 256.
 #[inline(always)]
 pub(super) fn order<const N: usize>() -> &'static [u8] {
     match N {
-        4 => &LINE,
-        16 => &SQUARE,
         64 => &CUBE,
         _ => &TESSERACT,
     }

@@ -62,15 +62,27 @@ impl Params {
         self.min_exponent < MIN_EXPONENT
     }
 
+    /// Returns the most bits that come before the planes of a block: flags, exponent and, if it is reversible, its
+    /// precision.
+    fn front(&self, scalar: Scalar) -> u32 {
+        let flags = u32::from(scalar.exponent_bits() > 0);
+        match self.is_reversible() {
+            true => 2 * flags + scalar.exponent_bits() + scalar.precision_bits(),
+            false => flags + scalar.exponent_bits(),
+        }
+    }
+
+    /// Returns the bits of every block, if all have the same.
+    pub(super) fn fixed_length(&self, scalar: Scalar) -> Option<u64> {
+        // a limit that the front exceeds limits nothing
+        (self.min_bits == self.max_bits && self.max_bits >= self.front(scalar)).then_some(self.max_bits.into())
+    }
+
     /// Returns the most bits that a block can take, whatever its content.
     fn longest_block(&self, scalar: Scalar, axes: u32) -> u64 {
         let (samples, planes) = (1 << (2 * axes), scalar.size() as u32 * 8);
-        // a block begins with flags, exponent and, if it is reversible, its precision
-        let flags = u32::from(scalar.exponent_bits() > 0);
-        let (front, planes) = match self.is_reversible() {
-            true => (2 * flags + scalar.exponent_bits() + scalar.precision_bits(), planes),
-            false => (flags + scalar.exponent_bits(), self.max_precision.min(planes)),
-        };
+        let front = self.front(scalar);
+        let planes = if self.is_reversible() { planes } else { self.max_precision.min(planes) };
         let free = u64::from(front + samples - 1 + samples * planes);
         // a limit below the size of that front part wraps around inside libzfp and does not limit anything
         let limited = if self.max_bits < front { free } else { free.min(self.max_bits.into()) };
@@ -119,5 +131,21 @@ mod tests {
             assert_eq!([1, 2, 3, 4].map(|axes| Params::ANY.longest_block(scalar, axes)), lossy);
             assert_eq!([1, 2, 3, 4].map(|axes| Params::EXACT.longest_block(scalar, axes)), exact);
         }
+    }
+
+    #[test]
+    fn blocks_have_a_fixed_length_unless_the_limit_limits_nothing() {
+        let length = |least, most, exponent, scalar| {
+            let params = Params { min_bits: least, max_bits: most, max_precision: 64, min_exponent: exponent };
+            params.fixed_length(scalar)
+        };
+        assert_eq!(length(16, 16, -1074, Scalar::Float32), Some(16));
+        assert_eq!(length(15, 16, -1074, Scalar::Float32), None);
+        // a flag and an exponent, of reversible blocks another flag and the precision
+        assert_eq!([8, 9].map(|bits| length(bits, bits, -1074, Scalar::Float32)), [None, Some(9)]);
+        assert_eq!([14, 15].map(|bits| length(bits, bits, -1075, Scalar::Float32)), [None, Some(15)]);
+        assert_eq!([11, 12].map(|bits| length(bits, bits, -1074, Scalar::Float64)), [None, Some(12)]);
+        assert_eq!([4, 5].map(|bits| length(bits, bits, -1075, Scalar::Int32)), [None, Some(5)]);
+        assert_eq!(length(1, 1, -1074, Scalar::Int64), Some(1));
     }
 }

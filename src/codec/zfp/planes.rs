@@ -9,6 +9,9 @@ use super::bits::Window;
 /// Coefficients that a word has bits of.
 pub(super) const WORD: usize = 64;
 
+/// The bits that a read has at least.
+pub(super) const MOST: usize = 57;
+
 /// The bit planes of a block, plane 0 that of the units. For each 64 coefficients there is one list of words, one for
 /// each plane. Of 64 coefficients and more, planes above those that were read are 0, and those below down to a multiple
 /// of eight.
@@ -49,64 +52,80 @@ pub(super) struct Place {
     pub budget: usize,
 }
 
-/// Reads the planes of a block of `N` coefficients, from bit `at` on.
+/// Reads the planes of a block of 64 or 256 coefficients, from bit `at` on.
 #[inline(always)]
-pub(super) fn read<const N: usize>(window: Window<'_>, at: usize, extent: Extent, planes: &mut Planes) -> Read {
-    let (mut plane, mut place) = zeros::<N>(window, at, extent, planes);
-    let top = plane;
-    if N == 4 {
-        (plane, place) = short(window, place, (plane, extent.low), &mut planes[0]);
-    }
-    while plane > extent.low && place.budget > 0 {
-        plane -= 1;
-        match N {
-            ..=WORD => {
-                let mut word = [0];
-                place = one::<N, 1>(window, place, &mut word);
-                planes[0][plane] = word[0];
-            }
-            _ => {
-                let mut words = [0; 4];
-                place = one::<N, 4>(window, place, &mut words);
-                planes.iter_mut().zip(words).for_each(|(planes, word)| planes[plane] = word);
-            }
-        }
-    }
-    if N >= WORD {
-        planes.iter_mut().take(N / WORD).for_each(|planes| clear_unread(planes, plane, extent));
-    }
-    Read { end: place.at, top, low: plane, known: place.known }
+pub(super) fn read_words<const N: usize>(window: Window<'_>, at: usize, extent: Extent, planes: &mut Planes) -> Read {
+    let start = leading(window, at, extent);
+    clear::<N>(planes, start.plane, extent);
+    let (low, place) = match N {
+        WORD => read::<N, 1>(window, &start, extent.low, &mut |plane, [word]| planes[0][plane & 63] = word),
+        _ => read::<N, 4>(window, &start, extent.low, &mut |plane, words| {
+            planes.iter_mut().zip(words).for_each(|(planes, word)| planes[plane & 63] = word);
+        }),
+    };
+    planes.iter_mut().take(N / WORD).for_each(|planes| clear_unread(planes, low, extent));
+    Read { end: place.at, top: start.plane, low, known: place.known }
 }
 
-/// Reads the first planes as long as they have no ones; of those there is one bit each. Returns the plane above the
-/// next.
+/// Reads the planes of a block of `N` coefficients from `start` on, and hands them to `put` in `W` words. Returns the
+/// lowest plane, and the place behind it.
 #[inline(always)]
-pub(super) fn zeros<const N: usize>(
+pub(super) fn read<const N: usize, const W: usize>(
     window: Window<'_>,
-    at: usize,
-    extent: Extent,
-    planes: &mut Planes,
+    start: &Start,
+    low: usize,
+    put: &mut impl FnMut(usize, [u64; W]),
 ) -> (usize, Place) {
+    let Start { mut plane, mut place, .. } = *start;
+    while plane > low && place.budget > 0 {
+        plane -= 1;
+        let mut words = [0; W];
+        place = one::<N, W>(window, place, &mut words);
+        put(plane, words);
+    }
+    (plane, place)
+}
+
+/// Where the first plane with ones begins.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    /// The plane above it.
+    pub plane: usize,
+    pub place: Place,
+    /// The bits from there on, which need not be read again.
+    pub bits: u64,
+    /// How many bits these are at least.
+    pub left: usize,
+}
+
+/// Skips the first planes as long as they have no ones; of those there is one bit each.
+#[inline(always)]
+pub(super) fn leading(window: Window<'_>, at: usize, extent: Extent) -> Start {
     let Extent { budget, top, low } = extent;
-    let top = top.min(64);
+    let bits = window.some(at);
     // no more than a read has; more are rare
-    let count = window.some(at).trailing_zeros().min(57) as usize;
-    let count = count.min(top.saturating_sub(low)).min(budget);
+    let count = (bits.trailing_zeros() as usize).min(MOST).min(top.saturating_sub(low)).min(budget);
+    let place = Place { at: at + count, known: 0, budget: budget - count };
+    Start { plane: top - count, place, bits: bits >> count, left: MOST - count }
+}
+
+/// Clears the planes from `from` on, above which there are none, and the lowest that a block may have.
+#[inline(always)]
+pub(super) fn clear<const N: usize>(planes: &mut Planes, from: usize, extent: Extent) {
     // by eights, since these are stores of a fixed size: what is cleared too much is read later, or needs to be clear
     for planes in planes.iter_mut().take(N / WORD) {
-        clear(planes, low & !7);
-        let mut cleared = top;
-        while cleared + count > top {
+        clear_eight(planes, extent.low & !7);
+        let mut cleared = extent.top;
+        while cleared > from {
             cleared = cleared.saturating_sub(8);
-            clear(planes, cleared);
+            clear_eight(planes, cleared);
         }
     }
-    (top - count, Place { at: at + count, known: 0, budget: budget - count })
 }
 
 /// Clears eight planes.
 #[inline(always)]
-fn clear(planes: &mut [u64; 64], first: usize) {
+fn clear_eight(planes: &mut [u64; 64], first: usize) {
     if let Some(planes) = planes.get_mut(first..).and_then(<[u64]>::first_chunk_mut::<8>) {
         *planes = [0; 8];
     }
@@ -120,67 +139,6 @@ pub(super) fn clear_unread(planes: &mut [u64; 64], low: usize, extent: Extent) {
     {
         unread.fill(0);
     }
-}
-
-/// Reads planes of blocks of four coefficients, as long as the limit cuts none.
-#[inline(always)]
-fn short(window: Window<'_>, from: Place, (mut plane, low): (usize, usize), planes: &mut [u64; 64]) -> (usize, Place) {
-    let mut place = from;
-    while plane > low {
-        let mut bits = window.some(place.at);
-        // as many as a read has at least
-        for _ in 0..57 / LONGEST_SHORT {
-            let [word, length, known] = SHORT[place.known & 7][bits as usize & 127];
-            let taken = usize::from(length);
-            if plane == low || place.budget < taken {
-                return (plane, place);
-            }
-            plane -= 1;
-            planes[plane & 63] = u64::from(word);
-            bits >>= length & 63;
-            place = Place { at: place.at + taken, known: usize::from(known), budget: place.budget - taken };
-        }
-    }
-    (plane, place)
-}
-
-/// The longest plane of four coefficients in bits.
-const LONGEST_SHORT: usize = 7;
-
-/// The planes of four coefficients, by the number of known ones and the next seven bits: the plane, its length in bits,
-/// and the number of known ones behind it.
-static SHORT: [[[u8; 3]; 128]; 8] = {
-    let mut table = [[[0, 1, 0]; 128]; 8];
-    let mut known = 0;
-    while known <= 4 {
-        let mut bits = 0;
-        while bits < 128 {
-            table[known][bits] = short_plane(known as u8, bits as u8);
-            bits += 1;
-        }
-        known += 1;
-    }
-    table
-};
-
-const fn short_plane(mut known: u8, bits: u8) -> [u8; 3] {
-    let (mut word, mut at) = (bits & ((1 << known) - 1), known);
-    while known < 4 {
-        at += 1;
-        if bits >> (at - 1) & 1 == 0 {
-            break;
-        }
-        while known < 3 {
-            at += 1;
-            if bits >> (at - 1) & 1 == 1 {
-                break;
-            }
-            known += 1;
-        }
-        word |= 1 << known;
-        known += 1;
-    }
-    [word, at, known]
 }
 
 /// Reads one plane of `N` coefficients into `W` words.
@@ -199,8 +157,6 @@ pub(super) fn one<const N: usize, const W: usize>(window: Window<'_>, from: Plac
 /// Reads the part of a plane that is about the coefficients from `known` on.
 #[inline(always)]
 pub(super) fn groups<const N: usize, const W: usize>(window: Window<'_>, from: Place, words: &mut [u64; W]) -> Place {
-    /// The bits that a read has at least.
-    const MOST: usize = 57;
     let Place { mut at, mut known, mut budget } = from;
     let (mut bits, mut left) = (window.some(at), MOST);
     while known < N && budget > 0 {

@@ -85,10 +85,6 @@ pub(super) trait Int: Copy + Default + 'static {
     fn from_negabinary(word: u64) -> Self;
     /// Returns it with a byte put to bit `bit`, where it has none.
     fn with_byte(self, byte: u8, bit: u32) -> Self;
-    /// Returns it with bit `bit` of a plane put behind its lowest.
-    fn with_bit(self, plane: u64, bit: usize) -> Self;
-    /// Returns it shifted to the left; 0 if all bits are.
-    fn shifted(self, by: usize) -> Self;
     /// Returns the number that has its bits in base -2.
     fn decoded(self) -> Self;
     /// Returns the bits of the floating-point number that a block with this exponent has for 1.
@@ -99,8 +95,8 @@ pub(super) trait Int: Copy + Default + 'static {
     fn sign_magnitude(self) -> Self;
     /// Writes it in native byte order to the first bytes of `to`.
     fn put(self, to: &mut [u8]);
-    /// Writes four of them, one behind the other.
-    fn put_row(row: &[Self; 4], to: &mut [u8]);
+    /// Writes four of them, one behind the other, to the first bytes of `to`.
+    fn put_row(row: &[Self; 4], to: Option<&mut [u8]>);
 }
 
 macro_rules! int {
@@ -136,16 +132,6 @@ macro_rules! int {
             }
 
             #[inline(always)]
-            fn with_bit(self, plane: u64, bit: usize) -> Self {
-                self << 1 | Self::from(plane as Self & 1 << bit != 0)
-            }
-
-            #[inline(always)]
-            fn shifted(self, by: usize) -> Self {
-                self.checked_shl(by as u32).unwrap_or(0)
-            }
-
-            #[inline(always)]
             fn decoded(self) -> Self {
                 const ODD: $int = (<$unsigned>::MAX / 3 * 2).cast_signed();
                 (self ^ ODD).wrapping_sub(ODD)
@@ -174,8 +160,8 @@ macro_rules! int {
             }
 
             #[inline(always)]
-            fn put_row(row: &[Self; 4], to: &mut [u8]) {
-                if let Some(to) = to.first_chunk_mut::<{ 4 * size_of::<$int>() }>() {
+            fn put_row(row: &[Self; 4], to: Option<&mut [u8]>) {
+                if let Some(to) = to.and_then(<[u8]>::first_chunk_mut::<{ 4 * size_of::<$int>() }>) {
                     to.as_chunks_mut().0.iter_mut().zip(row).for_each(|(to, sample)| *to = sample.to_ne_bytes());
                 }
             }

@@ -8,8 +8,8 @@ use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 
@@ -18,7 +18,7 @@ use super::open_file::OpenFile;
 use super::open_files::{Key, new_number};
 use super::source_root::{Found, SourceRoot};
 use crate::counters::Counters;
-use crate::source::{EntryKind, FileStamp, Folder, NoFolder, RecentWrites, Source, SourceError, Wait};
+use crate::source::{EntryKind, FileStamp, FirstFailure, Folder, NoFolder, RecentWrites, Source, SourceError, Wait};
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
 const CHECKED_FILES: usize = 128;
@@ -42,7 +42,7 @@ impl Folders {
     /// # Errors
     /// [`NoFolder`]: why there is none.
     pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.open_beside(path, recent, &Arc::default())
+        self.open_beside(path, recent, &FirstFailure::default())
     }
 
     /// Opens a folder whose failures are those of another one, too.
@@ -50,7 +50,7 @@ impl Folders {
         self: &Arc<Self>,
         path: &Path,
         recent: &Arc<RecentWrites>,
-        failure: &Arc<OnceLock<SourceError>>,
+        failure: &FirstFailure,
     ) -> Result<Arc<LocalFolder>, NoFolder> {
         let failed = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => NoFolder::Absent,
@@ -66,14 +66,14 @@ impl Folders {
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
     pub fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.at_beside(place, recent, &Arc::default())
+        self.at_beside(place, recent, &FirstFailure::default())
     }
 
     fn at_beside(
         self: &Arc<Self>,
         place: Found,
         recent: &Arc<RecentWrites>,
-        failure: &Arc<OnceLock<SourceError>>,
+        failure: &FirstFailure,
     ) -> Result<Arc<LocalFolder>, NoFolder> {
         if !place.metadata.is_dir() {
             return Err(NoFolder::NotAFolder);
@@ -81,7 +81,7 @@ impl Folders {
         recent.record(&place.metadata);
         let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
         let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
-        let (changed, failure) = (Arc::default(), Arc::clone(failure));
+        let (changed, failure) = (Arc::default(), failure.clone());
         Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
     }
 
@@ -107,20 +107,11 @@ pub struct LocalFolder {
     shared: Arc<Folders>,
     changed: Arc<AtomicBool>,
     /// The first failure of the system here or in a folder that was opened from here.
-    failure: Arc<OnceLock<SourceError>>,
+    failure: FirstFailure,
     recent: Arc<RecentWrites>,
 }
 
 impl LocalFolder {
-    /// Returns a result, and remembers a failure of the system or a change.
-    fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
-        result.inspect_err(|error| {
-            if error.is_failure_of_system() || *error == SourceError::Changed {
-                let _ = self.failure.set(error.clone());
-            }
-        })
-    }
-
     fn key(&self, name: &str) -> Key {
         let mut hasher = DefaultHasher::new();
         name.hash(&mut hasher);
@@ -201,20 +192,20 @@ impl LocalFolder {
 
 impl Source for LocalFolder {
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(self.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
+        Ok(self.failure.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let Some(file) = self.noted(self.file(object, wait))? else { return Ok(false) };
-        self.noted(file.read_at(offset, out, wait))?;
+        let Some(file) = self.failure.noted(self.file(object, wait))? else { return Ok(false) };
+        self.failure.noted(file.read_at(offset, out, wait))?;
         // here and not in `check_unchanged`, which does not know which file was read
-        self.noted(file.check_unchanged())?;
+        self.failure.noted(file.check_unchanged())?;
         Ok(true)
     }
 
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        let file = self.noted(self.file(object, Wait::Yes))?;
-        file.map_or(Ok(None), |open| self.noted(open.tag(name)))
+        let file = self.failure.noted(self.file(object, Wait::Yes))?;
+        file.map_or(Ok(None), |open| self.failure.noted(open.tag(name)))
     }
 
     fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
@@ -230,7 +221,7 @@ impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
         let opened = self.shared.open_beside(&self.root.join(path), &self.recent, &self.failure);
         if let Err(NoFolder::Source(error)) = &opened {
-            let _ = self.noted(Err::<(), _>(error.clone()));
+            let _ = self.failure.noted(Err::<(), _>(error.clone()));
         }
         Ok(opened?)
     }
@@ -246,7 +237,9 @@ impl Folder for LocalFolder {
             Err(e) => Err(e),
         };
         match visited {
-            Err(e) if !is_absent(&e) => self.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e))),
+            Err(e) if !is_absent(&e) => {
+                self.failure.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e)))
+            }
             _ => Ok(()),
         }
     }
@@ -256,7 +249,7 @@ impl Folder for LocalFolder {
     }
 
     fn failure(&self) -> Option<SourceError> {
-        self.failure.get().cloned()
+        self.failure.get()
     }
 
     fn is_changed(&self) -> bool {

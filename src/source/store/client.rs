@@ -2,11 +2,12 @@
 
 use std::io;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
@@ -168,7 +169,7 @@ impl Client {
     }
 
     async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {
-        match self.backend.objects.get_opts(&parsed(key)?, options).await {
+        match unpanicked(self.backend.objects.get_opts(&parsed(key)?, options)).await {
             Ok(answer) => Ok(Some(answer)),
             Err(error) => match StoreError::of(&error) {
                 None => Ok(None),
@@ -198,7 +199,7 @@ impl Client {
             let has_broken = |error: &object_store::Error| {
                 StoreError::of(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
             };
-            match pages.list_paginated(prefix_or_none, options).await {
+            match unpanicked(pages.list_paginated(prefix_or_none, options)).await {
                 Ok(page) => return Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
                 Err(error) if attempt < BROKEN_ANSWERS && began.elapsed() < BRIEFLY && has_broken(&error) => {
                     attempt += 1;
@@ -239,6 +240,13 @@ fn page_of(prefix: &str, listed: ListResult) -> Page {
     };
     let files = listed.objects.iter().filter_map(|meta| Some((name(&meta.location)?, Meta::of_listed(meta))));
     Page { folders: listed.common_prefixes.iter().filter_map(name).collect(), files: files.collect(), next: None }
+}
+
+/// Waits for a result of the library. A panic is an error: the library panics where a service of credentials answers with
+/// something that no URL can be made of, and who waits for this request would wait for ever.
+async fn unpanicked<T>(request: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
+    let panicked = |_| object_store::Error::Generic { store: "store", source: "its answer makes no sense".into() };
+    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 /// Objects in memory, as a store of tests.

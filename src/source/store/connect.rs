@@ -27,6 +27,10 @@ const DEFAULTS: [(&str, &str); 2] = [("connect_timeout", "5 seconds"), ("timeout
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// A pause is chosen at random between the shortest one and so many times the one before. Pauses do not grow, on
+/// average, if this is less than 2.8.
+const GROWTH: f64 = 4.0;
+
 /// The requests that a store understands.
 #[derive(Clone)]
 pub struct Backend {
@@ -51,7 +55,7 @@ pub fn connect(
     let (patience, options) = patience_of(patience, options)?;
     let options = &options[..];
     let retry = RetryConfig {
-        backoff: BackoffConfig { max_backoff: LONGEST_PAUSE, ..BackoffConfig::default() },
+        backoff: BackoffConfig { max_backoff: LONGEST_PAUSE, base: GROWTH, ..BackoffConfig::default() },
         max_retries: patience.retries,
         retry_timeout: patience.time,
     };
@@ -153,6 +157,10 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
     let has_keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some();
     if !has_keys || profile::chosen().is_some() {
         builder = with_profile(builder)?;
+    }
+    // the library knows it by another name than the SDKs
+    if let Ok(endpoint) = env::var("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
+        builder = builder.with_metadata_endpoint(endpoint.trim_end_matches('/'));
     }
     apply(
         builder,

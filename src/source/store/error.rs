@@ -1,5 +1,6 @@
 //! What failed in a store, in words for people.
 
+use std::env;
 use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
@@ -74,6 +75,10 @@ impl From<io::Error> for StoreError {
 /// A sign in the text of an error, the kind that it stands for, and what to say.
 type Known = (&'static [&'static str], io::ErrorKind, &'static str);
 
+const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
+    AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
+    give --store-option anonymous=true";
+
 /// The signs are codes that stores give, and texts of the libraries. The first that is found counts.
 const KNOWN: &[Known] = &[
     (
@@ -86,16 +91,27 @@ const KNOWN: &[Known] = &[
             "169.254.169.254",
             "169.254.170.2",
             "metadata.google.internal",
+            "missing field `AccessKeyId`",
+            "missing field `access_token`",
+            "/latest/api/token",
+            "/latest/meta-data/iam/",
+            "/computeMetadata/v1/",
             "MissingAccessKeyId",
             "MissingSecretAccessKey",
         ],
         io::ErrorKind::PermissionDenied,
-        "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
-         AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
-         give --store-option anonymous=true",
+        NO_CREDENTIALS,
     ),
     (
-        &["AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraint", "IncorrectEndpoint"],
+        &[
+            "AuthorizationHeaderMalformed",
+            "PermanentRedirect",
+            "IllegalLocationConstraint",
+            "IncorrectEndpoint",
+            "redirect without LOCATION",
+            "307 Temporary Redirect",
+            "301 Moved Permanently",
+        ],
         io::ErrorKind::PermissionDenied,
         "the bucket is in another region; set AWS_REGION to that of the bucket",
     ),
@@ -125,13 +141,13 @@ const KNOWN: &[Known] = &[
         "the store asks for credentials (401); set them in the environment",
     ),
     (
-        &["invalid peer certificate", "certificate", "InvalidCertificate", "UnknownIssuer", "tls handshake"],
+        &["invalid peer certificate", "certificate", "InvalidCertificate", "UnknownIssuer"],
         io::ErrorKind::ConnectionAborted,
         "the certificate of the store is not accepted (TLS); add its authority to those of this machine, or name it in \
          SSL_CERT_FILE",
     ),
     (
-        &["InvalidContentType", "corrupt message", "wrong version number"],
+        &["InvalidContentType", "corrupt message", "wrong version number", "tls handshake eof"],
         io::ErrorKind::ConnectionAborted,
         "the store does not speak TLS there; give its endpoint with http:// and AWS_ALLOW_HTTP=true",
     ),
@@ -168,7 +184,16 @@ const KNOWN: &[Known] = &[
     ),
 ];
 
+/// Returns whether a text is of a failure to get credentials from the service of a container, which can be anywhere.
+fn is_of_container(text: &str) -> bool {
+    let service = env::var("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    service.is_ok_and(|service| !service.is_empty() && text.contains(&service))
+}
+
 fn explain(error: &Error, text: &str) -> (io::ErrorKind, String) {
+    if is_of_container(text) {
+        return (io::ErrorKind::PermissionDenied, NO_CREDENTIALS.to_owned());
+    }
     if let Some((_, kind, said)) = KNOWN.iter().find(|(signs, ..)| signs.iter().any(|sign| text.contains(sign))) {
         return (*kind, (*said).to_owned());
     }
@@ -214,8 +239,8 @@ fn http_kind(error: &Error) -> Option<HttpErrorKind> {
 
 /// Returns the status that an answer had, as in `500 Internal Server Error`.
 fn status_of(text: &str) -> Option<&str> {
-    let at = text.find("status ")? + "status ".len();
-    let status = text.get(at..)?.split([':', '\n']).next()?;
+    let (_, rest) = text.split_once("status ")?;
+    let status = rest.strip_prefix("code: ").unwrap_or(rest).split([':', '\n']).next()?;
     (status.len() < 64).then_some(status)
 }
 
@@ -255,6 +280,8 @@ mod tests {
             ("<Code>SignatureDoesNotMatch</Code> 403", "does not accept the credentials"),
             ("Server returned non-2xx status code: 403 Forbidden:", "403"),
             ("invalid peer certificate: UnknownIssuer", "TLS"),
+            ("Server returned non-2xx status code: 418 I'm a teapot: <x/>", "(418 I'm a teapot)"),
+            ("Server error with status 500 Internal Server Error: x", "(500 Internal Server Error)"),
             ("odd\nthings at https://host/x?sig=hunter2&se=1", "odd things at https://host/x"),
         ] {
             let said = generic(text).text;

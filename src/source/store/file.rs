@@ -51,17 +51,17 @@ impl Source for StoredFile {
     }
 
     fn tag(&self, _object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        Ok(self.opened.meta(&self.key, false)?.and_then(|meta| meta.header(name)))
+        self.opened.header(&self.key, name)
     }
 
     fn fetches_ahead(&self) -> bool {
         true
     }
 
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) {
+    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
         let within = |range: &Range<u64>| range.start..range.end.min(self.meta.size);
         let mut ranges: Vec<_> = ranges.iter().map(|(_, range)| (self.key.to_string(), within(range))).collect();
-        self.opened.will_need(&mut ranges);
+        self.opened.will_need(&mut ranges)
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {

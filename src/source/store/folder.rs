@@ -2,26 +2,26 @@
 
 use std::io::{Error, ErrorKind};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::error::StoreError;
 use super::meta::about_folder;
 use super::names::{At, prefix_of};
 use super::opened::{Opened, Store};
-use crate::source::{EntryKind, Folder, NoFolder, Source, SourceError, Wait};
+use crate::source::{EntryKind, FirstFailure, Folder, NoFolder, Source, SourceError, Wait};
 
 /// A folder.
 pub struct StoredFolder {
     opened: Opened,
     key: Box<str>,
     /// The first failure of the store here or in a folder that was opened from here.
-    failure: Arc<OnceLock<SourceError>>,
+    failure: FirstFailure,
 }
 
 impl StoredFolder {
     /// Opens the folder of a key. Nothing is sent.
     pub fn new(store: &Arc<Store>, key: &str) -> Self {
-        Self { opened: Opened::folder(store, key), key: key.into(), failure: Arc::default() }
+        Self { opened: Opened::folder(store, key), key: key.into(), failure: FirstFailure::default() }
     }
 
     fn key_of(&self, object: &str) -> Result<String, SourceError> {
@@ -30,15 +30,6 @@ impl StoredFolder {
         }
         let error = Error::new(ErrorKind::InvalidInput, "not a name below a folder");
         Err(SourceError::io(format!("cannot open {object}"), &error))
-    }
-
-    /// Returns a result, and remembers a failure of the store or a change.
-    fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
-        result.inspect_err(|error| {
-            if error.is_failure_of_system() || *error == SourceError::Changed {
-                let _ = self.failure.set(error.clone());
-            }
-        })
     }
 
     /// Returns whether an object is known to be absent by a listing.
@@ -60,7 +51,7 @@ impl Source for StoredFolder {
         if let Some(size) = self.opened.listed_size(&key) {
             return Ok(Some(size));
         }
-        Ok(self.noted(self.opened.meta(&key, true))?.map(|meta| meta.size))
+        Ok(self.failure.noted(self.opened.meta(&key, true))?.map(|meta| meta.size))
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
@@ -74,12 +65,12 @@ impl Source for StoredFolder {
         let too_short = |size| SourceError::TooShort { offset, length, size };
         let end = offset.checked_add(length).ok_or(too_short(0))?;
         if out.is_empty() {
-            return Ok(self.noted(self.opened.meta(&key, true))?.is_some());
+            return Ok(self.failure.noted(self.opened.meta(&key, true))?.is_some());
         }
-        if self.noted(self.opened.read_from_disk(&key, offset, out))? {
+        if self.failure.noted(self.opened.read_from_disk(&key, offset, out))? {
             return Ok(true);
         }
-        let Some(fetched) = self.noted(self.opened.read(&key, offset..end))? else { return Ok(false) };
+        let Some(fetched) = self.failure.noted(self.opened.read(&key, offset..end))? else { return Ok(false) };
         if fetched.bytes.len() != out.len() {
             return Err(too_short(fetched.meta.size));
         }
@@ -92,16 +83,16 @@ impl Source for StoredFolder {
         if self.is_absent(&key) {
             return Ok(None);
         }
-        Ok(self.noted(self.opened.meta(&key, false))?.and_then(|meta| meta.header(name)))
+        self.failure.noted(self.opened.header(&key, name))
     }
 
     fn fetches_ahead(&self) -> bool {
         true
     }
 
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) {
+    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
         let keyed = ranges.iter().filter_map(|(object, range)| Some((self.key_of(object).ok()?, range.clone())));
-        self.opened.will_need(&mut keyed.collect::<Vec<_>>());
+        self.opened.will_need(&mut keyed.collect::<Vec<_>>())
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {
@@ -136,11 +127,11 @@ impl Folder for StoredFolder {
                 Ok(At::Nothing) => return Err(NoFolder::Absent),
                 // who may not list may still read
                 Err(error) if error.kind == ErrorKind::PermissionDenied => {}
-                Err(error) => self.noted(Err(self.failed(&error)))?,
+                Err(error) => self.failure.noted(Err(self.failed(&error)))?,
             }
         }
         let mut folder = Self::new(store, &key);
-        folder.failure = Arc::clone(&self.failure);
+        folder.failure = self.failure.clone();
         Ok(Arc::new(folder))
     }
 
@@ -153,7 +144,7 @@ impl Folder for StoredFolder {
         }
         match store.names.visit(&key, visit) {
             Err(error) if error.kind == ErrorKind::PermissionDenied => Ok(()),
-            listed => self.noted(listed.map_err(|error| self.failed(&error))),
+            listed => self.failure.noted(listed.map_err(|error| self.failed(&error))),
         }
     }
 
@@ -166,6 +157,6 @@ impl Folder for StoredFolder {
     }
 
     fn failure(&self) -> Option<SourceError> {
-        self.failure.get().cloned()
+        self.failure.get()
     }
 }

@@ -25,6 +25,10 @@ const ANSWERS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// The most names of a listing that is remembered as a whole, and of all.
 const MOST_NAMES: usize = 20_000;
 
+/// Names that are those of objects wherever they are looked for, never of folders.
+const OBJECTS: [&str; 5] =
+    ["LayerStatus", "LayerStatus.json", "VolumeDataLayout", "VolumeDataLayout.json", "datasource-properties.json"];
+
 /// Objects whose presence makes a folder a dataset. A store that lists nothing is asked for them.
 const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "LayerStatus.json"];
 
@@ -39,12 +43,20 @@ pub enum At {
     Nothing,
 }
 
-/// The names in a folder.
+/// The names in a folder, or the first of them.
 struct Listing {
     entries: HashMap<Box<str>, At>,
-    /// Whether these are all names.
-    is_complete: bool,
+    /// Where the next page begins; `None` if these are all names.
+    next: Option<String>,
+    /// When the first page was asked for.
+    began: Instant,
     until: Instant,
+}
+
+impl Listing {
+    fn is_complete(&self) -> bool {
+        self.next.is_none()
+    }
 }
 
 /// What is known of the names of one store.
@@ -75,7 +87,7 @@ impl Names {
                 // a version without an etag would be another one than that of the next answer with one
                 Some(At::File(Meta { etag: None, .. })) => {}
                 Some(at) => return Some(at.clone()),
-                None if listing.is_complete => return Some(At::Nothing),
+                None if listing.is_complete() => return Some(At::Nothing),
                 None => {}
             }
         }
@@ -88,7 +100,7 @@ impl Names {
 
     /// Returns how many names a folder has, as far as a listing has told a moment ago.
     pub fn count_known(&self, key: &str) -> usize {
-        self.fresh(key).map_or(0, |listing| if listing.is_complete { listing.entries.len() } else { usize::MAX })
+        self.fresh(key).map_or(0, |listing| if listing.is_complete() { listing.entries.len() } else { usize::MAX })
     }
 
     /// Returns what is at a key.
@@ -120,6 +132,19 @@ impl Names {
             // a bucket without objects
             return Ok(At::Folder);
         }
+        let name = name_of(key);
+        if OBJECTS.contains(&name) {
+            return Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File));
+        }
+        // most folders have names without a dot; and some stores fail where the object of a folder's name is asked for
+        if !name.contains('.') {
+            match self.first_page(key) {
+                Ok(page) if !page.entries.is_empty() => return Ok(At::Folder),
+                Ok(_) => return Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File)),
+                Err(error) if error.kind == io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(error),
+            }
+        }
         let began = Instant::now();
         let prefix = prefix_of(key);
         // both at once; who finds a folder need not wait for the other answer
@@ -140,13 +165,13 @@ impl Names {
             (Err(denied), head) if denied.kind == io::ErrorKind::PermissionDenied => match head {
                 Ok(Some(meta)) => Ok(At::File(meta)),
                 Ok(None) => self.ask_without_listing(key),
-                // stores deny what is not there to those who may not list
+                // stores deny what is not there to those who may not list; and the answer to a look at one object has
+                // no text that says why
                 Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_descriptions(key) {
-                    // the answer to a look at one object has no text that says why
                     Ok(At::Nothing) | Err(_) => Err(denied),
                     at => at,
                 },
-                Err(error) => Err(error),
+                Err(_) => Err(denied),
             },
             (Err(error), _) => Err(error),
         }
@@ -201,28 +226,31 @@ impl Names {
                 At::Nothing => true,
             })
         };
-        if let Some(listing) = self.fresh(key).filter(|listing| listing.is_complete) {
-            pass(&listing.entries);
+        let (prefix, known) = (prefix_of(key), self.fresh(key));
+        if let Some(known) = &known
+            && (!pass(&known.entries) || known.is_complete())
+        {
             return Ok(());
         }
-        let (began, prefix) = (Instant::now(), prefix_of(key));
-        let (mut token, mut kept, mut is_complete) = (None, HashMap::new(), true);
+        let began = known.as_ref().map_or_else(Instant::now, |known| known.began);
+        let mut token = known.as_ref().and_then(|known| known.next.clone());
+        let (mut next, mut kept) = (token.clone(), known.map(|known| known.entries.clone()).unwrap_or_default());
+        let mut is_kept = true;
         loop {
             let page = wait_for(self.client.list(&prefix, token))??;
             let entries = entries_of(&page);
             let goes_on = pass(&entries);
             token = page.next;
-            if kept.len() + entries.len() <= MOST_NAMES {
+            is_kept &= kept.len() + entries.len() <= MOST_NAMES;
+            if is_kept {
                 kept.extend(entries);
-            } else {
-                is_complete = false;
+                next.clone_from(&token);
             }
             if !goes_on || token.is_none() {
-                is_complete &= token.is_none();
                 break;
             }
         }
-        self.insert(key, kept, is_complete, began);
+        self.insert(key, kept, next, began);
         Ok(())
     }
 
@@ -234,13 +262,13 @@ impl Names {
 
     /// Remembers the first page of a listing.
     fn keep(&self, key: &str, page: Page, began: Instant) -> Arc<Listing> {
-        self.insert(key, entries_of(&page), page.next.is_none(), began)
+        self.insert(key, entries_of(&page), page.next, began)
     }
 
-    fn insert(&self, key: &str, entries: HashMap<Box<str>, At>, is_complete: bool, began: Instant) -> Arc<Listing> {
+    fn insert(&self, key: &str, entries: HashMap<Box<str>, At>, next: Option<String>, began: Instant) -> Arc<Listing> {
         // who looks at each name of a long listing gets through it before it counts no more
         let until = Instant::now() + TTL + began.elapsed();
-        let listing = Arc::new(Listing { entries, is_complete, until });
+        let listing = Arc::new(Listing { entries, next, began, until });
         let mut listings = self.listings.lock();
         listings.put(key.into(), Arc::clone(&listing));
         let mut names: usize = listings.iter().map(|(_, listing)| listing.entries.len()).sum();
@@ -266,6 +294,11 @@ fn entries_of(page: &Page) -> HashMap<Box<str>, At> {
     let files = page.files.iter().map(|(name, meta)| (name.as_str().into(), At::File(meta.clone())));
     // of an object and a folder of one name the folder is shown
     files.chain(page.folders.iter().map(|name| (name.as_str().into(), At::Folder))).collect()
+}
+
+/// Returns the last name of a key.
+fn name_of(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
 }
 
 /// Returns what the keys in a folder begin with.

@@ -13,6 +13,11 @@ use super::meta::Meta;
 use super::version::Version;
 use crate::source::disk_cache::{DiskCache, ObjectVersion};
 
+/// Bytes of the record of a header: a number of bytes, and these with zeros behind them.
+const RECORD: usize = 64;
+/// What stands for the number where the object has no such header.
+const NONE: u8 = u8::MAX;
+
 /// The cache, and the name that the store has in it.
 pub struct StoreCache {
     /// The cache.
@@ -48,18 +53,55 @@ impl OnDisk {
         Self { cache: Arc::clone(cache), dataset: key.into(), versions: Versions::In(versions) }
     }
 
-    /// Returns the version of an object; may wait for it a moment.
     fn object(&self, key: &str) -> Option<ObjectVersion> {
-        let version = match &self.versions {
-            Versions::Of(version) => *version,
-            Versions::In(versions) => versions.of(key)?.version?,
-        };
-        self.named(key, version)
+        self.part(key, self.version(key)?, "")
     }
 
-    fn named(&self, key: &str, version: Version) -> Option<ObjectVersion> {
+    /// Returns the version of an object; may wait for it a moment.
+    fn version(&self, key: &str) -> Option<Version> {
+        match &self.versions {
+            Versions::Of(version) => Some(*version),
+            Versions::In(versions) => versions.of(key)?.version,
+        }
+    }
+
+    /// Returns the name of something about an object. No object has a line break in its name that is followed by one
+    /// of the names of `part`.
+    fn part(&self, key: &str, version: Version, part: &str) -> Option<ObjectVersion> {
         let object = key.strip_prefix(&*self.dataset)?.trim_start_matches('/');
-        Some(ObjectVersion::new(&self.cache.place, &self.dataset, object, &version.name()))
+        let object = if part.is_empty() { object.to_owned() } else { format!("{object}\n{part}") };
+        Some(ObjectVersion::new(&self.cache.place, &self.dataset, &object, &version.name()))
+    }
+
+    /// Returns the value of a header that was kept, or `None` inside if the object has none; may wait a moment for the
+    /// version of the object.
+    pub fn header(&self, key: &str, name: &str) -> Option<Option<Vec<u8>>> {
+        let mut record = [0; RECORD];
+        let is_kept = self.cache.cache.get(&self.part(key, self.version(key)?, name)?, 0, &mut record);
+        match record.split_first().filter(|_| is_kept)? {
+            (&NONE, _) => Some(None),
+            (length, value) => Some(Some(value.get(..usize::from(*length))?.to_vec())),
+        }
+    }
+
+    /// Keeps the value of a header of an object, if it is short, and of the version that would be asked for.
+    pub fn keep_header(&self, key: &str, name: &str, meta: &Meta, value: Option<&[u8]>) {
+        let mut record = vec![0; RECORD];
+        let length = value.map_or(0, <[u8]>::len);
+        let (Ok(number), Some(room)) = (u8::try_from(length), record.get_mut(1..=length)) else { return };
+        room.copy_from_slice(value.unwrap_or_default());
+        record[0] = if value.is_some() { number } else { NONE };
+        let version = self.known_version(key).filter(|version| version.is_of(meta));
+        if let Some(object) = version.and_then(|version| self.part(key, version, name)) {
+            self.cache.cache.put(&object, 0, record);
+        }
+    }
+
+    fn known_version(&self, key: &str) -> Option<Version> {
+        match &self.versions {
+            Versions::Of(version) => Some(*version),
+            Versions::In(versions) => versions.known(key).and_then(|listed| listed.version),
+        }
     }
 
     /// Returns the size of an object, if a listing told it; may wait for that a moment.
@@ -83,12 +125,8 @@ impl OnDisk {
 
     /// Keeps what was fetched, from `offset` on, if it is of the version that would be asked for. Never waits.
     pub fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
-        let version = match &self.versions {
-            Versions::Of(version) => Some(*version),
-            Versions::In(versions) => versions.known(key).and_then(|listed| listed.version),
-        };
-        let version = version.filter(|version| version.is_of(&fetched.meta));
-        if let Some(object) = version.and_then(|version| self.named(key, version)) {
+        let version = self.known_version(key).filter(|version| version.is_of(&fetched.meta));
+        if let Some(object) = version.and_then(|version| self.part(key, version, "")) {
             self.cache.cache.put(&object, offset, fetched.bytes.clone());
         }
     }

@@ -17,7 +17,7 @@ use super::meta::Meta;
 use super::names::Names;
 use super::on_disk::{OnDisk, StoreCache};
 use super::runtime;
-use super::staging::{ObjectId, Outcome, Staging};
+use super::staging::{ObjectId, Outcome, Reservation, Staging};
 use crate::source::SourceError;
 use crate::source::url::StoreUrl;
 use crate::sync::Mutex;
@@ -129,6 +129,26 @@ impl Opened {
         Ok(is_read)
     }
 
+    /// Returns the value of the header of an object whose name ends with `name`, from the local disk if it is there;
+    /// `None` if there is none, or no such object.
+    ///
+    /// # Errors
+    /// Those of the request.
+    pub fn header(&self, key: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        if let Some(on_disk) = &self.on_disk
+            && let Some(kept) = on_disk.header(key, name)
+        {
+            self.check_unchanged()?;
+            return Ok(kept);
+        }
+        let Some(meta) = self.meta(key, false)? else { return Ok(None) };
+        let value = meta.header(name);
+        if let Some(on_disk) = &self.on_disk {
+            on_disk.keep_header(key, name, &meta, value.as_deref());
+        }
+        Ok(value)
+    }
+
     fn object(&self, key: &str) -> ObjectId {
         (self.number, key.into())
     }
@@ -218,13 +238,15 @@ impl Opened {
         self.store.staging.get(&object, range, is_small, widen, |range| self.request(&object, range))
     }
 
-    /// Fetches ranges of objects ahead of those who read them, neighbours together, as far as there is room.
-    pub fn will_need(&self, ranges: &mut [(String, Range<u64>)]) {
+    /// Fetches ranges of objects ahead of those who read them, neighbours together. Returns whether there was room for
+    /// all of them.
+    pub fn will_need(&self, ranges: &mut [(String, Range<u64>)]) -> bool {
         ranges.sort_unstable_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
         let mut merged: Vec<(&str, Range<u64>)> = Vec::new();
         let staging = &self.store.staging;
-        let is_new = |key: &str, begin| !staging.was_read_lately(&self.object(key), begin);
-        let is_missing = |key: &str, range: &Range<u64>| is_new(key, range.start) && !self.is_on_disk(key, range);
+        let is_missing = |key: &str, range: &Range<u64>| {
+            !staging.has_or_had(&self.object(key), range) && !self.is_on_disk(key, range)
+        };
         for (key, range) in ranges.iter().filter(|(key, range)| range.end > range.start && is_missing(key, range)) {
             match merged.last_mut() {
                 Some((last_key, last))
@@ -239,14 +261,20 @@ impl Opened {
         }
         for (key, range) in merged {
             let object = self.object(key);
-            if self.known(key) == Some(None) || !self.store.staging.reserve(&object, &range) {
+            if self.known(key) == Some(None) {
                 continue;
+            }
+            match self.store.staging.reserve(&object, &range) {
+                Reservation::Requested => continue,
+                Reservation::NoRoom => return false,
+                Reservation::Made => {}
             }
             if let Err(error) = self.request(&object, range.clone()) {
                 self.store.staging.arrive(&object, &range, Err(error));
-                return;
+                break;
             }
         }
+        true
     }
 
     /// Starts to fetch a range.

@@ -41,6 +41,17 @@ pub type ObjectId = (u64, Arc<str>);
 /// What a request for a range has brought: `None` if there is no such object.
 pub type Outcome = Result<Option<Fetched>, StoreError>;
 
+/// Whether a range may be fetched ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reservation {
+    /// The caller has to request it.
+    Made,
+    /// It is in flight or in memory.
+    Requested,
+    /// Too much is in flight and in memory.
+    NoRoom,
+}
+
 /// Ranges in flight and in memory.
 #[derive(Default)]
 pub struct Staging {
@@ -139,7 +150,7 @@ impl Staging {
                 None => {
                     let wide = widen(&range);
                     state.insert(object, wide.clone(), kept);
-                    let dropped = state.evict(0, Duration::ZERO);
+                    let dropped = state.evict(0);
                     drop(state);
                     drop(dropped);
                     if let Err(error) = request(wide.clone()) {
@@ -151,29 +162,28 @@ impl Staging {
         }
     }
 
-    /// Returns whether somebody has read a range from this offset on a moment ago, and need not get it again.
-    pub fn was_read_lately(&self, object: &ObjectId, begin: u64) -> bool {
-        let state = self.state.lock();
-        let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), begin)).copied());
-        at.is_some_and(|at| at.elapsed() < READ_TTL)
+    /// Returns whether a range is in flight or in memory, or somebody has read it a moment ago and need not get it again.
+    pub fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+        let mut state = self.state.lock();
+        let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), range.start)).copied());
+        at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
-    /// Prepares to fetch a range ahead: `true` if the caller has to request it; `false` if it is requested already, or
-    /// there is no room.
-    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+    /// Makes room for a range that is to be fetched ahead.
+    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>) -> Reservation {
         let mut state = self.state.lock();
         if state.find(object, range).is_some() {
-            return false;
+            return Reservation::Requested;
         }
         let length = range.end.saturating_sub(range.start);
-        let dropped = state.evict(length, UNREAD_TTL);
+        let dropped = state.evict(length);
         let has_room = state.bytes.saturating_add(length) <= MAX_BYTES;
         if has_room {
             state.insert(object, range.clone(), false);
         }
         drop(state);
         drop(dropped);
-        has_room
+        if has_room { Reservation::Made } else { Reservation::NoRoom }
     }
 
     /// Takes what a request has brought, and wakes those who wait for it.
@@ -318,9 +328,9 @@ impl State {
         }
     }
 
-    /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but not what has arrived
-    /// within `unread_ttl` and nobody has read.
-    fn evict(&mut self, added: u64, unread_ttl: Duration) -> Vec<Span> {
+    /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but not what has just
+    /// arrived and nobody has read.
+    fn evict(&mut self, added: u64) -> Vec<Span> {
         let (mut evicted, mut after) = (Vec::new(), 0);
         while self.bytes.saturating_add(added) > MAX_BYTES {
             let Some((&age, object)) = self.by_age.range(after..).next() else { break };
@@ -328,7 +338,7 @@ impl State {
             let object = object.clone();
             let spans = self.objects.get(&object).map_or(&[][..], Vec::as_slice);
             let at = spans.iter().position(|span| span.age == age && span.outcome.is_some());
-            let is_awaited = |span: &Span| !span.kept && span.read == 0 && span.arrived_within(unread_ttl);
+            let is_awaited = |span: &Span| !span.kept && span.read == 0 && span.arrived_within(UNREAD_TTL);
             if at.and_then(|at| spans.get(at)).is_some_and(is_awaited) {
                 continue;
             }

@@ -47,8 +47,8 @@ fn blocks_are_kept_and_other_ranges_are_dropped_once_they_were_read() {
     assert_eq!(get(&staging, 10..12, true), (vec![10, 11], vec![0..64]));
     assert_eq!(get(&staging, 60..64, true), (vec![60, 61, 62, 63], vec![]));
     assert_eq!(staging.bytes(), 64);
-    assert!(staging.reserve(&object("a"), &(100..150)));
-    assert!(!staging.reserve(&object("a"), &(110..120)), "it is in flight");
+    assert_eq!(staging.reserve(&object("a"), &(100..150)), Reservation::Made);
+    assert_eq!(staging.reserve(&object("a"), &(110..120)), Reservation::Requested, "it is in flight");
     assert_eq!(staging.bytes(), 114);
     staging.arrive(&object("a"), &(100..150), fetched(&(100..150), 200));
     assert_eq!(get(&staging, 100..120, false), ((100..120).collect(), vec![]));
@@ -75,9 +75,9 @@ fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
     let third = MAX_BYTES / 3;
     for n in 0..3 {
         let range = n * third..(n + 1) * third;
-        assert!(staging.reserve(&object("a"), &range));
+        assert_eq!(staging.reserve(&object("a"), &range), Reservation::Made);
     }
-    assert!(!staging.reserve(&object("b"), &(0..third)), "all is in flight");
+    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::NoRoom, "all is in flight");
     let empty = |size| {
         Ok(Some(Fetched {
             meta: Meta { size, modified: 0, etag: None, headers: None },
@@ -86,18 +86,18 @@ fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
     };
     staging.arrive(&object("a"), &(0..third), empty(u64::MAX));
     staging.arrive(&object("a"), &(third..2 * third), empty(u64::MAX));
-    assert!(!staging.reserve(&object("b"), &(0..third)), "somebody is about to read it");
+    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::NoRoom, "somebody is about to read it");
     staging.age(UNREAD_TTL);
-    assert!(staging.reserve(&object("b"), &(0..third)), "the first that has arrived is dropped");
-    assert!(staging.reserve(&object("a"), &(0..1)), "its bytes are requested again");
-    assert!(!staging.reserve(&object("a"), &(third..third + 1)), "the second waits");
+    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::Made, "the first that has arrived is dropped");
+    assert_eq!(staging.reserve(&object("a"), &(0..1)), Reservation::Made, "its bytes are requested again");
+    assert_eq!(staging.reserve(&object("a"), &(third..third + 1)), Reservation::NoRoom, "the second waits");
 }
 
 #[test]
 fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
     let staging = Staging::default();
     let error = StoreError::new(io::ErrorKind::TimedOut, "late");
-    assert!(staging.reserve(&object("a"), &(0..10)));
+    assert_eq!(staging.reserve(&object("a"), &(0..10)), Reservation::Made);
     thread::scope(|scope| {
         let waits = || staging.get(&object("a"), 2..4, false, Range::clone, |_| panic!("it is in flight"));
         let waiting = [scope.spawn(waits), scope.spawn(waits)];
@@ -119,7 +119,7 @@ fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
 #[test]
 fn a_range_is_requested_once_for_all_who_wait_for_it() {
     let staging = Staging::default();
-    assert!(staging.reserve(&object("a"), &(0..100)));
+    assert_eq!(staging.reserve(&object("a"), &(0..100)), Reservation::Made);
     thread::scope(|scope| {
         let whole = || staging.get(&object("a"), 0..100, false, Range::clone, |_| panic!("it is in flight"));
         let readers = [(); 4].map(|()| scope.spawn(whole));
@@ -139,10 +139,10 @@ fn a_range_is_requested_once_for_all_who_wait_for_it() {
 fn the_header_of_an_object_that_was_read_stays() {
     let staging = Staging::default();
     let size = 3 * HEADER;
-    assert!(staging.reserve(&object("a"), &(0..size)));
+    assert_eq!(staging.reserve(&object("a"), &(0..size)), Reservation::Made);
     staging.arrive(&object("a"), &(0..size), fetched(&(0..size), size));
     assert_eq!(get(&staging, 0..size, false).1, vec![]);
     assert_eq!(staging.bytes() as u64, HEADER);
     assert_eq!(get(&staging, 8..12, true), (vec![8, 9, 10, 11], vec![]));
-    assert!(staging.reserve(&object("a"), &(0..size)), "the rest would be requested again");
+    assert_eq!(staging.reserve(&object("a"), &(0..size)), Reservation::Made, "the rest would be requested again");
 }

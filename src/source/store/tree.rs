@@ -32,7 +32,7 @@ use crate::sync::Mutex;
 
 /// How long a mount asks a store again. A store that loses a machine may need some 8 seconds until it answers again; one
 /// that does not answer at all ends in an error after a minute and a half at most.
-pub const LASTING: Patience = Patience { retries: 10, time: Duration::from_secs(60) };
+pub const LASTING: Patience = Patience { retries: 60, time: Duration::from_secs(60) };
 /// How long a command asks before there is a mount: somebody waits for it.
 pub const BRIEF: Patience = Patience { retries: 3, time: Duration::from_secs(12) };
 
@@ -165,6 +165,10 @@ impl Place for StorePlace {
     fn is_in_crowd(&self) -> bool {
         let (parent, _) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
         self.shared.store.names.count_known(parent) > MAX_LOOKS
+    }
+
+    fn is_crowd(&self) -> bool {
+        self.shared.store.names.count_known(&self.key) == usize::MAX
     }
 
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>> {

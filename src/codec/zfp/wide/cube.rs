@@ -11,7 +11,7 @@ use crate::codec::zfp::target::Target;
 /// Turns the planes from `low` on to the samples of a block of 4 x 4 x 4.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: &mut Target<'_>) {
+pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: Target<'_>) {
     let first = low.min(31) / 8;
     let rows = planes.as_chunks::<8>().0;
     let zero = [_mm256_setzero_si256(); 2];
@@ -21,35 +21,59 @@ pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: &mu
     let a = if first == 0 { columns(&rows[0]) } else { zero };
     let [r0, r1, r2, r3] = interleave(a[0], b[0], c[0], d[0]);
     let [r4, r5, r6, r7] = interleave(a[1], b[1], c[1], d[1]);
-    let is_exact = matches!(content, Content::Exact(_) | Content::Bits);
-    let lift = |lines: [__m256i; 4]| if is_exact { exact(lines) } else { lossy(lines) };
     // along z: a register has two rows along y
-    let [r0, r2, r4, r6] = lift([r0, r2, r4, r6]);
-    let [r1, r3, r5, r7] = lift([r1, r3, r5, r7]);
-    let halves = |a, b| [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b)];
-    let is_whole = target.has_whole_rows::<64>();
-    let mut bytes = [0; 256];
-    for (z, [a, b, c, d]) in [(0, [r0, r2, r1, r3]), (2, [r4, r6, r5, r7])] {
-        // along y: a register has two rows along z
-        let ([y0, y1], [y2, y3]) = (halves(a, b), halves(c, d));
-        let rows = lift([y0, y1, y2, y3]);
-        // along x
-        let rows = scaled(turned(lift(turned(rows))), content);
-        for (y, pair) in rows.into_iter().enumerate() {
-            let (first, second) = (_mm256_castsi256_si128(pair), _mm256_extracti128_si256::<1>(pair));
-            if is_whole {
-                store(target.row::<i32>(4 * z + y), first);
-                store(target.row::<i32>(4 * z + 4 + y), second);
-            } else {
-                store(&mut bytes[16 * (4 * z + y)..], first);
-                store(&mut bytes[16 * (4 * z + 4 + y)..], second);
-            }
+    let [r0, r2, r4, r6] = lifted([r0, r2, r4, r6], content);
+    let [r1, r3, r5, r7] = lifted([r1, r3, r5, r7], content);
+    let halves = |a, b| (_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x31>(a, b));
+    // then a register has two rows along z
+    let planes = |a, b, c, d| {
+        let ((y0, y1), (y2, y3)) = (halves(a, b), halves(c, d));
+        finished([y0, y1, y2, y3], content)
+    };
+    let (low, high) = (planes(r0, r2, r1, r3), planes(r4, r6, r5, r7));
+    if target.is_whole {
+        if let Some(mut rows) = target.rows(4) {
+            put(low, |row, samples| store(rows.row(row), samples));
+            put(high, |row, samples| store(rows.row(8 + row), samples));
         }
+        return;
     }
-    if !is_whole {
-        let mut block = [0i32; 64];
-        block.iter_mut().zip(bytes.as_chunks().0).for_each(|(to, bytes)| *to = i32::from_ne_bytes(*bytes));
-        target.put(&block);
+    let mut bytes = [0; 256];
+    put(low, |row, samples| store(bytes.get_mut(16 * row..), samples));
+    put(high, |row, samples| store(bytes.get_mut(16 * (8 + row)..), samples));
+    let mut block = [0i32; 64];
+    block.iter_mut().zip(bytes.as_chunks().0).for_each(|(to, bytes)| *to = i32::from_ne_bytes(*bytes));
+    target.put(&block);
+}
+
+/// Hands the eight rows of four registers to `store`, which have two rows along z each.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn put([a, b, c, d]: [__m256i; 4], mut store: impl FnMut(usize, __m128i)) {
+    store(0, _mm256_castsi256_si128(a));
+    store(1, _mm256_castsi256_si128(b));
+    store(2, _mm256_castsi256_si128(c));
+    store(3, _mm256_castsi256_si128(d));
+    store(4, _mm256_extracti128_si256::<1>(a));
+    store(5, _mm256_extracti128_si256::<1>(b));
+    store(6, _mm256_extracti128_si256::<1>(c));
+    store(7, _mm256_extracti128_si256::<1>(d));
+}
+
+/// Turns coefficients, of which the registers have rows along y, to samples.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn finished(rows: [__m256i; 4], content: Content) -> [__m256i; 4] {
+    scaled(turned(lifted(turned(lifted(rows, content)), content)), content)
+}
+
+/// The inverse transform of four lines in each lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lifted(lines: [__m256i; 4], content: Content) -> [__m256i; 4] {
+    match content {
+        Content::Exact(_) | Content::Bits => exact(lines),
+        Content::Lossy(_) | Content::Zero => lossy(lines),
     }
 }
 
@@ -123,14 +147,21 @@ fn exact([x, mut y, mut z, mut w]: [__m256i; 4]) -> [__m256i; 4] {
 fn interleave(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> [__m256i; 4] {
     let (low, high) = (_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d));
     let (more_low, more_high) = (_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d));
-    let odd = _mm256_set1_epi32(0xaaaa_aaaa_u32.cast_signed());
     [
         _mm256_unpacklo_epi16(low, high),
         _mm256_unpackhi_epi16(low, high),
         _mm256_unpacklo_epi16(more_low, more_high),
         _mm256_unpackhi_epi16(more_low, more_high),
     ]
-    .map(|word| _mm256_sub_epi32(_mm256_xor_si256(word, odd), odd))
+    .map(|words| numbers(words))
+}
+
+/// Returns the numbers that have these bits in base -2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn numbers(words: __m256i) -> __m256i {
+    let odd = _mm256_set1_epi32(0xaaaa_aaaa_u32.cast_signed());
+    _mm256_sub_epi32(_mm256_xor_si256(words, odd), odd)
 }
 
 /// Returns the bytes of 64 coefficients in eight planes, in the order that [`interleave`] takes.

@@ -4,5 +4,6 @@ mod cube;
 mod planes;
 mod proof;
 mod registers;
+mod square;
 
 pub use proof::Wide;

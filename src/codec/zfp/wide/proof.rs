@@ -4,8 +4,10 @@
 use std::arch::x86_64::__cpuid;
 
 use super::cube::cube;
-use super::planes::read;
-use crate::codec::zfp::block::{self, Block, Content};
+use super::planes::{read, read_words};
+use super::square::Square;
+use crate::codec::zfp::block::{Block, Content, finished_square, samples};
+use crate::codec::zfp::job::Job;
 use crate::codec::zfp::planes::{self, Planes};
 use crate::codec::zfp::scalar::Int;
 use crate::codec::zfp::target::Target;
@@ -27,15 +29,10 @@ impl Wide {
         (has && !extracts_slowly()).then_some(Self(()))
     }
 
-    /// Decodes a block as [`Block::decode`] does.
-    pub(in crate::codec::zfp) fn decode<I: Int, const N: usize>(
-        self,
-        block: Block<'_>,
-        planes: &mut Planes,
-        target: Target<'_>,
-    ) -> u64 {
+    /// Decodes the blocks as [`Job::run`] does.
+    pub(in crate::codec::zfp) fn run<I: Int, const N: usize>(self, job: &Job<'_>, out: &mut [u8]) -> u64 {
         // SAFETY: only `detect` makes a `Wide`, where the processor has the instructions.
-        unsafe { decode::<I, N>(block, planes, target) }
+        unsafe { run::<I, N>(job, out) }
     }
 }
 
@@ -50,22 +47,51 @@ fn extracts_slowly() -> bool {
     (is_amd || is_hygon) && family < 0x19
 }
 
-/// Decodes a block.
+/// Decodes the blocks.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-fn decode<I: Int, const N: usize>(block: Block<'_>, planes: &mut Planes, mut target: Target<'_>) -> u64 {
+fn run<I: Int, const N: usize>(job: &Job<'_>, out: &mut [u8]) -> u64 {
+    job.blocks::<N>(out, |block, planes, target| decode::<I, N>(block, planes, target))
+}
+
+/// Decodes a block.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn decode<I: Int, const N: usize>(block: Block<'_>, planes: &mut Planes, target: Target<'_>) -> u64 {
     let front = block.front::<N>();
     if front.content == Content::Zero {
         target.put(&[I::default(); N]);
         return block.length(front.at);
     }
-    let read = match N {
-        16 | 64 => read::<N>(block.window, front.at, front.extent, planes),
-        _ => planes::read::<N>(block.window, front.at, front.extent, planes),
+    let end = match N {
+        4 => {
+            let (samples, end) = block.line::<I, N>(&front);
+            target.put(&samples);
+            end
+        }
+        16 => {
+            let mut square = Square::new();
+            let start = planes::leading(block.window, front.at, front.extent);
+            let place = read::<N>(block.window, &start, front.extent.low, |plane, word| square.put(plane, word)).1;
+            match I::BITS {
+                32 => square.finish(front.content, target),
+                _ => target.put::<I, N>(&finished_square(front.content, place.known, square.coefficients())),
+            }
+            place.at
+        }
+        64 => {
+            let read = read_words(block.window, front.at, front.extent, planes);
+            if I::BITS == 32 && read.known > 1 {
+                cube(&planes[0], read.low, front.content, target);
+            } else {
+                target.put::<I, N>(&samples(front.content, read, planes));
+            }
+            read.end
+        }
+        _ => {
+            let read = planes::read_words::<N>(block.window, front.at, front.extent, planes);
+            target.put::<I, N>(&samples(front.content, read, planes));
+            read.end
+        }
     };
-    if N == 64 && I::BITS == 32 && read.known > 1 {
-        cube(&planes[0], read.low, front.content, &mut target);
-    } else {
-        target.put::<I, N>(&block::samples(front.content, read, planes));
-    }
-    block.length(read.end)
+    block.length(end)
 }

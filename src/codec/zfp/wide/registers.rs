@@ -3,11 +3,11 @@
 
 use std::arch::x86_64::{__m128i, __m256i, _mm_storeu_si128, _mm256_loadu_si256};
 
-/// Writes the four samples of a row.
+/// Writes the four samples of a row to the first bytes of `to`.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn store(to: &mut [u8], samples: __m128i) {
-    if let Some(to) = to.first_chunk_mut::<16>() {
+pub(super) fn store(to: Option<&mut [u8]>, samples: __m128i) {
+    if let Some(to) = to.and_then(<[u8]>::first_chunk_mut::<16>) {
         // SAFETY: the array has the 16 bytes that are written.
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), samples) }
     }
