@@ -62,3 +62,10 @@ elif [ -n "$why" ]; then
 else
     say "store tests    ran against s3s-fs"
 fi
+if [ ! -x "$stores/azurite/node_modules/.bin/azurite-blob" ]; then
+    say "Azure tests    SKIPPED: Azurite is not installed (./scripts/install_stores.sh)"
+elif [ -n "$why" ]; then
+    say "Azure tests    SKIPPED: they need a mount"
+else
+    say "Azure tests    ran against Azurite"
+fi

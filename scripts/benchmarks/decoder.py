@@ -78,7 +78,7 @@ def zfp(args):
         write("zgy", paths[snr], args.edge, [f"snr={snr}"])
     before = os.getloadavg()[0]
     bricks, streams = (lines(args.examples / "zfp", 4 * args.rounds, *files) for files in (paths.values(), ()))
-    print(f"MB (10^6 bytes) of samples for each second of one core; the least times of {4 * args.rounds} rounds; "
+    print(f"MB (10^6 bytes) of samples for each second of processor time; the least times of {4 * args.rounds} rounds; "
           f"load before {before:.2f}, after {os.getloadavg()[0]:.2f}. \"portable\" is without AVX2.\n")
     print("| bricks of ZGY | bits a sample | libzfp | portable | volfs' decoder | ratio portable | ratio |\n|---|---|---|---|---|---|---|")
     for snr, (_, *figures) in zip(paths, bricks, strict=True):

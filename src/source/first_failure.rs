@@ -39,7 +39,7 @@ mod tests {
         let too_short = SourceError::TooShort { offset: 0, length: 1, size: 0 };
         assert_eq!(first.noted(Err::<(), _>(too_short.clone())), Err(too_short), "the file's fault, not the system's");
         assert_eq!((shared.noted(Ok(1)), shared.get()), (Ok(1), None));
-        let failed = SourceError::io("cannot read it", &std::io::Error::other("gone"));
+        let failed = SourceError::io("cannot read it", &std::io::ErrorKind::TimedOut.into());
         assert!(shared.noted(Err::<(), _>(failed.clone())).is_err());
         assert!(first.noted(Err::<(), _>(SourceError::Changed)).is_err());
         assert_eq!(first.get(), Some(failed));

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::store_faults::{mount, raw_files, server, truth};
+use crate::support::store_server::object_metadata;
 use crate::support::{
     Fault, FaultProxy, Mount, StoreServer, comes_true, one_line_of_failure, test_data, volfs, wait_until,
 };
@@ -119,4 +120,38 @@ fn a_folder_that_cannot_be_a_cache_is_refused() {
     let line = refused(local.to_str().unwrap(), &folder.path().join("cache"), 2);
     assert!(line.contains("is for object stores"), "{line}");
     let _ = refused;
+}
+
+/// Returns the requests of a mount so far, but those for listings.
+fn requests(proxy: &FaultProxy) -> Vec<String> {
+    proxy.passed().log.into_iter().filter(|request| !request.contains("list-type")).collect()
+}
+
+#[test]
+fn what_is_written_with_chunks_is_not_fetched_again() {
+    let Some(server) = StoreServer::start() else { return };
+    server.put_all("data", &test_data("vds/wavelet-no-pages"));
+    for (object, entries) in object_metadata(&test_data("vds/wavelet-no-pages")) {
+        let entries: Vec<(&str, &str)> = entries.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        server.put_metadata(&format!("data/{object}"), &entries);
+    }
+    server.remove("data/ObjectMetadata.json");
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cache");
+    let arguments = ["--disk-cache", dir.to_str().unwrap()];
+    let proxy = FaultProxy::before(server.address());
+    let Some(first) = mount(&proxy, &arguments) else { return };
+    let wanted = raw_files(first.point());
+    assert!(wanted.values().map(Vec::len).sum::<usize>() > 1000, "{:?}", wanted.keys());
+    wait_until_written(&first);
+    drop(first);
+    // one that was never written is asked for anew
+    let is_chunk = |request: &&String| request.contains("Dimensions_") && !request.ends_with("LOD0/4");
+    let chunks = |requests: &[String]| requests.iter().filter(is_chunk).count();
+    assert!(chunks(&requests(&proxy)) > 1, "{:?}", requests(&proxy));
+    proxy.forget();
+    let second = mount(&proxy, &arguments).unwrap();
+    assert!(raw_files(second.point()) == wanted);
+    assert_eq!(chunks(&requests(&proxy)), 0, "{:#?}", requests(&proxy));
+    assert_eq!(figure(&second, "bad"), 0);
 }

@@ -156,11 +156,9 @@ impl Prefetcher {
 /// Has the source begin to fetch the bricks of a scan from `from` to some beyond `target`.
 fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u64, position: &Position) {
     let info = access.view.info();
-    let plane_samples = info.shape().strides(1)[0].max(1);
-    // a reader that takes planes out of order wants nothing of the next layer
-    let end = match scan.distance_covered() > plane_samples {
-        true => info.grid.total(),
-        false => (position.layer + 1).saturating_mul(layer_bricks(info)).min(info.grid.total()),
+    let end = match end_of_only_plane(access, scan) {
+        None => info.grid.total(),
+        Some(_) => (position.layer + 1).saturating_mul(layer_bricks(info)).min(info.grid.total()),
     };
     let more = ((REQUESTED_BYTES / brick_cost(info).max(1)) as u64).clamp(REQUESTED.0, REQUESTED.1);
     let Some(bricks) = scan.claim_requests(from, target.saturating_add(more).min(end)) else { return };
@@ -184,22 +182,30 @@ fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u6
     });
 }
 
+/// Returns the sample at which a scan ends that may want a single plane.
+fn end_of_only_plane(access: &BrickAccess, scan: &Stream) -> Option<u64> {
+    let info = access.view.info();
+    scan.end_of_only_plane(info.shape().strides(1)[0], info.dtype.size() as u64)
+}
+
 /// Decides how far to prefetch for a scan.
 fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Range> {
     let info = access.view.info();
-    let (grid, bricks, plane_samples) = (&info.grid, layer_bricks(info), info.shape().strides(1)[0].max(1));
+    let (grid, bricks) = (&info.grid, layer_bricks(info));
     let &Position { brick, plane, layer } = position;
     let (first, end) = grid.owned(0, layer);
-    // nothing of the next plane is prefetched for a scan that may go elsewhere after this one
-    let goes_on = scan.continues_to_next_plane() || !scan.position().is_multiple_of(plane_samples);
+    // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
+    let end_of_plane = end_of_only_plane(access, scan);
+    let crosses_planes = end_of_plane.is_none();
+    let is_at_an_end = scan.position().is_multiple_of(info.shape().strides(1)[0].max(1));
+    let goes_on =
+        end_of_plane.is_none_or(|end| scan.position() < end) && (!is_at_an_end || scan.continues_to_next_plane());
     if !scan.is_sequential() || !goes_on {
         return None;
     }
     let decoders = access.resources.gate.decoders() as u64;
     let share = if scan.retention() == Retention::Cache { access.resources.cache.capacity() } else { scan.share() };
     let room = (share / brick_cost(info)) as u64;
-    // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
-    let crosses_planes = scan.distance_covered() > plane_samples;
     match scan.retention() {
         Retention::Planes(plan) => {
             // one visit in as many as a segment has planes decodes: this keeps half of the decoders busy, and requests

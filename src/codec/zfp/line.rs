@@ -156,7 +156,7 @@ const fn plane(mut known: usize, bits: usize, left: usize) -> Plane {
 mod tests {
     use super::*;
     use crate::codec::zfp::bits::Stream;
-    use crate::codec::zfp::planes::{Place, one};
+    use crate::codec::zfp::planes::{self, Place, one};
 
     #[test]
     fn the_tables_have_every_plane_and_every_cut_one() {
@@ -181,6 +181,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn planes_that_a_read_ends_in_are_read_again() {
+        let (mut state, mut longest) = (1u64, 0);
+        for round in 0..20_000 {
+            let mut next = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state >> 16 | state << 20
+            };
+            // planes without ones first, so that the first long one lies anywhere in a read
+            let first = next() << (round / 8 % 64);
+            let bytes: Vec<u8> =
+                [first, next(), next(), next(), next()].into_iter().flat_map(u64::to_le_bytes).collect();
+            let stream = Stream::new(&bytes);
+            let (window, at) = (stream.window(0).unwrap(), round % 8);
+            let extent = Extent { budget: 300, top: 64, low: 0 };
+            let mut words = [0u64; COUNT];
+            let mut put = |plane: usize, [word]: [u64; 1]| {
+                words.iter_mut().enumerate().for_each(|(bit, to)| *to |= (word >> bit & 1) << plane);
+            };
+            let end = planes::read::<COUNT, 1>(window, &leading(window, at, extent), 0, &mut put).1.at;
+            assert_eq!(read::<i64>(window, at, extent), (words.map(i64::from_negabinary), end), "{round}");
+            longest = longest.max(end);
+        }
+        assert!(longest > 200);
     }
 
     #[test]

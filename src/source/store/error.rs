@@ -75,6 +75,9 @@ impl From<io::Error> for StoreError {
 /// A sign in the text of an error, the kind that it stands for, and what to say.
 type Known = (&'static [&'static str], io::ErrorKind, &'static str);
 
+/// The kind of failures that say nothing of what is there. That somebody may not list or read something is an answer.
+const NO_ANSWER: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+
 const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
@@ -83,7 +86,7 @@ const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID a
 const KNOWN: &[Known] = &[
     (
         &["RequestTimeTooSkewed", "RequestExpired"],
-        io::ErrorKind::PermissionDenied,
+        NO_ANSWER,
         "the clock of this machine and that of the store differ by more than some minutes; set the clock of this machine",
     ),
     (
@@ -99,7 +102,7 @@ const KNOWN: &[Known] = &[
             "MissingAccessKeyId",
             "MissingSecretAccessKey",
         ],
-        io::ErrorKind::PermissionDenied,
+        NO_ANSWER,
         NO_CREDENTIALS,
     ),
     (
@@ -112,17 +115,17 @@ const KNOWN: &[Known] = &[
             "307 Temporary Redirect",
             "301 Moved Permanently",
         ],
-        io::ErrorKind::PermissionDenied,
+        NO_ANSWER,
         "the bucket is in another region; set AWS_REGION to that of the bucket",
     ),
     (
         &["InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "InvalidAuthenticationInfo"],
-        io::ErrorKind::PermissionDenied,
+        NO_ANSWER,
         "the store does not accept the credentials; check the key and the secret in the environment",
     ),
     (
         &["ExpiredToken", "TokenRefreshRequired"],
-        io::ErrorKind::PermissionDenied,
+        NO_ANSWER,
         "the credentials have expired; get new ones and mount again",
     ),
     (
@@ -192,7 +195,7 @@ fn is_of_container(text: &str) -> bool {
 
 fn explain(error: &Error, text: &str) -> (io::ErrorKind, String) {
     if is_of_container(text) {
-        return (io::ErrorKind::PermissionDenied, NO_CREDENTIALS.to_owned());
+        return (NO_ANSWER, NO_CREDENTIALS.to_owned());
     }
     if let Some((_, kind, said)) = KNOWN.iter().find(|(signs, ..)| signs.iter().any(|sign| text.contains(sign))) {
         return (*kind, (*said).to_owned());
@@ -294,6 +297,10 @@ mod tests {
         let not_found = |text: &str| StoreError::of(&Error::NotFound { path: "k".into(), source: text.into() });
         assert_eq!(not_found("<Code>NoSuchKey</Code>"), None);
         assert_eq!(not_found("<Code>NoSuchBucket</Code>").unwrap().kind, io::ErrorKind::NotFound);
+        for (text, is_answer) in [("<Code>ExpiredToken</Code> 403", false), ("403: <Code>AccessDenied</Code>", true)] {
+            let failure = generic(text).to_source_error("cannot read it");
+            assert_eq!(failure.is_failure_of_system(), !is_answer, "{text}");
+        }
         assert!(generic("status 416 Range Not Satisfiable").is_beyond_end);
         let other = StoreError::of(&Error::Precondition { path: "k".into(), source: "412".into() }).unwrap();
         assert_eq!(other.to_source_error("read"), SourceError::Changed);

@@ -117,10 +117,11 @@ impl OnDisk {
         self.object(key).is_some_and(|object| self.cache.cache.get(&object, offset, out))
     }
 
-    /// Returns whether a range of an object seems to be on the disk.
+    /// Returns whether a range of an object, as far as the object has bytes there, seems to be on the disk.
     pub fn has(&self, key: &str, range: &Range<u64>) -> bool {
-        let length = range.end.saturating_sub(range.start);
-        self.object(key).is_some_and(|object| self.cache.cache.has(&object, range.start, length))
+        let end = self.size(key).map_or(range.end, |size| range.end.min(size));
+        let length = end.saturating_sub(range.start);
+        length == 0 || self.object(key).is_some_and(|object| self.cache.cache.has(&object, range.start, length))
     }
 
     /// Keeps what was fetched, from `offset` on, if it is of the version that would be asked for. Never waits.
