@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: &[&[&str]] = &[
     &["main"],
     &["cli"],
-    &["mount"],
+    &["mount", "serve"],
     &["fs"],
     &["view", "verify"],
     &["catalog"],

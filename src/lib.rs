@@ -44,6 +44,8 @@ pub mod memory;
 pub mod mount;
 pub mod pool;
 pub mod sequential;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod source;
 pub mod sync;
 pub mod verify;

@@ -213,6 +213,12 @@ impl Node {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
+    /// Returns whether it was written so shortly before it was read that it will be read again.
+    #[must_use]
+    pub fn is_refresh_pending(&self) -> bool {
+        self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_pending())
+    }
+
     /// Queues the refresh that is due later, if there is one.
     pub fn requeue_refresh(&self) {
         if let Some(recent) = self.dataset.get().and_then(|state| state.recent.get()) {

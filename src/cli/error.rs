@@ -117,6 +117,14 @@ pub enum CliError {
     /// The machine or its configuration prevents mounting; the text names the remedy.
     #[error("{0}")]
     CannotMount(String),
+    /// The machine or its configuration prevents serving; the text names the remedy.
+    #[cfg(feature = "serve")]
+    #[error("{0}")]
+    CannotServe(String),
+    /// There is no server.
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Serve(#[from] crate::serve::ServeError),
     /// The list of mounts cannot be read.
     #[error("cannot read what is mounted: {0}; is /proc there?")]
     Mounts(io::Error),

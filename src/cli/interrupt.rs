@@ -30,8 +30,7 @@ impl Interrupts {
     /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process without
     /// a word.
     pub fn block() -> Self {
-        let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
-        let set: SigSet = SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect();
+        let set: SigSet = ending_signals().into_iter().collect();
         Self(set.thread_block().is_ok().then_some(set))
     }
 
@@ -50,6 +49,12 @@ impl Interrupts {
             let _ = set.thread_unblock();
         }
     }
+}
+
+/// Returns the signals that end the process.
+pub fn ending_signals() -> Vec<Signal> {
+    let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+    SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect()
 }
 
 /// Returns the mask of the signals that a process ignores, from the text of its /proc/PID/status.

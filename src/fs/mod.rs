@@ -5,6 +5,8 @@
 //! memory or fails with [`FsError::WouldBlock`]; the caller then calls it again with `Wait::Yes`, on a thread that may
 //! wait.
 
+mod answer;
+mod array_read;
 mod attributes;
 mod computed_contents;
 mod computed_read;
@@ -18,6 +20,7 @@ mod inode_path;
 mod listings;
 mod marker_pages;
 mod open;
+mod opened;
 mod options;
 mod page_cache;
 mod read;
@@ -39,6 +42,7 @@ pub use handles::FolderEntry;
 pub use ino::Ino;
 pub use marker_pages::advice_ranges;
 pub use open::{OpenReply, Pages};
+pub use opened::Opened;
 pub use options::Options;
 pub use page_cache::PageCache;
 pub use read::ReadRequest;

@@ -10,8 +10,6 @@ use super::marker_pages::{is_marker, marker_before};
 use super::readahead::Readahead;
 use super::readahead_window::KernelRead;
 use super::volfs::Volfs;
-use crate::array;
-use crate::log_limit::warn_seldom;
 use crate::memory::has_memory;
 use crate::pool::Bulkhead;
 use crate::view::Content;
@@ -180,40 +178,6 @@ impl Volfs {
             self.handles.expect_readahead(file);
             readahead.request(file.ino, path, bytes);
         }
-    }
-
-    /// Reads from a file that shows an array.
-    fn read_array(
-        self: &Arc<Self>,
-        file: Arc<FileHandle>,
-        offset: u64,
-        size: u32,
-        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
-    ) {
-        let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
-        let bulkhead = Bulkhead::new(file.ino.node().into());
-        let (scans, counters) = (Some(Arc::clone(&file.scans)), file.counters());
-        let slice = array_file.slice(offset, size);
-        let samples = slice.samples.clone();
-        let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
-        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, counters };
-        let fs = Arc::clone(self);
-        let array_file = array_file.clone();
-        self.reader.read(request, move |stored| {
-            let read = match stored {
-                Ok(stored) => array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| {
-                    warn_seldom(&error.to_string());
-                    FsError::NoMemory
-                }),
-                Err(error) => Err(fs.read_errors.client_error(
-                    fs.catalog_and_pool(),
-                    file.layer.as_ref(),
-                    array_file.array().info(),
-                    &error,
-                )),
-            };
-            done(read.as_deref().map_err(Clone::clone));
-        });
     }
 }
 

@@ -17,8 +17,6 @@ use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 
 use crate::fs::{Attributes, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
-use crate::log_limit::warn_seldom;
-use crate::memory::has_memory;
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
@@ -43,26 +41,14 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
-    /// wait.
+    /// Replies with the result of `call`; see [`Volfs::answer`].
     fn answer<T: 'static>(
         &self,
         bulkhead: Bulkhead,
         call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
-        if !has_memory() {
-            warn_seldom("no memory is left: requests fail; choose a smaller --cache-size, or allow the process more");
-            return reply(Err(FsError::NoMemory));
-        }
-        // a panic fails one request and does not end the thread that talks to the kernel
-        match catch_unwind(AssertUnwindSafe(|| call(&self.fs, Wait::No))).unwrap_or(Err(FsError::Io)) {
-            Err(FsError::WouldBlock) => {
-                let fs = Arc::clone(&self.fs);
-                self.fs.pool().submit(bulkhead, move || reply(call(&fs, Wait::Yes)));
-            }
-            answer => reply(answer),
-        }
+        self.fs.answer(bulkhead, call, reply);
     }
 }
 

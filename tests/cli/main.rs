@@ -11,6 +11,10 @@ mod fault_proxy;
 mod fstab;
 mod inside_mount;
 mod ls;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+mod serve_limits;
 mod stats;
 mod usage;
 mod verify;

@@ -29,6 +29,7 @@ pub mod tls;
 pub mod value;
 pub mod vds;
 pub mod views;
+pub mod volfs_server;
 pub mod wait;
 pub mod wkw;
 pub mod zgy;

@@ -14,6 +14,8 @@ use super::doctor::DoctorArgs;
 use super::info::InfoArgs;
 use super::ls::LsArgs;
 use super::mount::MountArgs;
+#[cfg(feature = "serve")]
+use super::serve::ServeArgs;
 use super::stats::StatsArgs;
 use super::umount::UmountArgs;
 use super::verify::VerifyArgs;
@@ -92,6 +94,13 @@ pub enum Command {
     /// that overlap and levels that are missing. Prints a line for each bad brick (neighbours share a line), with
     /// volume, layer, level, brick and reason, and a summary at the end. On a terminal a bar shows how far it is.
     Verify(VerifyArgs),
+    /// Show volumes as arrays over HTTP, and as a page in a browser
+    ///
+    /// Answers with the files that a mount would have, from the same paths: for machines without FUSE, for browsers, and
+    /// for programs that read Zarr over HTTP. A browser gets a page that shows slices. Stays in the foreground until
+    /// Ctrl-C (SIGINT) or SIGTERM. Only this machine can reach it, unless --listen says otherwise.
+    #[cfg(feature = "serve")]
+    Serve(ServeArgs),
     /// Show what mounts do, and have done so far
     ///
     /// Of one mount: reads, bytes delivered, use of the cache, bricks decoded and errors, since it was mounted. Without

@@ -10,6 +10,8 @@ mod info;
 mod ls;
 mod mount;
 mod mount_options;
+#[cfg(feature = "serve")]
+mod serve;
 mod slices;
 mod stats;
 mod umount;
@@ -25,6 +27,8 @@ pub use doctor::DoctorArgs;
 pub use info::InfoArgs;
 pub use ls::LsArgs;
 pub use mount::MountArgs;
+#[cfg(feature = "serve")]
+pub use serve::ServeArgs;
 pub use slices::{At, Slice, Slices};
 pub use stats::StatsArgs;
 pub use umount::UmountArgs;

@@ -8,6 +8,8 @@ pub mod doctor;
 pub mod info;
 pub mod ls;
 pub mod mount;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod stats;
 pub mod umount;
 pub mod verify;

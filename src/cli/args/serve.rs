@@ -1,0 +1,143 @@
+//! The arguments of `volfs serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::mount_options::{cache_size, disk_cache_size, quality, threads};
+use super::views::{self, Views, views};
+use super::zfp::ZfpDecoder;
+use crate::cli::text::size::Size;
+use crate::serve::is_origin;
+use crate::source::StoreOption;
+
+/// The arguments of `volfs serve`.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLE)]
+pub struct ServeArgs {
+    /// A folder of volumes, searched in depth, or one volume; or a URL of an object store, as for volfs mount
+    pub source: PathBuf,
+
+    /// The address and port to listen at; port 0 is any free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Let other machines read everything below SOURCE: for a --listen that they can reach
+    ///
+    /// There are neither passwords nor encryption. docs/serve.md shows how to put a web server in front that has both.
+    #[arg(long)]
+    pub allow_remote: bool,
+
+    /// A name by which clients may call this server, besides localhost; may be repeated
+    ///
+    /// Where only this machine reaches the server, requests that call it by another name are refused: they may come from
+    /// a web page that tries to read your data. A web server in front of this one that passes its own name on needs this.
+    #[arg(long, value_name = "NAME")]
+    pub allow_host: Vec<String>,
+
+    /// An origin whose web pages may read the data, as https://viewer.example, or * for all; may be repeated
+    #[arg(long, value_name = "ORIGIN", value_parser = origin)]
+    pub allow_origin: Vec<String>,
+
+    /// The address of a Neuroglancer, to which pages of images then have a link
+    ///
+    /// Its origin may then read the data, as with --allow-origin.
+    #[arg(long, value_name = "URL", value_parser = viewer)]
+    pub neuroglancer: Option<String>,
+
+    /// Connections at a time; further ones wait
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = count)]
+    pub max_connections: usize,
+
+    /// Requests at a time; further ones wait for a while and then get status 503
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = count)]
+    pub max_requests: usize,
+
+    /// Seconds that a client may take to send the head of a request
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub header_timeout: Duration,
+
+    /// Seconds that a connection may be without a request, and a client without taking anything of a response
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub idle_timeout: Duration,
+
+    /// Memory for decoded bricks, as 512MiB or 2GiB
+    ///
+    /// [default: a quarter of the memory allowed to this process, control groups included, at most 4GiB]
+    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
+    pub cache_size: Option<Size>,
+
+    /// Threads that decode
+    ///
+    /// [default: as many as there are cores]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+
+    /// Log to the end of this file
+    ///
+    /// [default: standard error]. The environment variable RUST_LOG sets the level: error, warn, info (the default), debug
+    /// (each request) or trace.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+
+    /// Follow symbolic links that lead out of SOURCE
+    #[arg(long)]
+    pub follow_links: bool,
+
+    /// An option of the object store, for a SOURCE that is a URL; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub store_option: Vec<StoreOption>,
+
+    /// Keep what an object store has sent in this folder, for others and for later
+    #[arg(long, value_name = "DIR")]
+    pub disk_cache: Option<PathBuf>,
+
+    /// Disk space that --disk-cache may take, as 500GiB [default: 10GiB]
+    #[arg(long, value_name = "SIZE", value_parser = disk_cache_size)]
+    pub disk_cache_size: Option<Size>,
+
+    /// Decode only a part of the data of wavelet-coded layers: 0 to 15, of which 0 is the best quality
+    #[arg(long, value_name = "LEVEL", value_parser = quality)]
+    pub quality: Option<u8>,
+
+    /// The decoder of ZFP-compressed bricks [default: volfs]
+    #[arg(long, value_name = "DECODER", value_enum)]
+    pub zfp: Option<ZfpDecoder>,
+
+    /// Show these views only
+    #[arg(long, value_name = "LIST", value_parser = views, long_help = views::help())]
+    pub views: Option<Views>,
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    is_origin(text).then(|| text.to_owned()).ok_or_else(|| "write it as https://host, http://host:port or *".to_owned())
+}
+
+fn viewer(text: &str) -> Result<String, String> {
+    let is_url =
+        ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) && !text.contains(['#', '"', ' ']);
+    is_url.then(|| text.to_owned()).ok_or_else(|| "write it as http://host:port/path/".to_owned())
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1_000_000) => Ok(n),
+        _ => Err("not a number from 1 to 1000000".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.trim_end_matches('s').parse::<f64>() {
+        Ok(n) if (0.1..=86_400.0).contains(&n) => Ok(Duration::from_secs_f64(n)),
+        _ => Err("not a number of seconds from 0.1 to 86400".to_owned()),
+    }
+}
+
+const SERVE_EXAMPLE: &str = "\
+Example:
+  volfs serve ~/surveys
+  xdg-open http://127.0.0.1:8080/
+  curl -O http://127.0.0.1:8080/north.zgy/data/lod0.npy
+  python3 -c 'import zarr; print(zarr.open(\"http://127.0.0.1:8080/north.zgy/data.ome.zarr\").tree())'";

@@ -1,0 +1,35 @@
+//! Answers to requests that may have to wait: from memory at once, otherwise from a thread of the pool.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::error::FsError;
+use super::volfs::Volfs;
+use crate::log_limit::warn_seldom;
+use crate::memory::has_memory;
+use crate::pool::Bulkhead;
+use crate::source::Wait;
+
+impl Volfs {
+    /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
+    /// wait.
+    pub fn answer<T: 'static>(
+        self: &Arc<Self>,
+        bulkhead: Bulkhead,
+        call: impl Fn(&Arc<Self>, Wait) -> Result<T, FsError> + Send + 'static,
+        reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
+    ) {
+        if !has_memory() {
+            warn_seldom("no memory is left: requests fail; choose a smaller --cache-size, or allow the process more");
+            return reply(Err(FsError::NoMemory));
+        }
+        // a panic fails one request and does not end the thread that takes requests
+        match catch_unwind(AssertUnwindSafe(|| call(self, Wait::No))).unwrap_or(Err(FsError::Io)) {
+            Err(FsError::WouldBlock) => {
+                let fs = Arc::clone(self);
+                self.pool().submit(bulkhead, move || reply(call(&fs, Wait::Yes)));
+            }
+            answer => reply(answer),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Calls of the file system that may have to wait, as futures. What has to wait does so on a thread of the pool.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::problem::Problem;
+use crate::fs::{Attributes, FsError, Ino, Volfs};
+use crate::pool::Bulkhead;
+use crate::source::Wait;
+
+/// How long a source may take for anything, before the request is given up.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Calls the file system. A call that nobody waits for any more is not begun.
+///
+/// # Errors
+/// Those of the call, and [`Problem::NoAnswer`].
+pub async fn call<T: Send + 'static>(
+    fs: &Arc<Volfs>,
+    bulkhead: Bulkhead,
+    call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
+) -> Result<T, Problem> {
+    let (send, receive) = oneshot::channel();
+    let waiting = Arc::new(());
+    let awaited = Arc::downgrade(&waiting);
+    let call_if_awaited = move |fs: &Arc<Volfs>, wait| match awaited.strong_count() {
+        0 => Err(FsError::Stale),
+        _ => call(fs, wait),
+    };
+    fs.answer(bulkhead, call_if_awaited, move |result| drop(send.send(result)));
+    let answer = await_answer(receive).await;
+    drop(waiting);
+    answer
+}
+
+/// Waits for an answer of the file system.
+///
+/// # Errors
+/// Those of the answer, and [`Problem::NoAnswer`].
+pub async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> Result<T, Problem> {
+    match timeout(PATIENCE, answer).await {
+        Ok(Ok(answer)) => answer.map_err(Problem::from),
+        // a worker stopped in the middle
+        Ok(Err(_)) => Err(Problem::Unreadable),
+        Err(_) => Err(Problem::NoAnswer),
+    }
+}
+
+/// Finds the file or folder of a path.
+///
+/// # Errors
+/// [`Problem::NotFound`], and what looking at the source can end in.
+pub async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Problem> {
+    let mut found = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, wait| fs.getattr(Ino::ROOT, None, wait)).await?;
+    for name in names {
+        let (parent, name) = (found.ino, name.clone());
+        let bulkhead = fs.bulkhead_of_name(parent, &name);
+        found = call(fs, bulkhead, move |fs, wait| fs.lookup(parent, &name, wait)).await?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,36 @@
+//! The tree of a mount over HTTP: turns each request into calls of [`Volfs`](crate::fs::Volfs), and the results into the
+//! response.
+//!
+//! * [`server`]: the socket, connections and their limits, the end at a signal.
+//! * [`app`]: one request, from its path to its response.
+//! * [`file`] and [`folder`]: what a file and a folder answer.
+//! * [`page`]: the files of the page that browsers see.
+//!
+//! The threads of the server never wait: what cannot be answered from memory goes to the pool, as in a mount.
+
+mod accept;
+mod app;
+mod app_state;
+mod body;
+mod box_query;
+mod budget;
+mod calls;
+mod conditions;
+mod connection;
+mod content_types;
+mod entries;
+mod file;
+mod folder;
+mod hosts;
+mod html;
+mod open_file;
+mod options;
+mod page;
+mod paths;
+mod problem;
+mod ranges;
+mod server;
+mod validators;
+
+pub use options::{ServeOptions, is_origin};
+pub use server::{ServeError, Server};

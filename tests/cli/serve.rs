@@ -1,0 +1,322 @@
+//! `volfs serve`: the bytes, names and headers of the tree over HTTP.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::support::volfs_server::Server;
+use super::support::{StoreServer, damaged, one_line_of_failure, skip, source_of, test_data, volfs};
+use super::{demo, output};
+
+fn demo_server(arguments: &[&str]) -> Server {
+    Server::start(&test_data("demo"), arguments)
+}
+
+/// Returns the names of a listing with their kinds.
+fn listed(server: &Server, path: &str) -> BTreeSet<(String, String)> {
+    let listing = server.get(path).json();
+    assert_eq!((&listing["schema"], listing["path"].as_str()), (&Value::from(1), Some(path)));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    listing["entries"].as_array().unwrap().iter().map(|entry| (text(&entry["href"]), text(&entry["kind"]))).collect()
+}
+
+fn entry(href: &str, kind: &str) -> (String, String) {
+    (href.to_owned(), kind.to_owned())
+}
+
+#[test]
+fn files_have_the_bytes_that_cat_prints() {
+    let server = demo_server(&[]);
+    for (place, dataset, layer) in [
+        ("north.zgy/data", "north.zgy", "data"),
+        ("cells/color", "cells", "color"),
+        ("south.vds/Amplitude", "south.vds", "Amplitude"),
+    ] {
+        for lod in ["0", "1"] {
+            let answer = server.get(&format!("/{place}/lod{lod}.raw"));
+            let path = test_data("demo").join(dataset);
+            assert_eq!(answer.status, 200);
+            assert!(answer.bytes() == output("cat", &["--layer", layer, "--lod", lod], &path), "{place} {lod}");
+            assert_eq!(answer.header("content-type"), "application/octet-stream");
+        }
+    }
+    let status = server.get("/.volfs/status.json");
+    assert_eq!(status.header("cache-control"), "no-store");
+    assert!(!status.has("etag") && status.json()["counters"]["reads"].as_u64().unwrap() > 0);
+    assert_eq!(server.get("/.volfs/log").header("content-type"), "text/plain; charset=utf-8");
+}
+
+#[test]
+fn folders_are_listed_for_programs_and_shown_to_browsers() {
+    let server = demo_server(&[]);
+    let top =
+        [("cells/", "dataset"), ("cloud-survey/", "dataset"), ("north.zgy/", "dataset"), ("south.vds/", "dataset")];
+    let top: BTreeSet<_> =
+        top.into_iter().chain([(".volfs/", "folder")]).map(|(href, kind)| entry(href, kind)).collect();
+    assert_eq!(listed(&server, "/"), top);
+    let dataset = listed(&server, "/north.zgy/");
+    assert!(dataset.contains(&entry("data/", "folder")) && dataset.contains(&entry("dataset.json", "file")));
+    // several pieces, and a page of the first thousand
+    assert_eq!(listed(&server, "/north.zgy/data/lod0.slices/inline/").len(), 128);
+    for (from, to) in [("/north.zgy", "north.zgy/"), ("/north.zgy/data?x=1", "data/?x=1")] {
+        let moved = server.get(from);
+        assert_eq!((moved.status, moved.header("location")), (307, to));
+    }
+    let page = server.request("GET", "/north.zgy/", &[("Accept", "text/html,*/*;q=0.8")]);
+    assert!(page.header("content-type").starts_with("text/html") && page.header("vary").contains("accept"));
+    assert!(page.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"));
+    assert!(page.text().contains("<a href=\"data/\">data/</a>") && page.text().contains("data-kind=\"dataset\""));
+    for file in ["main.js", "page.css", "icon.svg"] {
+        assert!(page.text().contains(&format!("\"../.volfs/page/{file}\"")));
+        let file = server.get(&format!("/.volfs/page/{file}"));
+        assert_eq!(file.status, 200);
+        let again = server.request("GET", "/.volfs/page/main.js", &[("If-None-Match", file.header("etag"))]);
+        assert!(again.status == 304 || file.header("content-type") != "text/javascript; charset=utf-8");
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_but_this_server() {
+    let server = demo_server(&[]);
+    for file in [
+        "main.js",
+        "list.js",
+        "dataset.js",
+        "viewer.js",
+        "samples.js",
+        "colours.js",
+        "copy.js",
+        "histogram.js",
+        "outline.js",
+    ] {
+        let script = server.get(&format!("/.volfs/page/{file}"));
+        let lines = script.text().lines().filter(|line| line.trim_start().starts_with("import "));
+        for line in lines {
+            let from = line.split('"').nth(1).unwrap().strip_prefix("./").unwrap();
+            assert_eq!(server.get(&format!("/.volfs/page/{from}")).status, 200, "{file}: {line}");
+        }
+        let others = script.text().matches("://").count() - script.text().matches("http://www.w3.org/").count();
+        assert_eq!(others, 0, "{file}");
+    }
+}
+
+#[test]
+fn ranges_are_those_of_the_standard() {
+    let server = demo_server(&[]);
+    let whole = output("cat", &[], &demo());
+    let get = |range: &str| server.request("GET", "/north.zgy/data/lod0.raw", &[("Range", range)]);
+    let size = whole.len();
+    for (range, from, to) in [
+        ("bytes=0-0", 0, 1),
+        ("bytes=1000000-3000000", 1_000_000, 3_000_001),
+        ("bytes=-5", size - 5, size),
+        ("bytes=9437183-", size - 1, size),
+    ] {
+        let answer = get(range);
+        assert_eq!(answer.status, 206, "{range}");
+        assert_eq!(answer.header("content-range"), format!("bytes {from}-{}/{size}", to - 1));
+        assert!(answer.bytes() == &whole[from..to], "{range}");
+    }
+    let outside = get("bytes=9437184-");
+    assert_eq!((outside.status, outside.header("content-range")), (416, "bytes */9437184"));
+    for whole_range in ["bytes=5-2", "lines=1-2", "bytes=x"] {
+        assert_eq!(get(whole_range).status, 200);
+    }
+    let several = get("bytes=0-3, 500-599,-4");
+    assert_eq!(several.status, 206);
+    let boundary = several.header("content-type").strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let mut expected = Vec::new();
+    for (n, (from, to)) in [(0, 4), (500, 600), (size - 4, size)].into_iter().enumerate() {
+        let start = if n == 0 { "" } else { "\r\n" };
+        let head = format!(
+            "{start}--{boundary}\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes {from}-{}/{size}\r\n\r\n",
+            to - 1
+        );
+        expected.extend_from_slice(head.as_bytes());
+        expected.extend_from_slice(&whole[from..to]);
+    }
+    expected.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
+    assert!(several.bytes() == expected);
+    let head = server.request("HEAD", "/north.zgy/data/lod0.raw", &[("Range", "bytes=0-1")]);
+    assert_eq!((head.status, head.header("content-length"), head.header("accept-ranges")), (200, "9437184", "bytes"));
+}
+
+#[test]
+fn boxes_are_the_regions_of_cat() {
+    let server = demo_server(&[]);
+    let raw = "/north.zgy/data/lod0.raw?box=";
+    for region in ["64", "3:5,10:20", ":,:,100", "127,95,191", "0:128", "5:100,7:90,3:190"] {
+        let answer = server.get(&format!("{raw}{region}"));
+        assert_eq!(answer.status, 200);
+        assert!(answer.bytes() == output("cat", &["--region", region], &demo()), "{region}");
+    }
+    for bad in ["", "128", "3:3", "a", "1,2,3,4"] {
+        let answer = server.get(&format!("{raw}{bad}"));
+        assert!(answer.status == 400 && answer.text().lines().count() == 1, "{bad}");
+    }
+    assert_eq!(server.get("/north.zgy/data/lod0.npy?box=1").status, 400);
+}
+
+#[test]
+fn a_client_that_has_a_file_does_not_get_it_again() {
+    let server = demo_server(&[]);
+    let path = "/north.zgy/data/lod1.raw";
+    let first = server.get(path);
+    if !first.has("etag") {
+        return skip("the test data were written a moment ago, so they have no entity tags yet");
+    }
+    let (tag, date) = (first.header("etag"), first.header("last-modified"));
+    assert!(tag.starts_with('"') && !date.is_empty() && first.header("cache-control") == "no-cache");
+    let with = |headers: &[(&str, &str)]| server.request("GET", path, headers);
+    assert_eq!(with(&[("If-None-Match", tag)]).status, 304);
+    assert_eq!(with(&[("If-None-Match", "\"other\"")]).status, 200);
+    assert_eq!(with(&[("If-Match", "\"other\"")]).status, 412);
+    assert_eq!(with(&[("If-Match", tag), ("Range", "bytes=0-9")]).status, 206);
+    assert_eq!(with(&[("If-Range", tag), ("Range", "bytes=0-9")]).status, 206);
+    assert_eq!(with(&[("If-Range", "\"other\""), ("Range", "bytes=0-9")]).bytes(), first.bytes());
+    // the bytes that are sent compressed are not those of the file
+    let json = |headers: &[(&str, &str)]| server.request("GET", "/north.zgy/dataset.json", headers);
+    let (plain, packed) = (json(&[]), json(&[("Accept-Encoding", "gzip")]));
+    assert_eq!(packed.header("etag"), format!("W/{}", plain.header("etag")));
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed.bytes()), &mut unpacked).unwrap();
+    assert_eq!(unpacked, plain.bytes());
+    assert_eq!(json(&[("If-None-Match", packed.header("etag"))]).status, 304);
+    // another server of the same files must not take its tags for its own
+    let other = demo_server(&[]);
+    assert_eq!(other.request("GET", path, &[("If-None-Match", tag)]).status, 200);
+}
+
+#[test]
+fn listings_can_be_compressed() {
+    let server = demo_server(&[]);
+    let packed = server.request("GET", "/north.zgy/data/lod0.slices/inline/", &[("Accept-Encoding", "gzip")]);
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    let mut unpacked = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed.bytes()), &mut unpacked).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&unpacked).unwrap()["entries"].as_array().unwrap().len(), 128);
+}
+
+#[test]
+fn bad_data_are_an_error_and_never_other_bytes() {
+    let server = Server::start(&test_data("zgy"), &[]);
+    let (mut refused, mut broken_off) = (0, 0);
+    for fixture in damaged("read") {
+        let answer = server.get(&format!("/{}/data/lod0.raw", fixture.name));
+        match (answer.status, &answer.body) {
+            (500, Ok(reason)) => {
+                assert_eq!(reason.iter().filter(|byte| **byte == b'\n').count(), 1);
+                refused += 1;
+            }
+            // the connection is broken off where the bytes end
+            (200, Err(_)) => broken_off += 1,
+            (status, body) => panic!("{}: status {status}, {:?}", fixture.name, body.as_ref().map(Vec::len)),
+        }
+        assert!(server.get("/.volfs/log").text().contains(&fixture.name));
+    }
+    assert!(refused > 0, "{refused} refused, {broken_off} broken off");
+    assert!(server.get("/bad_magic.zgy/error.txt").text().starts_with("bad_magic.zgy: "));
+}
+
+#[test]
+fn a_changed_file_is_another_one() {
+    let source = source_of("demo", &["north.zgy"]);
+    let server = Server::start(source.path(), &[]);
+    let path = "/north.zgy/data/lod0.raw";
+    // what was written a moment ago is not taken for what it will be
+    let first = server.request("HEAD", path, &[]);
+    assert_eq!((first.status, first.has("etag"), first.header("cache-control")), (200, false, "no-store"));
+    fs::remove_file(source.path().join("north.zgy")).unwrap();
+    super::support::wait_until("it is gone", || server.get(path).status == 404);
+}
+
+#[test]
+fn only_reading_by_the_own_name_is_allowed() {
+    let server = demo_server(&["--allow-host", "data.example"]);
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"] {
+        let answer = server.request(method, "/", &[]);
+        assert_eq!((answer.status, answer.header("allow")), (405, "GET, HEAD"), "{method}");
+    }
+    for (host, status) in
+        [("evil.example", 421), ("localhost:80", 200), ("[::1]:9", 200), ("DATA.example", 200), ("10.0.0.1", 421)]
+    {
+        assert_eq!(server.request("GET", "/", &[("Host", host)]).status, status, "{host}");
+    }
+    let foreign = server.request("GET", "/", &[("Origin", "https://viewer.example")]);
+    assert!(!foreign.has("access-control-allow-origin"));
+    assert_eq!(foreign.header("cross-origin-resource-policy"), "same-origin");
+    let shared = demo_server(&["--allow-origin", "https://viewer.example"]);
+    let origin = [("Origin", "https://viewer.example")];
+    let allowed = shared.request("GET", "/north.zgy/data/lod0.json", &origin);
+    assert_eq!(allowed.header("access-control-allow-origin"), "https://viewer.example");
+    let asked = [
+        ("Origin", "https://viewer.example"),
+        ("Access-Control-Request-Method", "GET"),
+        ("Access-Control-Request-Headers", "range"),
+    ];
+    assert!(shared.request("OPTIONS", "/", &asked).header("access-control-allow-headers").contains("range"));
+    assert!(!shared.request("GET", "/", &[("Origin", "https://other.example")]).has("access-control-allow-origin"));
+}
+
+#[test]
+fn what_cannot_be_served_is_said_in_one_line() {
+    let fails = |arguments: &[&str], status, words: &str| {
+        let output = volfs().arg("serve").args(arguments).output().unwrap();
+        let line = one_line_of_failure(&output, status);
+        assert!(line.contains(words), "{line}");
+    };
+    let demo = test_data("demo");
+    let demo = demo.to_str().unwrap();
+    fails(&[demo, "--listen", "0.0.0.0:0"], 2, "--allow-remote");
+    fails(&["/nowhere"], 1, "cannot find the source");
+    let taken = demo_server(&[]);
+    fails(&[demo, "--listen", &taken.address.to_string()], 1, "cannot listen at");
+}
+
+#[test]
+fn curl_speaks_both_versions() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skip("curl is not installed");
+    }
+    let server = demo_server(&[]);
+    let whole = output("cat", &[], &demo());
+    let url = format!("http://{}/north.zgy/data/lod0.raw", server.address);
+    for version in ["--http1.1", "--http2-prior-knowledge"] {
+        let curl = |arguments: &[&str]| {
+            Command::new("curl").args(["-sS", version]).args(arguments).arg(&url).output().unwrap()
+        };
+        let all = curl(&[]);
+        if !all.status.success() && version != "--http1.1" {
+            return skip("this curl has no HTTP/2");
+        }
+        assert!(all.stdout == whole, "{version}");
+        assert!(curl(&["-r", "4096-999999"]).stdout == whole[4096..1_000_000], "{version}");
+    }
+}
+
+#[test]
+fn names_are_encoded_as_links_say() {
+    let source = tempfile::tempdir().unwrap();
+    let odd = "a b%2F#?&é.zgy";
+    fs::copy(demo(), source.path().join(odd)).unwrap();
+    let server = Server::start(source.path(), &[]);
+    let listing = server.get("/").json();
+    let entry = listing["entries"].as_array().unwrap().iter().find(|entry| entry["kind"] == "dataset").unwrap();
+    assert_eq!((entry["name"].as_str(), entry["href"].as_str()), (Some(odd), Some("a%20b%252F%23%3F%26%C3%A9.zgy/")));
+    let path = format!("/{}dataset.json", entry["href"].as_str().unwrap());
+    assert_eq!(server.get(&path).json()["name"], odd);
+}
+
+#[test]
+fn a_store_is_served_like_a_folder() {
+    let Some(store) = StoreServer::start() else { return };
+    store.put_all("north.zgy", &demo());
+    let mut command = volfs();
+    command.arg("serve").arg(StoreServer::url("north.zgy")).args(["--listen", "127.0.0.1:0"]);
+    let server = Server::run(command.envs(StoreServer::environment(store.address())));
+    assert!(server.get("/north.zgy/data/lod0.raw").bytes() == output("cat", &[], &demo()));
+    assert_eq!(server.get("/north.zgy/").json()["entries"].as_array().unwrap().len(), 3);
+}
