@@ -51,9 +51,9 @@ pub trait Source: Send + Sync {
 
     /// Begins to fetch ranges of objects that are about to be read. Objects may end before their ranges do, or not exist.
     /// Does not wait. Returns whether there was room for all of them: if not, it is to be called again when some were
-    /// read.
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
-        let _ = ranges;
+    /// read. There is always room for those that a thread is about to wait for (`awaited`).
+    fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
+        let _ = (ranges, awaited);
         true
     }
 

@@ -21,9 +21,21 @@ impl BrickAccess {
     /// they are in memory. May wait for tables. Returns whether the source had room for all of them: if not, this is to
     /// be called again when some were read.
     pub fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) -> bool {
+        self.will_need(bricks, false)
+    }
+
+    /// Has the source begin to fetch what is stored of a brick that is loaded next: what is checked about the brick comes
+    /// with its bytes, and must not be asked for by itself.
+    pub fn fetch_now(&self, at: &Dims, region: &Region) {
+        if self.fetches_ahead() {
+            self.will_need(std::iter::once((*at, *region)), true);
+        }
+    }
+
+    fn will_need(&self, bricks: impl Iterator<Item = (Dims, Region)>, awaited: bool) -> bool {
         let wanted: Vec<_> = bricks.filter_map(|(at, region)| self.stored_range(&at, &region)).collect();
         let ranges: Vec<_> = wanted.iter().map(|(object, range)| (&**object, range.clone())).collect();
-        ranges.is_empty() || self.array().source().will_need(&ranges)
+        ranges.is_empty() || self.array().source().will_need(&ranges, awaited)
     }
 
     /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is wrong

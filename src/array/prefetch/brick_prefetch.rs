@@ -1,7 +1,5 @@
 //! Prefetches one brick for a scan.
 
-use std::iter;
-
 use crate::array::bricks::{BrickAccess, Purpose, ReadStrategy, first_plane};
 use crate::array::scan::Retention;
 use crate::source::Wait;
@@ -27,10 +25,7 @@ pub fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
     if is_full || access.is_in_memory(at, &region) {
         return;
     }
-    if access.fetches_ahead() {
-        // what is checked about the brick comes with its bytes
-        access.fetch_ahead(iter::once((*at, region)));
-    }
+    access.fetch_now(at, &region);
     let Ok(brick) = access.array().brick(at, Wait::Yes) else { return };
     let ReadStrategy::Whole(whole) = ReadStrategy::choose(brick, access) else { return };
     if access.get_or_load(at, &whole, &region, Purpose::Prefetch).is_ok() {

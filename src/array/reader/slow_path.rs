@@ -107,6 +107,7 @@ impl SlowPath {
             return Ok(());
         }
         let failed = |cause| ReadError { brick: piece.brick, cause };
+        self.access.fetch_now(&piece.brick, &piece.region);
         let loaded = self.access.load_piece(piece).map_err(failed)?;
         let mut pending = self.pending();
         let PendingReply { out, origins, .. } = &mut *pending;

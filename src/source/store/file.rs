@@ -58,10 +58,10 @@ impl Source for StoredFile {
         true
     }
 
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
+    fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
         let within = |range: &Range<u64>| range.start..range.end.min(self.meta.size);
         let mut ranges: Vec<_> = ranges.iter().map(|(_, range)| (self.key.to_string(), within(range))).collect();
-        self.opened.will_need(&mut ranges)
+        self.opened.will_need(&mut ranges, awaited)
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {

@@ -90,9 +90,9 @@ impl Source for StoredFolder {
         true
     }
 
-    fn will_need(&self, ranges: &[(&str, Range<u64>)]) -> bool {
+    fn will_need(&self, ranges: &[(&str, Range<u64>)], awaited: bool) -> bool {
         let keyed = ranges.iter().filter_map(|(object, range)| Some((self.key_of(object).ok()?, range.clone())));
-        self.opened.will_need(&mut keyed.collect::<Vec<_>>())
+        self.opened.will_need(&mut keyed.collect::<Vec<_>>(), awaited)
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {

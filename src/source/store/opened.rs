@@ -239,8 +239,8 @@ impl Opened {
     }
 
     /// Fetches ranges of objects ahead of those who read them, neighbours together. Returns whether there was room for
-    /// all of them.
-    pub fn will_need(&self, ranges: &mut [(String, Range<u64>)]) -> bool {
+    /// all of them; there always is if they are `awaited`.
+    pub fn will_need(&self, ranges: &mut [(String, Range<u64>)], awaited: bool) -> bool {
         ranges.sort_unstable_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
         let mut merged: Vec<(&str, Range<u64>)> = Vec::new();
         let staging = &self.store.staging;
@@ -264,7 +264,7 @@ impl Opened {
             if self.known(key) == Some(None) {
                 continue;
             }
-            match self.store.staging.reserve(&object, &range) {
+            match self.store.staging.reserve(&object, &range, awaited) {
                 Reservation::Requested => continue,
                 Reservation::NoRoom => return false,
                 Reservation::Made => {}

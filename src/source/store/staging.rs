@@ -22,7 +22,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 const MAX_BYTES: u64 = 64 << 20;
 
 /// What was fetched ahead is not dropped for other ranges for this time: whoever asked for it is about to read it.
-const UNREAD_TTL: Duration = Duration::from_secs(10);
+const UNREAD_TTL: Duration = Duration::from_secs(3);
 
 /// The beginning of an object stays when the rest was read: a header may be checked by several readers, each before it
 /// reads the rest.
@@ -169,15 +169,15 @@ impl Staging {
         at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
-    /// Makes room for a range that is to be fetched ahead.
-    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>) -> Reservation {
+    /// Makes room for a range that is to be fetched ahead: in any case if somebody is about to wait for it.
+    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
         let mut state = self.state.lock();
         if state.find(object, range).is_some() {
             return Reservation::Requested;
         }
         let length = range.end.saturating_sub(range.start);
         let dropped = state.evict(length);
-        let has_room = state.bytes.saturating_add(length) <= MAX_BYTES;
+        let has_room = awaited || state.bytes.saturating_add(length) <= MAX_BYTES;
         if has_room {
             state.insert(object, range.clone(), false);
         }

@@ -47,8 +47,8 @@ fn blocks_are_kept_and_other_ranges_are_dropped_once_they_were_read() {
     assert_eq!(get(&staging, 10..12, true), (vec![10, 11], vec![0..64]));
     assert_eq!(get(&staging, 60..64, true), (vec![60, 61, 62, 63], vec![]));
     assert_eq!(staging.bytes(), 64);
-    assert_eq!(staging.reserve(&object("a"), &(100..150)), Reservation::Made);
-    assert_eq!(staging.reserve(&object("a"), &(110..120)), Reservation::Requested, "it is in flight");
+    assert_eq!(staging.reserve(&object("a"), &(100..150), false), Reservation::Made);
+    assert_eq!(staging.reserve(&object("a"), &(110..120), false), Reservation::Requested, "it is in flight");
     assert_eq!(staging.bytes(), 114);
     staging.arrive(&object("a"), &(100..150), fetched(&(100..150), 200));
     assert_eq!(get(&staging, 100..120, false), ((100..120).collect(), vec![]));
@@ -75,9 +75,9 @@ fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
     let third = MAX_BYTES / 3;
     for n in 0..3 {
         let range = n * third..(n + 1) * third;
-        assert_eq!(staging.reserve(&object("a"), &range), Reservation::Made);
+        assert_eq!(staging.reserve(&object("a"), &range, false), Reservation::Made);
     }
-    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::NoRoom, "all is in flight");
+    assert_eq!(staging.reserve(&object("b"), &(0..third), false), Reservation::NoRoom, "all is in flight");
     let empty = |size| {
         Ok(Some(Fetched {
             meta: Meta { size, modified: 0, etag: None, headers: None },
@@ -86,18 +86,24 @@ fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
     };
     staging.arrive(&object("a"), &(0..third), empty(u64::MAX));
     staging.arrive(&object("a"), &(third..2 * third), empty(u64::MAX));
-    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::NoRoom, "somebody is about to read it");
+    assert_eq!(staging.reserve(&object("b"), &(0..third), false), Reservation::NoRoom, "somebody is about to read it");
+    assert_eq!(staging.reserve(&object("c"), &(0..third), true), Reservation::Made, "somebody waits for it");
+    staging.arrive(&object("c"), &(0..third), Ok(None));
     staging.age(UNREAD_TTL);
-    assert_eq!(staging.reserve(&object("b"), &(0..third)), Reservation::Made, "the first that has arrived is dropped");
-    assert_eq!(staging.reserve(&object("a"), &(0..1)), Reservation::Made, "its bytes are requested again");
-    assert_eq!(staging.reserve(&object("a"), &(third..third + 1)), Reservation::Requested, "the second waits");
+    assert_eq!(
+        staging.reserve(&object("b"), &(0..third), false),
+        Reservation::Made,
+        "the first that has arrived is dropped"
+    );
+    assert_eq!(staging.reserve(&object("a"), &(0..1), false), Reservation::Made, "its bytes are requested again");
+    assert_eq!(staging.reserve(&object("a"), &(third..third + 1), false), Reservation::Requested, "the second waits");
 }
 
 #[test]
 fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
     let staging = Staging::default();
     let error = StoreError::new(io::ErrorKind::TimedOut, "late");
-    assert_eq!(staging.reserve(&object("a"), &(0..10)), Reservation::Made);
+    assert_eq!(staging.reserve(&object("a"), &(0..10), false), Reservation::Made);
     thread::scope(|scope| {
         let waits = || staging.get(&object("a"), 2..4, false, Range::clone, |_| panic!("it is in flight"));
         let waiting = [scope.spawn(waits), scope.spawn(waits)];
@@ -119,7 +125,7 @@ fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
 #[test]
 fn a_range_is_requested_once_for_all_who_wait_for_it() {
     let staging = Staging::default();
-    assert_eq!(staging.reserve(&object("a"), &(0..100)), Reservation::Made);
+    assert_eq!(staging.reserve(&object("a"), &(0..100), false), Reservation::Made);
     thread::scope(|scope| {
         let whole = || staging.get(&object("a"), 0..100, false, Range::clone, |_| panic!("it is in flight"));
         let readers = [(); 4].map(|()| scope.spawn(whole));
@@ -139,10 +145,14 @@ fn a_range_is_requested_once_for_all_who_wait_for_it() {
 fn the_header_of_an_object_that_was_read_stays() {
     let staging = Staging::default();
     let size = 3 * HEADER;
-    assert_eq!(staging.reserve(&object("a"), &(0..size)), Reservation::Made);
+    assert_eq!(staging.reserve(&object("a"), &(0..size), false), Reservation::Made);
     staging.arrive(&object("a"), &(0..size), fetched(&(0..size), size));
     assert_eq!(get(&staging, 0..size, false).1, vec![]);
     assert_eq!(staging.bytes() as u64, HEADER);
     assert_eq!(get(&staging, 8..12, true), (vec![8, 9, 10, 11], vec![]));
-    assert_eq!(staging.reserve(&object("a"), &(0..size)), Reservation::Made, "the rest would be requested again");
+    assert_eq!(
+        staging.reserve(&object("a"), &(0..size), false),
+        Reservation::Made,
+        "the rest would be requested again"
+    );
 }

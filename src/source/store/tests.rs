@@ -159,8 +159,8 @@ fn what_is_announced_is_fetched_in_few_requests_and_read_from_memory() {
     let folder = open(&tree, "s3://bucket/d");
     assert!(folder.fetches_ahead());
     let ranges: Vec<_> = (0..30).map(|n| ("x", n * 100_000..n * 100_000 + 50_000)).collect();
-    folder.will_need(&ranges);
-    folder.will_need(&[("0", 0..1 << 20), ("empty", 0..100), ("none", 0..100)]);
+    folder.will_need(&ranges, false);
+    folder.will_need(&[("0", 0..1 << 20), ("empty", 0..100), ("none", 0..100)], false);
     for (_, range) in &ranges {
         let wanted = &bytes[range.start as usize..range.end as usize];
         assert_eq!(read(&*folder, "x", range.start, 50_000).unwrap().unwrap(), wanted);
