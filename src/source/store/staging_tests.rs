@@ -156,3 +156,18 @@ fn the_header_of_an_object_that_was_read_stays() {
         "the rest would be requested again"
     );
 }
+
+#[test]
+fn what_was_requested_beyond_the_end_of_an_object_takes_no_room() {
+    let staging = Staging::default();
+    let size = 3 * HEADER;
+    for n in 0..3 {
+        let key: ObjectId = (1, format!("{n}").into());
+        assert_eq!(staging.reserve(&key, &(0..10 * HEADER), false), Reservation::Made);
+        staging.arrive(&key, &(0..10 * HEADER), fetched(&(0..10 * HEADER), size));
+        assert_eq!(staging.bytes() as u64, n * HEADER + size);
+        let got = staging.get(&key, 0..size, false, Range::clone, |_| panic!("it has arrived"));
+        assert_eq!(got.unwrap().unwrap().bytes.len() as u64, size);
+        assert_eq!(staging.bytes() as u64, (n + 1) * HEADER);
+    }
+}
