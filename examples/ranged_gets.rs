@@ -1,5 +1,5 @@
-//! Fetches objects of an S3 bucket with nothing but the client library: what a mount of the bucket cannot be faster than.
-//! Used by `scripts/bench store`.
+//! Fetches objects of an S3 bucket with nothing but the client library: no mount of the bucket can be faster. Used by
+//! `scripts/bench store`.
 //!
 //! `ranged_gets BUCKET IN_FLIGHT < KEYS` fetches the objects whose keys standard input has, one a line, so many at a
 //! time, and prints the seconds and the bytes. Endpoint and credentials are in the environment, as for volfs.

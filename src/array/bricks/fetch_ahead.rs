@@ -24,8 +24,8 @@ impl BrickAccess {
         self.will_need(bricks, false)
     }
 
-    /// Has the source begin to fetch what is stored of a brick that is loaded next: what is checked about the brick comes
-    /// with its bytes, and must not be asked for by itself.
+    /// Has the source begin to fetch what is stored of a brick that is loaded next: what is checked about the brick
+    /// comes with its bytes, and must not be asked for by itself.
     pub fn fetch_now(&self, at: &Dims, region: &Region) {
         if self.fetches_ahead() {
             self.will_need(std::iter::once((*at, *region)), true);

@@ -139,8 +139,8 @@ impl Stream {
         self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
     }
 
-    /// Returns the end of the plane that it has begun with, if it may want this one only: it has not read on further than
-    /// the kernel does by itself. `plane` is the samples of a plane, `size` the bytes of a sample.
+    /// Returns the end of the plane that it has begun with, if it may want this one only: it has not read on further
+    /// than the kernel does by itself. `plane` is the samples of a plane, `size` the bytes of a sample.
     pub fn end_of_only_plane(&self, plane: u64, size: u64) -> Option<u64> {
         let progress = self.state().progress;
         let wanted = progress.first().saturating_add(READ_AROUND / size.max(1));
@@ -276,8 +276,8 @@ impl Stream {
         Some(step)
     }
 
-    /// Returns the bricks `from..target` that were not claimed to be requested yet, and claims them. `None` if there are
-    /// none.
+    /// Returns the bricks `from..target` that were not claimed to be requested yet, and claims them. `None` if there
+    /// are none.
     pub fn claim_requests(&self, from: u64, target: u64) -> Option<Range<u64>> {
         let begin = self.requested.fetch_max(target, Ordering::Relaxed).max(from);
         (begin < target).then_some(begin..target)
