@@ -55,17 +55,15 @@ else
     say "NumPy tests    ran"
 fi
 stores=${VOLFS_STORES:-$(target_dir)/stores}
-if [ ! -x "$stores/bin/s3s-fs" ]; then
-    say "store tests    SKIPPED: no object store is installed (./scripts/install_stores.sh)"
-elif [ -n "$why" ]; then
-    say "store tests    SKIPPED: they need a mount"
-else
-    say "store tests    ran against s3s-fs"
-fi
-if [ ! -x "$stores/azurite/node_modules/.bin/azurite-blob" ]; then
-    say "Azure tests    SKIPPED: Azurite is not installed (./scripts/install_stores.sh)"
-elif [ -n "$why" ]; then
-    say "Azure tests    SKIPPED: they need a mount"
-else
-    say "Azure tests    ran against Azurite"
-fi
+# say_of_store TESTS PROGRAM NAME ABSENT: says whether tests ran that need a server and mounts.
+say_of_store() {
+    if [ ! -x "$stores/$2" ]; then
+        say "$1 SKIPPED: $4 (./scripts/install_stores.sh)"
+    elif [ -n "$why" ]; then
+        say "$1 SKIPPED: they need a mount"
+    else
+        say "$1 ran against $3"
+    fi
+}
+say_of_store "store tests   " bin/s3s-fs s3s-fs "no object store is installed"
+say_of_store "Azure tests   " azurite/node_modules/.bin/azurite-blob Azurite "Azurite is not installed"

@@ -53,6 +53,11 @@ impl<S> StreamTable<S> {
     }
 }
 
+/// Bytes that the kernel reads before the wanted ones, for a page fault of a memory map: half its window, and a page.
+const READ_AROUND: u64 = 68 << 10;
+/// Bytes that the kernel reads beyond the wanted ones by itself: two windows.
+const READ_AHEAD: u64 = 256 << 10;
+
 /// How far one reader has come, and how much of that range it has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -84,6 +89,17 @@ impl Progress {
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.next.saturating_sub(self.first)
+    }
+
+    /// Returns the end of the plane that the reader has begun with, if it may want this one only: it has not read on
+    /// further than the kernel does by itself. Planes of `plane` units follow a header of `header`; a unit has `size`
+    /// bytes.
+    #[must_use]
+    pub fn end_of_only_plane(&self, header: u64, plane: u64, size: u64) -> Option<u64> {
+        let (size, plane) = (size.max(1), plane.max(1));
+        let wanted = self.first.saturating_add(READ_AROUND / size).saturating_sub(header);
+        let end = (wanted / plane + 1).saturating_mul(plane).saturating_add(header);
+        (self.next <= end.saturating_add(READ_AHEAD / size)).then_some(end)
     }
 
     /// Records a read. Returns whether the reader is sequential: it has come `threshold` units or more and has read
@@ -193,6 +209,22 @@ mod tests {
         assert_eq!(progress, Progress { first: 44, next: 44, covered: 0 });
         assert!(!progress.advance(&(44..83), 40));
         assert!(progress.advance(&(83..84), 40));
+    }
+
+    #[test]
+    fn a_reader_wants_one_plane_until_it_reads_on_into_others() {
+        const PLANE: u64 = 1 << 20;
+        // by reads from the beginning of a plane, or by faults of a map
+        for first in [5 * PLANE, 5 * PLANE - (64 << 10)] {
+            let mut progress = Progress::new(&(first..first + (128 << 10)));
+            let mut read_to = |next: u64| {
+                progress.advance(&(progress.next()..next), 1 << 18);
+                progress.end_of_only_plane(0, PLANE, 1)
+            };
+            assert_eq!(read_to(6 * PLANE - 4096), Some(6 * PLANE));
+            assert_eq!(read_to(6 * PLANE + (128 << 10)), Some(6 * PLANE));
+            assert_eq!(read_to(6 * PLANE + (512 << 10)), None);
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::source::is_url;
 /// What a disk cache may take if nobody says.
 const DEFAULT_SIZE: u64 = 10 << 30;
 
-/// Returns the disk cache that was chosen for a mount of `source` at `mountpoint`, and makes its folder.
+/// Returns the disk cache that was chosen for `source`, which is to be mounted at `mountpoint` if it is, and makes its
+/// folder.
 ///
 /// # Errors
 /// [`CliError`]: SOURCE is no URL, the folder lies in a mount, or it cannot be a disk cache.
@@ -20,7 +21,7 @@ pub fn chosen(
     dir: Option<&Path>,
     size: Option<Size>,
     source: &Path,
-    mountpoint: &Path,
+    mountpoint: Option<&Path>,
 ) -> Result<Option<DiskCacheOptions>, CliError> {
     let Some(dir) = dir else {
         return match size {
@@ -39,7 +40,7 @@ pub fn chosen(
 }
 
 /// Refuses a folder in a mount: it could not be written to, and reading it would wait for itself.
-fn check_outside(dir: &Path, mountpoint: &Path) -> Result<(), CliError> {
+fn check_outside(dir: &Path, mountpoint: Option<&Path>) -> Result<(), CliError> {
     // it may not exist yet
     let exists = |path: &&Path| path.symlink_metadata().is_ok();
     let above = dir.ancestors().find(exists).unwrap_or(dir);
@@ -48,7 +49,7 @@ fn check_outside(dir: &Path, mountpoint: &Path) -> Result<(), CliError> {
         return Err(inside(mount));
     }
     let place = fs::canonicalize(above).map_err(|error| CliError::DiskCacheFolder(dir.to_owned(), error))?;
-    if place.starts_with(mountpoint) || dir.starts_with(mountpoint) {
+    if let Some(mountpoint) = mountpoint.filter(|at| place.starts_with(at) || dir.starts_with(at)) {
         return Err(inside(mountpoint.to_owned()));
     }
     Ok(())
@@ -66,7 +67,7 @@ mod tests {
         fs::create_dir(&mountpoint).unwrap();
         std::os::unix::fs::symlink(&mountpoint, top.join("link")).unwrap();
         let url = Path::new("s3://bucket");
-        let chosen = |dir: &str, source| chosen(Some(&top.join(dir)), None, source, &mountpoint);
+        let chosen = |dir: &str, source| chosen(Some(&top.join(dir)), None, source, Some(&mountpoint));
         let good = chosen("a/b", url).unwrap().unwrap();
         assert_eq!((good.dir, good.budget), (top.join("a/b"), DEFAULT_SIZE));
         assert!(top.join("a/b/CACHEDIR.TAG").exists());
@@ -78,7 +79,7 @@ mod tests {
         fs::write(top.join("a/other"), "").unwrap();
         assert!(matches!(chosen("a", url), Err(CliError::DiskCache(_))));
         let size = Some(Size::of(1 << 30));
-        assert!(matches!(super::chosen(None, size, url, &mountpoint), Err(CliError::Argument(_))));
-        assert_eq!(super::chosen(None, None, url, &mountpoint).unwrap(), None);
+        assert!(matches!(super::chosen(None, size, url, Some(&mountpoint)), Err(CliError::Argument(_))));
+        assert_eq!(super::chosen(None, None, url, None).unwrap(), None);
     }
 }

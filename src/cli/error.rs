@@ -114,13 +114,9 @@ pub enum CliError {
     /// Another program has a mount at MOUNTPOINT; with its name.
     #[error("{place} is the mount point of {name} already; give another folder", place = path(.0), name = text(.1))]
     ForeignMount(PathBuf, String),
-    /// The machine or its configuration prevents mounting; the text names the remedy.
+    /// The machine or its configuration prevents what was asked for; the text names the remedy.
     #[error("{0}")]
-    CannotMount(String),
-    /// The machine or its configuration prevents serving; the text names the remedy.
-    #[cfg(feature = "serve")]
-    #[error("{0}")]
-    CannotServe(String),
+    Machine(String),
     /// There is no server.
     #[cfg(feature = "serve")]
     #[error(transparent)]

@@ -9,6 +9,7 @@
 //! * [`chosen_source`]: SOURCE as it was typed, checked: a path or a URL.
 //! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
 //! * [`disk_cache_folder`]: the folder that a mount is to have as its disk cache.
+//! * [`file_system_options`]: the options that a mount and a server share, checked.
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts for calls that may hang.
 
@@ -18,6 +19,7 @@ mod commands;
 mod dataset_at;
 mod disk_cache_folder;
 mod error;
+mod file_system_options;
 mod interrupt;
 mod machine;
 mod mounts;

@@ -14,8 +14,6 @@ use crate::sequential::{Progress, StreamTable};
 const MAX_WINDOW: u64 = 4 << 20;
 /// The shortest window.
 const MIN_WINDOW: u64 = 1 << 20;
-/// The kernel's reads begin at multiples of this.
-const PAGE: u64 = 4096;
 /// The shortest request, except at the end of the file or of the plane.
 const MIN_REQUEST: u64 = 256 << 10;
 /// A reader that has read this many bytes in order is sequential: it is likely to continue, at least to the end of the
@@ -103,13 +101,7 @@ impl Stream {
     /// Returns the end of the file, or the end of the plane for a reader that has not reached a second plane and may
     /// want only this one.
     fn limit(&self, KernelRead { file, header, plane, .. }: KernelRead) -> u64 {
-        // the first byte that the reader wants may be later than the first that the kernel reads: reads are of whole
-        // pages, and a page fault of a memory map reads as many pages before the wanted one as after it
-        let wanted = self.progress.first() + KERNEL_WINDOW / 2 + PAGE;
-        let number = wanted.saturating_sub(header) / plane.max(1);
-        let end = (number + 1).saturating_mul(plane).saturating_add(header);
-        // the kernel itself reads beyond the end of the plane
-        if self.progress.next() > end.saturating_add(2 * KERNEL_WINDOW) { file } else { end.min(file) }
+        self.progress.end_of_only_plane(header, plane, 1).map_or(file, |end| end.min(file))
     }
 }
 
@@ -129,6 +121,8 @@ mod tests {
     use super::*;
 
     const PLANE: u64 = 1 << 20;
+    /// The kernel's reads begin at multiples of this.
+    const PAGE: u64 = 4096;
 
     /// A client that reads a file, a kernel that asks for windows of the pages that it lacks, and a read-ahead process.
     struct Client {

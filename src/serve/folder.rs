@@ -116,24 +116,17 @@ fn listing(path: &TreePath, folder: Arc<OpenFile>, ino: Ino, first: Entries) -> 
     let names = path.names.iter().map(|name| name.to_string_lossy());
     let shown: String = names.fold("/".to_owned(), |path, name| path + &*name + "/");
     let head = format!("{{\"schema\":{SCHEMA},\"path\":{},\"entries\":[", Value::from(shown));
-    let pieces = unfold(Some((head, first, folder)), move |state| async move {
-        let (mut text, (entries, next), folder) = state?;
+    let pieces = unfold(Some((head, first, "", folder)), move |state| async move {
+        let (mut text, (entries, next), mut comma, folder) = state?;
         for entry in &entries {
             let name = entry.name.to_string_lossy();
+            text += comma;
             text += &json!({ "name": name, "href": entry.href(), "kind": entry.kind.word() }).to_string();
-            text.push(',');
+            comma = ",";
         }
-        let Some(position) = next else {
-            let text = text.strip_suffix(',').unwrap_or(&text).to_owned() + "]}\n";
-            return Some((Ok(Bytes::from(text)), None));
-        };
+        let Some(position) = next else { return Some((Ok(Bytes::from(text + "]}\n")), None)) };
         match self::entries(&folder, ino, position, PIECE).await {
-            // what is left has one entry at least, so the comma is right
-            Ok(rest) if !rest.0.is_empty() => Some((Ok(Bytes::from(text)), Some((String::new(), rest, folder)))),
-            Ok(rest) => {
-                let text = text.strip_suffix(',').unwrap_or(&text).to_owned();
-                Some((Ok(Bytes::from(text)), Some((String::new(), rest, folder))))
-            }
+            Ok(rest) => Some((Ok(Bytes::from(text)), Some((String::new(), rest, comma, folder)))),
             // a listing that is broken off must not look whole
             Err(problem) => Some((Err(io::Error::other(problem.to_string())), None)),
         }

@@ -57,7 +57,7 @@ fn what_a_retry_mends_is_not_seen() {
     let Some(mount) = mount(&proxy, &["--threads", "2"]) else { return };
     let truth = truth(&server);
     let faults = [Fault::Drop, Fault::Truncate(0), Fault::Truncate(1000), Fault::Delay(Duration::from_millis(20))];
-    proxy.set_random(1, 5, [&faults[..], &[500, 503, 429].map(Fault::Status)].concat());
+    proxy.set_random(1, 3, [&faults[..], &[500, 503, 429].map(Fault::Status)].concat());
     assert!(raw_files(mount.point()) == truth);
     let passed = proxy.passed();
     assert!(passed.faults > 10, "{passed:?}");

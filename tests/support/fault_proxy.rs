@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::Noise;
 use super::http_head::Head;
+use super::listener::Listener;
 
 /// How often a thread that waits looks whether the proxy is to end.
 const GLANCE: Duration = Duration::from_millis(20);
@@ -62,7 +63,7 @@ type Rule = dyn Fn(&Request) -> Option<Fault> + Send + Sync;
 
 /// A proxy, which ends when it is dropped.
 pub struct FaultProxy {
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -73,39 +74,28 @@ struct Shared {
     in_flight: AtomicU64,
     /// How often all that hung was dropped.
     dropped: AtomicU64,
-    ends: AtomicBool,
+    ends: Arc<AtomicBool>,
 }
 
 impl FaultProxy {
     /// Starts a proxy before a server. It passes everything on.
     pub fn before(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             server,
             rule: Mutex::new(Arc::new(|_| None)),
             passed: Mutex::default(),
             in_flight: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-            ends: AtomicBool::new(false),
+            ends: Arc::default(),
         });
         let accepting = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if accepting.ends.load(Relaxed) {
-                    break;
-                }
-                let shared = Arc::clone(&accepting);
-                // a connection that breaks is one of the client's troubles
-                thread::spawn(move || client.and_then(|client| shared.serve(client)));
-            }
-        });
-        Self { address, shared }
+        let listener = Listener::start(&shared.ends, move |client| accepting.serve(client));
+        Self { listener, shared }
     }
 
     /// Returns where the proxy listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Chooses faults by a rule from now on.
@@ -142,14 +132,6 @@ impl FaultProxy {
     /// Begins to count anew.
     pub fn forget(&self) {
         *self.shared.passed.lock().unwrap() = Passed::default();
-    }
-}
-
-impl Drop for FaultProxy {
-    fn drop(&mut self) {
-        self.shared.ends.store(true, Relaxed);
-        // wakes the thread that accepts
-        let _ = TcpStream::connect(self.address);
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use super::http_head::Head;
+use super::listener::Listener;
 use super::tls::Certificate;
 
 /// A request.
@@ -88,7 +88,7 @@ type Handler = dyn Fn(&Request) -> Answer + Send + Sync;
 
 /// A server, which ends when it is dropped.
 pub struct HttpServer {
-    address: SocketAddr,
+    listener: Listener,
     shared: Arc<Shared>,
 }
 
@@ -96,7 +96,7 @@ struct Shared {
     handler: Box<Handler>,
     certificate: Option<Certificate>,
     log: Mutex<Vec<String>>,
-    ends: AtomicBool,
+    ends: Arc<AtomicBool>,
 }
 
 impl HttpServer {
@@ -111,27 +111,16 @@ impl HttpServer {
     }
 
     fn listen(certificate: Option<Certificate>, handler: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (log, ends) = (Mutex::default(), AtomicBool::new(false));
+        let (log, ends) = (Mutex::default(), Arc::default());
         let shared = Arc::new(Shared { handler: Box::new(handler), certificate, log, ends });
         let accepting = Arc::clone(&shared);
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if accepting.ends.load(Relaxed) {
-                    break;
-                }
-                let shared = Arc::clone(&accepting);
-                // a connection that breaks is one of the client's troubles
-                thread::spawn(move || client.and_then(|client| shared.accept(client)));
-            }
-        });
-        Self { address, shared }
+        let listener = Listener::start(&shared.ends, move |client| accepting.accept(client));
+        Self { listener, shared }
     }
 
     /// Returns where the server listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     /// Returns the requests so far: method, path and query.
@@ -142,14 +131,6 @@ impl HttpServer {
     /// Begins to log anew.
     pub fn forget(&self) {
         self.shared.log.lock().unwrap().clear();
-    }
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        self.shared.ends.store(true, Relaxed);
-        // wakes the thread that accepts
-        let _ = TcpStream::connect(self.address);
     }
 }
 

@@ -12,6 +12,7 @@ pub mod folder;
 pub mod http_client;
 pub mod http_head;
 pub mod http_server;
+pub mod listener;
 pub mod memory_folder;
 pub mod mount;
 pub mod naive;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::access::BrickAccess;
-use super::read_strategy::ReadStrategy;
+use super::read_strategy::is_loaded_whole;
 use crate::format::FormatError;
 use crate::source::Wait;
 use crate::volume::{Brick, Dims, ObjectName, Region};
@@ -63,8 +63,7 @@ impl BrickAccess {
                 Some((coded.object, coded.offset..end))
             }
             Brick::Plain(plain) => {
-                let whole = matches!(ReadStrategy::choose(Brick::Plain(plain.clone()), self), ReadStrategy::Whole(_));
-                let region = if whole { &plain.layout.held } else { region };
+                let region = if is_loaded_whole(&plain, self) { &plain.layout.held } else { region };
                 let last = Dims::from_fn(region.shape.len(), |axis| region.end(axis).saturating_sub(1));
                 if !plain.layout.held.contains(region) {
                     return None;

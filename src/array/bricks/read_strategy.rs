@@ -41,9 +41,7 @@ impl ReadStrategy {
             Brick::Constant(value) => Self::Constant(value),
             Brick::Coded(coded) => Self::Whole(WholeBrick::Coded(coded)),
             Brick::Plain(plain) if is_scattered(&plain, access) => Self::Whole(WholeBrick::Scattered(plain)),
-            Brick::Plain(plain) if access.fetches_ahead() && is_small(&plain.layout, access.sample_size()) => {
-                Self::Whole(WholeBrick::Fetched(plain))
-            }
+            Brick::Plain(plain) if is_fetched(&plain, access) => Self::Whole(WholeBrick::Fetched(plain)),
             Brick::Plain(plain) => Self::Parts(plain),
         }
     }
@@ -74,6 +72,16 @@ fn is_scattered(plain: &Plain, access: &BrickAccess) -> bool {
     plane[0] = plane[0].min(1);
     let loops = Loops::new(&plane, &layout.strides, &plane.strides(size as u64), size);
     is_small(layout, size) && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+}
+
+/// Whether a plain brick is fetched whole, since its source takes long to answer.
+fn is_fetched(plain: &Plain, access: &BrickAccess) -> bool {
+    access.fetches_ahead() && is_small(&plain.layout, access.sample_size())
+}
+
+/// Whether a plain brick is loaded whole.
+pub fn is_loaded_whole(plain: &Plain, access: &BrickAccess) -> bool {
+    is_scattered(plain, access) || is_fetched(plain, access)
 }
 
 /// Whether a plain brick may be loaded whole.

@@ -22,9 +22,14 @@ const THRASHING: u64 = 3;
 const BATCH: usize = 256 << 10;
 
 /// What a scan requests from a source that takes long to answer, beyond the bricks that are prefetched: as many bricks
-/// as take these bytes when they are decoded, but not fewer or more than this.
+/// as take these bytes when they are decoded.
 const REQUESTED_BYTES: usize = 32 << 20;
-const REQUESTED: (u64, u64) = (8, 64);
+/// Not fewer than these are requested ahead, however large they are.
+const MIN_REQUESTED: u64 = 8;
+/// Not more than these, however small they are.
+const MAX_REQUESTED: u64 = 64;
+/// Bricks that are requested at a time: neighbours are fetched together.
+const REQUESTED_AT_ONCE: u64 = 8;
 
 /// Prefetches bricks for all scans.
 #[derive(Default)]
@@ -38,6 +43,8 @@ struct Position {
     brick: u64,
     plane: u64,
     layer: u64,
+    /// The sample at which the scan ends, if it may want a single plane.
+    end_of_only_plane: Option<u64>,
 }
 
 /// The steps to prefetch: `from..target` in one order.
@@ -132,7 +139,9 @@ impl Prefetcher {
                 (REORDER_WINDOW / info.dtype.size() as u64).div_ceil(plane_samples).min((end - first) / 8).max(1);
             scan.segments.release_before(plane.saturating_sub(late), layer * bricks);
         }
-        Some(Position { brick: grid.count().linear_of(&brick), plane, layer })
+        let plane_samples = info.shape().strides(1)[0].max(1);
+        let end_of_only_plane = scan.end_of_only_plane(plane_samples, info.dtype.size() as u64);
+        Some(Position { brick: grid.count().linear_of(&brick), plane, layer, end_of_only_plane })
     }
 
     /// Whether the bricks that a scan leaves are evicted when it comes to the next layer.
@@ -156,11 +165,11 @@ impl Prefetcher {
 /// Has the source begin to fetch the bricks of a scan from `from` to some beyond `target`.
 fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u64, position: &Position) {
     let info = access.view.info();
-    let end = match end_of_only_plane(access, scan) {
+    let end = match position.end_of_only_plane {
         None => info.grid.total(),
         Some(_) => (position.layer + 1).saturating_mul(layer_bricks(info)).min(info.grid.total()),
     };
-    let more = ((REQUESTED_BYTES / brick_cost(info).max(1)) as u64).clamp(REQUESTED.0, REQUESTED.1);
+    let more = ((REQUESTED_BYTES / brick_cost(info).max(1)) as u64).clamp(MIN_REQUESTED, MAX_REQUESTED);
     let Some(bricks) = scan.claim_requests(from, target.saturating_add(more).min(end)) else { return };
     let (access, plane) = (access.clone(), position.plane);
     // not in that of the prefetches, which wait for what is requested here
@@ -171,7 +180,7 @@ fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u6
         let grid = &access.view.info().grid;
         let mut from = bricks.start;
         while from < bricks.end {
-            let to = bricks.end.min(from + REQUESTED.0);
+            let to = bricks.end.min(from + REQUESTED_AT_ONCE);
             let at_once = (from..to).map(|number| grid.count().index_of(number));
             let needed = at_once.filter_map(|at| first_plane(grid.region(&at), plane).map(|region| (at, region)));
             if !access.fetch_ahead(needed) {
@@ -182,24 +191,17 @@ fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u6
     });
 }
 
-/// Returns the sample at which a scan ends that may want a single plane.
-fn end_of_only_plane(access: &BrickAccess, scan: &Stream) -> Option<u64> {
-    let info = access.view.info();
-    scan.end_of_only_plane(info.shape().strides(1)[0], info.dtype.size() as u64)
-}
-
 /// Decides how far to prefetch for a scan.
 fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Range> {
     let info = access.view.info();
     let (grid, bricks) = (&info.grid, layer_bricks(info));
-    let &Position { brick, plane, layer } = position;
+    let &Position { brick, plane, layer, end_of_only_plane } = position;
     let (first, end) = grid.owned(0, layer);
     // a reader that takes planes out of order is a scan within each plane, but not from one plane to the next
-    let end_of_plane = end_of_only_plane(access, scan);
-    let crosses_planes = end_of_plane.is_none();
+    let crosses_planes = end_of_only_plane.is_none();
     let is_at_an_end = scan.position().is_multiple_of(info.shape().strides(1)[0].max(1));
     let goes_on =
-        end_of_plane.is_none_or(|end| scan.position() < end) && (!is_at_an_end || scan.continues_to_next_plane());
+        end_of_only_plane.is_none_or(|end| scan.position() < end) && (!is_at_an_end || scan.continues_to_next_plane());
     if !scan.is_sequential() || !goes_on {
         return None;
     }

@@ -15,11 +15,6 @@ use crate::sync::{Mutex, MutexGuard};
 /// A scan without a request for this long has stopped.
 const STOPPED_AFTER: Duration = Duration::from_secs(2);
 
-/// Bytes that the kernel reads before the wanted ones, for a page fault of a memory map.
-const READ_AROUND: u64 = 68 << 10;
-/// Bytes that the kernel reads beyond the wanted ones by itself.
-const READ_AHEAD: u64 = 256 << 10;
-
 /// One reader of an open file; a scan if it is sequential.
 pub struct Stream {
     state: Mutex<State>,
@@ -139,13 +134,9 @@ impl Stream {
         self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
     }
 
-    /// Returns the end of the plane that it has begun with, if it may want this one only: it has not read on further
-    /// than the kernel does by itself. `plane` is the samples of a plane, `size` the bytes of a sample.
+    /// Returns the sample at which it ends if it may want a single plane; see [`Progress::end_of_only_plane`].
     pub fn end_of_only_plane(&self, plane: u64, size: u64) -> Option<u64> {
-        let progress = self.state().progress;
-        let wanted = progress.first().saturating_add(READ_AROUND / size.max(1));
-        let end = (wanted / plane.max(1) + 1).saturating_mul(plane);
-        (progress.next() <= end.saturating_add(READ_AHEAD / size.max(1))).then_some(end)
+        self.state().progress.end_of_only_plane(0, plane, size)
     }
 
     /// Whether it is sequential now.
@@ -307,22 +298,6 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reader_wants_one_plane_until_it_reads_on_into_others() {
-        const PLANE: u64 = 1 << 20;
-        // by reads from the beginning of a plane, or by faults of a map
-        for first in [5 * PLANE, 5 * PLANE - (64 << 10)] {
-            let stream = Stream::new(&(first..first + (128 << 10)), Arc::default());
-            let read_to = |next: u64| {
-                stream.advance(&(stream.position()..next), 1 << 18, PLANE);
-                stream.end_of_only_plane(PLANE, 1)
-            };
-            assert_eq!(read_to(6 * PLANE - 4096), Some(6 * PLANE));
-            assert_eq!(read_to(6 * PLANE + (128 << 10)), Some(6 * PLANE));
-            assert_eq!(read_to(6 * PLANE + (512 << 10)), None);
-        }
-    }
 
     #[test]
     fn bricks_are_claimed_once_each_and_a_few_at_a_time() {

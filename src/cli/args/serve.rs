@@ -6,12 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::mount_options::{cache_size, disk_cache_size, quality, threads};
-use super::views::{self, Views, views};
-use super::zfp::ZfpDecoder;
-use crate::cli::text::size::Size;
+use super::file_system::FileSystemArgs;
 use crate::serve::is_origin;
-use crate::source::StoreOption;
 
 /// The arguments of `volfs serve`.
 #[derive(Debug, Args)]
@@ -63,17 +59,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub idle_timeout: Duration,
 
-    /// Memory for decoded bricks, as 512MiB or 2GiB
-    ///
-    /// [default: a quarter of the memory allowed to this process, control groups included, at most 4GiB]
-    #[arg(long, value_name = "SIZE", value_parser = cache_size)]
-    pub cache_size: Option<Size>,
-
-    /// Threads that decode
-    ///
-    /// [default: as many as there are cores]
-    #[arg(long, value_name = "N", value_parser = threads)]
-    pub threads: Option<usize>,
+    /// What is shown, and with what means.
+    #[command(flatten)]
+    pub file_system: FileSystemArgs,
 
     /// Log to the end of this file
     ///
@@ -81,34 +69,6 @@ pub struct ServeArgs {
     /// (each request) or trace.
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
-
-    /// Follow symbolic links that lead out of SOURCE
-    #[arg(long)]
-    pub follow_links: bool,
-
-    /// An option of the object store, for a SOURCE that is a URL; may be repeated
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub store_option: Vec<StoreOption>,
-
-    /// Keep what an object store has sent in this folder, for others and for later
-    #[arg(long, value_name = "DIR")]
-    pub disk_cache: Option<PathBuf>,
-
-    /// Disk space that --disk-cache may take, as 500GiB [default: 10GiB]
-    #[arg(long, value_name = "SIZE", value_parser = disk_cache_size)]
-    pub disk_cache_size: Option<Size>,
-
-    /// Decode only a part of the data of wavelet-coded layers: 0 to 15, of which 0 is the best quality
-    #[arg(long, value_name = "LEVEL", value_parser = quality)]
-    pub quality: Option<u8>,
-
-    /// The decoder of ZFP-compressed bricks [default: volfs]
-    #[arg(long, value_name = "DECODER", value_enum)]
-    pub zfp: Option<ZfpDecoder>,
-
-    /// Show these views only
-    #[arg(long, value_name = "LIST", value_parser = views, long_help = views::help())]
-    pub views: Option<Views>,
 }
 
 fn origin(text: &str) -> Result<String, String> {

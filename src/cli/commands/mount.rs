@@ -16,8 +16,8 @@ use serde_json::json;
 use self::announcement::Announcement;
 use crate::cli::args::MountArgs;
 use crate::cli::chosen_source::{checked_source, resolved_source};
-use crate::cli::disk_cache_folder;
 use crate::cli::error::CliError;
+use crate::cli::file_system_options;
 use crate::cli::machine::{limits, permission};
 use crate::cli::mounts::mountpoint;
 use crate::cli::mounts::status::Answer;
@@ -49,9 +49,9 @@ const ANSWERS: &str = "it answers";
 pub fn run(mut args: MountArgs) -> Result<(), CliError> {
     args.apply_options().map_err(CliError::Argument)?;
     if let Some(reason) = limits::too_few_open_files() {
-        return Err(CliError::CannotMount(reason));
+        return Err(CliError::Machine(reason));
     }
-    check_source_answers(&args.source, &args.store_option)?;
+    check_source_answers(&args.source, &args.file_system.store_option)?;
     if let Some(command) = args.exec.take() {
         return exec::run(args, &command);
     }
@@ -101,46 +101,16 @@ impl Plan {
         permission::check(args.allow_other)?;
         // the daemon has another working directory
         let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
-        let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
-        if let Some(reason) = limits::too_little_memory(cache_size) {
-            return Err(CliError::CannotMount(reason));
-        }
-        let threads = args.threads.unwrap_or_else(limits::default_threads);
-        let zfp = args.zfp.unwrap_or_default();
-        let (disk, disk_size) = (args.disk_cache.as_deref(), args.disk_cache_size);
-        let disk_cache = disk_cache_folder::chosen(disk, disk_size, &source, &mountpoint)?;
-        // none of them is secret
-        let store_options = args.store_option.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let mut options = file_system_options::chosen(args.file_system, source, Some(&mountpoint))?;
+        (options.direct_io, options.allow_other) = (args.direct_io, args.allow_other);
         let shown = [
             ("mountpoint", json!(mountpoint.to_string_lossy())),
             ("foreground", json!(args.foreground)),
-            ("cache_size", json!(cache_size)),
-            ("threads", json!(threads)),
             ("direct_io", json!(args.direct_io)),
             ("allow_other", json!(args.allow_other)),
-            ("follow_links", json!(args.follow_links)),
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
-            ("quality", json!(args.quality)),
-            ("store_option", json!((!store_options.is_empty()).then_some(store_options))),
-            ("disk_cache", json!(disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()))),
-            ("disk_cache_size", json!(disk_cache.as_ref().map(|disk| disk.budget))),
-            ("views", json!(args.views.as_ref().map(ToString::to_string))),
-            ("zfp", json!(zfp.name())),
         ];
-        let options = Options {
-            source,
-            cache_size,
-            threads,
-            direct_io: args.direct_io,
-            follow_links: args.follow_links,
-            store_options: args.store_option,
-            disk_cache,
-            quality: args.quality,
-            zfp: zfp.decoder(),
-            views: args.views.map(|views| views.0),
-            allow_other: args.allow_other,
-            shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        };
+        options.shown.extend(shown.into_iter().map(|(name, value)| (name.to_owned(), value)));
         let log = match log_file {
             Some(file) => Target::File(file),
             None if args.foreground => Target::Stderr,
@@ -306,7 +276,7 @@ fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(
     let answer = look.link().receive(Instant::now() + TIMEOUT);
     match answer {
         Some(answer) if answer == ANSWERS.as_bytes() => Ok(()),
-        Some(failure) => Err(CliError::CannotMount(String::from_utf8_lossy(&failure).into_owned())),
+        Some(failure) => Err(CliError::Machine(String::from_utf8_lossy(&failure).into_owned())),
         None => Err(CliError::SourceTimeout(url.unwrap_or_else(|| typed.to_owned()), TIMEOUT)),
     }
 }

@@ -1,20 +1,18 @@
 //! `volfs serve`: checks the arguments, listens, and answers requests until a signal ends it.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::cli::args::ServeArgs;
 use crate::cli::chosen_source::checked_source;
-use crate::cli::disk_cache_folder;
 use crate::cli::error::CliError;
+use crate::cli::file_system_options;
 use crate::cli::interrupt::ending_signals;
 use crate::cli::machine::limits;
 use crate::cli::output;
 use crate::cli::text::escape;
-use crate::cli::text::size::Size;
-use crate::fs::{Options, Volfs};
+use crate::fs::Volfs;
 use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
 use crate::serve::{ServeOptions, Server};
@@ -33,18 +31,25 @@ pub fn run(args: ServeArgs) -> Result<(), CliError> {
         )));
     }
     if let Some(reason) = limits::too_few_open_files() {
-        return Err(CliError::CannotServe(reason));
+        return Err(CliError::Machine(reason));
     }
-    let typed = Origin { path: args.source.clone(), store_options: args.store_option.clone(), ..Origin::default() };
-    let source = checked_source(&Origin { follow_links: args.follow_links, ..typed })?.path;
-    let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
-    if let Some(reason) = limits::too_little_memory(cache_size) {
-        return Err(CliError::CannotServe(reason));
-    }
+    let typed = Origin {
+        path: args.source.clone(),
+        follow_links: args.file_system.follow_links,
+        store_options: args.file_system.store_option.clone(),
+        ..Origin::default()
+    };
+    let source = checked_source(&typed)?.path;
+    let own = own_options(&args);
+    let server_options = serve_options(&args);
+    let mut options = file_system_options::chosen(args.file_system, source, None)?;
     let recent = Arc::new(RecentLines::default());
-    logging::start(args.log_file.clone().map_or(Target::Stderr, Target::File), Arc::clone(&recent))?;
-    let server = Server::listen(serve_options(&args))?;
-    let options = options(args, source, cache_size, &server)?;
+    logging::start(args.log_file.map_or(Target::Stderr, Target::File), Arc::clone(&recent))?;
+    let server = Server::listen(server_options)?;
+    // there is no kernel that keeps pages
+    options.direct_io = true;
+    options.shown.insert("listen".to_owned(), json!(server.address().to_string()));
+    options.shown.extend(own);
     let shown = escape::path(&options.source);
     let failed = |error| CliError::ListSource { source_path: options.source.clone(), error };
     let fs = Arc::new(Volfs::new(options.clone(), recent).map_err(failed)?);
@@ -72,17 +77,9 @@ fn serve_options(args: &ServeArgs) -> ServeOptions {
     }
 }
 
-/// Returns the options of the file system.
-fn options(args: ServeArgs, source: std::path::PathBuf, cache_size: u64, server: &Server) -> Result<Options, CliError> {
-    let threads = args.threads.unwrap_or_else(limits::default_threads);
-    let zfp = args.zfp.unwrap_or_default();
-    // there is no mount that the cache could lie in
-    let nowhere = Path::new("/dev/null/none");
-    let disk_cache = disk_cache_folder::chosen(args.disk_cache.as_deref(), args.disk_cache_size, &source, nowhere)?;
-    // none of them is secret
-    let store_options = args.store_option.iter().map(ToString::to_string).collect::<Vec<_>>();
+/// Returns the options of the server as status.json shows them, but for the address, which is known when it listens.
+fn own_options(args: &ServeArgs) -> Map<String, Value> {
     let shown = [
-        ("listen", json!(server.address().to_string())),
         ("allow_remote", json!(args.allow_remote)),
         ("allow_host", json!(args.allow_host)),
         ("allow_origin", json!(args.allow_origin)),
@@ -91,30 +88,7 @@ fn options(args: ServeArgs, source: std::path::PathBuf, cache_size: u64, server:
         ("max_requests", json!(args.max_requests)),
         ("header_timeout", json!(args.header_timeout.as_secs_f64())),
         ("idle_timeout", json!(args.idle_timeout.as_secs_f64())),
-        ("cache_size", json!(cache_size)),
-        ("threads", json!(threads)),
-        ("follow_links", json!(args.follow_links)),
         ("log_file", json!(args.log_file.as_ref().map(|file| file.to_string_lossy()))),
-        ("quality", json!(args.quality)),
-        ("store_option", json!((!store_options.is_empty()).then_some(store_options))),
-        ("disk_cache", json!(disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()))),
-        ("disk_cache_size", json!(disk_cache.as_ref().map(|disk| disk.budget))),
-        ("views", json!(args.views.as_ref().map(ToString::to_string))),
-        ("zfp", json!(zfp.name())),
     ];
-    let shown = shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Ok(Options {
-        source,
-        cache_size,
-        threads,
-        direct_io: true,
-        follow_links: args.follow_links,
-        store_options: args.store_option,
-        disk_cache,
-        quality: args.quality,
-        zfp: zfp.decoder(),
-        views: args.views.map(|views| views.0),
-        allow_other: false,
-        shown,
-    })
+    shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -59,12 +59,12 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
     })
 }
 
-/// Returns why a mount cannot work with as few open files as this process may have, if so.
+/// Returns why a mount or a server cannot work with as few open files as this process may have, if so.
 #[must_use]
 pub fn too_few_open_files() -> Option<String> {
     let limit = getrlimit(Resource::Nofile).maximum?;
     (limit < OPEN_FILES).then(|| {
-        format!("a mount needs {OPEN_FILES} open files, and this process may have only {limit}; allow more (ulimit -n)")
+        format!("volfs needs {OPEN_FILES} open files, and this process may have only {limit}; allow more (ulimit -n)")
     })
 }
 

@@ -43,7 +43,7 @@ impl fmt::Display for Obstacle {
 /// Checks that this user may mount.
 ///
 /// # Errors
-/// [`CliError::CannotMount`]: the obstacle and the remedy.
+/// [`CliError::Machine`]: the obstacle and the remedy.
 pub fn check(allow_other: bool) -> Result<(), CliError> {
     let obstacle = match open_device(Path::new(DEVICE)) {
         Err(error) => Some(closed_device(DEVICE, &error)),
@@ -53,7 +53,7 @@ pub fn check(allow_other: bool) -> Result<(), CliError> {
         }
         Ok(()) => None,
     };
-    obstacle.map_or(Ok(()), |obstacle| Err(CliError::CannotMount(obstacle.to_string())))
+    obstacle.map_or(Ok(()), |obstacle| Err(CliError::Machine(obstacle.to_string())))
 }
 
 /// Opens the device as a mount does, and closes it again.

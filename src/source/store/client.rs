@@ -25,7 +25,7 @@ const LOG_AGAIN: Duration = Duration::from_secs(60);
 /// How often an answer that breaks off is asked for again.
 const BROKEN_ANSWERS: usize = 3;
 
-/// A listing that breaks off is not asked for again after this time: then the library has tried for long.
+/// A request whose answer breaks off is not sent again after this time: then the library has tried for long.
 const BRIEFLY: Duration = Duration::from_secs(5);
 
 /// The most names that a store gives at a time.
@@ -169,7 +169,8 @@ impl Client {
     }
 
     async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {
-        match unpanicked(self.backend.objects.get_opts(&parsed(key)?, options)).await {
+        let key = parsed(key)?;
+        match unbroken(|| self.backend.objects.get_opts(&key, options.clone())).await {
             Ok(answer) => Ok(Some(answer)),
             Err(error) => match StoreError::of(&error) {
                 None => Ok(None),
@@ -187,25 +188,15 @@ impl Client {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
         let prefix_or_none = Some(prefix).filter(|prefix| !prefix.is_empty());
-        let (began, mut attempt) = (Instant::now(), 0);
-        loop {
-            let options = PaginatedListOptions {
-                delimiter: Some("/".into()),
-                max_keys: Some(PAGE),
-                page_token: token.clone(),
-                ..PaginatedListOptions::default()
-            };
-            // the library asks again for an answer that does not begin, and not for one that breaks off
-            let has_broken = |error: &object_store::Error| {
-                StoreError::of(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
-            };
-            match unpanicked(pages.list_paginated(prefix_or_none, options)).await {
-                Ok(page) => return Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
-                Err(error) if attempt < BROKEN_ANSWERS && began.elapsed() < BRIEFLY && has_broken(&error) => {
-                    attempt += 1;
-                }
-                Err(error) => return Err(self.failed(&error)),
-            }
+        let options = || PaginatedListOptions {
+            delimiter: Some("/".into()),
+            max_keys: Some(PAGE),
+            page_token: token.clone(),
+            ..PaginatedListOptions::default()
+        };
+        match unbroken(|| pages.list_paginated(prefix_or_none, options())).await {
+            Ok(page) => Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
+            Err(error) => Err(self.failed(&error)),
         }
     }
 
@@ -224,6 +215,23 @@ impl Client {
             log::warn!("{}: {}", self.base, error.text);
         }
         error
+    }
+}
+
+/// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin.
+async fn unbroken<T, F>(send: impl Fn() -> F) -> object_store::Result<T>
+where
+    F: Future<Output = object_store::Result<T>>,
+{
+    let (began, mut attempt) = (Instant::now(), 0);
+    let has_broken = |error: &object_store::Error| {
+        StoreError::of(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
+    };
+    loop {
+        match unpanicked(send()).await {
+            Err(error) if attempt < BROKEN_ANSWERS && began.elapsed() < BRIEFLY && has_broken(&error) => attempt += 1,
+            answer => return answer,
+        }
     }
 }
 

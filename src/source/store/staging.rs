@@ -101,8 +101,10 @@ impl Span {
         matches!(&self.outcome, Some((Err(_) | Ok(None), at)) if at.elapsed() >= ERROR_TTL)
     }
 
-    fn arrived_within(&self, time: Duration) -> bool {
-        self.outcome.as_ref().is_some_and(|(_, at)| at.elapsed() < time)
+    /// Returns whether somebody is about to read it: waits for it, or had it fetched ahead a moment ago.
+    fn is_awaited(&self) -> bool {
+        let is_fresh = self.outcome.as_ref().is_some_and(|(_, at)| at.elapsed() < UNREAD_TTL);
+        self.waiting > 0 || (!self.kept && self.read == 0 && is_fresh)
     }
 
     /// Returns the bytes that it takes, or will take.
@@ -150,7 +152,7 @@ impl Staging {
                 None => {
                     let wide = widen(&range);
                     state.insert(object, wide.clone(), kept);
-                    let dropped = state.evict(0);
+                    let dropped = state.evict(0, true);
                     drop(state);
                     drop(dropped);
                     if let Err(error) = request(wide.clone()) {
@@ -176,7 +178,7 @@ impl Staging {
             return Reservation::Requested;
         }
         let length = range.end.saturating_sub(range.start);
-        let dropped = state.evict(length);
+        let dropped = state.evict(length, awaited);
         let has_room = awaited || state.bytes.saturating_add(length) <= MAX_BYTES;
         if has_room {
             state.insert(object, range.clone(), false);
@@ -328,21 +330,29 @@ impl State {
         }
     }
 
-    /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but not what has just
-    /// arrived and nobody has read.
-    fn evict(&mut self, added: u64) -> Vec<Span> {
-        let (mut evicted, mut after) = (Vec::new(), 0);
-        while self.bytes.saturating_add(added) > MAX_BYTES {
-            let Some((&age, object)) = self.by_age.range(after..).next() else { break };
-            after = age + 1;
-            let object = object.clone();
+    /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but none that somebody is
+    /// about to read. Takes nothing out in vain: unless it is a `must`, all has to fit afterwards.
+    fn evict(&mut self, added: u64, must: bool) -> Vec<Span> {
+        let (mut chosen, mut bytes) = (Vec::new(), self.bytes.saturating_add(added));
+        for (&age, object) in &self.by_age {
+            if bytes <= MAX_BYTES {
+                break;
+            }
+            let spans = self.objects.get(object).map_or(&[][..], Vec::as_slice);
+            let span = spans.iter().find(|span| span.age == age && span.outcome.is_some());
+            if let Some(span) = span.filter(|span| !span.is_awaited()) {
+                bytes = bytes.saturating_sub(span.weight());
+                chosen.push((age, object.clone()));
+            }
+        }
+        if bytes > MAX_BYTES && !must {
+            return Vec::new();
+        }
+        let mut evicted = Vec::new();
+        for (age, object) in chosen {
+            self.by_age.remove(&age);
             let spans = self.objects.get(&object).map_or(&[][..], Vec::as_slice);
             let at = spans.iter().position(|span| span.age == age && span.outcome.is_some());
-            let is_awaited = |span: &Span| !span.kept && span.read == 0 && span.arrived_within(UNREAD_TTL);
-            if at.and_then(|at| spans.get(at)).is_some_and(is_awaited) {
-                continue;
-            }
-            self.by_age.remove(&age);
             evicted.extend(at.and_then(|at| self.remove(&object, at)));
         }
         evicted

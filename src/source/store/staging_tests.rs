@@ -171,3 +171,15 @@ fn what_was_requested_beyond_the_end_of_an_object_takes_no_room() {
         assert_eq!(staging.bytes() as u64, (n + 1) * HEADER);
     }
 }
+
+#[test]
+fn nothing_is_dropped_for_a_range_that_does_not_fit_even_then() {
+    let staging = Staging::default();
+    get(&staging, 0..64, true);
+    let most = 0..MAX_BYTES - 64;
+    assert_eq!(staging.reserve(&object("b"), &most, false), Reservation::Made);
+    assert_eq!(staging.reserve(&object("c"), &(0..128), false), Reservation::NoRoom);
+    assert_eq!(get(&staging, 0..64, true).1, vec![], "it is still there");
+    assert_eq!(staging.reserve(&object("c"), &(0..64), false), Reservation::Made, "but it goes where that helps");
+    assert_eq!(get(&staging, 0..64, true).1, vec![0..64]);
+}

@@ -57,7 +57,7 @@ fn run_command(command: &[OsString], mountpoint: &Path) -> Result<(), CliError> 
         Ok(0) => Ok(()),
         Ok(status) => Err(CliError::CommandEnded(status)),
         Err(CommandError::NotStarted(error)) => Err(CliError::CannotRun { program: PathBuf::from(program), error }),
-        Err(CommandError::System(error)) => Err(CliError::CannotMount(error.to_string())),
+        Err(CommandError::System(error)) => Err(CliError::Machine(error.to_string())),
     }
 }
 
