@@ -5,6 +5,7 @@
 //! is an error: bytes of two versions are never mixed. [`local`] has the trees, folders and files of this machine, `store`
 //! those of object stores.
 
+mod descriptors;
 pub mod disk_cache;
 mod entry_kind;
 mod error;
@@ -26,16 +27,14 @@ mod url;
 mod wait;
 mod wall_clock;
 
+pub use descriptors::raise_descriptor_limit;
 pub use entry_kind::EntryKind;
 pub use error::{SourceError, tells_what_is_there};
 pub use first_failure::FirstFailure;
 pub use folder::{Folder, NoFolder};
 pub use folder_probe::{FolderProbe, MOST_REMOTE};
 pub use index::{Index, IndexCache, PartKey};
-pub use local::{
-    CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot,
-    raise_descriptor_limit,
-};
+pub use local::{CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot};
 pub use origin::{Origin, shown};
 pub use recent_writes::{Next, RecentWrites, RefreshQueue};
 pub use stamp::{FileStamp, system_time};

@@ -1,9 +1,11 @@
 //! Mounts whose processes may have few open files: all datasets are read right, and readers who have files open go on.
 
 use std::fs::{self, File};
+use std::thread;
+use std::time::Duration;
 
 use crate::support::wkw::expected;
-use crate::support::{Mount, copy_all, crc, fixture, names, read_at, test_data};
+use crate::support::{HttpServer, Mount, Objects, copy_all, crc, fixture, fuse_or_skip, names, read_at, test_data};
 
 const DATASETS: usize = 60;
 
@@ -17,12 +19,12 @@ fn many_datasets_are_read_with_few_descriptors() {
     let arrays: Vec<_> = expected("arrays").into_iter().filter(|array| array["dataset"] == "bare").collect();
     let samples = fixture("v3_int8.zgy").samples(0).unwrap();
     for limit in [64, 128] {
-        let Some(mount) = Mount::with_open_files(source.path(), limit) else { return };
+        let Some(mount) = Mount::with_open_files(source.path(), &[], limit) else { return };
         let readers: Vec<File> =
             (0..DATASETS).map(|n| File::open(mount.data(&format!("z{n}.zgy"), "lod0.raw")).unwrap()).collect();
         let first = readers.iter().map(|file| read_at(file, 0, 100));
         assert!(first.map(Result::unwrap).all(|found| found == samples[..100]), "limit {limit}");
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for part in 0..4 {
                 let (mount, arrays) = (&mount, &arrays);
                 scope.spawn(move || {
@@ -44,4 +46,37 @@ fn many_datasets_are_read_with_few_descriptors() {
         let open = fs::read_dir(format!("/proc/{}/fd", mount.pid())).unwrap().count();
         assert!(open < limit as usize, "{open} of {limit}");
     }
+}
+
+#[test]
+fn connections_to_a_store_leave_descriptors_for_others() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let objects = Objects::default();
+    for n in 0..DATASETS {
+        objects.put_all(&format!("z{n}.zgy"), &test_data("zgy/v3_int8.zgy"));
+    }
+    // so slow that all who read wait at the same time
+    let server = HttpServer::start(move |request| {
+        thread::sleep(Duration::from_millis(100));
+        objects.answer(request)
+    });
+    let environment = [
+        ("AWS_ENDPOINT_URL", format!("http://{}", server.address())),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_SKIP_SIGNATURE", "true".to_owned()),
+    ];
+    let Some(mount) = Mount::with_open_files("s3://volfs", &environment, 64) else { return };
+    let samples = fixture("v3_int8.zgy").samples(0).unwrap();
+    thread::scope(|scope| {
+        for n in 0..DATASETS {
+            let file = mount.data(&format!("z{n}.zgy"), "lod0.raw");
+            let samples = &samples;
+            scope.spawn(move || assert!(fs::read(file).unwrap() == *samples, "z{n}"));
+        }
+    });
+    // a connection that finds no descriptor fails, and its request is sent again
+    let store = &mount.status()["store"];
+    assert_eq!(store["retries"], 0, "{store}");
 }

@@ -216,6 +216,14 @@ fn who_gets_no_keys_is_told_so_in_one_line() {
         let line = one_line_of_failure(&ls(&environment), 1);
         assert!(line.contains("no credentials were found"), "{status} {body}: {line}");
     }
+    // a machine of which it is known that it has no such service
+    let server = HttpServer::start(|_| Answer::new(200, "reader"));
+    let mut environment = environment_of(home.path(), &server);
+    environment.push(("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", server.address())));
+    environment.push(("AWS_EC2_METADATA_DISABLED", "true".to_owned()));
+    let line = one_line_of_failure(&ls(&environment), 1);
+    assert!(line.contains("no credentials were found"), "{line}");
+    assert_eq!(server.log().len(), 0);
     // the library takes whatever it is told for the name of a role, and panics where that is none
     let server = HttpServer::start(|_| Answer::new(200, "<html>\n{} not a role"));
     let mut environment = environment_of(home.path(), &server);

@@ -42,12 +42,13 @@ impl Mount {
     }
 
     /// Mounts `source` by processes that may have so many open files.
-    pub fn with_open_files(source: impl AsRef<Path>, limit: u32) -> Option<Self> {
+    pub fn with_open_files(source: impl AsRef<Path>, environment: &[(&str, String)], limit: u32) -> Option<Self> {
         Self::start(source.as_ref(), |mount, source| {
             let command = mount.command(source, &[]);
             let mut shell = Command::new("sh");
             shell.arg("-c").arg(format!("ulimit -n {limit} && exec \"$0\" \"$@\""));
             shell.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+            shell.envs(environment.iter().map(|(name, value)| (name, value)));
             shell
         })
     }

@@ -1,6 +1,5 @@
 //! Local files and folders: below one path, in open files of bounded number, through positioned reads and guarded maps.
 
-mod descriptors;
 mod entries;
 mod file;
 mod folder;
@@ -13,7 +12,6 @@ mod pread;
 mod source_root;
 mod tree;
 
-pub use descriptors::raise_descriptor_limit;
 pub use file::LocalFile;
 pub use folder::{Folders, LocalFolder};
 pub use mmap_cache::{CoarseInstant, MappedWindow};

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lru::LruCache;
 
-use super::descriptors::most_open_files;
+use super::super::descriptors::most_open_files;
 use super::open_file::OpenFile;
 use crate::source::FileStamp;
 use crate::sync::Mutex;

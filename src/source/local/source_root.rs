@@ -20,7 +20,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::descriptors::is_out_of_descriptors;
+use super::super::descriptors::is_out_of_descriptors;
 use super::entries::visit_entries;
 use super::open_file::OpenFile;
 use super::open_files::OpenFiles;

@@ -11,6 +11,7 @@ use futures_util::{FutureExt, StreamExt};
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+use tokio::sync::Semaphore;
 
 use super::connect::Backend;
 use super::error::StoreError;
@@ -18,6 +19,7 @@ use super::meta::Meta;
 use super::metrics::Metrics;
 use crate::counters::Counters;
 use crate::log_limit::{Decision, LogLimit};
+use crate::source::descriptors::most_connections;
 
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
@@ -66,17 +68,28 @@ pub struct Client {
     /// What is counted of it.
     pub metrics: Arc<Metrics>,
     counters: Arc<Counters>,
+    /// One permit for each connection that the limit on open descriptors allows.
+    connections: Semaphore,
+    most_connections: usize,
 }
 
 impl Client {
     /// Creates a client. Bytes are counted in `counters` as read from the source.
     pub fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
-        Self { backend, base, metrics, counters }
+        let most_connections = most_connections();
+        let connections = Semaphore::new(most_connections);
+        Self { backend, base, metrics, counters, connections, most_connections }
     }
 
     /// Returns whether names can be listed.
     pub fn can_list(&self) -> bool {
         self.backend.pages.is_some()
+    }
+
+    /// Returns how many requests of one file or folder may be in flight at a time: at most `wanted`, and not so many that
+    /// one that hangs takes all connections.
+    pub fn most_in_flight(&self, wanted: usize) -> usize {
+        wanted.min(self.most_connections / 4).max(1)
     }
 
     /// Returns what an error message says that was being done.
@@ -90,6 +103,7 @@ impl Client {
     /// [`StoreError`] after all retries.
     pub async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
+        let _connection = self.connections.acquire().await;
         Ok(self.answer(key, options).await?.as_ref().map(Meta::of_answer))
     }
 
@@ -103,6 +117,7 @@ impl Client {
         range: Range<u64>,
         expected: Option<&Meta>,
     ) -> Result<Option<Fetched>, StoreError> {
+        let _connection = self.connections.acquire().await;
         let mut attempt = 0;
         loop {
             let options = GetOptions {
@@ -194,6 +209,7 @@ impl Client {
             page_token: token.clone(),
             ..PaginatedListOptions::default()
         };
+        let _connection = self.connections.acquire().await;
         match unbroken(|| pages.list_paginated(prefix_or_none, options())).await {
             Ok(page) => Ok(Page { next: page.page_token, ..page_of(prefix, page.result) }),
             Err(error) => Err(self.failed(&error)),

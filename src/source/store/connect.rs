@@ -15,7 +15,7 @@ use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, RetryConf
 
 use super::super::store_options::StoreOption;
 use super::super::url::{StoreKind, StoreUrl};
-use super::error::{Patience, StoreError};
+use super::error::{NO_CREDENTIALS, Patience, StoreError};
 use super::http::CountingConnector;
 use super::metrics::Metrics;
 use super::profile::{self, Profile};
@@ -162,12 +162,27 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
     if let Ok(endpoint) = env::var("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
         builder = builder.with_metadata_endpoint(endpoint.trim_end_matches('/'));
     }
-    apply(
+    let builder = apply(
         builder,
         options,
         |builder, key| builder.get_config_value(key).is_some_and(|value| !value.is_empty()),
         |builder, key, value| builder.with_config(key, value),
-    )
+    )?;
+    let is_disabled = |value: String| value.eq_ignore_ascii_case("true");
+    if env::var("AWS_EC2_METADATA_DISABLED").is_ok_and(is_disabled) && !has_credentials(&builder) {
+        return Err(StoreError::new(io::ErrorKind::PermissionDenied, NO_CREDENTIALS));
+    }
+    Ok(builder)
+}
+
+/// Returns whether there are credentials, or none are needed, without the role of a virtual machine.
+fn has_credentials(builder: &AmazonS3Builder) -> bool {
+    let is_set = |key| builder.get_config_value(&key).is_some_and(|value| !value.is_empty() && value != "false");
+    is_set(AmazonS3ConfigKey::AccessKeyId)
+        || is_set(AmazonS3ConfigKey::SkipSignature)
+        || is_set(AmazonS3ConfigKey::WebIdentityTokenFile)
+        || is_set(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
+        || is_set(AmazonS3ConfigKey::ContainerCredentialsFullUri)
 }
 
 /// Adds what the files of AWS have and the environment has not.

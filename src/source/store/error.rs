@@ -78,7 +78,8 @@ type Known = (&'static [&'static str], io::ErrorKind, &'static str);
 /// The kind of failures that say nothing of what is there. That somebody may not list or read something is an answer.
 const NO_ANSWER: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
-const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
+/// What is said where no credentials were found.
+pub const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
 

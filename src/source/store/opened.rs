@@ -23,8 +23,8 @@ use crate::source::url::StoreUrl;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Requests of one source that are in flight at a time: as many as fill a fast link to a store that takes 50 ms to
-/// answer with chunks of 1 MiB.
+/// Requests of one source that are in flight at a time, if there are connections enough: as many as fill a fast link to
+/// a store that takes 50 ms to answer with chunks of 1 MiB.
 const IN_FLIGHT: usize = 32;
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
@@ -88,7 +88,7 @@ impl Opened {
     pub fn new(store: &Arc<Store>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let permits = Arc::new(Semaphore::new(IN_FLIGHT));
+        let permits = Arc::new(Semaphore::new(store.client.most_in_flight(IN_FLIGHT)));
         Self { number, store: Arc::clone(store), permits, changed: Arc::default(), on_disk: None }
     }
 
