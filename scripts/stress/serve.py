@@ -4,7 +4,8 @@
     ./scripts/stress/serve.py VOLFS FILE [CLIENTS [SECONDS]]
 
 FILE is a ZGY file or another dataset with one layer called `data`. Prints requests, errors, latencies, and the server's
-anonymous memory at its greatest; fails if a response is wrong or missing.
+anonymous memory at its greatest; fails if a response is wrong or missing. Where wrk is installed, it then sends the same
+requests as fast as it can: this client, which compares bytes, is slower than the server.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import asyncio
 import json
 import random
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -69,6 +72,17 @@ async def load(port: int, pid: int, paths: list[str], truth: dict[str, bytes], c
     return not errors
 
 
+def load_by_wrk(address: str, paths: list[str], clients: int, seconds: float) -> None:
+    """Print what wrk measures of as many clients that request random chunks."""
+    chosen = ", ".join(f'"{path}"' for path in paths)
+    script = f"local paths = {{{chosen}}}\nrequest = function() return wrk.format('GET', paths[math.random(#paths)]) end\n"
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+        file.write(script)
+        file.flush()
+        command = ["wrk", "--latency", "-t1", f"-c{clients}", f"-d{seconds:.0f}s", "--timeout", "60s", "-s", file.name]
+        subprocess.run([*command, f"http://{address}"], check=True)
+
+
 def main() -> None:
     """Serve, find all chunks and what they hold, and load the server."""
     volfs, file = sys.argv[1], sys.argv[2]
@@ -88,6 +102,8 @@ def main() -> None:
             random.shuffle(paths)
             truth = {path: hash(get(path)) for path in paths[:200]}
             right = asyncio.run(load(int(address.rsplit(":", 1)[1]), server.pid, list(truth), truth, clients, seconds))
+            if shutil.which("wrk"):
+                load_by_wrk(address, list(truth), clients, seconds)
         finally:
             server.terminate()
     sys.exit(0 if right else 1)

@@ -37,15 +37,15 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def page(server):
-    """Yield a page that fails the test if a script fails or anything but the server is asked."""
+def page():
+    """Yield a page that fails the test if a script fails or anything but a server of this machine is asked."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 1000})
         wrong: list[str] = []
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-        page.on("request", lambda request: None if request.url.startswith((server, "data:", "blob:")) else wrong.append(request.url))
+        page.on("request", lambda request: None if request.url.startswith(("http://127.0.0.1:", "data:", "blob:")) else wrong.append(request.url))
         yield page
         assert wrong == []
         browser.close()
@@ -137,6 +137,51 @@ def test_the_keyboard_and_the_slider_go_through_slices(page, server):
     canvas.press("Shift+ArrowRight")
     assert read_out(page)[0][0] == 33
     until(page, "document.querySelector('.snippet code').textContent.includes('box=33,:,:')")
+
+
+@pytest.fixture(scope="module")
+def vast(tmp_path_factory) -> Iterator[str]:
+    """Serve a WKW dataset of 32 x 100000 x 100000 samples, all 0 but those of its last cube; yield the address."""
+    source = tmp_path_factory.mktemp("vast")
+    count, cube = 100_000, 32
+    last = (count - 1) // cube
+    # blocks of 32 samples along each axis, one in a cube, stored raw, uint8
+    header = b"WKW" + bytes([1, 0x05, 1, 1, 1])
+    files = {"color/1/header.wkw": header + bytes(8), f"color/1/z0/y{last}/x{last}.wkw": header + (16).to_bytes(8, "little") + b"\x07" * cube**3}
+    for name, content in files.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes(content)
+    box = {"topLeft": [0, 0, 0], "width": count, "height": count, "depth": cube}
+    layer = {"name": "color", "category": "color", "elementClass": "uint8", "dataFormat": "wkw", "boundingBox": box}
+    layer["wkwResolutions"] = [{"resolution": 1, "cubeLength": cube}]
+    properties = {"id": {"name": "vast", "team": ""}, "scale": [4, 4, 30], "dataLayers": [layer]}
+    (source / "datasource-properties.json").write_text(json.dumps(properties))
+    command = [volfs(), "serve", str(source), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            yield process.stdout.readline().rsplit(" ", 1)[1].strip().rstrip("/") + f"/{source.name}/"
+        finally:
+            process.terminate()
+
+
+def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
+    tiles: list[str] = []
+    page.on("request", lambda request: tiles.append(request.url) if "?box=" in request.url else None)
+    page.goto(vast)
+    until(page, "window.volfsViewer?.isComplete")
+    # those of the slice and of some slices beside it
+    assert 0 < len(tiles) < 500
+    assert "no coarser level" in page.locator(".status").inner_text()
+    page.evaluate("volfsViewer.centre = [99999, 99999]; volfsViewer.zoom(20)")
+    until(page, "volfsViewer.isComplete")
+    assert "no coarser level" not in page.locator(".status").inner_text()
+    box = page.locator("canvas.slice").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2 - 3, box["y"] + box["height"] / 2 - 3)
+    index, value = read_out(page)
+    assert index[0] == 16 and min(index[1:]) > 99990 and value == 7
+    page.mouse.wheel(0, 100000)
+    until(page, "volfsViewer.isComplete")
+    assert len(tiles) < 1500
 
 
 def test_neuroglancer_draws_what_the_page_links_to():

@@ -137,7 +137,8 @@ async function showLayer(place, dataset, layer) {
     readout.textContent = readoutOf(viewer, dataset, finest, survey);
     const lod = viewer.shownLod;
     if (lod === undefined) return;
-    status.textContent = viewer.problem ?? `${viewer.isComplete ? "" : "Loading… "}LOD ${lod}: ${levels[lod].shape.join(" × ")}, ${finest.dtype}, ${finest.codec}, ${bytes(levels[lod].size)}`;
+    const part = viewer.isLimited ? "Part of the slice, which has no coarser level: drag it. " : "";
+    status.textContent = viewer.problem ?? `${viewer.isComplete ? "" : "Loading… "}${part}LOD ${lod}: ${levels[lod].shape.join(" × ")}, ${finest.dtype}, ${finest.codec}, ${bytes(levels[lod].size)}`;
     status.classList.toggle("problem", Boolean(viewer.problem));
     const key = `${lod}/${across}/${index}/${viewer.isComplete}/${viewer.styleNumber}`;
     if (key === lastKey) return;

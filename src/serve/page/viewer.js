@@ -11,6 +11,8 @@ const PAINTED = 300;
 const AHEAD = 12;
 /** Screen pixels for a sample, below which the next level is shown. */
 const FINE_ENOUGH = 0.75;
+/** Tiles that a canvas may show: so many that their samples can be kept. */
+const MOST_TILES = 200;
 
 export class Viewer {
   /** `levels`: lodN.json of each, finest first. `about`: spatial (axes), isSeismic, rgb, missing. */
@@ -67,17 +69,35 @@ export class Viewer {
     const shape = this.about.isSeismic ? clamp((height * columns) / (width * rows), 0.1, 10)
       : step(this.rowAxis) / step(this.columnAxis);
     this.ratio = shape;
-    this.scale = Math.min(width / columns, height / (rows * shape)) * 0.98;
+    this.scale = Math.max(Math.min(width / columns, height / (rows * shape)) * 0.98, this.leastScale());
     this.centre = [(columns - 1) / 2, (rows - 1) / 2];
     this.redraw();
     this.changed();
+  }
+
+  /** The least scale, where a slice without a level that is coarse enough has too many tiles to be shown whole; else 0. */
+  leastScale() {
+    const [width, height] = this.resize();
+    const coarsest = this.levels.at(-1).shape;
+    const tiles = (axis, pixels) => 1 + (coarsest[axis] / TILE) * Math.min(1, pixels / this.count(axis));
+    const count = (scale) => tiles(this.columnAxis, width / scale) * tiles(this.rowAxis, height / (scale * this.ratio));
+    let scale = 1e-9;
+    if (count(scale) <= MOST_TILES) return 0;
+    while (count(scale) > MOST_TILES) scale *= 1.1;
+    return scale;
+  }
+
+  /** Whether less than the whole slice is shown because more cannot be. */
+  get isLimited() {
+    const least = this.leastScale();
+    return least > 0 && this.scale < 1.1 * least;
   }
 
   zoom(factor, at = null) {
     const before = at && this.positionAt(...at);
     const most = 64;
     const least = (Math.min(...this.resize()) / Math.max(this.count(this.columnAxis), this.count(this.rowAxis))) * 0.1;
-    this.scale = clamp(this.scale * factor, least / Math.max(1, this.ratio), most);
+    this.scale = clamp(this.scale * factor, Math.max(least / Math.max(1, this.ratio), this.leastScale()), most);
     if (before) {
       const after = this.positionAt(...at);
       this.centre = [this.centre[0] + before[0] - after[0], this.centre[1] + before[1] - after[1]];
