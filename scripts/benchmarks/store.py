@@ -31,6 +31,7 @@ BUCKET = "bench"
 METHODS = ("None", "Zip", "Wavelet")
 EDGE_OF_BRICK = 64
 ROUND_TRIP = 50
+MEGABITS = 1000
 
 
 def free_port():
@@ -158,9 +159,9 @@ def near(bench):
                f"{statistics.median(run[1] for run in ours):.2f}")
 
 
-def far(bench):
-    """Yields rows with a round trip of 50 ms, against the bare client with as many requests in flight as volfs has."""
-    for what in (0, 1, 2, None):
+def far(bench, *wanted):
+    """Yields rows of a slow network, against the bare client with as many requests in flight as volfs has."""
+    for what in wanted:
         ours, bare = [], []
         for _ in range(bench.tools.rounds):
             ours.append(bench.by_volfs(what)[0])
@@ -168,6 +169,16 @@ def far(bench):
         seconds, link = statistics.median(ours), statistics.median(bare)
         yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}", middle(ours), middle(bare),
                f"{link / seconds:.2f}", f"{(seconds - link) * 1000 / ROUND_TRIP:.1f}")
+
+
+def of_the_link(bench):
+    """Yields a row: the whole volume over a network of limited bandwidth, against what it carries."""
+    size = sum((bench.folder.parents[1] / key).stat().st_size for key in bench.keys())
+    ours = [bench.by_volfs(None) for _ in range(bench.tools.rounds)]
+    bare = [bench.by_bare_client(in_flight=32)[0] for _ in range(bench.tools.rounds)]
+    part = lambda runs: f"{size * 8 / MEGABITS / 1e6 / statistics.median(runs):.2f}"
+    yield (f"VDS {bench.method}", f"{size / 1e6:.0f} MB", middle([run[0] for run in ours]), part([run[0] for run in ours]), middle(bare),
+           part(bare), f"{statistics.median(run[1] for run in ours):.2f}")
 
 
 def cached(bench, local):
@@ -207,14 +218,16 @@ def main():
     before, begin = os.getloadavg()[0], time.strftime("%Y-%m-%d %H:%M")
     folder = args.data.resolve() / "store"
     (folder / BUCKET).mkdir(parents=True, exist_ok=True)
-    keys, port, slow = ("VOLFS" + secrets.token_hex(8), secrets.token_hex(20)), free_port(), free_port()
+    keys, port, far_port, narrow_port = ("VOLFS" + secrets.token_hex(8), secrets.token_hex(20)), *(free_port() for _ in range(3))
+    programs = args.programs.resolve()
+    examples = programs / "examples"
     with (tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare,
           process(args.server, "--host", "127.0.0.1", "--port", port, "--access-key", keys[0], "--secret-key", keys[1], folder,
                   answers=port),
-          process(sys.executable, HERE / "delay_proxy.py", slow, port, ROUND_TRIP, answers=slow)):
-        programs = args.programs.resolve()
+          process(examples / "link", far_port, port, ROUND_TRIP, 0, answers=far_port),
+          process(examples / "link", narrow_port, port, ROUND_TRIP, MEGABITS, answers=narrow_port)):
         tools = Tools(programs / "volfs", None, None, Path(spare), folder, args.edge, args.rounds, 0, 0)
-        benches = [Bench(tools, programs / "examples" / "ranged_gets", folder, method) for method in METHODS]
+        benches = [Bench(tools, examples / "ranged_gets", folder, method) for method in METHODS]
         use(port, keys)
         for bench in benches:
             bench.make()
@@ -228,10 +241,15 @@ def main():
             rows = [row for bench in benches for row in cached(bench, bench.folder)]
             print(table(("volume", "what", "s", "against"), rows), end="\n\n", flush=True)
         if "far" in args.only:
-            use(slow, keys)
-            print(f"With a round trip of {ROUND_TRIP} ms:\n")
+            use(far_port, keys)
+            print(f"With a round trip of {ROUND_TRIP} ms, and no limit of bandwidth:\n")
             head = ("volume", "what", "volfs", "bare client, 32 in flight", "times the bare client", "round trips more than it")
-            print(table(head, [row for bench in benches for row in far(bench)]))
+            print(table(head, [row for bench in benches for row in far(bench, 0, 1, 2, None)]), end="\n\n", flush=True)
+            use(narrow_port, keys)
+            print(f"With a round trip of {ROUND_TRIP} ms and {MEGABITS / 1000:g} Gbit/s, whole volumes:\n")
+            head = ("volume", "size in the store", "volfs", "of what the link carries", "bare client, 32 in flight", "of what the link carries",
+                    "processor s of the mount")
+            print(table(head, [row for bench in benches for row in of_the_link(bench)]))
     return 0
 
 
