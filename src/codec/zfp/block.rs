@@ -97,7 +97,11 @@ impl Block<'_> {
                 let mut put = |plane, [word]: [u64; 1]| square.put(plane, word);
                 let start = planes::leading(self.window, front.at, front.extent);
                 let (_, place) = planes::read::<N, 1>(self.window, &start, front.extent.low, &mut put);
-                (finished_square(front.content, place.known, square.coefficients()), place.at)
+                let samples = match place.known {
+                    2..=4 => finished_corner(front.content, square.corner()),
+                    known => finished_square(front.content, known, square.coefficients()),
+                };
+                (samples, place.at)
             }
             _ => {
                 let read = planes::read_words::<N>(self.window, front.at, front.extent, planes);
@@ -174,6 +178,23 @@ pub(super) fn finished_square<I: Int, const N: usize>(content: Content, known: u
     }
     // the first one alone makes all samples the same
     let mut block = [coefficients[0]; N];
+    scale(content, &mut block);
+    block
+}
+
+/// Turns the coefficients of a block of 4 x 4 that has none but those of its corner to samples: most of what is added
+/// is 0.
+#[inline(always)]
+fn finished_corner<I: Int, const N: usize>(content: Content, corner: [[I; 2]; 2]) -> [I; N] {
+    let lift = |[x, y]: [I; 2]| match content {
+        Content::Lossy(_) | Content::Zero => lift::lossy_line([x, y, I::default(), I::default()]),
+        Content::Exact(_) | Content::Bits => lift::reversible_line([x, y, I::default(), I::default()]),
+    };
+    let [[a, b], [c, d]] = corner;
+    let mut block = [I::default(); N];
+    for ((row, x), y) in block.as_chunks_mut().0.iter_mut().zip(lift([a, c])).zip(lift([b, d])) {
+        *row = lift([x, y]);
+    }
     scale(content, &mut block);
     block
 }

@@ -5,33 +5,41 @@ use super::scalar::Int;
 /// Turns coefficients of a lossy block to samples.
 #[inline(always)]
 pub(super) fn lossy<I: Int, const N: usize>(block: &mut [I; N]) {
-    along_axes(block, |[mut x, mut y, mut z, mut w]| {
-        y = y.add(w.half());
-        w = w.sub(y.half());
-        y = y.add(w);
-        w = w.sub(y.sub(w));
-        z = z.add(x);
-        x = x.sub(z.sub(x));
-        y = y.add(z);
-        z = z.sub(y.sub(z));
-        w = w.add(x);
-        x = x.sub(w.sub(x));
-        [x, y, z, w]
-    });
+    along_axes(block, lossy_line);
+}
+
+/// Turns four coefficients of a line of a lossy block.
+#[inline(always)]
+pub(super) fn lossy_line<I: Int>([mut x, mut y, mut z, mut w]: [I; 4]) -> [I; 4] {
+    y = y.add(w.half());
+    w = w.sub(y.half());
+    y = y.add(w);
+    w = w.sub(y.sub(w));
+    z = z.add(x);
+    x = x.sub(z.sub(x));
+    y = y.add(z);
+    z = z.sub(y.sub(z));
+    w = w.add(x);
+    x = x.sub(w.sub(x));
+    [x, y, z, w]
 }
 
 /// Turns coefficients of a reversible block to samples.
 #[inline(always)]
 pub(super) fn reversible<I: Int, const N: usize>(block: &mut [I; N]) {
-    along_axes(block, |[x, mut y, mut z, mut w]| {
-        w = w.add(z);
-        z = z.add(y);
-        w = w.add(z);
-        y = y.add(x);
-        z = z.add(y);
-        w = w.add(z);
-        [x, y, z, w]
-    });
+    along_axes(block, reversible_line);
+}
+
+/// Turns four coefficients of a line of a reversible block.
+#[inline(always)]
+pub(super) fn reversible_line<I: Int>([x, mut y, mut z, mut w]: [I; 4]) -> [I; 4] {
+    w = w.add(z);
+    z = z.add(y);
+    w = w.add(z);
+    y = y.add(x);
+    z = z.add(y);
+    w = w.add(z);
+    [x, y, z, w]
 }
 
 /// Transforms each line of four along each axis.

@@ -39,13 +39,22 @@ impl Square {
     #[inline(always)]
     pub(super) fn coefficients<I: Int, const N: usize>(&self) -> [I; N] {
         let mut block = [I::default(); N];
-        for (at, to) in block.iter_mut().enumerate().take(COUNT) {
-            let lane = |group: usize| u64::from(self.0[group][at]) << (16 * group);
-            *to = I::from_negabinary(match I::BITS {
-                32 => lane(0) | lane(1),
-                _ => lane(0) | lane(1) | lane(2) | lane(3),
-            });
-        }
+        block.iter_mut().enumerate().take(COUNT).for_each(|(place, to)| *to = self.coefficient(place));
         block
+    }
+
+    /// Returns the first four coefficients of the stream's order, the only ones of the corner of 2 x 2.
+    #[inline(always)]
+    pub(super) fn corner<I: Int>(&self) -> [[I; 2]; 2] {
+        [[0, 1], [4, 5]].map(|row| row.map(|place| self.coefficient(place)))
+    }
+
+    #[inline(always)]
+    fn coefficient<I: Int>(&self, place: usize) -> I {
+        let lane = |group: usize| u64::from(self.0[group][place]) << (16 * group);
+        I::from_negabinary(match I::BITS {
+            32 => lane(0) | lane(1),
+            _ => lane(0) | lane(1) | lane(2) | lane(3),
+        })
     }
 }
