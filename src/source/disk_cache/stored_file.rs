@@ -11,8 +11,9 @@ use super::file_format::{are_blocks_good, header, header_length, is_header_of};
 use super::object_version::ObjectVersion;
 use super::stored_range::{BLOCK, StoredRange, shard_name};
 
-/// Blocks that are read at a time where a part of a range does not begin and end with them.
-const BLOCKS: usize = 16;
+/// Blocks that are read at a time of a part of a range: so few that they are in the processor's cache when their
+/// checksums are computed.
+const BLOCKS: usize = 4;
 
 /// Why a file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,7 +56,8 @@ pub fn read(
     if is_good { Ok(file) } else { Err(Unread::Bad) }
 }
 
-/// Reads a part of a range by the blocks that it lies in; `false` if one has another checksum.
+/// Reads a part of a range by the blocks that it lies in; `false` if one has another checksum. Blocks that are wanted
+/// whole are read into `out`.
 fn read_part(
     file: &OwnedFd,
     header: &[u8],
@@ -64,22 +66,34 @@ fn read_part(
     from: usize,
     out: &mut [u8],
 ) -> Result<bool, Unread> {
-    let mut blocks = Vec::new();
-    let (mut at, end) = (from, from.saturating_add(out.len()));
+    let length = range.length as usize;
+    let Some(end) = from.checked_add(out.len()).filter(|end| *end <= length) else { return Ok(false) };
+    // up to here whole blocks are wanted
+    let aligned = if end == length { end } else { end / BLOCK * BLOCK };
+    let (mut at, mut edge) = (from, Vec::new());
     while at < end {
-        let first = at / BLOCK;
-        let stop = end.next_multiple_of(BLOCK).min((first + BLOCKS) * BLOCK).min(range.length as usize);
-        blocks.resize(stop.saturating_sub(first * BLOCK), 0);
-        read_fully_at(file, &mut blocks, (header.len() + first * BLOCK) as u64)?;
-        let wanted = at - first * BLOCK..end.min(stop).saturating_sub(first * BLOCK);
-        let (Some(part), Some(to)) = (blocks.get(wanted), out.get_mut(at - from..end.min(stop) - from)) else {
-            return Ok(false);
+        let (first, within) = (at / BLOCK, at % BLOCK);
+        let offset = (header.len() + at - within) as u64;
+        let is_good = if within == 0 && at < aligned {
+            let stop = aligned.min(at + BLOCKS * BLOCK);
+            let Some(blocks) = out.get_mut(at - from..stop - from) else { return Ok(false) };
+            at = stop;
+            read_fully_at(file, blocks, offset)?;
+            are_blocks_good(header, object, first, blocks)
+        } else {
+            let stop = length.min((first + 1) * BLOCK);
+            edge.resize(stop - first * BLOCK, 0);
+            read_fully_at(file, &mut edge, offset)?;
+            let wanted = within..end.min(stop) - first * BLOCK;
+            let to = out.get_mut(at - from..).and_then(|to| to.get_mut(..wanted.len()));
+            let (Some(to), Some(part)) = (to, edge.get(wanted)) else { return Ok(false) };
+            to.copy_from_slice(part);
+            at = end.min(stop);
+            are_blocks_good(header, object, first, &edge)
         };
-        if part.is_empty() || !are_blocks_good(header, object, first, &blocks) {
+        if !is_good {
             return Ok(false);
         }
-        to.copy_from_slice(part);
-        at = stop;
     }
     Ok(true)
 }

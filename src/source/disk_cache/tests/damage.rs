@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::symlink;
 
-use super::super::stored_range::StoredRange;
+use super::super::stored_range::{BLOCK, StoredRange};
 use super::*;
 
 const LENGTH: usize = 150_000;
@@ -69,6 +69,34 @@ fn a_part_of_a_file_is_good_whose_other_parts_are_bad() {
     assert_eq!(get(&cache, "a", 10, 1000).unwrap(), bytes[10..1010]);
     assert_eq!(get(&cache, "a", 140_000, 100), None);
     assert_eq!(get(&cache, "a", 10, 1000), None, "the file was removed");
+}
+
+#[test]
+fn parts_are_read_wherever_they_begin_and_end_and_only_their_own_blocks_count() {
+    let length = 9 * BLOCK + 1000;
+    let bytes = content(5, 0, length);
+    let edges =
+        [0, 1, 24, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK, 6 * BLOCK + 7, 9 * BLOCK, length - 1, length];
+    let parts =
+        || edges.iter().flat_map(|from| edges.iter().map(move |end| (*from, *end))).filter(|(from, end)| from < end);
+    let (_folder, dir) = place();
+    let cache = open(&dir);
+    put(&cache, "a", 0, &bytes);
+    for (from, end) in parts() {
+        assert!(get(&cache, "a", from as u64, end - from).unwrap() == bytes[from..end], "{from}..{end}");
+    }
+    let whole = fs::read(only_file(&dir)).unwrap();
+    for block in [0, 1, 4, 8, 9] {
+        for (from, end) in parts() {
+            put(&cache, "a", 0, &bytes);
+            let mut damaged = whole.clone();
+            damaged[whole.len() - length + block * BLOCK + 500] ^= 1;
+            fs::write(only_file(&dir), damaged).unwrap();
+            let has_it = from < (block + 1) * BLOCK && end > block * BLOCK;
+            let expected = (!has_it).then(|| bytes[from..end].to_vec());
+            assert!(get(&cache, "a", from as u64, end - from) == expected, "block {block}, {from}..{end}");
+        }
+    }
 }
 
 #[test]
