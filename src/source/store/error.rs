@@ -83,7 +83,8 @@ pub const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
 
-/// The signs are codes that stores give, and texts of the libraries. The first that is found counts.
+/// The signs are codes that stores give, and texts of the libraries. The first that is found counts. A number alone is no
+/// sign: ports and keys have numbers, too.
 const KNOWN: &[Known] = &[
     (
         &["RequestTimeTooSkewed", "RequestExpired"],
@@ -135,12 +136,19 @@ const KNOWN: &[Known] = &[
         "there is no such bucket or container; check its name, and that the endpoint is the right one",
     ),
     (
-        &["403", "AccessDenied", "Forbidden", "AuthorizationPermissionMismatch", "PublicAccessNotPermitted"],
+        &[
+            "status 403",
+            "status code: 403",
+            "403 Forbidden",
+            "AccessDenied",
+            "AuthorizationPermissionMismatch",
+            "PublicAccessNotPermitted",
+        ],
         io::ErrorKind::PermissionDenied,
         "the store denies it (403); use credentials that may read it, or for public data --store-option anonymous=true",
     ),
     (
-        &["401", "Unauthorized", "NoAuthenticationInformation"],
+        &["status 401", "status code: 401", "401 Unauthorized", "NoAuthenticationInformation"],
         io::ErrorKind::PermissionDenied,
         "the store asks for credentials (401); set them in the environment",
     ),
@@ -177,7 +185,7 @@ const KNOWN: &[Known] = &[
         "its host cannot be reached; check the network of this machine",
     ),
     (
-        &["429", "SlowDown", "Too Many Requests"],
+        &["status 429", "status code: 429", "SlowDown", "429 Too Many Requests"],
         io::ErrorKind::ResourceBusy,
         "the store says that it gets too many requests; try again later",
     ),
@@ -284,6 +292,12 @@ mod tests {
             ("<Code>SignatureDoesNotMatch</Code> 403", "does not accept the credentials"),
             ("Server returned non-2xx status code: 403 Forbidden:", "403"),
             ("invalid peer certificate: UnknownIssuer", "TLS"),
+            ("http://127.0.0.1:40123/b/survey-403.vds: Connection refused", "connection refused"),
+            ("https://127.0.0.1:42901/b/429: corrupt message of type InvalidContentType", "does not speak TLS"),
+            (
+                "Error after 2 retries: Server returned non-2xx status code: 429 Too Many Requests: x",
+                "too many requests",
+            ),
             ("Server returned non-2xx status code: 418 I'm a teapot: <x/>", "(418 I'm a teapot)"),
             ("Server error with status 500 Internal Server Error: x", "(500 Internal Server Error)"),
             ("odd\nthings at https://host/x?sig=hunter2&se=1", "odd things at https://host/x"),
