@@ -98,9 +98,9 @@ fn faults_that_pass_are_tried_again_and_nothing_good_counts_as_bad() {
         let unread = found["totals"]["unread_datasets"].as_u64().unwrap();
         assert_eq!(status, Some(i32::from(unread > 0)), "{unread} volumes could not be read");
         assert!(faulty.faults.count() > before + 10, "{}", faulty.faults.report());
-        // four tries: less than one brick in a hundred is left
+        // four tries: no brick is left, and hardly ever a volume, which takes many requests to be opened
         let bricks = found["totals"]["unread_bricks"].as_u64().unwrap();
-        assert!(rate > 10_000 || (unread == 0 && bricks == 0), "{unread} volumes, {bricks} bricks at a rate of {rate}");
+        assert!(rate > 10_000 || (unread <= 1 && bricks == 0), "{unread} volumes, {bricks} bricks at a rate of {rate}");
     }
 }
 
