@@ -85,22 +85,26 @@ fn faults_that_pass_are_tried_again_and_nothing_good_counts_as_bad() {
     let Some(faulty) = FaultyFolder::of(source.path()) else { return };
     let (right, status) = verified(&faulty.path);
     assert_eq!((status, &right["totals"]["unread_datasets"]), (Some(0), &json!(0)));
-    for (rate, kinds) in [(10_000, &Fault::TRANSIENT[..]), (100_000, &Fault::TRANSIENT), (200_000, &[Fault::Late])] {
+    let transient = &Fault::TRANSIENT[..];
+    for (rate, kinds) in [(2_000, transient), (10_000, transient), (100_000, transient), (200_000, &[Fault::Late])] {
         let before = faulty.faults.count();
-        faulty.faults.at_random(stress::seed(), rate, kinds);
-        let (found, status) = verified(&faulty.path);
-        faulty.faults.end();
-        let [found_by_name, right_by_name] = [&found, &right].map(by_name);
-        assert_eq!(found_by_name.len(), right_by_name.len());
-        for ((name, found), (_, right)) in found_by_name.iter().zip(&right_by_name) {
-            check(name, found, right);
+        // once, but for the lowest rate
+        while faulty.faults.count() <= before + 10 {
+            faulty.faults.at_random(stress::seed() + faulty.faults.count(), rate, kinds);
+            let (found, status) = verified(&faulty.path);
+            faulty.faults.end();
+            let [found_by_name, right_by_name] = [&found, &right].map(by_name);
+            assert_eq!(found_by_name.len(), right_by_name.len());
+            for ((name, found), (_, right)) in found_by_name.iter().zip(&right_by_name) {
+                check(name, found, right);
+            }
+            let unread = found["totals"]["unread_datasets"].as_u64().unwrap();
+            assert_eq!(status, Some(i32::from(unread > 0)), "{unread} volumes could not be read");
+            // four tries: no brick is left where one request in a hundred fails; a volume takes many to be opened
+            let bricks = found["totals"]["unread_bricks"].as_u64().unwrap();
+            assert!(rate > 10_000 || bricks == 0, "{bricks} bricks at a rate of {rate}");
+            assert!(rate > 2_000 || unread == 0, "{unread} volumes at a rate of {rate}");
         }
-        let unread = found["totals"]["unread_datasets"].as_u64().unwrap();
-        assert_eq!(status, Some(i32::from(unread > 0)), "{unread} volumes could not be read");
-        assert!(faulty.faults.count() > before + 10, "{}", faulty.faults.report());
-        // four tries: no brick is left, and hardly ever a volume, which takes many requests to be opened
-        let bricks = found["totals"]["unread_bricks"].as_u64().unwrap();
-        assert!(rate > 10_000 || (unread <= 1 && bricks == 0), "{unread} volumes, {bricks} bricks at a rate of {rate}");
     }
 }
 

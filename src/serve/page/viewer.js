@@ -69,7 +69,7 @@ export class Viewer {
     const shape = this.about.isSeismic ? clamp((height * columns) / (width * rows), 0.1, 10)
       : step(this.rowAxis) / step(this.columnAxis);
     this.ratio = shape;
-    this.scale = Math.max(Math.min(width / columns, height / (rows * shape)) * 0.98, this.leastScale());
+    this.scale = Math.min(width / columns, height / (rows * shape)) * 0.98;
     this.centre = [(columns - 1) / 2, (rows - 1) / 2];
     this.redraw();
     this.changed();
@@ -194,6 +194,8 @@ export class Viewer {
 
   draw() {
     this.resize();
+    // also where the canvas has become larger
+    this.scale = Math.max(this.scale, this.leastScale());
     const context = this.canvas.getContext("2d");
     const ratio = window.devicePixelRatio || 1;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -48,7 +48,7 @@ impl StoreError {
         let (kind, explained) = explain(error, &text);
         let mut explained = Self::new(kind, explained);
         explained.is_beyond_end =
-            ["416", "InvalidRange", "Range Not Satisfiable", "object was only"].iter().any(|sign| text.contains(sign));
+            ["InvalidRange", "Range Not Satisfiable", "object was only"].iter().any(|sign| text.contains(sign));
         Some(explained)
     }
 
@@ -317,6 +317,13 @@ mod tests {
             assert_eq!(failure.is_failure_of_system(), !is_answer, "{text}");
         }
         assert!(generic("status 416 Range Not Satisfiable").is_beyond_end);
+        // chunks of VDS have numbers for names
+        for number in [401, 403, 416, 429] {
+            let failed =
+                generic(&format!("GET http://h/b/Dimensions_012LOD0/{number}: Server error with status 500: x"));
+            assert!(!failed.is_beyond_end && failed.text.contains("500"), "{number}: {}", failed.text);
+            assert!(failed.to_source_error("read").is_failure_of_system(), "{number}");
+        }
         let other = StoreError::of(&Error::Precondition { path: "k".into(), source: "412".into() }).unwrap();
         assert_eq!(other.to_source_error("read"), SourceError::Changed);
     }
