@@ -182,6 +182,10 @@ def test_a_vast_slice_without_levels_is_shown_in_parts(page, vast):
     page.mouse.wheel(0, 100000)
     until(page, "volfsViewer.isComplete")
     assert len(tiles) < 1500
+    # a larger canvas would show more tiles at the same scale
+    scale = page.evaluate("volfsViewer.scale")
+    page.set_viewport_size({"width": 2400, "height": 2000})
+    until(page, f"volfsViewer.scale > {scale} && volfsViewer.isComplete")
 
 
 def test_neuroglancer_draws_what_the_page_links_to():
