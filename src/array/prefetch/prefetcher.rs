@@ -132,14 +132,13 @@ impl Prefetcher {
         if scan.continues_to_next_plane() && scan.enter_layer(layer) {
             self.enter_layer(access, scan, layer);
         }
+        let plane_samples = info.shape().strides(1)[0].max(1);
         if scan.enter_plane(plane) {
             // requests for the last planes may still arrive out of order
-            let plane_samples = info.shape().strides(1)[0].max(1);
             let late =
                 (REORDER_WINDOW / info.dtype.size() as u64).div_ceil(plane_samples).min((end - first) / 8).max(1);
             scan.segments.release_before(plane.saturating_sub(late), layer * bricks);
         }
-        let plane_samples = info.shape().strides(1)[0].max(1);
         let end_of_only_plane = scan.end_of_only_plane(plane_samples, info.dtype.size() as u64);
         Some(Position { brick: grid.count().linear_of(&brick), plane, layer, end_of_only_plane })
     }
