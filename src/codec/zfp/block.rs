@@ -7,7 +7,7 @@ use super::line;
 use super::params::Params;
 use super::planes::{self, Extent, Planes, Read};
 use super::scalar::{Int, Scalar};
-use super::square::Square;
+use super::square::{self, Square};
 use super::target::Target;
 
 /// What the integers of a block are.
@@ -94,9 +94,8 @@ impl Block<'_> {
             4 => self.line(&front),
             16 => {
                 let mut square = Square::new();
-                let mut put = |plane, [word]: [u64; 1]| square.put(plane, word);
                 let start = planes::leading(self.window, front.at, front.extent);
-                let (_, place) = planes::read::<N, 1>(self.window, &start, front.extent.low, &mut put);
+                let place = square::read(self.window, &start, front.extent.low, |plane, word| square.put(plane, word));
                 let samples = match place.known {
                     2..=4 => finished_corner(front.content, square.corner()),
                     known => finished_square(front.content, known, square.coefficients()),

@@ -1,10 +1,17 @@
 //! The coefficients of blocks of 4 x 4: planes are added to lanes of 16 bits, one for each coefficient in its place.
 
+use super::bits::Window;
 use super::order::SQUARE;
+use super::planes::{MOST, Place, Start};
 use super::scalar::Int;
 
 /// Coefficients of a block.
 const COUNT: usize = 16;
+
+/// The longest plane in bits: 16 tests, and a bit for each coefficient but the last.
+const LONGEST: usize = 31;
+
+const _: () = assert!(LONGEST < MOST);
 
 /// For each place the bit of its coefficient in a plane.
 pub(super) const BITS: [u16; COUNT] = {
@@ -16,6 +23,40 @@ pub(super) const BITS: [u16; COUNT] = {
     }
     bits
 };
+
+/// Reads the planes of a block from `start` on, hands them to `put`, and returns the place behind them. A plane never
+/// ends a read of bits, as longer ones can.
+#[inline(always)]
+pub(super) fn read(window: Window<'_>, start: &Start, low: usize, mut put: impl FnMut(usize, u64)) -> Place {
+    let Start { mut plane, place: Place { mut at, mut known, mut budget }, mut bits, mut left } = *start;
+    while plane > low && budget > 0 {
+        plane -= 1;
+        if left < LONGEST {
+            (bits, left) = (window.some(at), MOST);
+        }
+        let mut taken = known.min(budget);
+        let mut word = bits & ((1 << taken) - 1);
+        let mut rest = bits >> taken;
+        while known < COUNT && taken < budget {
+            let is_any = rest & 1;
+            (rest, taken) = (rest >> 1, taken + 1);
+            if is_any == 0 {
+                break;
+            }
+            let most = (COUNT - 1 - known).min(budget - taken);
+            let zeros = (rest.trailing_zeros() as usize).min(most);
+            // of the last coefficient, and where no bit is left, there is no one to be read
+            let step = zeros + usize::from(zeros < most);
+            (rest, taken, known) = (rest >> step, taken + step, known + zeros);
+            word |= 1 << known;
+            known += 1;
+        }
+        (bits, left) = (rest, left - taken);
+        (at, budget) = (at + taken, budget - taken);
+        put(plane, word);
+    }
+    Place { at, known, budget }
+}
 
 /// The coefficients of a block in base -2: the planes 0 to 15, 16 to 31 and so on.
 pub(super) struct Square([[u16; COUNT]; 4]);
@@ -56,5 +97,42 @@ impl Square {
             32 => lane(0) | lane(1),
             _ => lane(0) | lane(1) | lane(2) | lane(3),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::zfp::bits::Stream;
+    use crate::codec::zfp::planes::{self, Extent, leading};
+
+    #[test]
+    fn planes_are_read_as_those_of_other_blocks() {
+        let (mut state, mut known, mut longest) = (1u64, [0; COUNT + 1], 0);
+        for round in 0..40_000 {
+            let mut next = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state >> 16 | state << 20
+            };
+            // planes without ones first, so that the first long one lies anywhere in a read; ones are frequent or rare
+            let first = next() << (round / 8 % 64);
+            let mut rest = || if round % 2 == 0 { next() } else { next() & next() };
+            let bytes: Vec<u8> =
+                std::iter::once(first).chain((0..20).map(|_| rest())).flat_map(u64::to_le_bytes).collect();
+            let stream = Stream::new(&bytes);
+            let (window, at) = (stream.window(0).unwrap(), round % 8);
+            let budget = if round % 3 == 0 { round / 3 % 1200 } else { 1200 };
+            let extent = Extent { budget, top: 64, low: round / 64 % 56 };
+            let start = leading(window, at, extent);
+            let (mut expected, mut found) = (Vec::new(), Vec::new());
+            let mut put = |plane: usize, [word]: [u64; 1]| expected.push((plane, word));
+            let place = planes::read::<COUNT, 1>(window, &start, extent.low, &mut put).1;
+            let own = read(window, &start, extent.low, |plane, word| found.push((plane, word)));
+            assert_eq!((own.at, own.known, own.budget), (place.at, place.known, place.budget), "{round}");
+            assert_eq!(found, expected, "{round}");
+            known[own.known] += 1;
+            longest = longest.max(own.at);
+        }
+        assert!(longest > 900 && known.iter().all(|count| *count > 0), "{longest} {known:?}");
     }
 }
