@@ -53,9 +53,10 @@ impl<S> StreamTable<S> {
     }
 }
 
-/// Bytes that the kernel reads before the wanted ones, for a page fault of a memory map: half its window, and a page.
+/// Bytes that the kernel reads before the wanted ones, at most, for a page fault of a memory map: half its window, and a
+/// page.
 const READ_AROUND: u64 = 68 << 10;
-/// Bytes that the kernel reads beyond the wanted ones by itself: two windows.
+/// Bytes that the kernel reads beyond the wanted ones by itself, at most: two windows.
 const READ_AHEAD: u64 = 256 << 10;
 
 /// How far one reader has come, and how much of that range it has read.

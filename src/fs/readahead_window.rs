@@ -1,6 +1,6 @@
 //! Read-ahead windows: which pages of a file to read ahead for its sequential readers.
 //!
-//! The kernel reads 128 KiB ahead of a reader, which is one or two requests at a time. For a sequential reader more is
+//! The kernel reads at most 128 KiB ahead of a reader, which is one or two requests at a time. For a sequential reader more is
 //! requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache except the
 //! [marker pages](super::marker_pages), whose reads show how far it has come.
 
@@ -89,7 +89,7 @@ impl Stream {
             return None;
         }
         let next = self.progress.next();
-        // the kernel itself has asked for the next 128 KiB already
+        // the kernel itself may have asked for the next 128 KiB already
         let from =
             if self.requested > next { self.requested } else { (next + KERNEL_WINDOW).next_multiple_of(KERNEL_WINDOW) };
         let limit = self.limit(read);

@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
 };
 use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
@@ -29,6 +29,11 @@ const TTL: Duration = Duration::from_millis(750);
 const PREFERRED_READ: u32 = 4096;
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
+/// Bytes that the kernel reads around each page fault of a memory map of a local source. A fault of 128 KiB, its default,
+/// spans several rows of bricks; of a source behind a network, where each request takes long, it is not changed.
+const READ_AROUND: u32 = 32 << 10;
+/// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes.
+const HAS_LONG_READ_AHEAD: Version = Version(7, 32);
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
@@ -141,6 +146,11 @@ impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // a kernel that refuses any of these still works, only slower
         let _ = config.set_max_background(MAX_BACKGROUND);
+        // sequential readers of maps need the read-ahead process then
+        let local = !self.fs.options().origin().is_url();
+        if local && self.readahead_pid.is_some() && config.kernel_abi() >= HAS_LONG_READ_AHEAD {
+            let _ = config.set_max_readahead(READ_AROUND);
+        }
         // names of one folder are looked up in parallel, so one that hangs does not block the others
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let direct_io = self.fs.options().direct_io;

@@ -12,6 +12,7 @@ mod descriptions;
 mod descriptors;
 mod faults;
 mod faults_at_opening;
+mod first_touch;
 mod hanging_file;
 mod hanging_folder;
 mod headers;

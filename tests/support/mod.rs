@@ -52,5 +52,5 @@ pub use skip::{fuse_or_skip, skip};
 pub use store_server::StoreServer;
 pub use value::{by_dataset, crc, floats, json, numbers};
 pub use views::{folders_beside_layers, views_of};
-pub use wait::{SOON, comes_true, wait_until, within};
+pub use wait::{SOON, comes_true, settled, wait_until, within};
 pub use zgy::{Fixture, damaged, fixture, fixtures, source_with};

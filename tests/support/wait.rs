@@ -36,3 +36,17 @@ pub fn within<T: Send + 'static>(limit: Duration, run: impl FnOnce() -> T + Send
     thread::spawn(move || done.send(run()));
     outcome.recv_timeout(limit).ok()
 }
+
+/// Waits until a value has stayed the same for `quiet`, and returns it; fails the test if it still changes after
+/// [`TIMEOUT`].
+pub fn settled<T: PartialEq>(quiet: Duration, value: impl Fn() -> T) -> T {
+    let (mut last, mut since) = (value(), Instant::now());
+    wait_until("a value stays the same", || {
+        let now = value();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        since.elapsed() >= quiet
+    });
+    last
+}

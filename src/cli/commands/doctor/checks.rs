@@ -1,6 +1,7 @@
 //! The checks of `volfs doctor`: each derives a finding from the probes, and names the remedy.
 
 use std::io;
+use std::ops::RangeInclusive;
 
 use super::crawlers;
 use super::finding::Finding;
@@ -14,8 +15,8 @@ use crate::mount::unmount::HELPER;
 /// Open files that suffice for a daemon: its datasets, the files that clients read, and a reserve.
 const OPEN_FILES: u64 = 1024;
 
-/// The kernel's default read-ahead, in KiB.
-const READ_AHEAD: u64 = 128;
+/// The kernel's read-ahead in a mount, in KiB: the most, its default, and the least, of a local source.
+const READ_AHEAD: RangeInclusive<u64> = 32..=128;
 
 /// The oldest kernel that can serve a mount.
 const OLDEST_KERNEL: (u32, u32) = (4, 2);
@@ -190,16 +191,16 @@ fn read_ahead(probes: &Probes) -> Vec<Finding> {
     let odd = probes
         .mounts
         .iter()
-        .filter_map(|mount| Some((mount, mount.read_ahead.as_ref().filter(|(kib, _)| *kib != READ_AHEAD)?)));
+        .filter_map(|mount| Some((mount, mount.read_ahead.as_ref().filter(|(kib, _)| !READ_AHEAD.contains(kib))?)));
     odd.map(|(mount, (kib, file))| {
-        let effect = if *kib > READ_AHEAD {
-            "programs that jump in a mapped file read much in vain"
+        let (effect, usual) = if kib > READ_AHEAD.end() {
+            ("programs that jump in a mapped file read much in vain", READ_AHEAD.end())
         } else {
-            "streaming is slower"
+            ("streaming is slower", READ_AHEAD.start())
         };
         let (place, file) = (escape::path(&mount.mountpoint), escape::path(file));
-        let text = format!("the kernel reads {kib} KiB ahead in {place}, not {READ_AHEAD}: {effect}");
-        Finding::note("read-ahead", text, format!("to change it type: echo {READ_AHEAD} | sudo tee {file}"))
+        let text = format!("the kernel reads {kib} KiB ahead in {place}, not {usual}: {effect}");
+        Finding::note("read-ahead", text, format!("to change it type: echo {usual} | sudo tee {file}"))
     })
     .collect()
 }
