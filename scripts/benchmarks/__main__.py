@@ -18,6 +18,8 @@ from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
+import comparison
+import processor_time
 import rows
 from mounts import Absent, Failed
 from readers import Tools
@@ -26,8 +28,9 @@ from volumes import VOLUMES
 
 CACHE_VOLUMES = ("zgy-zfp", "vds-wavelet-64", "vds-wavelet-128", "wkw-lz4-uint16")
 PAIR_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint16")
+BOX_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-raw-uint8", "wkw-lz4-uint8")
 PREAD_VOLUMES = ("zgy-plain", "zgy-zfp", "vds-wavelet-64", "wkw-lz4-uint8", "wkw-lz4-uint16")
-KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("cache", rows.cache, CACHE_VOLUMES),
+KINDS = (("whole", rows.whole, None), ("slices", rows.slices, None), ("boxes", rows.boxes, BOX_VOLUMES), ("cache", rows.cache, CACHE_VOLUMES),
          ("pair", rows.pair, PAIR_VOLUMES), ("pread", rows.pread, PREAD_VOLUMES))
 
 
@@ -103,6 +106,28 @@ def measure_all(args, tools):
     return found
 
 
+def compare_all(args, tools):
+    """Measures this program and another in turn, and prints the table; returns the exit status."""
+    found, failed = [], False
+    for kind, volume, _ in jobs():
+        if kind not in comparison.KINDS or not selected(args.rows, kind, volume):
+            continue
+        try:
+            problem = volume.make(tools.data, tools.edge)
+            if problem:
+                raise Failed(f"{volume.name} cannot be written: {problem}")
+            found += comparison.KINDS[kind](volume, tools, replace(tools, volfs=args.compare.resolve()))
+            print(f"{kind}:{volume.name}: done", file=sys.stderr)
+        except (Absent, Failed, OSError, ValueError, KeyError) as error:
+            print(f"{kind}:{volume.name}: failed: {error}", file=sys.stderr)
+            failed = True
+    names = [first_line(str(program), "--version") for program in (tools.volfs, args.compare)]
+    print(f"{names[0]} beside {names[1]} ({args.compare}); {machine()}; volumes of {tools.edge}^3, {tools.rounds} rounds in turn,",
+          f"medians (least..greatest); load now {load()} (1 and 5 minutes).\n", sep="\n")
+    print(comparison.markdown(found))
+    return 1 if failed else 0
+
+
 def arguments():
     """Parses the command line."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
@@ -111,6 +136,10 @@ def arguments():
     parser.add_argument("--rows", type=lambda text: text.split(","), default=[],
                         help="only these, separated by commas: kinds, volumes, or KIND:VOLUME, with * and ?")
     parser.add_argument("--list", action="store_true", help="list all measurements, and measure nothing")
+    parser.add_argument("--compare", metavar="VOLFS", type=Path,
+                        help="measure another program in turn with this one, in place of the libraries; of the rows `whole`, "
+                             "`slices` and `boxes`")
+    parser.add_argument("--cpus", metavar="LIST", help="run everything on these processors, such as 0,1")
     parser.add_argument("--json", type=Path, help="also write every single figure to this file")
     parser.add_argument("--mounts", type=Path, help="folder for mount points (a new one in the temporary folder)")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
@@ -128,6 +157,8 @@ def main():
         print(f"scripts/bench: no measurement is called {','.join(args.rows)}; --list shows all", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if args.cpus:
+        processor_time.pin(args.cpus)
     edge = 256 if args.quick else 512
     rounds = args.rounds or (2 if args.quick else 5)
     before, begin = load(), time.strftime("%Y-%m-%d %H:%M")
@@ -136,9 +167,12 @@ def main():
         tools = Tools(programs / "volfs", programs / "examples" / "nullfs", programs / "examples" / "latency",
                       (args.mounts or Path(spare)).resolve(), (args.data / str(edge)).resolve(), edge, rounds,
                       2000 if args.quick else 20000, 1000 if args.quick else 10000)
+        if args.compare:
+            return compare_all(args, tools)
         found = measure_all(args, tools)
+    on_cpus = f", on {args.cpus}" if args.cpus else ""
     commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
-    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}; volumes of {edge}^3, {rounds} rounds,",
+    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus}; volumes of {edge}^3, {rounds} rounds,",
           f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes);",
           ", ".join(map(version_of, ("pyzgy", "zfpy", "openvds", "wkw", "numpy"))) + ".\n", sep="\n")
     print(markdown(found))

@@ -3,13 +3,14 @@
     box_reader.py CLIENT PATH EDGE COUNT [--crc]
 
 CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or folder of that format; or it is `zarr-python` or
-`tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped`, and PATH a .npy file. The positions depend on
-the shape, EDGE and COUNT alone, so that all clients read the same boxes. Opening is not counted.
+`tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped` or `rows`, and PATH a .npy file, which is mapped,
+or of which each row of a box is read by a call of its own. The positions depend on the shape, EDGE and COUNT alone, so that all clients read the same boxes. Opening is not counted.
 """
 
 import argparse
 import importlib
 import json
+import os
 import sys
 import time
 import zlib
@@ -52,9 +53,25 @@ def by_tensorstore(path):
     return array.shape, lambda start, edge: array[tuple(slice(n, n + edge) for n in start)].read().result()
 
 
+def by_rows(path):
+    """Reads each row with a call of pread."""
+    mapped = np.load(path, mmap_mode="r")
+    shape, dtype, header, file = mapped.shape, mapped.dtype, mapped.offset, os.open(path, os.O_RDONLY)
+
+    def read(start, edge):
+        box = np.empty((edge,) * 3, dtype)
+        for row in np.ndindex(edge, edge):
+            at = np.ravel_multi_index([a + n for a, n in zip(start, (*row, 0))], shape)
+            if os.preadv(file, [box[row]], header + int(at) * dtype.itemsize) != box[row].nbytes:
+                raise EOFError(path)
+        return box
+
+    return shape, read
+
+
 CLIENTS = {name: (lambda path, name=name: native(name, path)) for name in ("openzgy", "openvds", "wkw")}
 CLIENTS |= {"zarr-python": by_zarr_python, "tensorstore": by_tensorstore,
-            "mapped": lambda path: sliced(np.load(path, mmap_mode="r"))}
+            "mapped": lambda path: sliced(np.load(path, mmap_mode="r")), "rows": by_rows}
 
 
 def positions(shape, edge, count):

@@ -8,6 +8,8 @@ import threading
 import time
 from pathlib import Path
 
+import processor_time
+
 TIMEOUT = 60
 
 
@@ -37,7 +39,7 @@ class AnonymousMemory(threading.Thread):
 
     def __init__(self, pid):
         super().__init__(daemon=True)
-        self.peak, self._file, self._end = 0, Path(f"/proc/{pid}/status"), threading.Event()
+        self.pid, self.peak, self._file, self._end = pid, 0, Path(f"/proc/{pid}/status"), threading.Event()
 
     def bytes_now(self):
         """Returns the current bytes."""
@@ -100,6 +102,10 @@ class Volfs:
     def status(self):
         """Returns the content of status.json."""
         return json.loads((self.at / ".volfs" / "status.json").read_text())
+
+    def processor(self):
+        """Returns the seconds of processor time that the daemon and its processes have used."""
+        return processor_time.of_mount(self.memory.pid)
 
     def counters(self):
         """Returns the counters of status.json."""

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import processor_time
 from mounts import Absent, Failed, run
 
 HERE = Path(__file__).parent
@@ -36,13 +37,19 @@ class Reader:
     array: bool
 
     def read(self, path, size, crc=False):
-        """Reads the whole file of `size` bytes; returns seconds and, if requested and available, the CRC-32."""
+        """Reads the whole file of `size` bytes; returns seconds, seconds of processor time and, if requested and
+        available, the CRC-32."""
         if not self.array:
-            return dd(path, size, self.direct), None
-        found = into_array(path, 0, size, self.direct, crc)
-        return found["seconds"], found.get("crc32")
+            before = processor_time.of_children()
+            seconds = dd(path, size, self.direct)
+            return {"seconds": seconds, "processor": processor_time.of_children() - before}
+        return into_array(path, 0, size, self.direct, crc)
 
 
+# edges of boxes, and how many a round reads: so few that they hardly overlap, as in a volume of real size
+BOXES = {64: 4, 128: 2}
+# how they are read from a mount, by client of box_reader.py
+BOX_CLIENTS = {"mapped": "mapped", "rows": "a pread for each row"}
 READERS = (Reader("dd", False, False), Reader("array", False, True), Reader("dd, O_DIRECT", True, False),
            Reader("array, O_DIRECT", True, True))
 
@@ -73,15 +80,21 @@ def dd_at_once(paths, size):
 
 
 def into_array(path, offset, size, direct=False, crc=False):
-    """Reads into a touched array; returns seconds, bytes, crc32."""
+    """Reads into a touched array; returns seconds, processor, bytes, crc32."""
     flags = ["--direct"] * direct + ["--crc"] * crc
     return json.loads(run(sys.executable, HERE / "client.py", path, offset, size, *flags)[0])
 
 
 def by_peer(volume, data, what, crc=False):
-    """Reads with the reference library; returns seconds, bytes, crc32."""
+    """Reads with the reference library; returns seconds, processor, bytes, crc32."""
     driver = HERE / f"peer_{volume.peer}.py"
     return json.loads(run(sys.executable, driver, volume.path(data), what, *["--crc"] * crc)[0])
+
+
+def boxes_read(client, path, edge, count, crc=False):
+    """Reads boxes at random positions; returns seconds (of all), processor, bytes, crc32."""
+    found = json.loads(run(sys.executable, HERE / "box_reader.py", client, path, edge, count, *["--crc"] * crc)[0])
+    return found | {"seconds": sum(found["seconds"])}
 
 
 def latency(tools, path, mode, size):

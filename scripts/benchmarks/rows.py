@@ -5,7 +5,7 @@ import subprocess
 import time
 
 from mounts import Absent, AnonymousMemory, Failed, Nullfs, Volfs
-from readers import READERS, Array, by_peer, dd, dd_at_once, into_array, latency
+from readers import BOXES, BOX_CLIENTS, READERS, Array, boxes_read, by_peer, dd, dd_at_once, into_array, latency
 from table import Row, Samples
 from volumes import WORKING_BYTES, make_many, make_pair, prepare, touch_memory
 
@@ -45,7 +45,7 @@ def peers(volume, tools, what, rows, crc):
         return None
     for row in rows:
         row.peer[0 if what == "all" else int(what)].size = found["bytes"]
-        row.peer[0 if what == "all" else int(what)].add(found["seconds"])
+        row.peer[0 if what == "all" else int(what)].add(found["seconds"], found["processor"])
     return found.get("crc32")
 
 
@@ -63,10 +63,11 @@ def whole(volume, tools):
             try:
                 with Volfs(tools, source) as mount:
                     array = Array.of(mount.layer(source.name))
-                    seconds, crc = reader.read(array.raw, array.size, crc=number == 0)
                     row.ours[0].size = row.null[0].size = array.size
-                    row.ours[0].add(seconds)
-                    crcs[n] = crc or crcs[n]
+                    before = mount.processor()
+                    found = reader.read(array.raw, array.size, crc=number == 0)
+                    row.ours[0].add(found["seconds"], found["processor"], mount.processor() - before)
+                    crcs[n] = found.get("crc32", crcs[n])
                     row.decoded.append(mount.counters()["bytes_decoded"] / array.size)
                     watched[n].record(mount, array)
             except Absent as absent:
@@ -79,7 +80,7 @@ def whole(volume, tools):
                     row.same = theirs == crc
                 prepare(source, size)
                 with Nullfs(tools, row.null[0].size) as mount:
-                    row.null[0].add(reader.read(mount.file, mount.size)[0])
+                    row.null[0].add(reader.read(mount.file, mount.size)["seconds"])
     for row, watch in zip(rows, watched):
         row.memory, row.ceiling = watch.peak, watch.ceiling
         if volume.plain:
@@ -104,9 +105,10 @@ def slices(volume, tools):
                     with Volfs(tools, source) as mount:
                         array = Array.of(mount.layer(source.name))
                         path, offset, size = array.slice(axis)
+                        before = mount.processor()
                         found = into_array(path, offset, size, direct, crc=number == 0)
                         row.ours[axis].size = size
-                        row.ours[axis].add(found["seconds"])
+                        row.ours[axis].add(found["seconds"], found["processor"], mount.processor() - before)
                         crcs[direct] = found.get("crc32")
                         watch.record(mount, array)
                 except Absent as absent:
@@ -120,6 +122,47 @@ def slices(volume, tools):
     for row, watch in zip(rows, watched):
         row.memory, row.ceiling = watch.peak, watch.ceiling
     return rows
+
+
+def boxes(volume, tools):
+    """Reads boxes at random positions, on a mount where nothing is decoded yet: from a map of lod0.npy, and row by row."""
+    rows = []
+    for edge, count in BOXES.items():
+        of_edge = [Row(volume.title, f"boxes of {edge}^3, {how}", [Samples()], [Samples()], timed=True)
+                   for how in BOX_CLIENTS.values()]
+        source = volume.path(tools.data)
+        crcs = set()
+        for number in range(tools.rounds):
+            for row, client in zip(of_edge, BOX_CLIENTS):
+                prepare(source)
+                try:
+                    with Volfs(tools, source) as mount:
+                        layer = mount.layer(source.name)
+                        row.ours[0].size = Array.of(layer).sample * edge**3
+                        before = mount.processor()
+                        found = a_box(boxes_read(client, layer / "lod0.npy", edge, count, number == 0), count)
+                        row.ours[0].add(found["seconds"], found["processor"], (mount.processor() - before) / count)
+                        needed = count * row.ours[0].size
+                        row.decoded.append(mount.counters()["bytes_decoded"] / needed)
+                        crcs.add(found.get("crc32"))
+                except Absent as absent:
+                    row.problem = f"n/a ({absent})"
+            prepare(source)
+            found = a_box(boxes_read(volume.peer, source, edge, count, number == 0), count)
+            crcs.add(found.get("crc32"))
+            for row in of_edge:
+                row.peer[0].size = row.ours[0].size
+                row.peer[0].add(found["seconds"], found["processor"])
+        for row in of_edge:
+            row.same = len(crcs - {None}) == 1
+            row.decoded = [] if volume.plain else row.decoded
+        rows += of_edge
+    return rows
+
+
+def a_box(found, count):
+    """Returns what was found for all boxes, for one."""
+    return found | {name: found[name] / count for name in ("seconds", "processor")}
 
 
 def cache(volume, tools):

@@ -21,9 +21,10 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import processor_time
 from mounts import Failed, Volfs, run
 from readers import Array, Tools, dd, into_array
-from views import middle, processor_time, table
+from views import middle, table
 from volumes import touch_memory
 
 HERE = Path(__file__).parent
@@ -130,12 +131,12 @@ class Bench:
         with Volfs(self.tools, self.url, *options) as mount:
             layer = mount.layer(self.method.lower())
             array, pid = Array.of(layer), mount.status()["pid"]
-            before, asked = processor_time(pid), requests(mount)
+            before, asked = processor_time.of_mount(pid), requests(mount)
             if axis is None:
                 seconds = dd(array.raw, array.size)
             else:
                 seconds = into_array(*array.slice(axis))["seconds"]
-            return seconds, processor_time(pid) - before, requests(mount) - asked
+            return seconds, processor_time.of_mount(pid) - before, requests(mount) - asked
 
 
 def requests(mount):

@@ -3,20 +3,30 @@
 import statistics
 from dataclasses import dataclass, field
 
-HEAD = ("what", "how", "volfs", "peer", "times the peer", "nullfs", "of nullfs", "decoded", "bias", "memory, MiB",
-        "same bytes", "what bounds it")
+HEAD = ("what", "how", "volfs", "peer", "times the peer", "processor, s/GiB", "peer's", "nullfs", "of nullfs", "decoded",
+        "bias", "memory, MiB", "same bytes", "what bounds it")
 
 
 @dataclass
 class Samples:
-    """Seconds of one measurement, one for each round; `size` is the bytes read, 0 if it reads none."""
+    """Seconds of one measurement, one for each round, and seconds of processor time: of the reader, and of the mount;
+    `size` is the bytes read, 0 if it reads none."""
 
     size: int = 0
     seconds: list[float] = field(default_factory=list)
+    of_reader: list[float] = field(default_factory=list)
+    of_mount: list[float] = field(default_factory=list)
 
-    def add(self, seconds):
+    def add(self, seconds, of_reader=None, of_mount=None):
         """Adds a round."""
-        self.seconds.append(seconds)
+        for values, value in ((self.seconds, seconds), (self.of_reader, of_reader), (self.of_mount, of_mount)):
+            if value is not None:
+                values.append(value)
+
+    def processor(self):
+        """Formats the processor time a GiB: of the mount, and of the reader."""
+        used = [statistics.median(values) for values in (self.of_mount, self.of_reader) if values]
+        return " + ".join(f"{seconds / self.size * 2**30:.2f}" for seconds in used) if self.size else ""
 
     @property
     def median(self):
@@ -63,7 +73,9 @@ class Row:
     def values(self):
         """Returns the raw numbers, for programs."""
         seconds = {name: [s.seconds for s in getattr(self, name)] for name in ("ours", "peer", "null")}
-        return {"what": self.what, "how": self.how, **seconds, "bytes": [s.size for s in self.ours], "decoded": self.decoded,
+        processor = {f"{name}_{of}": [getattr(s, of) for s in getattr(self, name)]
+                     for name, of in (("ours", "of_mount"), ("ours", "of_reader"), ("peer", "of_reader"))}
+        return {"what": self.what, "how": self.how, **seconds, **processor, "bytes": [s.size for s in self.ours], "decoded": self.decoded,
                 "memory": self.memory, "ceiling": self.ceiling, "same": self.same, "problem": self.problem}
 
     def cells(self):
@@ -74,7 +86,8 @@ class Row:
             bias = max(times) / min(times)
         ours = " ".join(text for text in (self.shown(self.ours), self.problem) if text)
         return (self.what, self.how, ours, self.shown(self.peer),
-                against(ratios(self.ours, self.peer), self.target), self.shown(self.null),
+                against(ratios(self.ours, self.peer), self.target), processor(self.ours), processor(self.peer),
+                self.shown(self.null),
                 against(ratios(self.ours, self.null), self.target_of_null),
                 f"{statistics.median(self.decoded):.2f}" if self.decoded else "",
                 "" if bias is None else against([bias], self.target_bias, least=False), self.memory_cell(),
@@ -96,6 +109,12 @@ class Row:
         if self.ceiling is None:
             return text
         return f"{text if self.memory <= self.ceiling else f'**{text}**'} (≤ {self.ceiling / 2**20:.0f})"
+
+
+def processor(samples):
+    """Formats the processor time of a column; empty if it was not measured."""
+    texts = [one.processor() for one in samples]
+    return " / ".join(text or "-" for text in texts) if any(texts) else ""
 
 
 def ratios(ours, others):

@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import processor_time
 from mounts import Failed, Volfs, run
 from readers import Array, Tools, dd
 from volumes import VOLUMES, prepare
@@ -28,20 +29,6 @@ NATIVE = {"openzgy": "OpenZGY", "openvds": "openvds", "wkw": "wkw"}
 BOXES = {64: 24, 128: 12}
 # the samples of LOD 0 as a Zarr array, from the folder of a layer on
 IMAGE = "../{}.ome.zarr/lod0/image"
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def processor_time(pid):
-    """Returns the seconds of processor time of a process and the processes that it started."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            number, fields = int(stat.parent.name), stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue
-        if pid in (number, int(fields[1])):
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / TICK
 
 
 def read_folder(folder):
@@ -93,9 +80,9 @@ class Bench:
         prepare(source, volume.size(self.tools))
         with Volfs(self.tools, source) as mount:
             layer, pid = mount.layer(source.name), mount.status()["pid"]
-            before = processor_time(pid)
+            before = processor_time.of_mount(pid)
             found = measure(layer)
-            return found, processor_time(pid) - before
+            return found, processor_time.of_mount(pid) - before
 
     def whole(self, volume):
         """Yields a row of the table for each view of a volume."""
