@@ -4,7 +4,8 @@
 
 CLIENT is `openzgy`, `openvds` or `wkw`, and PATH a file or folder of that format; or it is `zarr-python` or
 `tensorstore`, and PATH an array of LAYER.ome.zarr; or it is `mapped` or `rows`, and PATH a .npy file, which is mapped,
-or of which each row of a box is read by a call of its own. The positions depend on the shape, EDGE and COUNT alone, so that all clients read the same boxes. Opening is not counted.
+or of which each row of a box is read by a call of its own. The positions depend on the shape, EDGE and COUNT alone, so
+that all clients read the same boxes. Opening is not counted.
 """
 
 import argparse

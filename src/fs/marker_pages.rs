@@ -15,8 +15,8 @@ use super::ino::Ino;
 use crate::sync::Mutex;
 use crate::volume::ArrayId;
 
-/// Bytes that the kernel reads ahead of long reads by itself, at most. No range of [`advice_ranges`] is longer, so several threads of the
-/// daemon answer one request.
+/// Bytes that the kernel reads ahead of long reads by itself, at most. No range of [`advice_ranges`] is longer, so
+/// several threads of the daemon answer one request.
 pub const KERNEL_WINDOW: u64 = 128 << 10;
 /// Each multiple of this many bytes is the offset of a marker page. No read-ahead request is longer than this.
 pub const MARKER_SPACING: u64 = 2 << 20;

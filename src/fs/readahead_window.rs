@@ -1,7 +1,7 @@
 //! Read-ahead windows: which pages of a file to read ahead for its sequential readers.
 //!
-//! The kernel reads at most 128 KiB ahead of a reader, which is one or two requests at a time. For a sequential reader more is
-//! requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache except the
+//! The kernel reads at most 128 KiB ahead of a reader, which is one or two requests at a time. For a sequential reader
+//! more is requested, up to [`MAX_WINDOW`] ahead of it. It then finds all pages in the page cache except the
 //! [marker pages](super::marker_pages), whose reads show how far it has come.
 
 use std::ops::Range;

@@ -29,8 +29,8 @@ const TTL: Duration = Duration::from_millis(750);
 const PREFERRED_READ: u32 = 4096;
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
-/// Bytes that the kernel reads around each page fault of a memory map of a local source. A fault of 128 KiB, its default,
-/// spans several rows of bricks; of a source behind a network, where each request takes long, it is not changed.
+/// Bytes that the kernel reads around each page fault of a memory map of a local source. Its default, 128 KiB, spans
+/// several rows of bricks; behind a network, where each request takes long, it stays.
 const READ_AROUND: u32 = 32 << 10;
 /// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes.
 const HAS_LONG_READ_AHEAD: Version = Version(7, 32);

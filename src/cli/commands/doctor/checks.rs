@@ -15,7 +15,7 @@ use crate::mount::unmount::HELPER;
 /// Open files that suffice for a daemon: its datasets, the files that clients read, and a reserve.
 const OPEN_FILES: u64 = 1024;
 
-/// The kernel's read-ahead in a mount, in KiB: the most, its default, and the least, of a local source.
+/// The kernel's read-ahead in a mount, in KiB: from that of a local source to the kernel's default.
 const READ_AHEAD: RangeInclusive<u64> = 32..=128;
 
 /// The oldest kernel that can serve a mount.
