@@ -1,4 +1,4 @@
-//! A block of memory: from the allocator, a map of its own, or a slot of the huge-page slab.
+//! A block of memory: from the allocator, a map of its own, or a slot of a slab.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,6 +6,7 @@ use memmap2::{Advice, MmapMut};
 
 use super::reserve::{has_memory, try_zeroed};
 use super::slab::Slot;
+use super::small_blocks::SmallBlock;
 
 /// Blocks from this size on are anonymous maps; smaller ones come from the allocator.
 pub(super) const MIN_MAPPED: usize = 128 << 10;
@@ -14,7 +15,10 @@ pub(super) const MIN_MAPPED: usize = 128 << 10;
 pub(super) enum Block {
     Heap(Box<[u8]>),
     Map(MmapMut),
+    /// Of a reply.
     Slot(Slot),
+    /// Of a brick.
+    Small(SmallBlock),
 }
 
 impl Block {
@@ -51,6 +55,7 @@ impl Deref for Block {
             Self::Heap(bytes) => bytes,
             Self::Map(map) => map,
             Self::Slot(slot) => slot,
+            Self::Small(block) => block,
         }
     }
 }
@@ -61,6 +66,7 @@ impl DerefMut for Block {
             Self::Heap(bytes) => bytes,
             Self::Map(map) => map,
             Self::Slot(slot) => slot,
+            Self::Small(block) => block,
         }
     }
 }

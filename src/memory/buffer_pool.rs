@@ -13,6 +13,7 @@ use super::block::{Block, MIN_MAPPED};
 use super::free_list::FreeList;
 use super::out_of_memory::OutOfMemory;
 use super::slab::Slab;
+use super::small_blocks::SmallBlocks;
 use crate::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4096;
@@ -28,6 +29,7 @@ pub struct BufferPool {
     free: Mutex<FreeList>,
     /// Bytes that the free list may hold.
     capacity: usize,
+    small: Arc<SmallBlocks>,
     slabs: [OnceLock<Option<Arc<Slab>>>; REPLY_CLASSES.len()],
 }
 
@@ -35,7 +37,7 @@ impl BufferPool {
     /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
     #[must_use]
     pub fn new(capacity: usize) -> Arc<Self> {
-        Arc::new(Self { free: Mutex::default(), capacity, slabs: Default::default() })
+        Arc::new(Self { capacity, ..Self::default() })
     }
 
     /// Returns an empty buffer, for which nothing is allocated.
@@ -57,6 +59,19 @@ impl BufferPool {
             Block::try_new(size)
         });
         Ok(Buffer { block: block.ok_or(OutOfMemory(size))?, len, pool: Arc::clone(self) })
+    }
+
+    /// Like [`BufferPool::try_take`], for a decoded brick: a new one that is small shares its memory's pages with others.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the system has no more memory.
+    pub fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+        let (size, reused) = self.reuse(len);
+        let small = || (size < MIN_MAPPED).then(|| self.small.take(size).map(Block::Small)).flatten();
+        match reused.or_else(small) {
+            Some(block) => Ok(Buffer { block, len, pool: Arc::clone(self) }),
+            None => self.try_take(len),
+        }
     }
 
     /// Like [`BufferPool::try_take`], for tests.
@@ -94,7 +109,7 @@ impl BufferPool {
     pub fn take_reply(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let slot = || {
             let (slab, (pages, size)) = self.slabs.iter().zip(REPLY_CLASSES).find(|(_, (_, size))| len <= *size)?;
-            slab.get_or_init(|| Slab::new(pages, size)).as_ref()?.take()
+            slab.get_or_init(|| Slab::of_huge_pages(pages, size)).as_ref()?.take()
         };
         match (len >= MIN_MAPPED).then(slot).flatten() {
             Some(slot) => Ok(Buffer { block: Block::Slot(slot), len, pool: Arc::clone(self) }),
@@ -206,6 +221,25 @@ mod tests {
         let short: Vec<Buffer> = (0..20).map(|_| buffers.take_reply(128 << 10).unwrap()).collect();
         assert!(short.iter().all(|reply| reply.as_ptr() != first), "short replies do not use the slots of long ones");
         assert_ne!(buffers.take(1 << 20).as_ptr(), first, "only replies use slots");
+    }
+
+    #[test]
+    fn small_bricks_share_a_slab_and_are_reused() {
+        let buffers = BufferPool::new(64 << 10);
+        let mut bricks: Vec<Buffer> = (0..3).map(|_| buffers.take_brick(32_000).unwrap()).collect();
+        let at = |brick: &Buffer| brick.as_ptr() as usize;
+        assert_eq!((bricks[0].len(), bricks[0].capacity()), (32_000, 32 << 10));
+        assert_eq!((at(&bricks[1]) - at(&bricks[0]), at(&bricks[2]) - at(&bricks[1])), (32 << 10, 32 << 10));
+        let last = bricks.pop().unwrap();
+        let address = at(&last);
+        drop(last);
+        assert_eq!(buffers.free().bytes(), 32 << 10);
+        assert_eq!(at(&buffers.take_brick(32 << 10).unwrap()), address);
+        drop(bricks);
+        assert_eq!(buffers.free().bytes(), 64 << 10, "what exceeds the capacity goes back to its slab");
+        // larger ones, and those of a part of a page, are as other buffers
+        assert_eq!(buffers.take_brick(1 << 20).unwrap().len(), 1 << 20);
+        assert!(buffers.take_brick(100).unwrap().iter().all(|b| *b == 0) && buffers.take_brick(usize::MAX).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod lru_by_weight;
 mod out_of_memory;
 mod reserve;
 mod slab;
+mod small_blocks;
 
 pub use allocator::{limit_arenas, trim_heap};
 pub use buffer_pool::{Buffer, BufferPool};

@@ -1,8 +1,9 @@
-//! A slab of huge pages for the buffers of replies.
+//! Slabs: memory for several blocks of the same size. There are those of huge pages for the buffers of replies, and
+//! those of ordinary pages for small bricks.
 //!
 //! The kernel looks up every page of a reply when it copies it to the client, and the processor translates the address
 //! of every page that a copy touches: both are faster with huge pages. A huge page is larger than any reply, so
-//! several share it.
+//! several share it. Small bricks share a slab since the kernel then makes the pages of all of them in one call.
 #![allow(unsafe_code)]
 
 use std::ops::{Deref, DerefMut};
@@ -11,10 +12,13 @@ use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use memmap2::{Advice, MmapMut};
+use memmap2::{Advice, MmapMut, UncheckedAdvice};
+use rustix::param::page_size;
 
 /// Bytes of a huge page on most machines.
 const HUGE_PAGE: usize = 2 << 20;
+/// The most bytes of a slab of ordinary pages.
+const ORDINARY: usize = 1 << 20;
 
 /// A fixed number of slots of the same size. A slot has one owner at a time.
 pub(super) struct Slab {
@@ -23,19 +27,23 @@ pub(super) struct Slab {
     slot: usize,
     /// One bit for each slot, set while the slot is free.
     free: AtomicU32,
-    _map: MmapMut,
+    /// The value of `free` when all slots are.
+    all: u32,
+    /// One bit for each slot, set while it has pages; `None` if those of free slots are kept.
+    present: Option<AtomicU32>,
+    map: MmapMut,
 }
 
 // SAFETY: the memory at `first` belongs to the slab alone. It is accessed only through slots, and each slot has one
 // owner, which acquired it by clearing a bit of `free`.
 unsafe impl Send for Slab {}
-// SAFETY: as above; `free` is atomic.
+// SAFETY: as above; `free` and `present` are atomic.
 unsafe impl Sync for Slab {}
 
 impl Slab {
     /// Creates as many slots of `slot` bytes as fit into `pages` huge pages, 32 at most. Returns `None` if none fits or
     /// if the kernel refuses the memory. Pages take memory from their first use on.
-    pub fn new(pages: usize, slot: usize) -> Option<Arc<Self>> {
+    pub fn of_huge_pages(pages: usize, slot: usize) -> Option<Arc<Self>> {
         let bytes = pages.checked_mul(HUGE_PAGE)?;
         let slots = u32::try_from(bytes.checked_div(slot)?).ok()?.min(u32::BITS);
         if slots == 0 {
@@ -46,7 +54,39 @@ impl Slab {
         let _ = map.advise(Advice::HugePage);
         let before = map.as_ptr().align_offset(HUGE_PAGE);
         let first = NonNull::from(map.get_mut(before..before.checked_add(bytes)?)?).cast();
-        Some(Arc::new(Self { first, slot, free: AtomicU32::new(u32::MAX >> (u32::BITS - slots)), _map: map }))
+        let all = u32::MAX >> (u32::BITS - slots);
+        Some(Arc::new(Self { first, slot, free: AtomicU32::new(all), all, present: None, map }))
+    }
+
+    /// Creates as many slots of `slot` bytes as fit into a MiB, 32 at most, all with their pages. A slot that is free
+    /// again takes no memory. Returns `None` if none fits, if slots are not whole pages, or if the kernel refuses the
+    /// memory.
+    pub fn of_pages(slot: usize) -> Option<Arc<Self>> {
+        let slots = ORDINARY.checked_div(slot)?.min(u32::BITS as usize);
+        if slots == 0 || !slot.is_multiple_of(page_size()) {
+            return None;
+        }
+        let mut map = MmapMut::map_anon(slots * slot).ok()?;
+        // one call replaces a fault for every page; where the kernel does not know it, there are faults
+        let _ = map.advise(Advice::PopulateWrite);
+        let first = NonNull::from(map.get_mut(..)?).cast();
+        let all = u32::MAX >> (u32::BITS - slots as u32);
+        Some(Arc::new(Self { first, slot, free: AtomicU32::new(all), all, present: Some(AtomicU32::new(all)), map }))
+    }
+
+    /// Returns the bytes of a slot.
+    pub fn slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Returns whether all slots are free.
+    pub fn is_unused(&self) -> bool {
+        self.free.load(Ordering::Acquire) == self.all
+    }
+
+    /// Returns whether a slot is free.
+    pub fn has_free(&self) -> bool {
+        self.free.load(Ordering::Acquire) != 0
     }
 
     /// Takes the free slot with the lowest number, which is the most likely one to be in the processor's cache.
@@ -57,13 +97,21 @@ impl Slab {
     }
 }
 
-/// The memory of one reply. Its content is unspecified. Dropping it frees the slot.
+/// The memory of one block. Its content is unspecified. Dropping it frees the slot.
 pub(super) struct Slot {
     slab: Arc<Slab>,
     number: u32,
 }
 
 impl Slot {
+    /// Makes the pages of a slot that was free before, in one call.
+    pub fn populate(&self) {
+        let Slab { slot, present: Some(present), map, .. } = &*self.slab else { return };
+        if present.fetch_or(1 << self.number, Ordering::Relaxed) >> self.number & 1 == 0 {
+            let _ = map.advise_range(Advice::PopulateWrite, self.number as usize * slot, *slot);
+        }
+    }
+
     fn start(&self) -> NonNull<u8> {
         // SAFETY: `number` is that of a bit that `new` has set in `free`, and `new` sets only as many bits as slots of
         // `slot` bytes fit into the map from `first` on.
@@ -90,6 +138,14 @@ impl DerefMut for Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
+        let Slab { slot, present, map, .. } = &*self.slab;
+        if let Some(present) = present {
+            present.fetch_and(!(1 << self.number), Ordering::Relaxed);
+            // SAFETY: the pages are those of this slot alone, since slots are whole pages, and nobody else has it. They
+            // are zeros from now on
+            let _ =
+                unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, self.number as usize * slot, *slot) };
+        }
         self.slab.free.fetch_or(1 << self.number, Ordering::AcqRel);
     }
 }
@@ -101,7 +157,7 @@ mod tests {
     #[test]
     fn slots_do_not_overlap_and_are_reused() {
         for (pages, slot, count) in [(2, 341 * 4096, 3), (1, 34 * 4096, 15), (1, 4096, 32)] {
-            let slab = Slab::new(pages, slot).unwrap();
+            let slab = Slab::of_huge_pages(pages, slot).unwrap();
             let mut slots: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();
             assert_eq!(slots.len(), count);
             for (n, part) in slots.iter_mut().enumerate() {
@@ -116,6 +172,28 @@ mod tests {
             drop((slots, again));
             assert_eq!(slab.free.load(Ordering::Relaxed).count_ones() as usize, count);
         }
-        assert!(Slab::new(1, 3 << 20).is_none() && Slab::new(1, 0).is_none());
+        assert!(Slab::of_huge_pages(1, 3 << 20).is_none() && Slab::of_huge_pages(1, 0).is_none());
+    }
+
+    #[test]
+    fn free_slots_of_ordinary_pages_take_no_memory() {
+        let page = page_size();
+        assert!(Slab::of_pages(page / 2).is_none() && Slab::of_pages(0).is_none() && Slab::of_pages(2 << 20).is_none());
+        let slab = Slab::of_pages(2 * page).unwrap();
+        let mut slots: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();
+        assert_eq!(slots.len(), 32);
+        for (n, slot) in slots.iter_mut().enumerate() {
+            slot.fill(n as u8 + 1);
+        }
+        let odd = slots.extract_if(.., |slot| slot[0] % 2 == 0).count();
+        assert!(odd == 16 && slab.has_free() && !slab.is_unused());
+        assert!(slots.iter().enumerate().all(|(n, slot)| slot.iter().all(|b| usize::from(*b) == 2 * n + 1)));
+        // what comes back has lost its content, as proof that the pages were gone
+        let again: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();
+        assert!(again.len() == 16 && !slab.has_free());
+        again.iter().for_each(Slot::populate);
+        assert!(again.iter().all(|slot| slot.iter().all(|b| *b == 0)));
+        drop((slots, again));
+        assert!(slab.is_unused());
     }
 }

@@ -27,7 +27,7 @@ fn read(access: &BrickAccess, plain: &Plain, transpose: bool) -> Result<DecodedB
     let (source, size) = (access.array().source(), access.sample_size());
     let layout = Layout { first: 0, ..plain.layout };
     let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
-    let mut bytes = access.resources.buffers.try_take(span.ok_or_else(missing_object)?)?;
+    let mut bytes = access.resources.buffers.take_brick(span.ok_or_else(missing_object)?)?;
     let offset = plain.offset.checked_add(plain.layout.first).ok_or_else(missing_object)?;
     if !source.read_at(&plain.object, offset, &mut bytes, Wait::Yes)? {
         return Err(missing_object());
@@ -59,7 +59,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     let transpose_bytes = if transpose { coded.decoded } else { 0 };
     let brick =
         resources.gate.admit(needed.saturating_add(transpose_bytes), || -> Result<DecodedBrick, FormatError> {
-            let mut bytes = resources.buffers.try_take(coded.decoded)?;
+            let mut bytes = resources.buffers.take_brick(coded.decoded)?;
             // decoders allocate without asking
             let _claim = if coded.scratch > 0 { Some(memory::claim(coded.scratch)?) } else { None };
             if padded == 0 {
