@@ -1,5 +1,8 @@
 //! An array whose samples are a hash of their index; the bytes of its bricks are computed when they are read.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
 use volfs::format::{Array, Census, FormatError};
 use volfs::source::{Source, SourceError, Wait};
 use volfs::volume::{
@@ -27,6 +30,8 @@ pub struct Imagined {
     /// Every second 256 bytes cannot be read without waiting.
     slow: bool,
     huge: bool,
+    /// The bytes of the bricks that were read: many reads are of a few samples.
+    computed: Mutex<HashMap<u64, Arc<[u8]>>>,
 }
 
 impl Imagined {
@@ -46,6 +51,7 @@ impl Imagined {
             gap: u64::from(flags >> 4 & 3),
             slow: flags & 64 != 0,
             huge: false,
+            computed: Mutex::default(),
         })
     }
 
@@ -70,7 +76,8 @@ impl Imagined {
         }
         let info = ArrayInfo::new(dtype, BrickGrid::new(shape, origin, step), step);
         info.grid.count().product()?;
-        Some(Self { info, origin, kinds: 0, margin: 0, reversed: false, gap: 0, slow: false, huge: true })
+        let computed = Mutex::default();
+        Some(Self { info, origin, kinds: 0, margin: 0, reversed: false, gap: 0, slow: false, huge: true, computed })
     }
 
     /// Returns the array's shape.
@@ -197,7 +204,13 @@ impl Source for Imagined {
         if wait == Wait::No && self.slow && (offset / 256) % 2 == 1 {
             return Err(SourceError::WouldBlock);
         }
-        let bytes = self.bytes(object.parse().expect("the name of a brick"));
+        let number = object.parse().expect("the name of a brick");
+        let computed = self.computed.lock().expect("nobody panics").get(&number).cloned();
+        let bytes = computed.unwrap_or_else(|| {
+            let bytes: Arc<[u8]> = self.bytes(number).into();
+            self.computed.lock().expect("nobody panics").insert(number, Arc::clone(&bytes));
+            bytes
+        });
         out.copy_from_slice(&bytes[offset as usize..offset as usize + out.len()]);
         Ok(true)
     }
