@@ -106,6 +106,18 @@ mod tests {
     use crate::codec::zfp::bits::Stream;
     use crate::codec::zfp::planes::{self, Extent, leading};
 
+    /// Compares with the reader of other blocks, and returns the place behind the planes.
+    fn compared(window: Window<'_>, at: usize, extent: Extent) -> Place {
+        let start = leading(window, at, extent);
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let mut put = |plane: usize, [word]: [u64; 1]| expected.push((plane, word));
+        let place = planes::read::<COUNT, 1>(window, &start, extent.low, &mut put).1;
+        let own = read(window, &start, extent.low, |plane, word| found.push((plane, word)));
+        assert_eq!((own.at, own.known, own.budget), (place.at, place.known, place.budget), "{at}");
+        assert_eq!(found, expected, "{at}");
+        own
+    }
+
     #[test]
     fn planes_are_read_as_those_of_other_blocks() {
         let (mut state, mut known, mut longest) = (1u64, [0; COUNT + 1], 0);
@@ -119,20 +131,23 @@ mod tests {
             let mut rest = || if round % 2 == 0 { next() } else { next() & next() };
             let bytes: Vec<u8> =
                 std::iter::once(first).chain((0..20).map(|_| rest())).flat_map(u64::to_le_bytes).collect();
-            let stream = Stream::new(&bytes);
-            let (window, at) = (stream.window(0).unwrap(), round % 8);
             let budget = if round % 3 == 0 { round / 3 % 1200 } else { 1200 };
             let extent = Extent { budget, top: 64, low: round / 64 % 56 };
-            let start = leading(window, at, extent);
-            let (mut expected, mut found) = (Vec::new(), Vec::new());
-            let mut put = |plane: usize, [word]: [u64; 1]| expected.push((plane, word));
-            let place = planes::read::<COUNT, 1>(window, &start, extent.low, &mut put).1;
-            let own = read(window, &start, extent.low, |plane, word| found.push((plane, word)));
-            assert_eq!((own.at, own.known, own.budget), (place.at, place.known, place.budget), "{round}");
-            assert_eq!(found, expected, "{round}");
+            let own = compared(Stream::new(&bytes).window(0).unwrap(), round % 8, extent);
             known[own.known] += 1;
             longest = longest.max(own.at);
         }
         assert!(longest > 900 && known.iter().all(|count| *count > 0), "{longest} {known:?}");
+    }
+
+    #[test]
+    fn the_longest_planes_begin_anywhere_in_a_read() {
+        // all tests are positive, and no run has zeros: 31 bits, behind any number of planes without ones
+        for zeros in 0..64 {
+            let bytes: Vec<u8> = [u64::MAX << zeros, u64::MAX, 5].into_iter().flat_map(u64::to_le_bytes).collect();
+            for budget in [20, 60, 300] {
+                compared(Stream::new(&bytes).window(0).unwrap(), 0, Extent { budget, top: 64, low: 0 });
+            }
+        }
     }
 }
