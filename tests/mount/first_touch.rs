@@ -62,6 +62,7 @@ fn touch(map: &Mmap, bytes: Range<usize>) -> usize {
 /// Mounts the volume anew, lets a client read a file of it, and returns how many bricks were decoded.
 fn decoded(source: &Path, client: impl FnOnce(&Path)) -> Option<usize> {
     let mount = Mount::of(source)?;
+    assert!(mount.kernel_read_ahead().is_none_or(|kib| kib == 32));
     let folder = mount.path("volume/data");
     client(&folder);
     // what is read ahead of the client comes later

@@ -77,6 +77,8 @@ fn a_mount_of_a_store_shows_the_same_as_one_of_a_folder() {
     let store = remote.status()["store"].clone();
     assert!(store["requests"].as_u64().unwrap() > 0 && store["bytes"].as_u64().unwrap() > 0, "{store}");
     assert!(here.status()["store"].is_null());
+    // each page fault of a map is a request that takes long
+    assert!(remote.kernel_read_ahead().is_none_or(|kib| kib == 128));
     // a path inside the mount leads to the store
     let info = run(&server, &["info", "--json", &remote.path("pages").to_string_lossy()]);
     assert!(info.status.success(), "{}", text(&info.stderr));

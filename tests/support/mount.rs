@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use rustix::fs::{major, minor};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -123,6 +125,13 @@ impl Mount {
     /// Returns the log of the daemon so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Returns how many KiB the kernel reads ahead in the mount; `None` if it does not tell.
+    pub fn kernel_read_ahead(&self) -> Option<u64> {
+        let device = fs::metadata(&self.point).unwrap().dev();
+        let file = format!("/sys/class/bdi/{}:{}/read_ahead_kb", major(device), minor(device));
+        fs::read_to_string(file).ok()?.trim().parse().ok()
     }
 
     /// Reads status.json of the mount.
