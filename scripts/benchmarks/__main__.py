@@ -67,6 +67,11 @@ def machine():
     return f"{model}, {os.cpu_count()} threads, {memory:.0f} GiB, Linux {platform.release()}"
 
 
+def on_cpus(args):
+    """Says on which processors everything runs, if these were chosen."""
+    return f", on {args.cpus}" if args.cpus else ""
+
+
 def version_of(package):
     """Returns name and version of a package of this Python."""
     try:
@@ -122,7 +127,7 @@ def compare_all(args, tools):
             print(f"{kind}:{volume.name}: failed: {error}", file=sys.stderr)
             failed = True
     names = [first_line(str(program), "--version") for program in (tools.volfs, args.compare)]
-    print(f"{names[0]} beside {names[1]} ({args.compare}); {machine()}; volumes of {tools.edge}^3, {tools.rounds} rounds in turn,",
+    print(f"{names[0]} beside {names[1]} ({args.compare}); {machine()}{on_cpus(args)}; volumes of {tools.edge}^3, {tools.rounds} rounds in turn,",
           f"medians (least..greatest); load now {load()} (1 and 5 minutes).\n", sep="\n")
     print(comparison.markdown(found))
     return 1 if failed else 0
@@ -157,8 +162,12 @@ def main():
         print(f"scripts/bench: no measurement is called {','.join(args.rows)}; --list shows all", file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if args.cpus:
-        processor_time.pin(args.cpus)
+    if args.compare and not any(kind in comparison.KINDS and selected(args.rows, kind, volume) for kind, volume, _ in jobs()):
+        print(f"scripts/bench: --compare measures {', '.join(comparison.KINDS)}, and none of these is chosen", file=sys.stderr)
+        return 2
+    if args.cpus and not processor_time.pin(args.cpus):
+        print(f"scripts/bench: {args.cpus} are no processors of this machine; give numbers, such as 0,1", file=sys.stderr)
+        return 2
     edge = 256 if args.quick else 512
     rounds = args.rounds or (2 if args.quick else 5)
     before, begin = load(), time.strftime("%Y-%m-%d %H:%M")
@@ -170,9 +179,8 @@ def main():
         if args.compare:
             return compare_all(args, tools)
         found = measure_all(args, tools)
-    on_cpus = f", on {args.cpus}" if args.cpus else ""
     commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
-    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus}; volumes of {edge}^3, {rounds} rounds,",
+    print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus(args)}; volumes of {edge}^3, {rounds} rounds,",
           f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes);",
           ", ".join(map(version_of, ("pyzgy", "zfpy", "openvds", "wkw", "numpy"))) + ".\n", sep="\n")
     print(markdown(found))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from mounts import Volfs
 from readers import BOXES, BOX_CLIENTS, READERS, Array, boxes_read, into_array
+from views import table
 from volumes import prepare
 
 HEAD = ("what", "how", "this", "other", "times the other", "processor, s/GiB", "other's")
@@ -91,9 +92,5 @@ KINDS = {"whole": whole, "slices": slices, "boxes": boxes}
 
 
 def markdown(pairs):
-    """Formats the table; repeats no title."""
-    lines, before = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)], None
-    for title, *cells in (pair.cells() for pair in pairs):
-        lines.append("| " + " | ".join(["" if title == before else title, *cells]) + " |")
-        before = title
-    return "\n".join(lines)
+    """Formats the table."""
+    return table(HEAD, [pair.cells() for pair in pairs])

@@ -32,5 +32,11 @@ def clock_of(pid):
 
 
 def pin(processors):
-    """Keeps this process, and all that it starts from now on, on some processors: a list such as "0,1"."""
-    os.sched_setaffinity(0, {int(number) for number in processors.split(",")})
+    """Keeps this process, and all that it starts from now on, on some processors: a list such as "0,1". Returns whether
+    these exist."""
+    try:
+        chosen = {int(number) for number in processors.split(",")}
+        os.sched_setaffinity(0, chosen)
+    except (ValueError, OSError):
+        return False
+    return os.sched_getaffinity(0) == chosen

@@ -148,13 +148,18 @@ def boxes(volume, tools):
                 except Absent as absent:
                     row.problem = f"n/a ({absent})"
             prepare(source)
-            found = a_box(boxes_read(volume.peer, source, edge, count, number == 0), count)
+            try:
+                found = a_box(boxes_read(volume.peer, source, edge, count, number == 0), count)
+            except Failed as problem:
+                for row in of_edge:
+                    row.problem = row.problem or f"no peer: {problem}"
+                continue
             crcs.add(found.get("crc32"))
             for row in of_edge:
                 row.peer[0].size = row.ours[0].size
                 row.peer[0].add(found["seconds"], found["processor"])
         for row in of_edge:
-            row.same = len(crcs - {None}) == 1
+            row.same = len(crcs - {None}) == 1 if row.peer[0].seconds else None
             row.decoded = [] if volume.plain else row.decoded
         rows += of_edge
     return rows

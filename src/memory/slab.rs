@@ -113,7 +113,7 @@ impl Slot {
     }
 
     fn start(&self) -> NonNull<u8> {
-        // SAFETY: `number` is that of a bit that `new` has set in `free`, and `new` sets only as many bits as slots of
+        // SAFETY: `number` is that of a bit that the slab was made with in `free`: there are only as many as slots of
         // `slot` bytes fit into the map from `first` on.
         unsafe { self.slab.first.add(self.number as usize * self.slab.slot) }
     }
@@ -185,8 +185,8 @@ mod tests {
         for (n, slot) in slots.iter_mut().enumerate() {
             slot.fill(n as u8 + 1);
         }
-        let odd = slots.extract_if(.., |slot| slot[0] % 2 == 0).count();
-        assert!(odd == 16 && slab.has_free() && !slab.is_unused());
+        let dropped = slots.extract_if(.., |slot| slot[0] % 2 == 0).count();
+        assert!(dropped == 16 && slab.has_free() && !slab.is_unused());
         assert!(slots.iter().enumerate().all(|(n, slot)| slot.iter().all(|b| usize::from(*b) == 2 * n + 1)));
         // what comes back has lost its content, as proof that the pages were gone
         let again: Vec<Slot> = std::iter::from_fn(|| slab.take()).collect();

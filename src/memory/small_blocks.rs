@@ -21,11 +21,11 @@ pub(super) struct SmallBlocks {
 pub(super) struct SmallBlock {
     // dropped in this order: the slab is looked at when the slot is free
     slot: Slot,
-    _home: Home,
+    _return: ReturnToList,
 }
 
-/// Where the slab of a dropped block is listed again.
-struct Home {
+/// Lists the slab of a dropped block again.
+struct ReturnToList {
     slab: Arc<Slab>,
     blocks: Arc<SmallBlocks>,
 }
@@ -44,7 +44,7 @@ impl SmallBlocks {
             }
         };
         slot.populate();
-        Some(SmallBlock { slot, _home: Home { slab, blocks: Arc::clone(self) } })
+        Some(SmallBlock { slot, _return: ReturnToList { slab, blocks: Arc::clone(self) } })
     }
 
     fn take_listed(&self, size: usize) -> Option<(Arc<Slab>, Slot)> {
@@ -77,7 +77,7 @@ impl SmallBlocks {
     }
 }
 
-impl Drop for Home {
+impl Drop for ReturnToList {
     fn drop(&mut self) {
         self.blocks.list(&self.slab);
     }
