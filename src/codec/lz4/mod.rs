@@ -1,0 +1,193 @@
+//! Raw LZ4 blocks: without frame, length prefix or dictionary.
+
+mod sequences;
+
+use lz4_flex::block::decompress_into_with_dict;
+use thiserror::Error;
+
+use sequences::Progress;
+
+/// Why a block cannot be decoded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Lz4Error {
+    /// The input is not an LZ4 block, or decodes to more bytes than expected.
+    #[error("not a valid LZ4 block: {0}")]
+    Invalid(String),
+    /// The block is valid, but decodes to fewer bytes than expected.
+    #[error("the LZ4 block decodes to {found} bytes, not {wanted}")]
+    Short {
+        /// Bytes that the block decodes to.
+        found: usize,
+        /// Bytes expected.
+        wanted: usize,
+    },
+}
+
+/// The most bytes between a match and what it repeats.
+const MAX_OFFSET: usize = u16::MAX as usize;
+
+/// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 stands for more than 255.
+#[must_use]
+pub fn most(length: u64) -> u64 {
+    length.saturating_mul(255)
+}
+
+/// Returns the most bytes that a block takes which decodes to `bytes` bytes.
+#[must_use]
+pub fn longest(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 255).saturating_add(16)
+}
+
+/// Decodes a block, which must fill `out` exactly.
+///
+/// # Errors
+/// [`Lz4Error`]; the content of `out` is then unspecified.
+pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
+    let wanted = out.len();
+    let Progress { read, written } = sequences::decode(stored, out);
+    // the library decodes the end, and tells what is wrong with what is not valid
+    let (before, rest) = out.split_at_mut(written);
+    let reachable = &before[written.saturating_sub(MAX_OFFSET)..];
+    match decompress_into_with_dict(&stored[read..], rest, reachable) {
+        Ok(found) if found == rest.len() => Ok(()),
+        Ok(found) => Err(Lz4Error::Short { found: written + found, wanted }),
+        Err(e) => Err(Lz4Error::Invalid(e.to_string())),
+    }
+}
+
+/// Bytes of a block of zeros that the counting bytes of its match do not cover: the match covers all but one byte before
+/// it and five after it, and its length is stored minus 4, of which the token holds 15.
+const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
+
+/// Returns the length of [`zeros`].
+#[must_use]
+pub fn zeros_length(bytes: u64) -> Option<u64> {
+    Some(bytes.checked_sub(NOT_COUNTED)? / 255 + 4 + 1 + 6)
+}
+
+/// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
+/// is too short for a match.
+#[must_use]
+pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
+    let rest = usize::try_from(bytes.checked_sub(NOT_COUNTED)?).ok()?;
+    let mut block = vec![0x1f, 0, 1, 0];
+    block.resize(4 + rest / 255, 255);
+    block.push((rest % 255) as u8);
+    block.extend([0x50, 0, 0, 0, 0, 0]);
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use lz4_flex::block::{compress, decompress_into};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Runs of `length` bytes that repeat what is `back` bytes before, or count from `back` on.
+    fn runs() -> impl Strategy<Value = Vec<u8>> {
+        let short = prop_oneof![4 => 1usize..40, 1 => 1usize..700];
+        prop::collection::vec((any::<bool>(), 1usize..300, short), 1..60).prop_map(|runs| {
+            let mut bytes: Vec<u8> = Vec::new();
+            for (repeats, back, length) in runs {
+                for n in 0..length {
+                    let before = bytes.len().checked_sub(back).filter(|_| repeats).map(|at| bytes[at]);
+                    bytes.push(before.unwrap_or((back * 7 + n * n / 3) as u8));
+                }
+            }
+            bytes
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_are_decoded_as_by_the_library_alone(
+            bytes in runs(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            cut in prop::option::of(any::<prop::sample::Index>()), more in 0usize..3,
+        ) {
+            let mut block = compress(&bytes);
+            let mut out = vec![0; bytes.len()];
+            prop_assert_eq!(decode(&block, &mut out), Ok(()));
+            prop_assert_eq!(&out, &bytes);
+            for (at, value) in changes {
+                let at = at.index(block.len());
+                block[at] = value;
+            }
+            if let Some(cut) = cut {
+                block.truncate(cut.index(block.len() + 1));
+            }
+            let length = (bytes.len() + more).saturating_sub(1);
+            let (mut expected, mut out) = (vec![0; length], vec![0xaa; length]);
+            match (decompress_into(&block, &mut expected), decode(&block, &mut out)) {
+                (Ok(found), Ok(())) => {
+                    prop_assert_eq!(found, length);
+                    prop_assert_eq!(out, expected);
+                }
+                (Ok(found), Err(e)) => prop_assert_eq!(e, Lz4Error::Short { found, wanted: length }),
+                (Err(_), Err(e)) => prop_assert!(matches!(e, Lz4Error::Invalid(_)), "{}", e),
+                (Err(e), Ok(())) => prop_assert!(false, "{e}"),
+            }
+        }
+    }
+
+    /// A block of one sequence, and last literals that leave room for whole chunks behind it.
+    fn block(literals: usize, offset: u16, length: usize) -> Vec<u8> {
+        let counted = |length: usize| match length.checked_sub(15) {
+            Some(more) => [vec![255; more / 255], vec![(more % 255) as u8]].concat(),
+            None => Vec::new(),
+        };
+        let token = (literals.min(15) << 4 | (length - 4).min(15)) as u8;
+        let values: Vec<u8> = (0..literals).map(|n| n as u8).collect();
+        let end = [&[0xf0, (LAST - 15) as u8][..], &[9; LAST]].concat();
+        [&[token][..], &counted(literals), &values, &offset.to_le_bytes(), &counted(length - 4), &end].concat()
+    }
+
+    const LAST: usize = 60;
+
+    #[test]
+    fn every_offset_and_length_repeats_what_was_before() {
+        for literals in (1..100).chain([254, 270, 271, 300, 600]) {
+            for offset in (0..=literals + 1).filter(|offset| *offset < 70 || *offset + 3 > literals) {
+                for length in [4, 5, 18, 19, 20, 31, 32, 33, 64, 65, 273, 274, 600] {
+                    let one = block(literals, offset as u16, length);
+                    let total = literals + length + LAST;
+                    let (mut out, mut expected) = (vec![1; total], vec![2; total]);
+                    let wanted = decompress_into(&one, &mut expected).ok();
+                    let read = sequences::decode(&one, &mut out).read;
+                    assert_eq!(read, if wanted.is_some() { one.len() - LAST - 2 } else { 0 });
+                    match decode(&one, &mut out) {
+                        Ok(()) => assert!(wanted == Some(total) && out == expected, "{literals} {offset} {length}"),
+                        Err(_) => assert!(wanted.is_none() && (offset == 0 || offset > literals)),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_decodes_to_its_length_and_no_other() {
+        let block = [&[0x13, b'a', 1, 0, 0x50][..], b"bcdef"].concat();
+        let mut out = [0; 13];
+        assert_eq!(decode(&block, &mut out), Ok(()));
+        assert_eq!(&out, b"aaaaaaaabcdef");
+        assert_eq!(decode(&block, &mut [0; 14]), Err(Lz4Error::Short { found: 13, wanted: 14 }));
+        for wrong in [&block[..9], &block[..4], &[0x13, b'a', 2, 0, 0x50, 0, 0, 0, 0, 0], &[0xff; 40], &[]] {
+            assert!(decode(wrong, &mut [0; 13]).is_err(), "{wrong:?}");
+        }
+        assert!(matches!(decode(&block, &mut [0; 12]), Err(Lz4Error::Invalid(_))));
+    }
+
+    #[test]
+    fn zeros_are_as_compressors_write_them() {
+        for (bytes, length) in [(1, 139), (2, 267), (4, 524), (8, 1038)] {
+            assert_eq!(zeros(bytes << 15).map(|block| block.len()), Some(length));
+            assert_eq!(zeros_length(bytes << 15), Some(length as u64));
+        }
+        for bytes in [25, 26, 279, 280, 281, 512, 4096, 100_000] {
+            let mut out = vec![1; bytes];
+            assert_eq!(decode(&zeros(bytes as u64).unwrap(), &mut out), Ok(()), "{bytes}");
+            assert!(out.iter().all(|b| *b == 0) && bytes as u64 <= most(zeros(bytes as u64).unwrap().len() as u64));
+        }
+        assert_eq!((zeros(24), zeros_length(24)), (None, None));
+    }
+}
