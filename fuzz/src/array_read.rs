@@ -111,6 +111,7 @@ fn check_range(
         samples: samples.clone(),
         bulkhead: Bulkhead::new(0),
         scans: scans.clone(),
+        page_cached: samples.start.is_multiple_of(2),
         counters: None,
     };
     reader.read(request, move |read| done.send(owned(read)).expect("somebody waits"));

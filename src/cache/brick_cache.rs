@@ -75,7 +75,7 @@ impl BrickCache {
         let mut state = self.lock();
         state.in_flight.remove(&key);
         let evicted = match result {
-            Ok(brick) => state.partitions.insert(key, Arc::clone(brick), partition),
+            Ok(brick) => state.partitions.insert_decoded(key, Arc::clone(brick), partition),
             Err(_) => Vec::new(),
         };
         drop(state);
@@ -107,9 +107,10 @@ impl BrickCache {
         drop(evicted);
     }
 
-    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`.
-    pub fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>) {
-        self.lock().partitions.demote(keys);
+    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `page_cached` means that what
+    /// was read of them is in the kernel's page cache, too: they stay no longer than they are likely to be used again.
+    pub fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>, page_cached: bool) {
+        self.lock().partitions.demote(keys, page_cached);
     }
 
     /// Bytes held.
@@ -233,7 +234,7 @@ mod tests {
             read(n, SHARED);
         }
         assert_eq!((held(140, 150), held(240, 250)), (10, 10));
-        cache.demote((145..150).map(|n| (array, n)));
+        cache.demote((145..150).map(|n| (array, n)), false);
         (300..303).for_each(|n| read(n, SCAN));
         assert_eq!((held(140, 145), held(145, 148), held(148, 150)), (5, 0, 2), "demoted bricks are evicted first");
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());

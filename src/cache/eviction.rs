@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::decoded_brick::{BrickKey, DecodedBrick};
+use super::passed::PassedBricks;
 use crate::memory::LruByWeight;
 
 /// The part of the cache that a brick is inserted into.
@@ -36,50 +37,74 @@ pub(super) type Evicted = Vec<(BrickKey, Arc<DecodedBrick>)>;
 pub(super) struct Partitions {
     capacity: usize,
     shared: LruByWeight<BrickKey, Arc<DecodedBrick>>,
-    scan: LruByWeight<BrickKey, Arc<DecodedBrick>>,
+    scan: LruByWeight<BrickKey, ScanBrick>,
     scan_resistant: bool,
+    passed: PassedBricks,
+}
+
+/// A brick in the scan partition.
+#[derive(Clone)]
+struct ScanBrick {
+    brick: Arc<DecodedBrick>,
+    /// A scan has passed it, and what the scan has read is in the kernel's page cache.
+    passed: bool,
 }
 
 impl Partitions {
     /// Creates empty partitions that hold at most `capacity` bytes together, all of it shared at first.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, shared: LruByWeight::new(capacity), scan: LruByWeight::new(0), scan_resistant: false }
+        let (shared, scan, passed) = (LruByWeight::new(capacity), LruByWeight::new(0), PassedBricks::new(capacity));
+        Self { capacity, shared, scan, scan_resistant: false, passed }
     }
 
     /// Returns a brick and makes it the most recently used of its partition.
     pub fn get(&mut self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
-        self.scan.get(key).or_else(|| self.shared.get(key))
+        self.scan.get(key).map(|scan| scan.brick).or_else(|| self.shared.get(key))
     }
 
     /// Returns a brick without marking it as used.
     pub fn peek(&self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
-        self.scan.peek(key).or_else(|| self.shared.peek(key))
+        self.scan.peek(key).map(|scan| scan.brick).or_else(|| self.shared.peek(key))
+    }
+
+    /// Inserts a brick that was just decoded; `None` evicts it at once.
+    #[must_use]
+    pub fn insert_decoded(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
+        self.passed.record_decoded(&key, brick.bytes.capacity());
+        self.insert(key, brick, partition)
     }
 
     /// Inserts a brick; `None` evicts it at once.
     #[must_use]
-    pub fn insert(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
+    fn insert(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
         let bytes = brick.bytes.capacity();
         match partition {
             None => vec![(key, brick)],
             Some(Partition::Shared) => self.shared.insert(key, brick, bytes),
             Some(Partition::Scan) => {
-                let displaced = self.scan.insert(key, brick, bytes);
+                let displaced = self.scan.insert(key, ScanBrick { brick, passed: false }, bytes);
                 self.move_to_shared(displaced)
             }
         }
     }
 
-    /// Moves bricks that left the scan partition to the shared one, if these fit.
-    fn move_to_shared(&mut self, bricks: Evicted) -> Evicted {
+    /// Moves bricks that left the scan partition to the shared one, if these fit. Of those that were passed only the
+    /// last stay, or those that will be missed.
+    fn move_to_shared(&mut self, bricks: Vec<(BrickKey, ScanBrick)>) -> Evicted {
         let mut evicted = Vec::new();
-        for (key, brick) in bricks {
+        for (key, ScanBrick { brick, passed }) in bricks {
             let bytes = brick.bytes.capacity();
+            if passed {
+                self.passed.add(key, bytes);
+            }
             evicted.extend(if self.scan_resistant {
                 self.shared.insert_least_recent(key, brick, bytes)
             } else {
                 self.shared.insert(key, brick, bytes)
             });
+        }
+        while let Some(key) = self.passed.next_to_evict() {
+            evicted.extend(self.shared.remove(&key).map(|brick| (key, brick)));
         }
         evicted
     }
@@ -87,7 +112,7 @@ impl Partitions {
     /// Removes a brick from both partitions.
     #[must_use]
     pub fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
-        [self.scan.remove(key), self.shared.remove(key)]
+        [self.scan.remove(key).map(|scan| scan.brick), self.shared.remove(key)]
     }
 
     /// Sets the capacities of both partitions. Bricks under `wanted` move to the scan partition, as its most recently
@@ -98,9 +123,10 @@ impl Partitions {
         let displaced = self.scan.set_capacity(quota.partition);
         let mut evicted = Vec::new();
         for key in wanted {
-            if self.scan.get(&key).is_none()
-                && let Some(brick) = self.shared.remove(&key)
-            {
+            if let Some(found) = self.scan.get_mut(&key) {
+                found.passed = false;
+            } else if let Some(brick) = self.shared.remove(&key) {
+                self.passed.record_reused(brick.bytes.capacity());
                 evicted.extend(self.insert(key, brick, Some(Partition::Scan)));
             }
         }
@@ -110,10 +136,14 @@ impl Partitions {
         evicted
     }
 
-    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`.
-    pub fn demote(&mut self, keys: impl DoubleEndedIterator<Item = BrickKey>) {
+    /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `passed` means that what was
+    /// read of them is in the kernel's page cache, too.
+    pub fn demote(&mut self, keys: impl DoubleEndedIterator<Item = BrickKey>, passed: bool) {
         for key in keys.rev() {
-            self.scan.demote(&key);
+            if let Some(found) = self.scan.get_mut(&key) {
+                found.passed = passed;
+                self.scan.demote(&key);
+            }
         }
     }
 

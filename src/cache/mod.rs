@@ -6,6 +6,7 @@
 mod brick_cache;
 mod decoded_brick;
 mod eviction;
+mod passed;
 mod single_flight;
 
 pub use brick_cache::{BrickCache, Lookup};

@@ -29,7 +29,7 @@ impl Volfs {
         }
         file.count_read(self.counters.reads.increment());
         let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-        self.read_array_owned(file, read.offset, read.size, move |read| {
+        self.read_array_owned(file, read, move |read| {
             match &read {
                 Ok(bytes) => of_file.count_bytes_read(&fs.counters, bytes.len() as u64),
                 Err(_) => fs.counters.add(of_file.counters().as_deref(), |counters| &counters.errors, 1),
@@ -53,28 +53,27 @@ impl Volfs {
     pub(super) fn read_array(
         self: &Arc<Self>,
         file: Arc<FileHandle>,
-        offset: u64,
-        size: u32,
+        read: ReadRequest,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
-        self.read_array_owned(file, offset, size, |read| done(read.as_deref().map_err(Clone::clone)));
+        self.read_array_owned(file, read, |read| done(read.as_deref().map_err(Clone::clone)));
     }
 
     /// Like [`Volfs::read_array`], and leaves the bytes to `done`.
     fn read_array_owned(
         self: &Arc<Self>,
         file: Arc<FileHandle>,
-        offset: u64,
-        size: u32,
+        read: ReadRequest,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
         let bulkhead = Bulkhead::new(file.ino.node().into());
         let (scans, counters) = (Some(Arc::clone(&file.scans)), file.counters());
-        let slice = array_file.slice(offset, size);
+        let slice = array_file.slice(read.offset, read.size);
         let samples = slice.samples.clone();
         let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
-        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, counters };
+        let page_cached = self.is_page_cached(&read);
+        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters };
         let fs = Arc::clone(self);
         let array_file = array_file.clone();
         self.reader.read(request, move |stored| {

@@ -23,6 +23,8 @@ type Done = Box<dyn FnOnce(Result<&[u8], FsError>) + Send>;
 struct ComputedRead {
     fs: Arc<Volfs>,
     file: Arc<FileHandle>,
+    /// Whether the kernel keeps the bytes in its page cache.
+    page_cached: bool,
     steps: Box<dyn ReadSteps>,
     done: Done,
 }
@@ -45,6 +47,7 @@ impl Volfs {
         file: Arc<FileHandle>,
         computed: &Arc<dyn ComputedFile>,
         bytes: Range<u64>,
+        page_cached: bool,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
         if bytes.is_empty() {
@@ -52,7 +55,7 @@ impl Volfs {
         }
         let (is_long, bulkhead) = (computed.is_long(&bytes), Bulkhead::new(file.ino.node().into()));
         let steps = Arc::clone(computed).read(bytes);
-        let read = ComputedRead { fs: Arc::clone(self), file, steps, done: Box::new(done) };
+        let read = ComputedRead { fs: Arc::clone(self), file, page_cached, steps, done: Box::new(done) };
         if is_long {
             self.pool().submit(bulkhead, move || read.run(None));
         } else {
@@ -65,6 +68,7 @@ impl Volfs {
         self: &Arc<Self>,
         file: &Arc<FileHandle>,
         request: SampleRequest,
+        page_cached: bool,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, samples } = request;
@@ -81,7 +85,8 @@ impl Volfs {
                 // readers of the file are sequential in the array that it shows, not in others
                 let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
                 let scans = is_shown.then(|| Arc::clone(&file.scans));
-                let request = ReadRequest { array, permutation: None, samples, bulkhead, scans, counters };
+                let permutation = None;
+                let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters };
                 self.reader.read(request, done);
             }
             Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),
@@ -104,7 +109,7 @@ impl ComputedRead {
             };
             let handover = Arc::new(Mutex::new(Handover::Requested));
             let here = Arc::clone(&handover);
-            self.fs.read_samples(&self.file, request, move |arrived| {
+            self.fs.read_samples(&self.file, request, self.page_cached, move |arrived| {
                 let mut handover = here.lock();
                 if let Handover::Parked(read) = mem::replace(&mut *handover, Handover::Requested) {
                     drop(handover);

@@ -78,6 +78,11 @@ impl Volfs {
         }
     }
 
+    /// Whether the kernel keeps the bytes of a read in its page cache.
+    pub(super) fn is_page_cached(&self, read: &ReadRequest) -> bool {
+        read.cached && !self.options.direct_io
+    }
+
     /// Reads from an open file whose content is current.
     fn read_file(
         self: &Arc<Self>,
@@ -96,13 +101,13 @@ impl Volfs {
             Content::Computed(computed) => {
                 let (computed, bytes) = (Arc::clone(computed), read.offset..read.offset.saturating_add(length));
                 let done = self.counted(&file, done);
-                self.read_computed(file, &computed, bytes, done);
+                self.read_computed(file, &computed, bytes, self.is_page_cached(&read), done);
             }
             Content::Array(_) if readahead => self.read_for_readahead(file, read, done),
             Content::Array(array) => {
                 let done = self.counted(&file, done);
                 if !read.cached || length == 0 {
-                    return self.read_array(file, read.offset, read.size, done);
+                    return self.read_array(file, read, done);
                 }
                 let (header, plane) = (array.header_bytes(), array.plane_bytes());
                 let kernel_read = KernelRead { offset: read.offset, length, file: array.len(), header, plane };
@@ -114,7 +119,7 @@ impl Volfs {
                     .flatten()
                 {
                     Some(page) => done(Ok(&page)),
-                    None => self.read_array(file, read.offset, read.size, done),
+                    None => self.read_array(file, read, done),
                 }
             }
         }
@@ -146,14 +151,14 @@ impl Volfs {
     ) {
         let Some((marker, size)) = marker_before(read.offset, page()).zip(read.size.checked_add(page() as u32)) else {
             let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-            return self.read_array(file, read.offset, read.size, move |bytes| {
+            return self.read_array(file, read, move |bytes| {
                 done(bytes.inspect(|bytes| of_file.count_bytes_read(&fs.counters, bytes.len() as u64)));
             });
         };
         let Content::Array(array) = &file.content else { return done(Err(FsError::Io)) };
         let (fs, shown) = (Arc::clone(self), (file.ino, array.array().info().id));
         let of_file = Arc::clone(&file);
-        self.read_array(file, marker, size, move |bytes| {
+        self.read_array(file, ReadRequest { offset: marker, size, ..read }, move |bytes| {
             done(bytes.map(|bytes| {
                 let (page, bytes) = bytes.split_at(bytes.len().min(page() as usize));
                 fs.marker_pages.put(shown, marker, page);

@@ -90,13 +90,18 @@ impl BufferPool {
     }
 
     /// Like [`BufferPool::try_take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
-    /// block is reused for lengths that differ a little.
+    /// block is reused for lengths that differ a little. All small ones have the same size: the allocator would clear
+    /// each block, and give the pages of many back to the kernel.
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
     pub fn take_scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let step = (len / 2).next_power_of_two() / 4;
-        let mut buffer = self.try_take(len.checked_next_multiple_of(step.max(1)).unwrap_or(len))?;
+        let size = match len {
+            PAGE..MIN_MAPPED => MIN_MAPPED,
+            _ => len.checked_next_multiple_of(step.max(1)).unwrap_or(len),
+        };
+        let mut buffer = self.try_take(size)?;
         buffer.truncate(len);
         Ok(buffer)
     }
@@ -198,10 +203,17 @@ mod tests {
         drop(first);
         let again = buffers.take_scratch(970_000).unwrap();
         assert_eq!((again.as_ptr(), again.len()), (at, 970_000));
-        for len in [0, 1, 2, 5, 4095, 4097, 1 << 20, (1 << 20) + 1] {
+        for len in [0, 1, 2, 5, 4095, 140_000, 1 << 20, (1 << 20) + 1] {
             let buffer = buffers.take_scratch(len).unwrap();
             assert_eq!(buffer.len(), len);
             assert!(buffer.capacity() <= len + len / 3 + 4096);
+        }
+        let small = buffers.take_scratch(5000).unwrap();
+        let at = small.as_ptr();
+        drop(small);
+        for len in [4096, 60_000, MIN_MAPPED - 1] {
+            let buffer = buffers.take_scratch(len).unwrap();
+            assert_eq!((buffer.as_ptr(), buffer.len(), buffer.capacity()), (at, len, MIN_MAPPED));
         }
     }
 

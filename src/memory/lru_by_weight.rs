@@ -41,6 +41,11 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
 
+    /// Returns the value of `key` to be changed, and makes it the most recently used.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key).map(|(value, _)| value)
+    }
+
     /// Returns the value of `key` without touching the order of eviction.
     #[must_use]
     pub fn peek(&self, key: &K) -> Option<V> {

@@ -83,7 +83,7 @@ impl Prefetcher {
         let handovers = shares.divide(&access.resources, Some(scan));
         drop(shares);
         if let Some(left) = left.filter(|_| may_be_walked(access.view.info())) {
-            cache.demote(access.view.layer_keys(left));
+            cache.demote(access.view.layer_keys(left), scan.is_page_cached());
         }
         // before the cache evicts the bricks
         handovers.iter().for_each(Handover::run);

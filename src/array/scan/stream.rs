@@ -9,7 +9,7 @@ use super::segment_plan::SegmentPlan;
 use super::segments::Segments;
 use crate::array::array_view::ArrayView;
 use crate::sequential::Progress;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 /// A scan without a request for this long has stopped.
@@ -28,6 +28,8 @@ pub struct Stream {
     in_flight: AtomicUsize,
     /// Bricks that were decoded since it entered its layer.
     decoded: AtomicU64,
+    /// The kernel keeps what it reads in the page cache.
+    page_cached: AtomicBool,
     /// How many streams of the open file have ever been sequential.
     sequential_streams: Arc<AtomicUsize>,
     /// The array that it reads. Dropped with the open file, so that the array may be closed.
@@ -98,6 +100,7 @@ impl Stream {
             requested: AtomicU64::new(0),
             in_flight: AtomicUsize::new(0),
             decoded: AtomicU64::new(0),
+            page_cached: AtomicBool::new(false),
             sequential_streams,
             view: Mutex::default(),
             segments: Segments::default(),
@@ -162,6 +165,16 @@ impl Stream {
     /// Whether it is likely to continue, and has had a request lately.
     pub fn is_active(&self) -> bool {
         self.continues_to_next_plane() && self.state().last_request.elapsed() < STOPPED_AFTER
+    }
+
+    /// Whether the kernel keeps what it reads in the page cache.
+    pub fn is_page_cached(&self) -> bool {
+        self.page_cached.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the kernel keeps what it reads in the page cache.
+    pub fn set_page_cached(&self, page_cached: bool) {
+        self.page_cached.store(page_cached, Ordering::Relaxed);
     }
 
     /// Counts a brick that was decoded for it and inserted into the cache.

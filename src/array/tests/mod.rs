@@ -1,6 +1,7 @@
 //! Compares the data path with a plain model.
 
 mod model;
+mod passed;
 mod permuted;
 mod plain;
 mod race;

@@ -32,6 +32,8 @@ pub struct MixedArray {
     broken: Option<u64>,
     /// Every second 512 bytes of the object cannot be read without waiting.
     pub slow: bool,
+    /// Its readers keep what they read, as the kernel does in its page cache.
+    pub page_cached: bool,
     changed: Mutex<bool>,
     bytes_read: AtomicU64,
 }
@@ -80,6 +82,7 @@ impl MixedArray {
             margin,
             broken: None,
             slow: false,
+            page_cached: false,
             changed: Mutex::new(false),
             bytes_read: AtomicU64::new(0),
         };
@@ -121,6 +124,11 @@ impl MixedArray {
     }
 
     /// Makes half of the bytes unreadable without waiting.
+    pub fn page_cached(mut self) -> Self {
+        self.page_cached = true;
+        self
+    }
+
     pub fn slow(mut self) -> Self {
         self.slow = true;
         self
@@ -234,13 +242,13 @@ pub fn read_permuted(
     scans: Option<&Arc<ScanDetector>>,
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
+    let page_cached = array.page_cached;
     let array: Arc<dyn Array> = Arc::clone(array) as _;
-    reader.read(
-        ReadRequest { array, permutation, samples, bulkhead: Bulkhead::new(0), scans: scans.cloned(), counters: None },
-        move |read: Result<Buffer, ReadError>| {
-            done.send(read.map(|bytes| bytes.to_vec())).unwrap();
-        },
-    );
+    let (bulkhead, scans) = (Bulkhead::new(0), scans.cloned());
+    let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters: None };
+    reader.read(request, move |read: Result<Buffer, ReadError>| {
+        done.send(read.map(|bytes| bytes.to_vec())).unwrap();
+    });
     answer.recv().unwrap()
 }
 

@@ -71,8 +71,9 @@ fn reader() -> Arc<Reader> {
 fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
+    let (permutation, bulkhead) = (None, Bulkhead::new(1));
     let request =
-        ReadRequest { array, samples, bulkhead: Bulkhead::new(1), scans: None, permutation: None, counters: None };
+        ReadRequest { array, samples, bulkhead, scans: None, permutation, page_cached: false, counters: None };
     reader.read(request, move |read| done.send(read.ok().map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }

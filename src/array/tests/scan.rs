@@ -28,8 +28,14 @@ fn scan(array: &Arc<MixedArray>, reader: &Arc<Reader>, counters: &Counters, wind
 }
 
 fn amplification(cache: usize, window: usize) -> f64 {
+    let decodes = [false, true].map(|page_cached| amplification_of(cache, window, page_cached));
+    decodes[0].max(decodes[1])
+}
+
+fn amplification_of(cache: usize, window: usize, page_cached: bool) -> f64 {
     let counters: Arc<Counters> = Arc::default();
-    let (array, reader) = (coded(), reader_with(cache, &counters));
+    let (mut array, reader) = (coded(), reader_with(cache, &counters));
+    Arc::get_mut(&mut array).unwrap().page_cached = page_cached;
     let decodes = scan(&array, &reader, &counters, window);
     assert!(decodes >= 1.0, "all bricks have to be decoded");
     assert!(reader.bytes_held() <= cache + BRICK, "{} held of {cache}", reader.bytes_held());

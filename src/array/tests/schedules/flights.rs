@@ -111,7 +111,7 @@ fn what_is_held_stays_within_the_capacity_and_returns_to_nothing() {
             for (outside, partition) in [(0, 1100), (1000, 1000), (2500, 0), (0, 0)] {
                 let quota = ScanQuota { outside, partition, scan_resistant: partition > 0 };
                 quotas.set_scan_quota(quota, (0..3).map(|n| (array, n)));
-                quotas.demote((0..2).map(|n| (array, n)));
+                quotas.demote((0..2).map(|n| (array, n)), true);
                 assert!(quotas.bytes() <= CAPACITY);
             }
         });

@@ -20,7 +20,8 @@ fn read(
 ) -> Result<Vec<u8>, ReadError> {
     let (done, answer) = mpsc::channel();
     let (array, scans) = (Arc::clone(array) as Arc<dyn Array>, Some(Arc::clone(scans)));
-    let request = ReadRequest { array, permutation: None, samples, bulkhead: Bulkhead::new(0), scans, counters: None };
+    let (permutation, bulkhead) = (None, Bulkhead::new(0));
+    let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached: true, counters: None };
     reader.read(request, move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }

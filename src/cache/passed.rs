@@ -1,0 +1,132 @@
+//! Bricks that scans have passed, and whether they stay in the cache.
+//!
+//! The kernel's page cache holds what a scan has read. So the bricks behind it are evicted long before the cache is
+//! full, and their memory goes to the next bricks: a brick that is decoded into memory which nobody has touched before
+//! costs a page fault for every page. A reader that comes back, in another direction say, decodes such bricks again. For
+//! that there is a ghost list, which has the keys of evicted bricks: every ghost that is decoded again pays for several
+//! bricks that stay, and each of those for another one when it is used again.
+
+use std::collections::VecDeque;
+
+use super::decoded_brick::BrickKey;
+use crate::memory::LruByWeight;
+
+/// The last bricks stay in any case, as many as have this many bytes or a part of the cache: requests that come out of
+/// order still need them.
+const RECENT: usize = 4 << 20;
+const RECENT_PART: usize = 16;
+/// One brick in so many has a ghost and stands for the others.
+const SAMPLED: usize = 8;
+/// Bytes that may stay for each byte that was decoded again.
+const PAID_BY_GHOST: usize = 8;
+
+/// The bricks that scans have passed lately, and the ghosts of those that were evicted.
+pub(super) struct PassedBricks {
+    /// Those that were passed last and may be evicted, with their bytes; the oldest first.
+    recent: VecDeque<(BrickKey, usize)>,
+    recent_bytes: usize,
+    ghosts: LruByWeight<BrickKey, ()>,
+    /// Bytes of bricks that may stay.
+    credit: usize,
+    capacity: usize,
+}
+
+impl PassedBricks {
+    /// For a cache of `capacity` bytes. What would not fit into it leaves no ghost.
+    pub fn new(capacity: usize) -> Self {
+        let ghosts = LruByWeight::new(capacity);
+        Self { recent: VecDeque::new(), recent_bytes: 0, ghosts, credit: 0, capacity }
+    }
+
+    /// Adds a brick that a scan has passed.
+    pub fn add(&mut self, key: BrickKey, bytes: usize) {
+        self.recent.push_back((key, bytes));
+        self.recent_bytes += bytes;
+    }
+
+    /// Returns the next brick to evict, if there is one, and leaves its ghost.
+    pub fn next_to_evict(&mut self) -> Option<BrickKey> {
+        while self.recent_bytes > RECENT.min(self.capacity / RECENT_PART) {
+            let (key, bytes) = self.recent.pop_front()?;
+            self.recent_bytes -= bytes;
+            match self.credit.checked_sub(bytes) {
+                Some(credit) => self.credit = credit,
+                None => {
+                    if is_sampled(&key) {
+                        self.ghosts.insert(key, (), bytes.saturating_mul(SAMPLED));
+                    }
+                    return Some(key);
+                }
+            }
+        }
+        None
+    }
+
+    /// Records that a brick of `bytes` bytes had to be decoded.
+    pub fn record_decoded(&mut self, key: &BrickKey, bytes: usize) {
+        if is_sampled(key) && self.ghosts.remove(key).is_some() {
+            self.pay(bytes.saturating_mul(SAMPLED * PAID_BY_GHOST));
+        }
+    }
+
+    /// Records that a scan comes to a brick of `bytes` bytes that had stayed.
+    pub fn record_reused(&mut self, bytes: usize) {
+        self.pay(bytes);
+    }
+
+    fn pay(&mut self, bytes: usize) {
+        self.credit = self.credit.saturating_add(bytes).min(self.capacity);
+    }
+}
+
+/// Whether a brick is one of those that have ghosts: no more of one row or column of bricks than of another.
+fn is_sampled(&(_, number): &BrickKey) -> bool {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SAMPLED.ilog2()) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::ArrayId;
+
+    const BRICK: usize = 1 << 20;
+
+    #[test]
+    fn what_was_passed_is_evicted_until_it_is_missed() {
+        let (array, mut passed) = (ArrayId::next(), PassedBricks::new(1 << 30));
+        let pass = |passed: &mut PassedBricks, numbers: std::ops::Range<u64>| -> Vec<u64> {
+            numbers
+                .filter_map(|n| {
+                    passed.add((array, n), BRICK);
+                    passed.next_to_evict().map(|key| key.1)
+                })
+                .collect()
+        };
+        let kept = (RECENT / BRICK) as u64; // a part of the cache would be more
+        assert_eq!(pass(&mut passed, 0..400), (0..400 - kept).collect::<Vec<u64>>());
+        // bricks that were never evicted pay for nothing
+        (1000..2000).for_each(|n| passed.record_decoded(&(array, n), BRICK));
+        assert_eq!(passed.credit, 0);
+        (0..100).for_each(|n| passed.record_decoded(&(array, n), BRICK));
+        let paid = passed.credit / BRICK;
+        assert!((500..1025).contains(&paid), "about eight times as many stay as were decoded again: {paid}");
+        (0..100).for_each(|n| passed.record_decoded(&(array, n), BRICK));
+        assert_eq!(passed.credit / BRICK, paid, "a ghost pays once");
+        assert_eq!(pass(&mut passed, 400..400 + paid as u64).len(), 0);
+        assert_eq!(pass(&mut passed, 3000..3010).len(), 10, "the credit is used up");
+    }
+
+    #[test]
+    fn no_more_ghosts_than_bricks_would_fit() {
+        let (array, mut passed) = (ArrayId::next(), PassedBricks::new(100 * BRICK));
+        for n in 0..10_000 {
+            passed.add((array, n), BRICK);
+            passed.next_to_evict();
+        }
+        assert!(passed.ghosts.weight() <= 100 * BRICK);
+        (0..9_000).for_each(|n| passed.record_decoded(&(array, n), BRICK));
+        assert_eq!(passed.credit, 0, "they would have been evicted in any case");
+        (9_000..10_000).for_each(|n| passed.record_decoded(&(array, n), BRICK));
+        assert_eq!(passed.credit, 100 * BRICK, "the credit is no more than the cache");
+    }
+}
