@@ -24,7 +24,11 @@ fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let (path, numbers) = match arguments.as_slice() {
         [path, numbers @ ..] if (2..=3).contains(&numbers.len()) => (path, numbers),
-        _ => return Err(io::Error::other("give a file, the edge of a brick, the bytes of a sample, and perhaps threads")),
+        _ => {
+            return Err(io::Error::other(
+                "give a file, the edge of a brick, the bytes of a sample, and perhaps threads",
+            ));
+        }
     };
     let numbers: Vec<usize> = numbers.iter().filter_map(|number| number.parse().ok()).collect();
     let (&[edge, size], threads) = (numbers.first_chunk().unwrap_or(&[0; 2]), numbers.get(2).copied().unwrap_or(1));

@@ -38,7 +38,8 @@ static READERS: LazyLock<[Arc<Reader>; 3]> = LazyLock::new(|| {
     }));
     let pool = Pool::new();
     [0, 3000, 1 << 20].map(|cache_bytes| {
-        ReaderConfig { cache_bytes, idle_buffer_bytes: 1 << 20, threads: 2 }.reader(Arc::clone(&pool), Arc::default())
+        ReaderConfig { cache_bytes, idle_buffer_bytes: 1 << 20, prefaulted_bytes: 1 << 16, threads: 2 }
+            .reader(Arc::clone(&pool), Arc::default())
     })
 });
 

@@ -136,12 +136,12 @@ class Array:
         """Returns the decoded bytes of all bricks that the first plane touches."""
         return self.size // self.shape[0] * self.brick[0]
 
-    def slice(self, axis):
-        """Returns file, offset and size of the middle slice across an axis."""
+    def slice(self, axis, part=2):
+        """Returns file, offset and size of the slice across an axis after one of `part` equal parts."""
         path = self.folder / (f"lod0.by-{self.axes[axis]}.npy" if axis else "lod0.npy")
         if not path.exists():
             raise Absent(f"no {path.name}")
         size = self.size // self.shape[axis]
         # reading the header would make volfs decode the first bricks
         header = path.stat().st_size - self.size
-        return path, header + self.shape[axis] // 2 * size, size
+        return path, header + self.shape[axis] // part * size, size

@@ -5,6 +5,7 @@ import subprocess
 import time
 
 from mounts import Absent, AnonymousMemory, Failed, Nullfs, Volfs
+from peer import PAUSE
 from readers import BOXES, BOX_CLIENTS, READERS, Array, boxes_read, by_peer, dd, dd_at_once, into_array, latency
 from table import Row, Samples
 from volumes import WORKING_BYTES, make_many, make_pair, prepare, touch_memory
@@ -35,8 +36,9 @@ class PeakMemory:
         self.ceiling = int(options["cache_size"]) + 64 * MIB + in_flight
 
 
-def peers(volume, tools, what, rows, crc):
-    """Reads once with the reference library, for all of `rows`; returns its CRC-32."""
+def peers(volume, tools, what, rows, crc, further=()):
+    """Reads once with the reference library, for all of `rows`; returns its CRC-32. The time of another slice is for the
+    rows `further`."""
     try:
         found = by_peer(volume, tools.data, what, crc)
     except Failed as problem:
@@ -46,6 +48,9 @@ def peers(volume, tools, what, rows, crc):
     for row in rows:
         row.peer[0 if what == "all" else int(what)].size = found["bytes"]
         row.peer[0 if what == "all" else int(what)].add(found["seconds"], found["processor"])
+    for row in further:
+        row.peer[int(what)].size = found["bytes"]
+        row.peer[int(what)].add(found["further"]["seconds"], found["further"]["processor"])
     return found.get("crc32")
 
 
@@ -89,17 +94,19 @@ def whole(volume, tools):
 
 
 def slices(volume, tools):
-    """Reads the middle slice across each axis, on a mount where nothing is decoded yet."""
-    rows = [Row(volume.title, "cold slices" + (", O_DIRECT" if direct else ""), [Samples() for _ in range(3)],
-                [Samples() for _ in range(3)], timed=True, target=volume.slice_target,
-                target_bias=None if volume.plain else BIAS_TARGET)
-            for direct in (False, True)]
+    """Reads the middle slice across each axis, on a mount where nothing is decoded yet, and then another slice."""
+    def row(what, direct, bias):
+        return Row(volume.title, what + (", O_DIRECT" if direct else ""), [Samples() for _ in range(3)],
+                   [Samples() for _ in range(3)], timed=True, target=volume.slice_target, target_bias=bias)
+    bias = None if volume.plain else BIAS_TARGET
+    rows = [row("cold slices", direct, bias) for direct in (False, True)]
+    further = [row("another slice", direct, None) for direct in (False, True)]
     watched = [PeakMemory(volume.codec) for _ in rows]
     source = volume.path(tools.data)
     for number in range(tools.rounds):
         for axis in range(3):
             crcs = [None, None]
-            for row, watch, direct in zip(rows, watched, (False, True)):
+            for row, another, watch, direct in zip(rows, further, watched, (False, True)):
                 prepare(source)
                 try:
                     with Volfs(tools, source) as mount:
@@ -111,17 +118,23 @@ def slices(volume, tools):
                         row.ours[axis].add(found["seconds"], found["processor"], mount.processor() - before)
                         crcs[direct] = found.get("crc32")
                         watch.record(mount, array)
+                        time.sleep(PAUSE)
+                        path, offset, size = array.slice(axis, 4)
+                        before = mount.processor()
+                        found = into_array(path, offset, size, direct)
+                        another.ours[axis].size = size
+                        another.ours[axis].add(found["seconds"], found["processor"], mount.processor() - before)
                 except Absent as absent:
                     row.problem = f"n/a ({absent})"
             prepare(source)
-            theirs = peers(volume, tools, str(axis), rows, crc=number == 0)
+            theirs = peers(volume, tools, str(axis), rows, crc=number == 0, further=further)
             if number == 0 and theirs is not None:
                 for row, crc in zip(rows, crcs):
                     if crc is not None:
                         row.same = row.same is not False and crc == theirs
     for row, watch in zip(rows, watched):
         row.memory, row.ceiling = watch.peak, watch.ceiling
-    return rows
+    return rows + further
 
 
 def boxes(volume, tools):

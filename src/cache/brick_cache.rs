@@ -100,6 +100,13 @@ impl BrickCache {
         self.capacity
     }
 
+    /// Returns the bytes that it may still grow by: less than its capacity and what it holds tell, where scans keep planes
+    /// outside of it.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.lock().partitions.room()
+    }
+
     /// Sets the share of the capacity that scans get. Cached bricks under `wanted` move to the scan partition, as its
     /// most recently used ones.
     pub fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {

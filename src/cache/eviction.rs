@@ -147,6 +147,11 @@ impl Partitions {
         }
     }
 
+    /// Bytes that both partitions may still grow by.
+    pub fn room(&self) -> usize {
+        self.shared.capacity().saturating_add(self.scan.capacity()).saturating_sub(self.bytes())
+    }
+
     /// Bytes held in both partitions.
     pub fn bytes(&self) -> usize {
         self.shared.weight() + self.scan.weight()

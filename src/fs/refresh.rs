@@ -61,6 +61,9 @@ impl Volfs {
                     closed_unused = Instant::now();
                 }
                 has_open_files = fs.catalog.tree().has_open_files();
+                if !has_open_files {
+                    fs.reader.buffers().release_prefaulted();
+                }
                 let Next::Due(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };
                 let pool = Arc::clone(fs.pool());

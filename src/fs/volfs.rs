@@ -33,6 +33,10 @@ use crate::sync::Mutex;
 const INDEX_BYTES: usize = 41 << 20;
 /// Bytes of idle buffers that are kept for reuse.
 const IDLE_BUFFERS: usize = 4 << 20;
+/// Bytes of memory that is ready for the next bricks: those of a slice of a volume of 512^3 samples of four bytes, in
+/// bricks of 64^3. No more than a part of the cache.
+const PREFAULTED: usize = 64 << 20;
+const PREFAULTED_PART: usize = 16;
 /// The number of datasets whose [`Tree`] is kept in memory; those of others are computed again.
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
@@ -88,7 +92,12 @@ impl Volfs {
             Arc::clone(&refreshes.queue),
         )?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let config = ReaderConfig { cache_bytes: cache, idle_buffer_bytes: IDLE_BUFFERS, threads: options.threads };
+        let config = ReaderConfig {
+            cache_bytes: cache,
+            idle_buffer_bytes: IDLE_BUFFERS,
+            prefaulted_bytes: PREFAULTED.min(cache / PREFAULTED_PART),
+            threads: options.threads,
+        };
         let pool = Pool::new();
         let reader = config.reader(Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use super::block::{Block, MIN_MAPPED};
 use super::free_list::FreeList;
 use super::out_of_memory::OutOfMemory;
+use super::prefaulted::Prefaulted;
 use super::slab::Slab;
 use super::small_blocks::SmallBlocks;
 use crate::sync::{Mutex, MutexGuard};
@@ -30,6 +31,7 @@ pub struct BufferPool {
     /// Bytes that the free list may hold.
     capacity: usize,
     small: Arc<SmallBlocks>,
+    prefaulted: Prefaulted,
     slabs: [OnceLock<Option<Arc<Slab>>>; REPLY_CLASSES.len()],
 }
 
@@ -37,7 +39,13 @@ impl BufferPool {
     /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
     #[must_use]
     pub fn new(capacity: usize) -> Arc<Self> {
-        Arc::new(Self { capacity, ..Self::default() })
+        Self::with_prefaulted(capacity, 0)
+    }
+
+    /// Like [`BufferPool::new`], with at most `prefaulted` bytes of memory for bricks whose pages are made ahead.
+    #[must_use]
+    pub fn with_prefaulted(capacity: usize, prefaulted: usize) -> Arc<Self> {
+        Arc::new(Self { capacity, prefaulted: Prefaulted::new(prefaulted), ..Self::default() })
     }
 
     /// Returns an empty buffer, for which nothing is allocated.
@@ -56,6 +64,7 @@ impl BufferPool {
             // idle buffers of other sizes are memory, too
             let idle = mem::take(&mut *self.free());
             drop(idle);
+            self.release_prefaulted();
             Block::try_new(size)
         });
         Ok(Buffer { block: block.ok_or(OutOfMemory(size))?, len, pool: Arc::clone(self) })
@@ -67,11 +76,43 @@ impl BufferPool {
     /// [`OutOfMemory`] if the system has no more memory.
     pub fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
-        let small = || (size < MIN_MAPPED).then(|| self.small.take(size).map(Block::Small)).flatten();
-        match reused.or_else(small) {
+        match reused.or_else(|| self.prefaulted.take(size)).or_else(|| self.small_block(size)) {
             Some(block) => Ok(Buffer { block, len, pool: Arc::clone(self) }),
             None => self.try_take(len),
         }
+    }
+
+    /// Returns a block for a small brick.
+    fn small_block(&self, size: usize) -> Option<Block> {
+        (size < MIN_MAPPED).then(|| self.small.take(size).map(Block::Small)).flatten()
+    }
+
+    /// Whether [`BufferPool::prefault_brick`] would make any pages. Gives up those that were made if they take more than
+    /// `room` bytes.
+    #[must_use]
+    pub fn wants_prefaulted(&self, room: usize) -> bool {
+        self.prefaulted.wanted(room).is_some()
+    }
+
+    /// Makes the pages of one more brick like the last one, unless there are enough, or no `room` bytes for them.
+    /// Returns whether it did.
+    pub fn prefault_brick(&self, room: usize) -> bool {
+        let Some(size) = self.prefaulted.wanted(room) else { return false };
+        let block = self.small_block(size).or_else(|| Block::try_new(size));
+        let made = block.is_some();
+        block.into_iter().for_each(|block| self.prefaulted.add(block));
+        made
+    }
+
+    /// Returns the bytes of pages that were made ahead.
+    #[cfg(test)]
+    pub fn prefaulted_bytes(&self) -> usize {
+        self.prefaulted.bytes()
+    }
+
+    /// Gives up the pages that were made ahead.
+    pub fn release_prefaulted(&self) {
+        self.prefaulted.clear();
     }
 
     /// Like [`BufferPool::try_take`], for tests.
@@ -255,13 +296,37 @@ mod tests {
     }
 
     #[test]
+    fn bricks_take_the_memory_that_was_made_ahead() {
+        for size in [32 << 10, 256 << 10] {
+            let buffers = BufferPool::with_prefaulted(0, 1 << 20);
+            drop(buffers.take_brick(size).unwrap());
+            let made = (0..100).take_while(|_| buffers.prefault_brick(usize::MAX)).count();
+            assert_eq!((made, buffers.prefaulted_bytes()), ((1 << 20) / size, 1 << 20));
+            assert!(!buffers.wants_prefaulted(usize::MAX));
+            let mut bricks: Vec<Buffer> = (0..3).map(|_| buffers.take_brick(size - 5).unwrap()).collect();
+            for (n, brick) in bricks.iter_mut().enumerate() {
+                brick.fill(n as u8);
+            }
+            assert!(bricks.iter().enumerate().all(|(n, brick)| brick.iter().all(|b| *b == n as u8)));
+            assert_eq!(buffers.prefaulted_bytes(), (1 << 20) - 3 * size);
+            drop(buffers.take(size));
+            assert_eq!(buffers.prefaulted_bytes(), (1 << 20) - 3 * size, "only bricks take it");
+            buffers.release_prefaulted();
+            assert_eq!(buffers.prefaulted_bytes(), 0);
+        }
+    }
+
+    #[test]
     fn memory_that_does_not_exist_is_an_error() {
-        let buffers = BufferPool::new(1 << 20);
+        let buffers = BufferPool::with_prefaulted(1 << 20, 1 << 20);
+        drop(buffers.take_brick(8192));
+        while buffers.prefault_brick(usize::MAX) {}
         drop(buffers.take(8192));
         for len in [1 << 62, usize::MAX] {
             assert!(buffers.try_take(len).is_err_and(|error| error.to_string().contains(&len.to_string()[..4])));
             assert!(buffers.take_scratch(len).is_err() && buffers.take_reply(len).is_err());
             assert_eq!(buffers.free().bytes(), 0, "idle buffers were given back first");
+            assert_eq!(buffers.prefaulted_bytes(), 0);
         }
         assert_eq!(buffers.try_take(200 << 10).unwrap().len(), 200 << 10);
     }

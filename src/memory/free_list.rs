@@ -22,9 +22,13 @@ struct SizeClass {
 
 impl FreeList {
     /// Returns the bytes of all blocks in the list.
-    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Returns the bytes of the blocks of exactly `size` bytes.
+    pub fn bytes_of(&self, size: usize) -> usize {
+        self.classes.get(&size).map_or(0, |class| class.blocks.len() * size)
     }
 
     /// Takes the block of exactly `size` bytes that was added last.
@@ -38,22 +42,30 @@ impl FreeList {
         block
     }
 
+    /// Removes a block: first one of another size than `size`, of the size class to which no block was added for the
+    /// longest time.
+    pub fn evict(&mut self, size: usize) -> Option<Block> {
+        let age = |(other, class): &(&usize, &mut SizeClass)| (**other == size, class.last_added);
+        let (&other, class) = self.classes.iter_mut().min_by_key(age)?;
+        let block = class.blocks.remove(0);
+        if class.blocks.is_empty() {
+            self.classes.remove(&other);
+        }
+        self.bytes -= other;
+        Some(block)
+    }
+
     /// Adds `block`, and returns the blocks that exceed `capacity` bytes: first those of other sizes, from the size
     /// class to which no block was added for the longest time.
     pub fn push(&mut self, block: Block, capacity: usize) -> Vec<Block> {
         let size = block.len();
         let mut evicted = Vec::new();
         while self.bytes + size > capacity {
-            let age = |(other, class): &(&usize, &mut SizeClass)| (**other == size, class.last_added);
-            let Some((&other, class)) = self.classes.iter_mut().min_by_key(age) else {
+            let Some(other) = self.evict(size) else {
                 evicted.push(block);
                 return evicted;
             };
-            evicted.push(class.blocks.remove(0));
-            if class.blocks.is_empty() {
-                self.classes.remove(&other);
-            }
-            self.bytes -= other;
+            evicted.push(other);
         }
         self.clock += 1;
         let class = self.classes.entry(size).or_default();

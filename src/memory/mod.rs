@@ -6,6 +6,7 @@ mod buffer_pool;
 mod free_list;
 mod lru_by_weight;
 mod out_of_memory;
+mod prefaulted;
 mod reserve;
 mod slab;
 mod small_blocks;

@@ -80,7 +80,12 @@ impl Verification {
         options: VerifyOptions,
         sink: impl FnMut(DatasetReport) -> bool + Send + 'static,
     ) -> Self {
-        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: IDLE_BYTES, threads: options.threads };
+        let config = ReaderConfig {
+            cache_bytes: 0,
+            idle_buffer_bytes: IDLE_BYTES,
+            prefaulted_bytes: 0,
+            threads: options.threads,
+        };
         Self {
             datasets,
             options,

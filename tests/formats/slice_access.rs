@@ -36,7 +36,7 @@ struct Slices {
 impl Slices {
     fn new() -> Self {
         let counters = Arc::new(Counters::default());
-        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, threads: 2 };
+        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, prefaulted_bytes: 0, threads: 2 };
         Self { reader: config.reader(Pool::new(), Arc::clone(&counters)), counters }
     }
 

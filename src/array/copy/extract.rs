@@ -23,7 +23,8 @@ pub fn extract(
     if region.shape.contains(&0) {
         return Ok(DecodedBrick { bytes: buffers.empty().into(), layout });
     }
-    let mut bytes = buffers.try_take(region.samples() as usize * size)?;
+    let (length, is_whole) = (region.samples() as usize * size, region == brick.layout.held);
+    let mut bytes = if is_whole { buffers.take_brick(length)? } else { buffers.try_take(length)? };
     let start = brick.layout.offset_of(&region.start) as usize;
     Loops::new(&region.shape, &brick.layout.strides, &strides, size).copy(&brick.bytes[start..], &mut bytes);
     Ok(DecodedBrick { bytes: bytes.into(), layout })

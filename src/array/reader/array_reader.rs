@@ -18,6 +18,7 @@ use crate::counters::Counters;
 use crate::format::Array;
 use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
+use crate::sync::atomic::AtomicBool;
 use crate::volume::{AxisPermutation, Dims};
 
 /// Reads arrays. All reads of a process share one reader and its cache.
@@ -54,7 +55,8 @@ impl Reader {
         buffers: Arc<BufferPool>,
         counters: Arc<Counters>,
     ) -> Arc<Self> {
-        let resources = Arc::new(Resources { cache, gate, pool, buffers, counters });
+        let resources =
+            Arc::new(Resources { cache, gate, pool, buffers, counters, prefaulting: AtomicBool::new(false) });
         Arc::new(Self { resources, prefetcher: Prefetcher::default() })
     }
 

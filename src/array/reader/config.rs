@@ -19,6 +19,8 @@ pub struct ReaderConfig {
     pub cache_bytes: usize,
     /// Bytes of unused buffers that are kept for reuse.
     pub idle_buffer_bytes: usize,
+    /// Bytes of memory for bricks that are made ready ahead, within those of the cache.
+    pub prefaulted_bytes: usize,
     /// Decoding threads.
     pub threads: usize,
 }
@@ -29,6 +31,12 @@ impl ReaderConfig {
     pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes);
         let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
-        Reader::new(cache, gate, pool, BufferPool::new(self.idle_buffer_bytes), counters)
+        Reader::new(
+            cache,
+            gate,
+            pool,
+            BufferPool::with_prefaulted(self.idle_buffer_bytes, self.prefaulted_bytes),
+            counters,
+        )
     }
 }

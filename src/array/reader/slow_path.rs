@@ -131,6 +131,10 @@ impl SlowPath {
             None => origins.check(self.access.array(), self.pieces.first().copied(), Wait::Yes),
         };
         done(checked.map(|()| out));
+        // a source that takes long to answer takes longer than the pages of a brick
+        if !self.access.fetches_ahead() {
+            self.access.resources.prefault();
+        }
     }
 }
 

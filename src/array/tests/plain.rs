@@ -65,7 +65,8 @@ impl Array for Numbers {
 }
 
 fn reader() -> Arc<Reader> {
-    ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, threads: 2 }.reader(Pool::new(), Arc::default())
+    ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, prefaulted_bytes: 0, threads: 2 }
+        .reader(Pool::new(), Arc::default())
 }
 
 fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64>) -> Option<Vec<u8>> {

@@ -167,6 +167,7 @@ fn copy(
     let config = ReaderConfig {
         cache_bytes: bytes(cache),
         idle_buffer_bytes: bytes(max_chunk + IDLE_BYTES),
+        prefaulted_bytes: 0,
         threads: limits::default_threads(),
     };
     for samples in Prefetch::new(config.reader(Pool::new(), Arc::default()), array, chunks) {

@@ -1,0 +1,116 @@
+//! Blocks for bricks whose pages were made ahead.
+//!
+//! The kernel makes each page when it is first written, which takes longer than decoding small bricks into it, and
+//! threads of one process that do so at the same time delay each other. So the pages of the next bricks are made while
+//! nobody waits.
+
+use super::block::Block;
+use super::free_list::FreeList;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// Blocks that have all their pages and belong to nobody yet.
+#[derive(Default)]
+pub(super) struct Prefaulted {
+    blocks: Mutex<FreeList>,
+    /// Bytes of all blocks.
+    capacity: usize,
+    /// Bytes of the block that was asked for last: the next brick is most likely of the same array.
+    wanted: AtomicUsize,
+}
+
+impl Prefaulted {
+    /// Creates an empty store for at most `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, ..Self::default() }
+    }
+
+    /// Takes a block of `size` bytes, if there is one. If not, as much memory is given back in blocks of other sizes, since
+    /// the new block will need that.
+    pub fn take(&self, size: usize) -> Option<Block> {
+        if self.capacity == 0 {
+            return None;
+        }
+        self.wanted.store(size, Ordering::Relaxed);
+        let mut blocks = self.blocks.lock();
+        let found = blocks.pop(size);
+        let mut evicted = Vec::new();
+        while found.is_none() && evicted.iter().map(|block: &Block| block.len()).sum::<usize>() < size {
+            let Some(block) = blocks.evict(size) else { break };
+            evicted.push(block);
+        }
+        drop(blocks);
+        drop(evicted); // unmapping is slow: not under the lock
+        found
+    }
+
+    /// Returns the bytes of the block to be made next; `None` if there are enough. All blocks together are to take no
+    /// more than `room` bytes; if they do, they are dropped.
+    pub fn wanted(&self, room: usize) -> Option<usize> {
+        let (wanted, most) = (self.wanted.load(Ordering::Relaxed), self.capacity.min(room));
+        let blocks = self.blocks.lock();
+        if blocks.bytes() > most {
+            drop(blocks);
+            self.clear();
+            return None;
+        }
+        let enough = blocks.bytes_of(wanted).saturating_add(wanted) > most;
+        (wanted > 0 && !enough).then_some(wanted)
+    }
+
+    /// Adds a block; it replaces blocks of other sizes if there is no room.
+    pub fn add(&self, block: Block) {
+        let evicted = self.blocks.lock().push(block, self.capacity);
+        drop(evicted);
+    }
+
+    /// Returns the bytes of all blocks.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        self.blocks.lock().bytes()
+    }
+
+    /// Drops all blocks.
+    pub fn clear(&self) {
+        let blocks = std::mem::take(&mut *self.blocks.lock());
+        drop(blocks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(prefaulted: &Prefaulted, room: usize) -> usize {
+        let mut made = 0;
+        while let Some(size) = prefaulted.wanted(room) {
+            prefaulted.add(Block::try_new(size).unwrap());
+            made += 1;
+        }
+        made
+    }
+
+    #[test]
+    fn blocks_of_the_last_size_are_made_as_far_as_there_is_room() {
+        let prefaulted = Prefaulted::new(40 << 10);
+        assert_eq!(fill(&prefaulted, usize::MAX), 0, "nobody has asked for any yet");
+        assert!(prefaulted.take(8 << 10).is_none());
+        assert_eq!((fill(&prefaulted, 20 << 10), fill(&prefaulted, usize::MAX)), (2, 3));
+        assert_eq!(prefaulted.take(8 << 10).map(|block| block.len()), Some(8 << 10));
+        assert_eq!(fill(&prefaulted, usize::MAX), 1);
+        assert!(prefaulted.take(16 << 10).is_none());
+        assert_eq!(prefaulted.bytes(), 24 << 10, "the brick takes the memory of two of them");
+        assert_eq!(fill(&prefaulted, usize::MAX), 2, "in place of others");
+        assert!(prefaulted.bytes() <= 40 << 10);
+        assert_eq!((fill(&prefaulted, 10 << 10), prefaulted.bytes()), (0, 0), "the room is needed");
+        assert!(prefaulted.take(100 << 10).is_none());
+        assert_eq!(fill(&prefaulted, usize::MAX), 0, "too large");
+    }
+
+    #[test]
+    fn without_capacity_nothing_is_made() {
+        let prefaulted = Prefaulted::default();
+        assert!(prefaulted.take(4096).is_none());
+        assert_eq!(fill(&prefaulted, usize::MAX), 0);
+    }
+}
