@@ -6,19 +6,21 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
 use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
 use tokio::sync::Semaphore;
 
+use super::body::Body;
 use super::connect::Backend;
 use super::error::StoreError;
 use super::meta::Meta;
 use super::metrics::Metrics;
 use crate::counters::Counters;
 use crate::log_limit::{Decision, LogLimit};
+use crate::memory::BufferPool;
 use crate::source::descriptors::most_connections;
 
 /// A cause of failures is logged again after this time.
@@ -29,6 +31,9 @@ const BROKEN_ANSWERS: usize = 3;
 
 /// A request whose answer breaks off is not sent again after this time: then the library has tried for long.
 const BRIEFLY: Duration = Duration::from_secs(5);
+
+/// Bytes of unused memory for the bodies of answers that are kept for the next ones.
+const IDLE_BODIES: usize = 8 << 20;
 
 /// The most names that a store gives at a time.
 const PAGE: usize = 1000;
@@ -68,6 +73,8 @@ pub struct Client {
     /// What is counted of it.
     pub metrics: Arc<Metrics>,
     counters: Arc<Counters>,
+    /// Recycles the memory of bodies.
+    buffers: Arc<BufferPool>,
     /// One permit for each connection that the limit on open descriptors allows.
     connections: Semaphore,
     most_connections: usize,
@@ -78,7 +85,8 @@ impl Client {
     pub fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
         let most_connections = most_connections();
         let connections = Semaphore::new(most_connections);
-        Self { backend, base, metrics, counters, connections, most_connections }
+        let buffers = BufferPool::new(IDLE_BODIES);
+        Self { backend, base, metrics, counters, buffers, connections, most_connections }
     }
 
     /// Returns whether names can be listed.
@@ -158,29 +166,19 @@ impl Client {
     /// Collects the bytes of an answer, which must be exactly `wanted`.
     async fn body(&self, answer: GetResult, wanted: u64) -> Result<Bytes, StoreError> {
         let mut stream = answer.into_stream();
-        let mut first = Bytes::new();
-        let mut all = BytesMut::new();
+        let mut body = Body::new(wanted);
         while let Some(part) = stream.next().await {
             let part = part.map_err(|error| self.failed(&error))?;
-            if first.is_empty() && all.is_empty() {
-                first = part;
-                continue;
-            }
-            if all.is_empty() {
-                all.reserve(usize::try_from(wanted.min(64 << 20)).unwrap_or_default());
-                all.extend_from_slice(&first);
-            }
-            all.extend_from_slice(&part);
-            if all.len() as u64 > wanted {
+            body.add(part, &self.buffers).map_err(|error| self.logged(error))?;
+            if body.len() as u64 > wanted {
                 break;
             }
         }
-        let bytes = if all.is_empty() { first } else { all.freeze() };
-        if bytes.len() as u64 != wanted {
-            let text = format!("it sent {} bytes instead of {wanted}", bytes.len());
+        if body.len() as u64 != wanted {
+            let text = format!("it sent {} bytes instead of {wanted}", body.len());
             return Err(self.logged(StoreError::new(io::ErrorKind::UnexpectedEof, text)));
         }
-        Ok(bytes)
+        Ok(body.into_bytes())
     }
 
     async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {

@@ -4,6 +4,7 @@
 //! ([`opened`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests go
 //! through one [`client`], on threads of their own ([`runtime`]).
 
+mod body;
 mod client;
 mod connect;
 mod error;
