@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -130,6 +130,8 @@ def compare_all(args, tools):
     print(f"{names[0]} beside {names[1]} ({args.compare}); {machine()}{on_cpus(args)}; volumes of {tools.edge}^3, {tools.rounds} rounds in turn,",
           f"medians (least..greatest); load now {load()} (1 and 5 minutes).\n", sep="\n")
     print(comparison.markdown(found))
+    if args.json:
+        args.json.write_text(json.dumps([asdict(pair) for pair in found], indent=1) + "\n")
     return 1 if failed else 0
 
 

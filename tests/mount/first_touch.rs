@@ -3,9 +3,9 @@
 
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use memmap2::Mmap;
 use tempfile::TempDir;
@@ -41,7 +41,11 @@ fn source() -> TempDir {
     }
     fs::create_dir_all(mag.join("z0/y0")).unwrap();
     fs::write(mag.join("header.wkw"), header(0)).unwrap();
-    fs::write(mag.join("z0/y0/x0.wkw"), [table, data].concat()).unwrap();
+    let cube = mag.join("z0/y0/x0.wkw");
+    fs::write(&cube, [table, data].concat()).unwrap();
+    // what was written a moment ago is read a second time
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    File::options().write(true).open(cube).unwrap().set_modified(long_ago).unwrap();
     let whole = serde_json::json!({"topLeft": [0, 0, 0], "width": EXTENT, "height": EXTENT, "depth": EXTENT});
     let layer = serde_json::json!({
         "name": "data", "category": "color", "elementClass": "uint32", "dataFormat": "wkw",
@@ -116,6 +120,26 @@ fn little_more_is_decoded_than_a_client_reads() {
     let rows = (100..164).flat_map(|z| (100..164).map(move |y| z * PLANE + y * ROW + 100 * SAMPLE));
     let of_box = mapped(rows.map(|at| at..at + 64 * SAMPLE).collect()).unwrap();
     assert!((72..=2 * 72).contains(&of_box), "a box: {of_box} bricks");
+    let read_all = |ranges: Vec<Range<usize>>| {
+        decoded(source.path(), move |folder| {
+            let file = File::open(folder.join("lod0.raw")).unwrap();
+            for range in ranges {
+                file.read_exact_at(&mut vec![0; range.len()], range.start as u64).unwrap();
+            }
+        })
+    };
+    let thinned = read_all((0..EXTENT).step_by(EDGE / 2).map(plane).collect());
+    assert_eq!(thinned, Some(BRICKS * LAYER), "every 16th slice: of each layer two");
+    // who has gone from slice to slice is likely to go on: a part of the next layer is decoded ahead
+    let beginning = read_all(vec![0..4 * PLANE]).unwrap();
+    assert!((LAYER..=LAYER * 4 / 3).contains(&beginning), "the first MiB, which is four slices: {beginning} bricks");
+    // np.load with mmap_mode="r": Python reads as many bytes as the file prefers
+    let header = decoded(source.path(), |folder| {
+        let file = File::open(folder.join("lod0.npy")).unwrap();
+        let preferred = file.metadata().unwrap().blksize() as usize;
+        file.read_at(&mut vec![0; preferred], 0).unwrap();
+    });
+    assert_eq!(header, Some(BRICKS), "a header, with rows of a row of bricks behind it");
     let row = |z: usize, y: usize| z * PLANE + y * ROW..z * PLANE + (y + 1) * ROW;
     let trace = mapped(vec![row(200, 50)]).unwrap();
     assert!((BRICKS..=2 * BRICKS).contains(&trace), "a trace: {trace} bricks");

@@ -7,7 +7,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
@@ -16,6 +16,7 @@ use super::client::Client;
 use super::runtime;
 use super::version::Version;
 use crate::source::disk_cache::ObjectVersion;
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Condvar, Mutex};
 
 /// How long who asks waits for a listing.
