@@ -26,6 +26,8 @@ cd "$repo"
 [ $has_clippy = no ] || check cargo clippy --all-targets -- -D warnings
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
+# the schedules of threads run elsewhere (scripts/stress/schedules.sh), for minutes
+[ -z "${CI:-}" ] || check cargo check --lib --tests --features shuttle
 check cargo test
 check ./scripts/test_python.sh
 check ./scripts/make_docs.sh
