@@ -21,7 +21,7 @@ proptest! {
     #[test]
     fn every_range_of_every_permutation_equals_the_model(
         dims in prop::collection::vec((1u64..14, 1u64..7), 1..5), origin in -5i64..6, margin in 0u64..3,
-        slow in any::<bool>(), all_coded in any::<bool>(), scanned in any::<bool>(),
+        slow in any::<bool>(), all_coded in any::<bool>(), scanned in any::<bool>(), page_cached in any::<bool>(),
         cache in prop::sample::select(vec![0usize, 700, 1 << 20]),
         ranges in prop::collection::vec((0usize..4, 0.0f64..1.0, 0.0f64..1.0), 1..10),
     ) {
@@ -34,6 +34,7 @@ proptest! {
         if slow {
             array = array.slow();
         }
+        array.page_cached = page_cached;
         let (reader, array) = (reader_with(cache, &Arc::default()), Arc::new(array));
         let wholes: Vec<Vec<u8>> = (0..shape.len()).map(|axis| array.whole_by(axis)).collect();
         let scans: Vec<Arc<ScanDetector>> = (0..shape.len()).map(|_| Arc::default()).collect();

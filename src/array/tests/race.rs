@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn readers_at_once_get_the_right_bytes_however_small_the_cache(
         dims in prop::collection::vec((1u64..40, 1u64..16), 1..5), origin in -5i64..6, margin in 0u64..3,
-        all_coded in any::<bool>(), slow in any::<bool>(),
+        all_coded in any::<bool>(), slow in any::<bool>(), page_cached in any::<bool>(),
         cache in prop::sample::select(vec![0usize, 500, 2000, 8000, 40_000]),
         readers in prop::collection::vec(
             (
@@ -69,7 +69,7 @@ proptest! {
             .collect();
         let step: Vec<u64> = dims.iter().map(|d| d.1).collect();
         let mut array = MixedArray::new(&shape, origin, &step, margin);
-        array.slow = slow;
+        (array.slow, array.page_cached) = (slow, page_cached);
         let array = Arc::new(if all_coded { array.all_coded() } else { array });
         let (whole, reader) = (array.whole(), reader_with(cache, &Arc::default()));
         let (samples, plane) = (shape.iter().product::<u64>(), shape[1..].iter().product::<u64>());
