@@ -131,7 +131,7 @@ fn little_more_is_decoded_than_a_client_reads() {
     let thinned = read_all((0..EXTENT).step_by(EDGE / 2).map(plane).collect());
     assert_eq!(thinned, Some(BRICKS * LAYER), "every 16th slice: of each layer two");
     // who has gone from slice to slice is likely to go on: a part of the next layer is decoded ahead
-    let beginning = read_all(vec![0..4 * PLANE]).unwrap();
+    let beginning = read_all((0..4).map(plane).collect()).unwrap();
     assert!((LAYER..=LAYER * 4 / 3).contains(&beginning), "the first MiB, which is four slices: {beginning} bricks");
     // np.load with mmap_mode="r": Python reads as many bytes as the file prefers
     let header = decoded(source.path(), |folder| {
