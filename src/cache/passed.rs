@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::decoded_brick::BrickKey;
-use crate::memory::LruByWeight;
+use crate::memory::{LruByWeight, entry_weight};
 
 /// The last bricks stay in any case, as many as have this many bytes or a part of the cache: requests that come out of
 /// order still need them.
@@ -40,8 +40,10 @@ impl PassedBricks {
 
     /// Adds a brick that a scan has passed.
     pub fn add(&mut self, key: BrickKey, bytes: usize) {
-        self.recent.push_back((key, bytes));
-        self.recent_bytes += bytes;
+        // so that the list is bounded however small the bricks are
+        let weight = entry_weight(bytes);
+        self.recent.push_back((key, weight));
+        self.recent_bytes += weight;
     }
 
     /// Returns the next brick to evict, if there is one, and leaves its ghost.

@@ -76,7 +76,9 @@ impl BufferPool {
     /// [`OutOfMemory`] if the system has no more memory.
     pub fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
-        match reused.or_else(|| self.prefaulted.take(size)).or_else(|| self.small_block(size)) {
+        // a brick of less than a page comes from the allocator
+        let prefaulted = || (size >= PAGE).then(|| self.prefaulted.take(size)).flatten();
+        match reused.or_else(prefaulted).or_else(|| self.small_block(size)) {
             Some(block) => Ok(Buffer { block, len, pool: Arc::clone(self) }),
             None => self.try_take(len),
         }
@@ -314,6 +316,9 @@ mod tests {
             buffers.release_prefaulted();
             assert_eq!(buffers.prefaulted_bytes(), 0);
         }
+        let buffers = BufferPool::with_prefaulted(0, 1 << 20);
+        drop(buffers.take_brick(100));
+        assert!(!buffers.wants_prefaulted(usize::MAX), "no pages are made for less than one");
     }
 
     #[test]
