@@ -168,7 +168,7 @@ pub fn ranks(traces: &dyn Array, orders: &[TraceOrder], positions: &[Dims]) -> R
 /// Returns where `count` parts of a survey begin, in the order of the arrays.
 fn parts(shape: Dims, count: u64) -> impl Iterator<Item = u64> {
     let positions = shape.product().unwrap_or(0);
-    let length = (positions / count.max(1)).max(1);
+    let length = positions.div_ceil(count.max(1)).max(1);
     // a little more than a part, so that they are not all at the same place of their lines
     let more = if length > 8 { positions / 7 % 5 } else { 0 };
     (0..count).map(move |part| part * (length + more)).filter(move |at| *at < positions)
