@@ -13,8 +13,7 @@ use crate::source::{CoarseInstant, MappedWindow, OpenFile, SourceError, Wait};
 use crate::volume::{Dims, ObjectName, Plain};
 
 /// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured on Zen 4: rows of 32
-/// to 256 bytes take three quarters of the time then. (An older Xeon was a little faster with rows of 32 bytes brick by
-/// brick.)
+/// to 256 bytes take three quarters of the processor time then. (A Xeon was faster with rows of 32 bytes brick by brick.)
 const MIN_INTERLEAVED_ROW: usize = 32;
 
 /// The pieces of plain bricks that a read asks for: collected first, and copied together in the order of the reply.

@@ -11,6 +11,9 @@ use crate::memory::{Buffer, BufferPool};
 /// Memory for so many bytes is taken before they are there; a store may promise any number.
 const MAX_AT_ONCE: u64 = 64 << 20;
 
+/// Bodies of fewer bytes take as many as they have.
+const SMALL: usize = 128 << 10;
+
 /// The bytes that have arrived.
 pub struct Body {
     wanted: u64,
@@ -56,7 +59,10 @@ impl Body {
             }
             Parts::First(first) => {
                 let no_memory = |error| StoreError::new(io::ErrorKind::OutOfMemory, format!("{error}"));
-                let mut buffer = buffers.take_scratch(self.wanted as usize).map_err(no_memory)?;
+                let wanted = self.wanted as usize;
+                // many small ones wait for their readers at a time: these are rounded up to pages, and no further
+                let taken = if wanted < SMALL { buffers.try_take(wanted) } else { buffers.take_scratch(wanted) };
+                let mut buffer = taken.map_err(no_memory)?;
                 let filled = append(&mut buffer, 0, first);
                 let filled = append(&mut buffer, filled, &part);
                 self.parts = Parts::Pooled(buffer, filled);
@@ -136,5 +142,18 @@ mod tests {
         };
         let first = address(&buffers);
         assert_eq!(address(&buffers), first);
+    }
+
+    #[test]
+    fn a_body_takes_little_more_than_its_bytes() {
+        let buffers = BufferPool::new(0);
+        for wanted in [5_000, 40_000, 127_000, 131_072, 200_000, 1_000_000] {
+            let mut body = Body::new(wanted);
+            for _ in 0..2 {
+                body.add(Bytes::from(vec![1; wanted as usize / 2]), &buffers).unwrap();
+            }
+            let Parts::Pooled(buffer, _) = &body.parts else { panic!("several parts are in one buffer") };
+            assert!(buffer.capacity() as u64 <= wanted + (wanted / 3).max(4096), "{wanted}: {}", buffer.capacity());
+        }
     }
 }
