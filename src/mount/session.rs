@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use nix::errno::Errno;
 use thiserror::Error;
 
 use super::connection::Connection;
@@ -117,10 +118,17 @@ impl Mounted {
     /// [`MountError::Broken`] if the connection to the kernel failed before that.
     pub fn wait(self) -> Result<(), MountError> {
         match self.session.join() {
+            Ok(Err(error)) if is_end_of_connection(&error) => Ok(()),
             Ok(ended) => ended.map_err(MountError::Broken),
             Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
         }
     }
+}
+
+/// Returns whether the kernel told by this error that the connection is gone. It tells so by ENODEV, which the FUSE
+/// library knows, and by ECONNABORTED to the thread that was just being handed a request.
+fn is_end_of_connection(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ECONNABORTED as i32)
 }
 
 /// Checks that the system has this many more threads. The FUSE library starts its threads after it has mounted, and one

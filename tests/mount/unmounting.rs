@@ -73,6 +73,21 @@ fn a_lazy_umount_does_not_wait_for_readers() {
 }
 
 #[test]
+fn requests_that_arrive_as_the_connection_ends_are_no_error() {
+    let source = source_with(&["v3_int8.zgy"]);
+    // one thread of the daemon is handed a request in the moment of the end in about one round of six
+    for _ in 0..20 {
+        let Some(mut mount) = Mount::in_foreground(source.path(), &[]) else { return };
+        let open = || File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+        let files: Vec<File> = (0..200).map(|_| open()).collect();
+        assert!(mount.umount(&["--lazy"]).status.success());
+        drop(files);
+        let ended = mount.take_foreground().wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+    }
+}
+
+#[test]
 fn a_mount_whose_daemon_died_is_cleared_by_umount() {
     let Some(mount) = Mount::of(test_data("zgy")) else { return };
     signal(mount.pid(), Signal::SIGKILL).unwrap();
