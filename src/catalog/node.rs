@@ -130,6 +130,13 @@ impl Node {
         (look.stamp.modified(), look.changed)
     }
 
+    /// Returns the [times](Self::times) that the last look found, and how long ago that was.
+    #[must_use]
+    pub fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
+        let look = self.last_look.lock();
+        ((look.stamp.modified(), look.changed), look.at.elapsed())
+    }
+
     /// Returns whether this folder, or one that it lies in, has this device and inode number.
     pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
         self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))

@@ -1,7 +1,7 @@
 //! Attributes of files and folders: lookup, getattr and extended attributes.
 
 use std::ffi::OsStr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::error::FsError;
 use super::handles::Handle;
@@ -59,12 +59,27 @@ impl Volfs {
         Ok(attributes)
     }
 
+    /// Returns the attributes of a folder or dataset of the source that a listing found, and how old they are. `None`
+    /// for everything else. Does not look at the source.
+    pub fn listed_attributes(&self, ino: Ino) -> Option<(Attributes, Duration)> {
+        if ino.index() != 0 {
+            return None;
+        }
+        let ((modified, changed), age) = self.catalog.node(ino.node())?.last_look();
+        Some((Attributes { ino, size: 0, folder: true, modified, changed, volatile: false }, age))
+    }
+
     /// Returns the value of an extended attribute.
     ///
     /// # Errors
-    /// [`FsError::NoAttribute`] if the file has none of that name.
+    /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::NoSuchKind`] if no file has attributes of
+    /// that kind, such as access lists and security labels.
     pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
-        // programs ask for security labels and access lists all the time; those are refused without resolving the file
+        // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
+        // and so that they do not ask for each file anew.
+        if !xattr::is_of_users(name) {
+            return Err(FsError::NoSuchKind);
+        }
         let name = xattr::parse(name).ok_or(FsError::NoAttribute)?;
         let (shown, format) = self.resolve(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
         Ok(xattr::value(&shown, format, name))

@@ -35,6 +35,9 @@ pub enum FsError {
     /// The file has no such extended attribute.
     #[error("no such attribute")]
     NoAttribute,
+    /// No file has extended attributes of such a kind.
+    #[error("no attributes of this kind")]
+    NoSuchKind,
     /// The daemon may not read the source.
     #[error("permission denied")]
     Denied,
@@ -62,6 +65,7 @@ impl FsError {
             Self::IsAFolder => Errno::ISDIR,
             Self::ReadOnly => Errno::ROFS,
             Self::NoAttribute => Errno::NODATA,
+            Self::NoSuchKind => Errno::OPNOTSUPP,
             Self::Denied => Errno::ACCESS,
             Self::BadHandle => Errno::BADF,
             Self::NoMemory => Errno::NOMEM,

@@ -1,6 +1,7 @@
 //! The extended attributes of files that show an array.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::view::ShownArray;
 
@@ -23,6 +24,12 @@ const ALL: [(&str, Name); 4] = [
     ("user.volfs.order", Name::Order),
     ("user.volfs.format", Name::Format),
 ];
+
+/// Returns whether a name is one of attributes for users, the only kind that there is: access lists (`system.`) and
+/// security labels (`security.`) have names of other kinds.
+pub fn is_of_users(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"user.")
+}
 
 /// Returns the attribute with a name.
 pub fn parse(name: &OsStr) -> Option<Name> {

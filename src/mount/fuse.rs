@@ -10,19 +10,20 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
 };
 use rustix::fs::OFlags;
 use rustix::process::{getegid, geteuid};
 
+use super::fuse_listing::{ListingReply, VERIFIES_ATTRIBUTES};
 use crate::fs::{Attributes, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
 /// check of the source this is less than a second.
-const TTL: Duration = Duration::from_millis(750);
+pub const TTL: Duration = Duration::from_millis(750);
 /// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
 /// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
 /// in pieces of 128 KiB and more, whatever it is.
@@ -55,13 +56,28 @@ impl Adapter {
     ) {
         self.fs.answer(bulkhead, call, reply);
     }
+
+    /// Replies with the entries of a folder.
+    fn list(&self, number: INodeNo, handle: FileHandle, offset: u64, mut reply: impl ListingReply) {
+        match reply.add_entries(&self.fs, handle, offset, Wait::No) {
+            // then nothing was added
+            Err(FsError::WouldBlock) => {
+                let fs = Arc::clone(&self.fs);
+                self.fs.pool().submit(Volfs::bulkhead(ino(number)), move || {
+                    let listed = reply.add_entries(&fs, handle, offset, Wait::Yes);
+                    reply.finish(listed);
+                });
+            }
+            listed => reply.finish(listed),
+        }
+    }
 }
 
-fn ino(number: INodeNo) -> Ino {
+pub fn ino(number: INodeNo) -> Ino {
     Ino(number.0)
 }
 
-fn errno(error: &FsError) -> Errno {
+pub fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
@@ -69,7 +85,7 @@ fn ttl(attributes: &Attributes) -> Duration {
     if attributes.volatile { Duration::ZERO } else { TTL }
 }
 
-fn file_attr(a: &Attributes) -> FileAttr {
+pub fn file_attr(a: &Attributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(a.ino.0),
         size: a.size,
@@ -89,7 +105,7 @@ fn file_attr(a: &Attributes) -> FileAttr {
     }
 }
 
-fn kind(folder: bool) -> FileType {
+pub fn kind(folder: bool) -> FileType {
     if folder { FileType::Directory } else { FileType::RegularFile }
 }
 
@@ -123,25 +139,6 @@ fn reply_xattr(reply: ReplyXattr, size: u32, value: Result<Vec<u8>, FsError>) {
     }
 }
 
-fn add_entries(
-    fs: &Volfs,
-    handle: FileHandle,
-    offset: u64,
-    wait: Wait,
-    reply: &mut ReplyDirectory,
-) -> Result<(), FsError> {
-    fs.readdir(handle.0, offset, wait, |entry, position| {
-        !reply.add(INodeNo(entry.ino.0), position, kind(entry.folder), &entry.name)
-    })
-}
-
-fn reply_listed(reply: ReplyDirectory, listed: Result<(), FsError>) {
-    match listed {
-        Ok(()) => reply.ok(),
-        Err(e) => reply.error(errno(&e)),
-    }
-}
-
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // a kernel that refuses any of these still works, only slower
@@ -150,6 +147,12 @@ impl Filesystem for Adapter {
         let local = !self.fs.options().origin().is_url();
         if local && self.readahead_pid.is_some() && config.kernel_abi() >= HAS_LONG_READ_AHEAD {
             let _ = config.set_max_readahead(READ_AROUND);
+        }
+        // `ls -l` of a large folder needs no request for each name
+        if config.kernel_abi() >= VERIFIES_ATTRIBUTES {
+            let _ = config
+                .add_capabilities(InitFlags::FUSE_DO_READDIRPLUS)
+                .and_then(|()| config.add_capabilities(InitFlags::FUSE_READDIRPLUS_AUTO));
         }
         // names of one folder are looked up in parallel, so one that hangs does not block the others
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
@@ -248,19 +251,12 @@ impl Filesystem for Adapter {
         );
     }
 
-    fn readdir(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let number = ino(number);
-        match add_entries(&self.fs, handle, offset, Wait::No, &mut reply) {
-            // then nothing was added
-            Err(FsError::WouldBlock) => {
-                let fs = Arc::clone(&self.fs);
-                self.fs.pool().submit(Volfs::bulkhead(number), move || {
-                    let listed = add_entries(&fs, handle, offset, Wait::Yes, &mut reply);
-                    reply_listed(reply, listed);
-                });
-            }
-            listed => reply_listed(reply, listed),
-        }
+    fn readdir(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectory) {
+        self.list(number, handle, offset, reply);
+    }
+
+    fn readdirplus(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
+        self.list(number, handle, offset, reply);
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {

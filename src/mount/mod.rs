@@ -6,6 +6,7 @@ mod connection;
 pub mod daemon;
 mod fork;
 mod fuse;
+mod fuse_listing;
 mod kernel_mount;
 mod last_words;
 pub mod mountinfo;

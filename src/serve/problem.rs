@@ -91,7 +91,11 @@ impl Problem {
 impl From<FsError> for Problem {
     fn from(error: FsError) -> Self {
         match error {
-            FsError::NotFound | FsError::NameTooLong | FsError::NotAFolder | FsError::NoAttribute => Self::NotFound,
+            FsError::NotFound
+            | FsError::NameTooLong
+            | FsError::NotAFolder
+            | FsError::NoAttribute
+            | FsError::NoSuchKind => Self::NotFound,
             FsError::Stale => Self::Changing,
             FsError::Denied => Self::Denied,
             FsError::ReadOnly => Self::Method,

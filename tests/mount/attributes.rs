@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::thread::sleep;
+use std::os::unix::fs::{DirEntryExt, MetadataExt, PermissionsExt, symlink};
+use std::sync::mpsc;
+use std::thread::{sleep, spawn};
 use std::time::{Duration, SystemTime};
 
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 
-use crate::support::{Mount, source_with, test_data};
+use crate::support::{Mount, signal, source_with, test_data};
 
 /// How long the kernel caches names and attributes. Nothing reports when it drops them, so a test has to sleep as long.
 const KERNEL_CACHE: Duration = Duration::from_millis(750);
@@ -98,6 +100,66 @@ fn inode_numbers_are_stable_and_unique() {
     assert_eq!(first.iter().map(|(_, inode)| inode).collect::<BTreeSet<_>>().len(), first.len());
     sleep(KERNEL_CACHE + Duration::from_millis(50));
     assert_eq!(walk(), first);
+}
+
+#[test]
+fn listings_tell_the_types_and_inode_numbers_of_their_entries() {
+    let source = source_with(&["v3_int16.zgy", "bad_version.zgy"]);
+    fs::create_dir_all(source.path().join("folder")).unwrap();
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let mut folders = vec![mount.point().to_owned()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let attributes = fs::symlink_metadata(entry.path()).unwrap();
+            let listed = (entry.ino(), entry.file_type().unwrap());
+            assert_eq!(listed, (attributes.ino(), attributes.file_type()), "{}", entry.path().display());
+            if attributes.is_dir() {
+                folders.push(entry.path());
+            } else {
+                assert!(attributes.len() > 0 || entry.file_name() == "log", "{}", entry.path().display());
+                files += 1;
+            }
+        }
+    }
+    assert!(files > 10);
+}
+
+#[test]
+fn attributes_of_listed_datasets_need_no_further_request() {
+    let source = source_with(&["v3_int16.zgy", "v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let dataset = mount.path("v3_int8.zgy");
+    // while the daemon is stopped only the kernel's cache answers
+    let is_known_without_daemon = || {
+        assert!(fs::read_dir(mount.point()).unwrap().count() >= 3);
+        signal(mount.pid(), Signal::SIGSTOP).unwrap();
+        let (sender, answer) = mpsc::channel();
+        let look = dataset.clone();
+        let thread = spawn(move || sender.send(fs::symlink_metadata(look).unwrap().mtime()));
+        let known = answer.recv_timeout(Duration::from_millis(500)).is_ok();
+        signal(mount.pid(), Signal::SIGCONT).unwrap();
+        thread.join().unwrap().ok();
+        known
+    };
+    // on a busy machine the cache can expire before the look
+    let is_known = (0..20).any(|_| {
+        sleep(KERNEL_CACHE + Duration::from_millis(50));
+        is_known_without_daemon()
+    });
+    assert!(is_known);
+    let original = fs::metadata(source.path().join("v3_int8.zgy")).unwrap();
+    assert_eq!(fs::metadata(&dataset).unwrap().mtime(), original.mtime());
+}
+
+#[test]
+fn access_lists_and_labels_are_not_supported() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    // programs that hear so ask once, and not for every file
+    for name in ["security.selinux", "system.posix_acl_access", "system.posix_acl_default"] {
+        let value = rustix::fs::getxattr(mount.point(), name, &mut [0_u8; 200]);
+        assert_eq!(value, Err(rustix::io::Errno::OPNOTSUPP), "{name}");
+    }
 }
 
 #[test]
