@@ -6,28 +6,20 @@ use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
+    Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
+    OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
 };
 use rustix::fs::OFlags;
-use rustix::process::{getegid, geteuid};
 
+use super::fuse_attributes::{TTL, errno, file_attr, ino, no_file, ttl};
 use super::fuse_listing::{ListingReply, VERIFIES_ATTRIBUTES};
-use crate::fs::{Attributes, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
+use crate::fs::{FsError, OpenReply, Pages, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
 use crate::source::Wait;
 
-/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
-/// check of the source this is less than a second.
-pub const TTL: Duration = Duration::from_millis(750);
-/// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
-/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
-/// in pieces of 128 KiB and more, whatever it is.
-const PREFERRED_READ: u32 = 4096;
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
 /// Bytes that the kernel reads around each page fault of a memory map of a local source. Its default, 128 KiB, spans
@@ -71,48 +63,6 @@ impl Adapter {
             listed => reply.finish(listed),
         }
     }
-}
-
-pub fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
-}
-
-pub fn errno(error: &FsError) -> Errno {
-    Errno::from_i32(error.errno())
-}
-
-fn ttl(attributes: &Attributes) -> Duration {
-    if attributes.volatile { Duration::ZERO } else { TTL }
-}
-
-pub fn file_attr(a: &Attributes) -> FileAttr {
-    FileAttr {
-        ino: INodeNo(a.ino.0),
-        size: a.size,
-        blocks: a.size.div_ceil(512),
-        atime: a.modified,
-        mtime: a.modified,
-        ctime: a.changed,
-        crtime: a.modified,
-        kind: kind(a.folder),
-        perm: if a.folder { 0o555 } else { 0o444 },
-        nlink: if a.folder { 2 } else { 1 },
-        uid: geteuid().as_raw(),
-        gid: getegid().as_raw(),
-        rdev: 0,
-        blksize: PREFERRED_READ,
-        flags: 0,
-    }
-}
-
-pub fn kind(folder: bool) -> FileType {
-    if folder { FileType::Directory } else { FileType::RegularFile }
-}
-
-/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
-fn no_file() -> FileAttr {
-    let never = UNIX_EPOCH;
-    file_attr(&Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false })
 }
 
 fn reply_opened(reply: ReplyOpen, opened: Result<OpenReply, FsError>, folder: bool) {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus, Version};
 
-use super::fuse::{TTL, errno, file_attr, ino, kind};
+use super::fuse_attributes::{TTL, errno, file_attr, ino, kind};
 use crate::fs::{Attributes, FolderEntry, FsError, Volfs};
 use crate::source::Wait;
 

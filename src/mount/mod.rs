@@ -6,6 +6,7 @@ mod connection;
 pub mod daemon;
 mod fork;
 mod fuse;
+mod fuse_attributes;
 mod fuse_listing;
 mod kernel_mount;
 mod last_words;

@@ -1,0 +1,63 @@
+//! Attributes, inode numbers and errors as the FUSE library has them.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use fuser::{Errno, FileAttr, FileType, INodeNo};
+use rustix::process::{getegid, geteuid};
+
+use crate::fs::{Attributes, FsError, Ino};
+
+/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
+/// check of the source this is less than a second.
+pub const TTL: Duration = Duration::from_millis(750);
+/// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
+/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
+/// in pieces of 128 KiB and more, whatever it is.
+const PREFERRED_READ: u32 = 4096;
+
+/// Returns the inode number that the kernel has sent.
+pub fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+/// Returns the error number of an error.
+pub fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+/// Returns how long the kernel may cache attributes.
+pub fn ttl(attributes: &Attributes) -> Duration {
+    if attributes.volatile { Duration::ZERO } else { TTL }
+}
+
+/// Returns attributes as the kernel wants them.
+pub fn file_attr(a: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(a.ino.0),
+        size: a.size,
+        blocks: a.size.div_ceil(512),
+        atime: a.modified,
+        mtime: a.modified,
+        ctime: a.changed,
+        crtime: a.modified,
+        kind: kind(a.folder),
+        perm: if a.folder { 0o555 } else { 0o444 },
+        nlink: if a.folder { 2 } else { 1 },
+        uid: geteuid().as_raw(),
+        gid: getegid().as_raw(),
+        rdev: 0,
+        blksize: PREFERRED_READ,
+        flags: 0,
+    }
+}
+
+/// Returns the type of a folder or file.
+pub fn kind(folder: bool) -> FileType {
+    if folder { FileType::Directory } else { FileType::RegularFile }
+}
+
+/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
+pub fn no_file() -> FileAttr {
+    let never = UNIX_EPOCH;
+    file_attr(&Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false })
+}
