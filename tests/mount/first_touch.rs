@@ -8,53 +8,103 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use memmap2::Mmap;
+use serde_json::json;
 use tempfile::TempDir;
 
+use crate::handmade::{Handmade, zfp_header};
 use crate::support::{Mount, settled};
 
-/// Samples along each axis of the volume and of a brick, and bytes of a sample.
+/// Samples along each axis of the volumes.
 const EXTENT: usize = 256;
-const EDGE: usize = 32;
+/// Bytes of a sample, which is a float32 or uint32.
 const SAMPLE: usize = 4;
 
 const ROW: usize = EXTENT * SAMPLE;
 const PLANE: usize = EXTENT * ROW;
-const BRICK: usize = EDGE * EDGE * EDGE * SAMPLE;
-/// Bricks along an axis.
-const BRICKS: usize = EXTENT / EDGE;
-/// Bricks in a layer, which a plane touches all.
-const LAYER: usize = BRICKS * BRICKS;
 
-/// Returns a source with a WKW dataset of one cube, whose blocks are LZ4-coded.
-fn source() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let mag = folder.path().join("volume/data/1");
-    let blocks = BRICKS * BRICKS * BRICKS;
-    let data_at = 16 + 8 * blocks as u64;
-    // 8 blocks of 32 samples along each axis, LZ4, uint32
-    let header = |data_at: u64| [b"WKW\x01\x35\x02\x03\x04".as_slice(), &data_at.to_le_bytes()].concat();
-    let (mut table, mut data) = (header(data_at), Vec::new());
-    for block in 0..blocks {
-        let samples: Vec<u8> = (0..BRICK as u32 / 4).flat_map(|n| (n / 7 + block as u32).to_le_bytes()).collect();
-        data.extend(lz4_flex::block::compress(&samples));
-        table.extend((data_at + data.len() as u64).to_le_bytes());
+/// Bytes that the kernel reads around a page fault, and the most that it requests at once, which is also what it requests
+/// beyond the end of a long read.
+const READ_AROUND: usize = 32 << 10;
+const LONGEST_REQUEST: usize = 128 << 10;
+
+/// A volume in bricks that have to be decoded.
+struct Volume {
+    source: TempDir,
+    /// The folder of its layer in the mount.
+    folder: &'static str,
+    /// Samples along each axis of a brick.
+    edge: usize,
+}
+
+impl Volume {
+    fn brick(&self) -> usize {
+        self.edge.pow(3) * SAMPLE
     }
-    fs::create_dir_all(mag.join("z0/y0")).unwrap();
-    fs::write(mag.join("header.wkw"), header(0)).unwrap();
-    let cube = mag.join("z0/y0/x0.wkw");
-    fs::write(&cube, [table, data].concat()).unwrap();
-    // what was written a moment ago is read a second time
+
+    /// Returns the number of bricks along an axis.
+    fn bricks(&self) -> usize {
+        EXTENT / self.edge
+    }
+
+    /// Returns the number of bricks in a layer, which a plane touches all.
+    fn layer(&self) -> usize {
+        self.bricks().pow(2)
+    }
+
+    /// Returns how many bricks of the next layer the kernel touches that reads so many bytes beyond the end of a layer.
+    fn beyond(&self, bytes: usize) -> usize {
+        bytes.div_ceil(ROW * self.edge) * self.bricks()
+    }
+
+    /// A WKW dataset of one cube, whose blocks are LZ4-coded.
+    fn wkw() -> Self {
+        let edge = 32;
+        let source = tempfile::tempdir().unwrap();
+        let mag = source.path().join("volume/data/1");
+        let blocks = (EXTENT / edge).pow(3);
+        let data_at = 16 + 8 * blocks as u64;
+        // 8 blocks of 32 samples along each axis, LZ4, uint32
+        let header = |data_at: u64| [b"WKW\x01\x35\x02\x03\x04".as_slice(), &data_at.to_le_bytes()].concat();
+        let (mut table, mut data) = (header(data_at), Vec::new());
+        for block in 0..blocks {
+            let samples = (0..edge.pow(3)).flat_map(|n| ((n / 7 + block) as u32).to_le_bytes());
+            data.extend(lz4_flex::block::compress(&samples.collect::<Vec<u8>>()));
+            table.extend((data_at + data.len() as u64).to_le_bytes());
+        }
+        fs::create_dir_all(mag.join("z0/y0")).unwrap();
+        fs::write(mag.join("header.wkw"), header(0)).unwrap();
+        write_long_ago(&mag.join("z0/y0/x0.wkw"), &[table, data].concat());
+        let whole = json!({"topLeft": [0, 0, 0], "width": EXTENT, "height": EXTENT, "depth": EXTENT});
+        let layer = json!({
+            "name": "data", "category": "color", "elementClass": "uint32", "dataFormat": "wkw",
+            "boundingBox": whole, "wkwResolutions": [{"resolution": 1, "cubeLength": EXTENT}],
+        });
+        let properties = json!({ "id": {"name": "volume", "team": ""}, "dataLayers": [layer], "scale": [1, 1, 1] });
+        fs::write(source.path().join("volume/datasource-properties.json"), properties.to_string()).unwrap();
+        Self { source, folder: "volume/data", edge }
+    }
+
+    /// A ZGY file whose bricks are ZFP-coded, all in one place of the file.
+    fn zgy() -> Self {
+        let edge = 64;
+        let source = tempfile::tempdir().unwrap();
+        let (shape, brick) = ([EXTENT as i32; 3], [edge as i32; 3]);
+        // three levels of 64, 8 and 1 bricks, in 16, 4 and 1 columns
+        let mut file = Handmade::new(4, 6, shape, brick, &[0; 73]);
+        file.alpha = 21;
+        let body = file.body_at();
+        file.entries.fill(0xC0 << 56 | body);
+        file.body = [zfp_header(brick, 2176), vec![0; 4096]].concat();
+        write_long_ago(&source.path().join("volume.zgy"), &file.build());
+        Self { source, folder: "volume.zgy/data", edge }
+    }
+}
+
+/// Writes a file that looks old: what was written a moment ago is read a second time.
+fn write_long_ago(file: &Path, content: &[u8]) {
+    fs::write(file, content).unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
-    File::options().write(true).open(cube).unwrap().set_modified(long_ago).unwrap();
-    let whole = serde_json::json!({"topLeft": [0, 0, 0], "width": EXTENT, "height": EXTENT, "depth": EXTENT});
-    let layer = serde_json::json!({
-        "name": "data", "category": "color", "elementClass": "uint32", "dataFormat": "wkw",
-        "boundingBox": whole, "wkwResolutions": [{"resolution": 1, "cubeLength": EXTENT}],
-    });
-    let properties =
-        serde_json::json!({ "id": {"name": "volume", "team": ""}, "dataLayers": [layer], "scale": [1, 1, 1] });
-    fs::write(folder.path().join("volume/datasource-properties.json"), properties.to_string()).unwrap();
-    folder
+    File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
 }
 
 /// Reads one byte of each page of a range, as a client does that copies from a memory map.
@@ -64,15 +114,15 @@ fn touch(map: &Mmap, bytes: Range<usize>) -> usize {
 }
 
 /// Mounts the volume anew, lets a client read a file of it, and returns how many bricks were decoded.
-fn decoded(source: &Path, client: impl FnOnce(&Path)) -> Option<usize> {
-    let mount = Mount::of(source)?;
-    assert!(mount.kernel_read_ahead().is_none_or(|kib| kib == 32));
-    let folder = mount.path("volume/data");
+fn decoded(volume: &Volume, client: impl FnOnce(&Path)) -> Option<usize> {
+    let mount = Mount::of(volume.source.path())?;
+    assert!(mount.kernel_read_ahead().is_none_or(|kib| kib << 10 == READ_AROUND as u64));
+    let folder = mount.path(volume.folder);
     client(&folder);
     // what is read ahead of the client comes later
     let bytes = settled(Duration::from_millis(150), || mount.counter("bytes_decoded")) as usize;
-    assert!(bytes.is_multiple_of(BRICK), "{bytes}");
-    Some(bytes / BRICK)
+    assert!(bytes.is_multiple_of(volume.brick()), "{bytes}");
+    Some(bytes / volume.brick())
 }
 
 #[allow(unsafe_code)]
@@ -81,32 +131,56 @@ fn map(file: &Path) -> Mmap {
     unsafe { Mmap::map(&File::open(file).unwrap()).unwrap() }
 }
 
+/// Touches ranges of a file of the volume, one after the other, in a memory map.
+fn mapped(volume: &Volume, ranges: Vec<Range<usize>>) -> Option<usize> {
+    decoded(volume, move |folder| {
+        let map = map(&folder.join("lod0.raw"));
+        assert_eq!(map.len(), EXTENT * PLANE);
+        ranges.into_iter().for_each(|range| {
+            touch(&map, range);
+        });
+    })
+}
+
+/// Reads ranges of a file of the volume, one after the other.
+fn read(volume: &Volume, ranges: impl Iterator<Item = Range<usize>>) -> Option<usize> {
+    decoded(volume, move |folder| {
+        let file = File::open(folder.join("lod0.raw")).unwrap();
+        for range in ranges {
+            file.read_exact_at(&mut vec![0; range.len()], range.start as u64).unwrap();
+        }
+    })
+}
+
+fn plane(at: usize) -> Range<usize> {
+    at * PLANE..(at + 1) * PLANE
+}
+
 #[test]
-fn little_more_is_decoded_than_a_client_reads() {
-    let source = source();
-    let mapped = |ranges: Vec<Range<usize>>| {
-        decoded(source.path(), move |folder| {
-            let map = map(&folder.join("lod0.raw"));
-            assert_eq!(map.len(), EXTENT * PLANE);
-            ranges.into_iter().for_each(|range| {
-                touch(&map, range);
-            });
-        })
-    };
-    let plane = |at: usize| at * PLANE..(at + 1) * PLANE;
-    let Some(slice) = mapped(vec![plane(100)]) else { return };
-    assert_eq!(slice, LAYER, "a slice");
-    let several = mapped([37, 201, 70, 150, 5].map(plane).to_vec());
-    assert_eq!(several, Some(5 * LAYER), "five slices, each in a layer of its own");
-    // the kernel reads up to two windows ahead, into the next layer
-    let last = mapped(vec![plane(4 * EDGE - 1)]).unwrap();
-    assert!((LAYER..=LAYER + 2 * BRICKS).contains(&last), "the last slice of a layer: {last} bricks");
-    let read = decoded(source.path(), |folder| {
-        let mut slice = vec![0; PLANE];
-        File::open(folder.join("lod0.raw")).unwrap().read_exact_at(&mut slice, 100 * PLANE as u64).unwrap();
-    });
-    assert_eq!(read, Some(LAYER), "a slice by a read");
-    let turned = decoded(source.path(), |folder| {
+fn little_more_of_small_bricks_is_decoded_than_a_client_reads() {
+    little_more_is_decoded_than_a_client_reads(&Volume::wkw());
+}
+
+#[test]
+fn little_more_of_large_bricks_is_decoded_than_a_client_reads() {
+    little_more_is_decoded_than_a_client_reads(&Volume::zgy());
+}
+
+fn little_more_is_decoded_than_a_client_reads(volume: &Volume) {
+    let (edge, bricks, layer) = (volume.edge, volume.bricks(), volume.layer());
+    let Some(slice) = mapped(volume, vec![plane(100)]) else { return };
+    assert_eq!(slice, layer, "a slice");
+    let each_in_its_layer = [1, 3, 0, 2].map(|at| plane(at * EXTENT / 4 + 5));
+    assert_eq!(mapped(volume, each_in_its_layer.to_vec()), Some(4 * layer), "slices of four layers");
+    let last = mapped(volume, vec![plane(2 * edge - 1)]).unwrap();
+    // by itself the kernel reads two windows ahead, also beyond the end of a layer
+    let most = layer + volume.beyond(2 * READ_AROUND);
+    assert!((layer..=most).contains(&last), "the last slice of a layer: {last} bricks");
+    assert_eq!(read(volume, [plane(100)].into_iter()), Some(layer), "a slice by a read");
+    let last = read(volume, [plane(2 * edge - 1)].into_iter()).unwrap();
+    let most = layer + volume.beyond(LONGEST_REQUEST);
+    assert!((layer..=most).contains(&last), "the last slice of a layer by a read: {last} bricks");
+    let turned = decoded(volume, |folder| {
         let is_turned = |name: &str| name.starts_with("lod0.by-") && name.ends_with(".npy");
         let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let mut turned: Vec<String> = names.filter(|name| is_turned(name)).collect();
@@ -115,32 +189,22 @@ fn little_more_is_decoded_than_a_client_reads() {
         let header = map.len() - EXTENT * PLANE;
         touch(&map, header + 100 * PLANE..header + 101 * PLANE);
     });
-    assert_eq!(turned, Some(LAYER), "a slice of a transposed view");
-    // 3 x 3 x 8 bricks have pages of it
+    assert_eq!(turned, Some(layer), "a slice of a transposed view");
+    assert_eq!(read(volume, (0..EXTENT).step_by(16).map(plane)), Some(bricks * layer), "every 16th slice");
+    // 64 samples along each axis, of whose pages each has several rows
     let rows = (100..164).flat_map(|z| (100..164).map(move |y| z * PLANE + y * ROW + 100 * SAMPLE));
-    let of_box = mapped(rows.map(|at| at..at + 64 * SAMPLE).collect()).unwrap();
-    assert!((72..=2 * 72).contains(&of_box), "a box: {of_box} bricks");
-    let read_all = |ranges: Vec<Range<usize>>| {
-        decoded(source.path(), move |folder| {
-            let file = File::open(folder.join("lod0.raw")).unwrap();
-            for range in ranges {
-                file.read_exact_at(&mut vec![0; range.len()], range.start as u64).unwrap();
-            }
-        })
-    };
-    let thinned = read_all((0..EXTENT).step_by(EDGE / 2).map(plane).collect());
-    assert_eq!(thinned, Some(BRICKS * LAYER), "every 16th slice: of each layer two");
-    // who has gone from slice to slice is likely to go on: a part of the next layer is decoded ahead
-    let beginning = read_all((0..4).map(plane).collect()).unwrap();
-    assert!((LAYER..=LAYER * 4 / 3).contains(&beginning), "the first MiB, which is four slices: {beginning} bricks");
+    let needed = (163 / edge - 100 / edge + 1).pow(2) * bricks;
+    let of_box = mapped(volume, rows.map(|at| at..at + 64 * SAMPLE).collect()).unwrap();
+    assert!((needed..=2 * needed).contains(&of_box), "a box: {of_box} bricks");
+    assert_eq!(read(volume, (0..4).map(plane)), Some(layer), "the first MiB, which is four slices");
     // np.load with mmap_mode="r": Python reads as many bytes as the file prefers
-    let header = decoded(source.path(), |folder| {
+    let header = decoded(volume, |folder| {
         let file = File::open(folder.join("lod0.npy")).unwrap();
         let preferred = file.metadata().unwrap().blksize() as usize;
         file.read_at(&mut vec![0; preferred], 0).unwrap();
     });
-    assert_eq!(header, Some(BRICKS), "a header, with rows of a row of bricks behind it");
+    assert_eq!(header, Some(bricks), "a header, with rows of a row of bricks behind it");
     let row = |z: usize, y: usize| z * PLANE + y * ROW..z * PLANE + (y + 1) * ROW;
-    let trace = mapped(vec![row(200, 50)]).unwrap();
-    assert!((BRICKS..=2 * BRICKS).contains(&trace), "a trace: {trace} bricks");
+    let trace = mapped(volume, vec![row(200, 50)]).unwrap();
+    assert!((bricks..=2 * bricks).contains(&trace), "a trace: {trace} bricks");
 }

@@ -58,6 +58,10 @@ mod views;
 mod wkw;
 mod zarr;
 
+/// A builder of ZGY files by hand, shared with the unit tests of the format.
+#[path = "../../src/format/zgy/handmade.rs"]
+mod handmade;
+
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod support;

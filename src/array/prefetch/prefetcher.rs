@@ -11,7 +11,7 @@ use crate::array::bricks::{BrickAccess, first_plane};
 use crate::array::resources::Resources;
 use crate::array::scan::{PrefetchOrder, REORDER_WINDOW, Retention, Stream};
 use crate::sync::{Mutex, MutexGuard};
-use crate::volume::Dims;
+use crate::volume::{ArrayInfo, Dims};
 
 /// A scan whose layer fits the cache decodes each brick once or twice, and prefetches as many of the next layer. A scan
 /// that decodes more than this many times the bricks of its layer is thrashing: the cache is too small after all.
@@ -207,6 +207,7 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
     let decoders = access.resources.gate.decoders() as u64;
     let share = if scan.retention() == Retention::Cache { access.resources.cache.capacity() } else { scan.share() };
     let room = (share / brick_cost(info)) as u64;
+    let to_end_of_layer = || Range { order: PrefetchOrder::Bricks, from: brick, target: (layer + 1) * bricks };
     match scan.retention() {
         Retention::Planes(plan) => {
             // one visit in as many as a segment has planes decodes: this keeps half of the decoders busy, and requests
@@ -230,10 +231,19 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
         _ => {
             // in the other planes: the same fraction of the next layer as the scan has passed of this one, so that it
             // is decoded in time
-            let (passed, depth) = (plane - first, end - first);
-            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(depth)) as u64;
+            let begin = first_plane_ahead(scan, info, first, end);
+            let Some(passed) = plane.checked_sub(begin) else { return Some(to_end_of_layer()) };
+            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(end - begin)) as u64;
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
             Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
         }
     }
+}
+
+/// Returns the plane of a layer, of planes `first..end`, from which on bricks of the next layer are prefetched for a
+/// scan: the first one if the scan comes from the layer before. In the layer that it begins with, the half of it: many
+/// readers want a few planes only.
+fn first_plane_ahead(scan: &Stream, info: &ArrayInfo, first: u64, end: u64) -> u64 {
+    let began = scan.position().saturating_sub(scan.distance_covered()) / info.shape().strides(1)[0].max(1);
+    if began < first { first } else { first + (end - first) / 2 }
 }
