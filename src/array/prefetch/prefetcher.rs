@@ -31,6 +31,10 @@ const MAX_REQUESTED: u64 = 64;
 /// Bricks that are requested at a time: neighbours are fetched together.
 const REQUESTED_AT_ONCE: u64 = 8;
 
+/// A scan has earned bricks of the next layer once it has read these bytes of the layer that it began with, and an
+/// eighth of its planes.
+const EARNED_AFTER: u64 = 2 << 20;
+
 /// Prefetches bricks for all scans.
 #[derive(Default)]
 pub struct Prefetcher {
@@ -241,9 +245,14 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
 }
 
 /// Returns the plane of a layer, of planes `first..end`, from which on bricks of the next layer are prefetched for a
-/// scan: the first one if the scan comes from the layer before. In the layer that it begins with, the half of it: many
-/// readers want a few planes only.
+/// scan: the first one if the scan comes from the layer before. In the layer that it begins with it has to read some in
+/// order before, since many readers want a few planes only.
 fn first_plane_ahead(scan: &Stream, info: &ArrayInfo, first: u64, end: u64) -> u64 {
-    let began = scan.position().saturating_sub(scan.distance_covered()) / info.shape().strides(1)[0].max(1);
-    if began < first { first } else { first + (end - first) / 2 }
+    let plane = info.shape().strides(1)[0].max(1);
+    let began = scan.position().saturating_sub(scan.distance_covered()) / plane;
+    if began < first {
+        return first;
+    }
+    let enough = EARNED_AFTER.div_ceil(plane.saturating_mul(info.dtype.size() as u64).max(1));
+    first + enough.max((end - first) / 8).min((end - first) / 2)
 }
