@@ -14,7 +14,7 @@ use crate::sync::thread;
 /// Its own bulkhead, so that it waits for no source.
 const PREFAULTING: u64 = u64::MAX - 1;
 /// Nobody decodes if no brick was decoded for this long.
-const QUIET: Duration = Duration::from_millis(25);
+const QUIET: Duration = Duration::from_millis(3);
 
 /// The cache, the workers and the memory that all reads of the process share.
 pub struct Resources {
