@@ -41,23 +41,27 @@ impl Resources {
             return;
         }
         let job = Prefaulting(Arc::clone(self));
-        self.pool.submit(Bulkhead::new(PREFAULTING), move || {
-            let Prefaulting(resources) = &job;
-            let decoded = || resources.counters.bricks_decoded.get();
-            let mut before = decoded();
-            thread::sleep(QUIET);
-            while decoded() != before {
-                before = decoded();
-                thread::sleep(QUIET);
-            }
-            let is_idle = || resources.gate.admitted().0 == 0 && decoded() == before;
-            while is_idle() && resources.buffers.prefault_brick(resources.cache.room()) {}
-        });
+        self.pool.submit(Bulkhead::new(PREFAULTING), move || job.run());
     }
 }
 
 /// The job that makes pages; ends when it is dropped, also by a panic.
 struct Prefaulting(Arc<Resources>);
+
+impl Prefaulting {
+    fn run(&self) {
+        let Self(resources) = self;
+        let decoded = || resources.counters.bricks_decoded.get();
+        // nobody has begun yet who could go on
+        let mut before = 0;
+        while decoded() != before {
+            before = decoded();
+            thread::sleep(QUIET);
+        }
+        let is_idle = || resources.gate.admitted().0 == 0 && decoded() == before;
+        while is_idle() && resources.buffers.prefault_brick(resources.cache.room()) {}
+    }
+}
 
 impl Drop for Prefaulting {
     fn drop(&mut self) {
@@ -95,7 +99,9 @@ mod tests {
         };
         let (large, small) = (resources(1 << 30), resources(5 * BRICK));
         for (resources, bricks) in [(&large, 8), (&small, 5)] {
-            drop(resources.buffers.take_brick(BRICK));
+            for _ in 0..8 {
+                drop(resources.buffers.take_brick(BRICK));
+            }
             resources.gate.admit(0, || {
                 resources.prefault();
                 eventually("the job has ended", || resources.pool.jobs() == 0);

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::dataset_counters::DatasetCounters;
 use super::error::FsError;
-use super::handles::{FileHandle, Handle};
+use super::handles::{DatasetLayer, FileHandle, Handle};
 use super::ino::Ino;
 use super::inode_path::path_of;
+use super::resolve::Resolved;
 use super::volfs::Volfs;
 use crate::catalog::Node;
 use crate::source::Wait;
@@ -73,11 +74,21 @@ impl Volfs {
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
+                self.expect_reads(&resolved, wait);
                 return Ok(OpenReply { handle, pages });
             }
             self.release(handle);
         }
         Err(FsError::Stale)
+    }
+
+    /// Prepares for a client that has opened a file of a layer: whoever opens its description is likely to read samples
+    /// next.
+    fn expect_reads(&self, opened: &Resolved, wait: Wait) {
+        let Some(DatasetLayer { open, layer }) = opened.layer() else { return };
+        if let Some(finest) = open.dataset.layers().get(layer).and_then(|layer| layer.levels.first()) {
+            self.reader.expect_slice(&**finest, wait);
+        }
     }
 
     /// Returns the counters of a dataset.

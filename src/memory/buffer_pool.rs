@@ -89,6 +89,13 @@ impl BufferPool {
         (size < MIN_MAPPED).then(|| self.small.take(size).map(Block::Small)).flatten()
     }
 
+    /// Announces that `number` bricks of `len` bytes are likely to be taken soon, the first of this pool.
+    pub fn expect_bricks(&self, len: usize, number: usize) {
+        if let Some(size) = len.checked_next_multiple_of(PAGE).filter(|_| len >= PAGE) {
+            self.prefaulted.expect(size, number);
+        }
+    }
+
     /// Whether [`BufferPool::prefault_brick`] would make any pages. Gives up those that were made if they take more than
     /// `room` bytes.
     #[must_use]
@@ -112,7 +119,7 @@ impl BufferPool {
         self.prefaulted.bytes()
     }
 
-    /// Gives up the pages that were made ahead.
+    /// Gives up the pages that were made ahead, until bricks are taken or expected again.
     pub fn release_prefaulted(&self) {
         self.prefaulted.clear();
     }

@@ -15,8 +15,10 @@ pub(super) struct Prefaulted {
     blocks: Mutex<FreeList>,
     /// Bytes of all blocks.
     capacity: usize,
-    /// Bytes of the block that was asked for last: the next brick is most likely of the same array.
+    /// Bytes of the block that was asked for last: the next brick is most likely of the same array. Zero if none was.
     wanted: AtomicUsize,
+    /// Bytes that were taken or asked for in vain between two times in which nobody did: no more are made.
+    enough: AtomicUsize,
 }
 
 impl Prefaulted {
@@ -41,17 +43,29 @@ impl Prefaulted {
         }
         drop(blocks);
         drop(evicted); // unmapping is slow: not under the lock
+        if found.is_none() {
+            let more = |enough: usize| Some(enough.saturating_add(size).min(self.capacity));
+            let _ = self.enough.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
         found
+    }
+
+    /// Announces that `number` blocks of `size` bytes may be taken soon. Has no effect once any was taken.
+    pub fn expect(&self, size: usize, number: usize) {
+        if self.wanted.compare_exchange(0, size, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.enough.store(size.saturating_mul(number).min(self.capacity), Ordering::Relaxed);
+        }
     }
 
     /// Returns the bytes of the block to be made next; `None` if there are enough. All blocks together are to take no
     /// more than `room` bytes; if they do, they are dropped.
     pub fn wanted(&self, room: usize) -> Option<usize> {
-        let (wanted, most) = (self.wanted.load(Ordering::Relaxed), self.capacity.min(room));
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let most = self.enough.load(Ordering::Relaxed).min(room);
         let blocks = self.blocks.lock();
         if blocks.bytes() > most {
             drop(blocks);
-            self.clear();
+            self.drop_blocks();
             return None;
         }
         let enough = blocks.bytes_of(wanted).saturating_add(wanted) > most;
@@ -70,8 +84,14 @@ impl Prefaulted {
         self.blocks.lock().bytes()
     }
 
-    /// Drops all blocks.
+    /// Drops all blocks, and forgets what was asked for.
     pub fn clear(&self) {
+        self.wanted.store(0, Ordering::Relaxed);
+        self.enough.store(0, Ordering::Relaxed);
+        self.drop_blocks();
+    }
+
+    fn drop_blocks(&self) {
         let blocks = std::mem::take(&mut *self.blocks.lock());
         drop(blocks);
     }
@@ -94,17 +114,38 @@ mod tests {
     fn blocks_of_the_last_size_are_made_as_far_as_there_is_room() {
         let prefaulted = Prefaulted::new(40 << 10);
         assert_eq!(fill(&prefaulted, usize::MAX), 0, "nobody has asked for any yet");
-        assert!(prefaulted.take(8 << 10).is_none());
-        assert_eq!((fill(&prefaulted, 20 << 10), fill(&prefaulted, usize::MAX)), (2, 3));
-        assert_eq!(prefaulted.take(8 << 10).map(|block| block.len()), Some(8 << 10));
-        assert_eq!(fill(&prefaulted, usize::MAX), 1);
-        assert!(prefaulted.take(16 << 10).is_none());
+        let take = |size: usize| prefaulted.take(size).map(|block| block.len());
+        for _ in 0..2 {
+            assert_eq!(take(8 << 10), None);
+        }
+        assert_eq!((fill(&prefaulted, 12 << 10), fill(&prefaulted, usize::MAX)), (1, 1), "as many as were missing");
+        for size in [Some(8 << 10), Some(8 << 10), None, None, None, None] {
+            assert_eq!(take(8 << 10), size);
+        }
+        assert_eq!(fill(&prefaulted, usize::MAX), 5, "as many as fit");
+        assert_eq!(take(16 << 10), None);
         assert_eq!(prefaulted.bytes(), 24 << 10, "the brick takes the memory of two of them");
         assert_eq!(fill(&prefaulted, usize::MAX), 2, "in place of others");
         assert!(prefaulted.bytes() <= 40 << 10);
         assert_eq!((fill(&prefaulted, 10 << 10), prefaulted.bytes()), (0, 0), "the room is needed");
-        assert!(prefaulted.take(100 << 10).is_none());
+        assert_eq!(take(100 << 10), None);
         assert_eq!(fill(&prefaulted, usize::MAX), 0, "too large");
+    }
+
+    #[test]
+    fn blocks_that_are_expected_are_made_before_any_was_taken() {
+        let prefaulted = Prefaulted::new(40 << 10);
+        prefaulted.expect(8 << 10, 3);
+        prefaulted.expect(4 << 10, 9);
+        assert_eq!(fill(&prefaulted, usize::MAX), 3, "as many as were announced first");
+        for size in [Some(8 << 10), Some(8 << 10), Some(8 << 10), None] {
+            assert_eq!(prefaulted.take(8 << 10).map(|block| block.len()), size);
+        }
+        assert_eq!(fill(&prefaulted, usize::MAX), 4, "as many as were taken");
+        prefaulted.clear();
+        assert_eq!(fill(&prefaulted, usize::MAX), 0, "nobody reads");
+        prefaulted.expect(4 << 10, 100);
+        assert_eq!(fill(&prefaulted, usize::MAX), 10, "no more than there is room");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod box_read;
 mod brick_check;
 mod config;
 mod copied;
+mod expectation;
 mod fast_path;
 mod gauges;
 mod slow_path;
