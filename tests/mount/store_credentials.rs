@@ -159,6 +159,8 @@ fn keys_come_from_a_pod_and_from_files() {
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", at("token")),
     ];
     assert_listed(&[&place[..], &pod].concat());
+    let in_environment = ("AWS_CONTAINER_AUTHORIZATION_TOKEN", "a-pod".to_owned());
+    assert_listed(&[&place[..], &pod[..1], &[in_environment]].concat());
     let [id, secret, token, _] = bank.key();
     let keys = format!("aws_access_key_id = {id}\naws_secret_access_key = {secret}\naws_session_token = {token}\n");
     fs::create_dir(at(".aws")).unwrap();

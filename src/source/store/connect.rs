@@ -15,6 +15,7 @@ use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, RetryConf
 
 use super::super::store_options::StoreOption;
 use super::super::url::{StoreKind, StoreUrl};
+use super::container_token::with_token;
 use super::error::{NO_CREDENTIALS, Patience, StoreError};
 use super::http::CountingConnector;
 use super::metrics::Metrics;
@@ -158,6 +159,8 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
     if !has_keys || profile::chosen().is_some() {
         builder = with_profile(builder)?;
     }
+    builder =
+        with_token(builder).map_err(|error| StoreError::new(error.kind(), format!("no file in memory: {error}")))?;
     // the library knows it by another name than the SDKs
     if let Ok(endpoint) = env::var("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
         builder = builder.with_metadata_endpoint(endpoint.trim_end_matches('/'));

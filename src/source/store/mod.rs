@@ -7,6 +7,7 @@
 mod body;
 mod client;
 mod connect;
+mod container_token;
 mod error;
 mod file;
 mod folder;

@@ -1,0 +1,55 @@
+//! The token with which a container asks for its credentials, where the environment has the token itself. The library
+//! reads it from a file: here from one that is in memory alone.
+
+use std::env;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+/// The variable by which all SDKs of AWS know it.
+const VARIABLE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+
+/// The file, which the library opens again whenever it asks for credentials.
+static FILE: OnceLock<File> = OnceLock::new();
+
+/// Gives the builder the token of the environment, if there is one and no file that has it.
+///
+/// # Errors
+/// Those of the system.
+pub(super) fn with_token(builder: AmazonS3Builder) -> io::Result<AmazonS3Builder> {
+    let key = AmazonS3ConfigKey::ContainerAuthorizationTokenFile;
+    let (true, Ok(token)) = (builder.get_config_value(&key).is_none(), env::var(VARIABLE)) else { return Ok(builder) };
+    let file = match FILE.get() {
+        Some(file) => file,
+        None => {
+            let made = in_memory(&token)?;
+            FILE.get_or_init(|| made)
+        }
+    };
+    Ok(builder.with_config(key, format!("/proc/self/fd/{}", file.as_raw_fd())))
+}
+
+fn in_memory(token: &str) -> io::Result<File> {
+    let mut file = File::from(memfd_create("token", MemfdFlags::CLOEXEC)?);
+    file.write_all(token.trim().as_bytes())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_in_memory_can_be_read_again_and_again() {
+        let file = in_memory("secret\n").unwrap();
+        for _ in 0..2 {
+            assert_eq!(fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap(), b"secret");
+        }
+    }
+}
