@@ -7,9 +7,13 @@ use memmap2::{Advice, MmapMut};
 use super::reserve::{has_memory, try_zeroed};
 use super::slab::Slot;
 use super::small_blocks::SmallBlock;
+use crate::sync::thread;
 
 /// Blocks from this size on are anonymous maps; smaller ones come from the allocator.
 pub(super) const MIN_MAPPED: usize = 128 << 10;
+
+/// Bytes whose pages are made at a time where others may want the processor: that takes 50 to 100 µs.
+const STEP: usize = 128 << 10;
 
 /// A block of memory of a fixed size.
 pub(super) enum Block {
@@ -24,6 +28,19 @@ pub(super) enum Block {
 impl Block {
     /// Allocates `size` bytes, all zero. Returns `None` if the system has no more memory.
     pub fn try_new(size: usize) -> Option<Self> {
+        Self::try_populated(size, size, || {})
+    }
+
+    /// Like [`Block::try_new`], for a thread that works while others may want its processor: it lets them have it after
+    /// every few pages.
+    pub fn try_new_yielding(size: usize) -> Option<Self> {
+        let block = Self::try_populated(size, STEP, thread::yield_now);
+        thread::yield_now();
+        block
+    }
+
+    /// Allocates `size` bytes. Makes the pages of a map in steps of `step` bytes, with a call of `between` after each.
+    fn try_populated(size: usize, step: usize, between: impl Fn()) -> Option<Self> {
         if size < MIN_MAPPED {
             return try_zeroed(size).ok().map(|bytes| Self::Heap(bytes.into_boxed_slice()));
         }
@@ -36,7 +53,10 @@ impl Block {
         };
         // all of it will be written, so one call replaces a fault for every page. No huge pages here: the host of a
         // virtual machine reclaims those first, and getting them again costs more than they save
-        let _ = map.advise(Advice::PopulateWrite);
+        for from in (0..size).step_by(step) {
+            let _ = map.advise_range(Advice::PopulateWrite, from, step.min(size - from));
+            between();
+        }
         Some(Self::Map(map))
     }
 }

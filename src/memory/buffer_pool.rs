@@ -107,7 +107,7 @@ impl BufferPool {
     /// Returns whether it did.
     pub fn prefault_brick(&self, room: usize) -> bool {
         let Some(size) = self.prefaulted.wanted(room) else { return false };
-        let block = self.small_block(size).or_else(|| Block::try_new(size));
+        let block = self.small_block(size).or_else(|| Block::try_new_yielding(size));
         let made = block.is_some();
         block.into_iter().for_each(|block| self.prefaulted.add(block));
         made
