@@ -113,6 +113,7 @@ fn check_range(
         bulkhead: Bulkhead::new(0),
         scans: scans.clone(),
         page_cached: samples.start.is_multiple_of(2),
+        ahead: samples.start.is_multiple_of(3),
         counters: None,
     };
     reader.read(request, move |read| done.send(owned(read)).expect("somebody waits"));

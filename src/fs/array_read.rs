@@ -29,7 +29,7 @@ impl Volfs {
         }
         file.count_read(self.counters.reads.increment());
         let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-        self.read_array_owned(file, read, move |read| {
+        self.read_array_owned(file, read, false, move |read| {
             match &read {
                 Ok(bytes) => of_file.count_bytes_read(&fs.counters, bytes.len() as u64),
                 Err(_) => fs.counters.add(of_file.counters().as_deref(), |counters| &counters.errors, 1),
@@ -49,14 +49,15 @@ impl Volfs {
         });
     }
 
-    /// Reads from a file that shows an array.
+    /// Reads from a file that shows an array, maybe `ahead` of the client that will want it.
     pub(super) fn read_array(
         self: &Arc<Self>,
         file: Arc<FileHandle>,
         read: ReadRequest,
+        ahead: bool,
         done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
     ) {
-        self.read_array_owned(file, read, |read| done(read.as_deref().map_err(Clone::clone)));
+        self.read_array_owned(file, read, ahead, |read| done(read.as_deref().map_err(Clone::clone)));
     }
 
     /// Like [`Volfs::read_array`], and leaves the bytes to `done`.
@@ -64,6 +65,7 @@ impl Volfs {
         self: &Arc<Self>,
         file: Arc<FileHandle>,
         read: ReadRequest,
+        ahead: bool,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
@@ -73,7 +75,7 @@ impl Volfs {
         let samples = slice.samples.clone();
         let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
         let page_cached = self.is_page_cached(&read);
-        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters };
+        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead, counters };
         let fs = Arc::clone(self);
         let array_file = array_file.clone();
         self.reader.read(request, move |stored| {

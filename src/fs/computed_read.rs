@@ -86,7 +86,8 @@ impl Volfs {
                 let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
                 let scans = is_shown.then(|| Arc::clone(&file.scans));
                 let permutation = None;
-                let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters };
+                let request =
+                    ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead: false, counters };
                 self.reader.read(request, done);
             }
             Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),

@@ -107,7 +107,7 @@ impl Volfs {
             Content::Array(array) => {
                 let done = self.counted(&file, done);
                 if !read.cached || length == 0 {
-                    return self.read_array(file, read, done);
+                    return self.read_array(file, read, false, done);
                 }
                 let (header, plane) = (array.header_bytes(), array.plane_bytes());
                 let kernel_read = KernelRead { offset: read.offset, length, file: array.len(), header, plane };
@@ -118,8 +118,11 @@ impl Volfs {
                     .then(|| self.marker_pages.take((file.ino, array.array().info().id), read.offset))
                     .flatten()
                 {
-                    Some(page) => done(Ok(&page)),
-                    None => self.read_array(file, read, done),
+                    Some(page) => {
+                        file.scans.pass(array.slice(read.offset, read.size).samples.start);
+                        done(Ok(&page));
+                    }
+                    None => self.read_array(file, read, false, done),
                 }
             }
         }
@@ -151,14 +154,14 @@ impl Volfs {
     ) {
         let Some((marker, size)) = marker_before(read.offset, page()).zip(read.size.checked_add(page() as u32)) else {
             let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
-            return self.read_array(file, read, move |bytes| {
+            return self.read_array(file, read, true, move |bytes| {
                 done(bytes.inspect(|bytes| of_file.count_bytes_read(&fs.counters, bytes.len() as u64)));
             });
         };
         let Content::Array(array) = &file.content else { return done(Err(FsError::Io)) };
         let (fs, shown) = (Arc::clone(self), (file.ino, array.array().info().id));
         let of_file = Arc::clone(&file);
-        self.read_array(file, ReadRequest { offset: marker, size, ..read }, move |bytes| {
+        self.read_array(file, ReadRequest { offset: marker, size, ..read }, true, move |bytes| {
             done(bytes.map(|bytes| {
                 let (page, bytes) = bytes.split_at(bytes.len().min(page() as usize));
                 fs.marker_pages.put(shown, marker, page);

@@ -236,7 +236,9 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
             // in the other planes: the same fraction of the next layer as the scan has passed of this one, so that it
             // is decoded in time
             let begin = first_plane_ahead(scan, info, first, end);
-            let Some(passed) = plane.checked_sub(begin) else { return Some(to_end_of_layer()) };
+            let Some((begin, passed)) = begin.and_then(|begin| Some((begin, plane.checked_sub(begin)?))) else {
+                return Some(to_end_of_layer());
+            };
             let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(end - begin)) as u64;
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
             Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
@@ -246,13 +248,15 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
 
 /// Returns the plane of a layer, of planes `first..end`, from which on bricks of the next layer are prefetched for a
 /// scan: the first one if the scan comes from the layer before. In the layer that it begins with it has to read some in
-/// order before, since many readers want a few planes only.
-fn first_plane_ahead(scan: &Stream, info: &ArrayInfo, first: u64, end: u64) -> u64 {
+/// order before, since many readers want a few planes only, and what was read ahead of it does not count. `None` if it
+/// has not.
+fn first_plane_ahead(scan: &Stream, info: &ArrayInfo, first: u64, end: u64) -> Option<u64> {
     let plane = info.shape().strides(1)[0].max(1);
     let began = scan.position().saturating_sub(scan.distance_covered()) / plane;
     if began < first {
-        return first;
+        return Some(first);
     }
     let enough = EARNED_AFTER.div_ceil(plane.saturating_mul(info.dtype.size() as u64).max(1));
-    first + enough.max((end - first) / 8).min((end - first) / 2)
+    let begin = first + enough.max((end - first) / 8).min((end - first) / 2);
+    (scan.own_position() / plane >= begin).then_some(begin)
 }

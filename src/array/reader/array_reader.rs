@@ -41,6 +41,8 @@ pub struct ReadRequest {
     pub scans: Option<Arc<ScanDetector>>,
     /// Whether the kernel keeps the samples in its page cache, so that nobody asks for them again in this order.
     pub page_cached: bool,
+    /// Whether it is read ahead of the client that will want it.
+    pub ahead: bool,
     /// Counters that count the work for this read, besides those of all reads.
     pub counters: Option<Arc<Counters>>,
 }
@@ -63,7 +65,7 @@ impl Reader {
     /// Reads samples. `done` gets them in C order, little-endian: from within this call if nothing has to be waited
     /// for, otherwise from a worker of the pool.
     pub fn read(self: &Arc<Self>, request: ReadRequest, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
-        let ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters } = request;
+        let ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead, counters } = request;
         let array = match permutation {
             Some(permutation) => PermutedArray::shared(array, permutation),
             None => array,
@@ -72,7 +74,7 @@ impl Reader {
             let in_own_order = |brick| permutation.map_or(brick, |order| order.invert_dims(&brick));
             done(read.map_err(|e| ReadError { brick: in_own_order(e.brick), ..e }));
         };
-        let scan = scans.as_ref().and_then(|scans| scans.record(array.info(), &samples));
+        let scan = scans.as_ref().and_then(|scans| scans.record(array.info(), &samples, ahead));
         scan.iter().for_each(|scan| scan.set_page_cached(page_cached));
         let is_other = scan.is_none() && scans.as_ref().is_none_or(|scans| !scans.has_scans());
         let view = ArrayView { array, permutation, bulkhead };

@@ -40,6 +40,8 @@ pub struct Stream {
 
 struct State {
     progress: Progress,
+    /// One past the last sample that the reader itself has asked for: others are read ahead of it.
+    own_position: u64,
     /// It is sequential now.
     is_sequential: bool,
     /// It is sequential now or was so at any time.
@@ -80,11 +82,12 @@ pub enum Retention {
 }
 
 impl Stream {
-    /// A reader that begins with the request for `samples`.
-    pub fn new(samples: &Range<u64>, sequential_streams: Arc<AtomicUsize>) -> Self {
+    /// A reader that begins with the request for `samples`, which may be one that reads `ahead` of it.
+    pub fn new(samples: &Range<u64>, ahead: bool, sequential_streams: Arc<AtomicUsize>) -> Self {
         Self {
             state: Mutex::new(State {
                 progress: Progress::new(samples),
+                own_position: if ahead { samples.start } else { samples.end },
                 is_sequential: false,
                 was_sequential: false,
                 crosses_planes: false,
@@ -118,9 +121,13 @@ impl Stream {
         (near && samples.start.saturating_add(late) >= first).then(|| next.abs_diff(samples.start))
     }
 
-    /// Records a request. Returns whether the stream has ever been sequential over `threshold` samples.
-    pub fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64) -> bool {
+    /// Records a request, which may be one that reads `ahead` of the reader. Returns whether the stream has ever been
+    /// sequential over `threshold` samples.
+    pub fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64, ahead: bool) -> bool {
         let mut state = self.state();
+        if !ahead {
+            state.own_position = state.own_position.max(samples.end);
+        }
         state.last_request = Instant::now();
         state.is_sequential = state.progress.advance(samples, threshold);
         state.crosses_planes |= state.is_sequential && state.progress.length() > plane;
@@ -129,6 +136,21 @@ impl Stream {
             self.sequential_streams.fetch_add(1, Ordering::Relaxed);
         }
         state.was_sequential
+    }
+
+    /// Records that the reader has come to a sample, if that is one that was read ahead of it. Returns whether it is.
+    pub fn pass(&self, sample: u64) -> bool {
+        let mut state = self.state();
+        let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
+        if is_ahead {
+            state.own_position = sample + 1;
+        }
+        is_ahead
+    }
+
+    /// Returns one past the last sample that the reader itself has asked for, as far as it had to ask.
+    pub fn own_position(&self) -> u64 {
+        self.state().own_position
     }
 
     /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
@@ -314,7 +336,7 @@ mod tests {
 
     #[test]
     fn bricks_are_claimed_once_each_and_a_few_at_a_time() {
-        let stream = Stream::new(&(0..0), Arc::default());
+        let stream = Stream::new(&(0..0), false, Arc::default());
         let claim = |target, most| stream.claim(PrefetchOrder::Bricks, target, most);
         assert_eq!((claim(2, 4), claim(2, 4), claim(2, 4)), (Some(0), Some(1), None));
         assert_eq!((claim(9, 3), claim(9, 3)), (Some(2), None));

@@ -245,7 +245,8 @@ pub fn read_permuted(
     let page_cached = array.page_cached;
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     let (bulkhead, scans) = (Bulkhead::new(0), scans.cloned());
-    let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, counters: None };
+    let request =
+        ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead: false, counters: None };
     reader.read(request, move |read: Result<Buffer, ReadError>| {
         done.send(read.map(|bytes| bytes.to_vec())).unwrap();
     });

@@ -73,8 +73,16 @@ fn read(reader: &Arc<Reader>, array: &Arc<Numbers>, samples: std::ops::Range<u64
     let (done, answer) = mpsc::channel();
     let array: Arc<dyn Array> = Arc::clone(array) as _;
     let (permutation, bulkhead) = (None, Bulkhead::new(1));
-    let request =
-        ReadRequest { array, samples, bulkhead, scans: None, permutation, page_cached: false, counters: None };
+    let request = ReadRequest {
+        array,
+        samples,
+        bulkhead,
+        scans: None,
+        permutation,
+        page_cached: false,
+        ahead: false,
+        counters: None,
+    };
     reader.read(request, move |read| done.send(read.ok().map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }

@@ -21,7 +21,8 @@ fn read(
     let (done, answer) = mpsc::channel();
     let (array, scans) = (Arc::clone(array) as Arc<dyn Array>, Some(Arc::clone(scans)));
     let (permutation, bulkhead) = (None, Bulkhead::new(0));
-    let request = ReadRequest { array, permutation, samples, bulkhead, scans, page_cached: true, counters: None };
+    let request =
+        ReadRequest { array, permutation, samples, bulkhead, scans, page_cached: true, ahead: false, counters: None };
     reader.read(request, move |read| done.send(read.map(|bytes| bytes.to_vec())).unwrap());
     answer.recv().unwrap()
 }
