@@ -52,7 +52,7 @@ impl Prefaulting {
     fn run(&self) {
         let Self(resources) = self;
         let decoded = || resources.counters.bricks_decoded.get();
-        // nobody has begun yet who could go on
+        // before the first brick of the process there is nobody to wait for
         let mut before = 0;
         while decoded() != before {
             before = decoded();

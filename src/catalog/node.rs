@@ -126,8 +126,7 @@ impl Node {
     /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
     #[must_use]
     pub fn times(&self) -> (SystemTime, SystemTime) {
-        let look = self.last_look.lock();
-        (look.stamp.modified(), look.changed)
+        self.last_look().0
     }
 
     /// Returns the [times](Self::times) that the last look found, and how long ago that was.

@@ -37,7 +37,7 @@ pub enum FsError {
     NoAttribute,
     /// No file has extended attributes of such a kind.
     #[error("no attributes of this kind")]
-    NoSuchKind,
+    AttributeNotSupported,
     /// The daemon may not read the source.
     #[error("permission denied")]
     Denied,
@@ -65,7 +65,7 @@ impl FsError {
             Self::IsAFolder => Errno::ISDIR,
             Self::ReadOnly => Errno::ROFS,
             Self::NoAttribute => Errno::NODATA,
-            Self::NoSuchKind => Errno::OPNOTSUPP,
+            Self::AttributeNotSupported => Errno::OPNOTSUPP,
             Self::Denied => Errno::ACCESS,
             Self::BadHandle => Errno::BADF,
             Self::NoMemory => Errno::NOMEM,

@@ -74,7 +74,7 @@ impl Volfs {
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
-                self.expect_reads(&resolved, wait);
+                self.prepare_for_reads(&resolved, wait);
                 return Ok(OpenReply { handle, pages });
             }
             self.release(handle);
@@ -84,10 +84,10 @@ impl Volfs {
 
     /// Prepares for a client that has opened a file of a layer: whoever opens its description is likely to read samples
     /// next.
-    fn expect_reads(&self, opened: &Resolved, wait: Wait) {
+    fn prepare_for_reads(&self, opened: &Resolved, wait: Wait) {
         let Some(DatasetLayer { open, layer }) = opened.layer() else { return };
         if let Some(finest) = open.dataset.layers().get(layer).and_then(|layer| layer.levels.first()) {
-            self.reader.expect_slice(&**finest, wait);
+            self.reader.prefault_slice(&**finest, wait);
         }
     }
 

@@ -119,7 +119,7 @@ impl Volfs {
                     .flatten()
                 {
                     Some(page) => {
-                        file.scans.pass(array.slice(read.offset, read.size).samples.start);
+                        file.scans.record_position(array.slice(read.offset, read.size).samples.start);
                         done(Ok(&page));
                     }
                     None => self.read_array(file, read, false, done),

@@ -25,9 +25,9 @@ const ALL: [(&str, Name); 4] = [
     ("user.volfs.format", Name::Format),
 ];
 
-/// Returns whether a name is one of attributes for users, the only kind that there is: access lists (`system.`) and
-/// security labels (`security.`) have names of other kinds.
-pub fn is_of_users(name: &OsStr) -> bool {
+/// Returns whether a name is that of a user attribute, the only kind that files here have: access lists (`system.`) and
+/// security labels (`security.`) are other kinds.
+pub fn is_user_attribute(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"user.")
 }
 

@@ -34,9 +34,7 @@ impl Block {
     /// Like [`Block::try_new`], for a thread that works while others may want its processor: it lets them have it after
     /// every few pages.
     pub fn try_new_yielding(size: usize) -> Option<Self> {
-        let block = Self::try_populated(size, STEP, thread::yield_now);
-        thread::yield_now();
-        block
+        Self::try_populated(size, STEP, thread::yield_now)
     }
 
     /// Allocates `size` bytes. Makes the pages of a map in steps of `step` bytes, with a call of `between` after each.

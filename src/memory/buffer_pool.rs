@@ -89,10 +89,16 @@ impl BufferPool {
         (size < MIN_MAPPED).then(|| self.small.take(size).map(Block::Small)).flatten()
     }
 
+    /// Returns whether memory may be made ahead, but no brick was taken or announced yet.
+    #[must_use]
+    pub fn is_unused_for_bricks(&self) -> bool {
+        self.prefaulted.is_unused()
+    }
+
     /// Announces that `number` bricks of `len` bytes are likely to be taken soon, the first of this pool.
-    pub fn expect_bricks(&self, len: usize, number: usize) {
+    pub fn will_need_bricks(&self, len: usize, number: usize) {
         if let Some(size) = len.checked_next_multiple_of(PAGE).filter(|_| len >= PAGE) {
-            self.prefaulted.expect(size, number);
+            self.prefaulted.will_need(size, number);
         }
     }
 
@@ -119,7 +125,7 @@ impl BufferPool {
         self.prefaulted.bytes()
     }
 
-    /// Gives up the pages that were made ahead, until bricks are taken or expected again.
+    /// Gives up the pages that were made ahead, until bricks are taken or announced again.
     pub fn release_prefaulted(&self) {
         self.prefaulted.clear();
     }

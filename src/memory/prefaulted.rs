@@ -17,8 +17,8 @@ pub(super) struct Prefaulted {
     capacity: usize,
     /// Bytes of the block that was asked for last: the next brick is most likely of the same array. Zero if none was.
     wanted: AtomicUsize,
-    /// Bytes that were taken or asked for in vain between two times in which nobody did: no more are made.
-    enough: AtomicUsize,
+    /// Bytes to have ready: those that were announced, and as many more as were asked for in vain since.
+    target: AtomicUsize,
 }
 
 impl Prefaulted {
@@ -44,16 +44,21 @@ impl Prefaulted {
         drop(blocks);
         drop(evicted); // unmapping is slow: not under the lock
         if found.is_none() {
-            let more = |enough: usize| Some(enough.saturating_add(size).min(self.capacity));
-            let _ = self.enough.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+            let more = |target: usize| Some(target.saturating_add(size).min(self.capacity));
+            let _ = self.target.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
         found
     }
 
+    /// Returns whether there is any capacity, but no block was asked for or announced yet.
+    pub fn is_unused(&self) -> bool {
+        self.capacity > 0 && self.wanted.load(Ordering::Relaxed) == 0
+    }
+
     /// Announces that `number` blocks of `size` bytes may be taken soon. Has no effect once any was taken.
-    pub fn expect(&self, size: usize, number: usize) {
+    pub fn will_need(&self, size: usize, number: usize) {
         if self.wanted.compare_exchange(0, size, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            self.enough.store(size.saturating_mul(number).min(self.capacity), Ordering::Relaxed);
+            self.target.store(size.saturating_mul(number).min(self.capacity), Ordering::Relaxed);
         }
     }
 
@@ -61,7 +66,7 @@ impl Prefaulted {
     /// more than `room` bytes; if they do, they are dropped.
     pub fn wanted(&self, room: usize) -> Option<usize> {
         let wanted = self.wanted.load(Ordering::Relaxed);
-        let most = self.enough.load(Ordering::Relaxed).min(room);
+        let most = self.target.load(Ordering::Relaxed).min(room);
         let blocks = self.blocks.lock();
         if blocks.bytes() > most {
             drop(blocks);
@@ -87,7 +92,7 @@ impl Prefaulted {
     /// Drops all blocks, and forgets what was asked for.
     pub fn clear(&self) {
         self.wanted.store(0, Ordering::Relaxed);
-        self.enough.store(0, Ordering::Relaxed);
+        self.target.store(0, Ordering::Relaxed);
         self.drop_blocks();
     }
 
@@ -133,10 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_expected_are_made_before_any_was_taken() {
+    fn blocks_that_are_announced_are_made_before_any_was_taken() {
         let prefaulted = Prefaulted::new(40 << 10);
-        prefaulted.expect(8 << 10, 3);
-        prefaulted.expect(4 << 10, 9);
+        assert!(prefaulted.is_unused());
+        prefaulted.will_need(8 << 10, 3);
+        assert!(!prefaulted.is_unused());
+        prefaulted.will_need(4 << 10, 9);
         assert_eq!(fill(&prefaulted, usize::MAX), 3, "as many as were announced first");
         for size in [Some(8 << 10), Some(8 << 10), Some(8 << 10), None] {
             assert_eq!(prefaulted.take(8 << 10).map(|block| block.len()), size);
@@ -144,14 +151,14 @@ mod tests {
         assert_eq!(fill(&prefaulted, usize::MAX), 4, "as many as were taken");
         prefaulted.clear();
         assert_eq!(fill(&prefaulted, usize::MAX), 0, "nobody reads");
-        prefaulted.expect(4 << 10, 100);
+        prefaulted.will_need(4 << 10, 100);
         assert_eq!(fill(&prefaulted, usize::MAX), 10, "no more than there is room");
     }
 
     #[test]
     fn without_capacity_nothing_is_made() {
         let prefaulted = Prefaulted::default();
-        assert!(prefaulted.take(4096).is_none());
+        assert!(!prefaulted.is_unused() && prefaulted.take(4096).is_none());
         assert_eq!(fill(&prefaulted, usize::MAX), 0);
     }
 }

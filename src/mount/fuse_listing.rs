@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDirectoryPlus, Version};
 
-use super::fuse_attributes::{TTL, errno, file_attr, ino, kind};
+use super::fuse_attributes::{TTL, errno, file_attr, kind};
 use crate::fs::{Attributes, FolderEntry, FsError, Volfs};
 use crate::source::Wait;
 
@@ -43,11 +43,10 @@ impl ListingReply for ReplyDirectory {
 
 impl ListingReply for ReplyDirectoryPlus {
     fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool {
-        let number = INodeNo(entry.ino.0);
         // the kernel trusts them no longer than it would have if it had asked when they were determined
-        let known = fs.listed_attributes(ino(number)).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
+        let known = fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
         let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(entry), Duration::ZERO));
-        !self.add(number, position, &entry.name, &ttl, &attributes, Generation(0))
+        !self.add(INodeNo(entry.ino.0), position, &entry.name, &ttl, &attributes, Generation(0))
     }
 
     fn finish(self, listed: Result<(), FsError>) {

@@ -95,7 +95,7 @@ impl From<FsError> for Problem {
             | FsError::NameTooLong
             | FsError::NotAFolder
             | FsError::NoAttribute
-            | FsError::NoSuchKind => Self::NotFound,
+            | FsError::AttributeNotSupported => Self::NotFound,
             FsError::Stale => Self::Changing,
             FsError::Denied => Self::Denied,
             FsError::ReadOnly => Self::Method,

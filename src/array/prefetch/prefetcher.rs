@@ -31,9 +31,9 @@ const MAX_REQUESTED: u64 = 64;
 /// Bricks that are requested at a time: neighbours are fetched together.
 const REQUESTED_AT_ONCE: u64 = 8;
 
-/// A scan has earned bricks of the next layer once it has read these bytes of the layer that it began with, and an
+/// Bricks of the next layer are prefetched for a scan that has read these bytes of the layer that it began with, and an
 /// eighth of its planes.
-const EARNED_AFTER: u64 = 2 << 20;
+const NEXT_LAYER_AFTER: u64 = 2 << 20;
 
 /// Prefetches bricks for all scans.
 #[derive(Default)]
@@ -211,7 +211,6 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
     let decoders = access.resources.gate.decoders() as u64;
     let share = if scan.retention() == Retention::Cache { access.resources.cache.capacity() } else { scan.share() };
     let room = (share / brick_cost(info)) as u64;
-    let to_end_of_layer = || Range { order: PrefetchOrder::Bricks, from: brick, target: (layer + 1) * bricks };
     match scan.retention() {
         Retention::Planes(plan) => {
             // one visit in as many as a segment has planes decodes: this keeps half of the decoders busy, and requests
@@ -235,11 +234,10 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
         _ => {
             // in the other planes: the same fraction of the next layer as the scan has passed of this one, so that it
             // is decoded in time
-            let begin = first_plane_ahead(scan, info, first, end);
-            let Some((begin, passed)) = begin.and_then(|begin| Some((begin, plane.checked_sub(begin)?))) else {
-                return Some(to_end_of_layer());
-            };
-            let due = (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(end - begin)) as u64;
+            let due = first_plane_ahead(scan, info, first, end).map_or(0, |begin| {
+                let passed = plane.saturating_sub(begin);
+                (u128::from(bricks) * u128::from(passed + 1)).div_ceil(u128::from(end - begin)) as u64
+            });
             let target = (layer + 1) * bricks + due.min(room.saturating_sub(bricks));
             Some(Range { order: PrefetchOrder::Bricks, from: brick, target: target.min(grid.total()) })
         }
@@ -247,16 +245,15 @@ fn range(access: &BrickAccess, scan: &Stream, position: &Position) -> Option<Ran
 }
 
 /// Returns the plane of a layer, of planes `first..end`, from which on bricks of the next layer are prefetched for a
-/// scan: the first one if the scan comes from the layer before. In the layer that it begins with it has to read some in
-/// order before, since many readers want a few planes only, and what was read ahead of it does not count. `None` if it
-/// has not.
+/// scan: the first one if the scan comes from the layer before. In the layer that it begins with it has to read some of
+/// it before, since many readers want a few planes only; what was read ahead of it does not count. `None` if it has not.
 fn first_plane_ahead(scan: &Stream, info: &ArrayInfo, first: u64, end: u64) -> Option<u64> {
     let plane = info.shape().strides(1)[0].max(1);
     let began = scan.position().saturating_sub(scan.distance_covered()) / plane;
     if began < first {
         return Some(first);
     }
-    let enough = EARNED_AFTER.div_ceil(plane.saturating_mul(info.dtype.size() as u64).max(1));
+    let enough = NEXT_LAYER_AFTER.div_ceil(plane.saturating_mul(info.dtype.size() as u64).max(1));
     let begin = first + enough.max((end - first) / 8).min((end - first) / 2);
     (scan.own_position() / plane >= begin).then_some(begin)
 }

@@ -5,9 +5,9 @@ mod box_read;
 mod brick_check;
 mod config;
 mod copied;
-mod expectation;
 mod fast_path;
 mod gauges;
+mod prefault;
 mod slow_path;
 
 pub use array_reader::{ReadRequest, Reader};

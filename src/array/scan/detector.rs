@@ -51,9 +51,9 @@ impl ScanDetector {
         stream.advance(samples, threshold, plane, ahead).then_some(stream)
     }
 
-    /// Records that a reader has come to a sample that was read ahead of it.
-    pub fn pass(&self, sample: u64) {
-        self.streams.any(|stream| stream.pass(sample));
+    /// Records that a reader has reached a sample that was read ahead of it.
+    pub fn record_position(&self, sample: u64) {
+        self.streams.any(|stream| stream.record_position(sample));
     }
 
     /// Returns the prefetches in flight for all readers.
@@ -114,9 +114,9 @@ mod tests {
         scans.record(info, &(0..1 << 18), false);
         let scan = scans.record(info, &(1 << 18..1 << 21), true).unwrap();
         assert_eq!((scan.position(), scan.own_position()), (1 << 21, 1 << 18));
-        scans.pass(1 << 20);
-        scans.pass(1 << 22);
-        scans.pass(5);
+        scans.record_position(1 << 20);
+        scans.record_position(1 << 22);
+        scans.record_position(5);
         assert_eq!(scan.own_position(), (1 << 20) + 1);
     }
 

@@ -138,8 +138,8 @@ impl Stream {
         state.was_sequential
     }
 
-    /// Records that the reader has come to a sample, if that is one that was read ahead of it. Returns whether it is.
-    pub fn pass(&self, sample: u64) -> bool {
+    /// Records that the reader has reached a sample, if that is one that was read ahead of it. Returns whether it is.
+    pub fn record_position(&self, sample: u64) -> bool {
         let mut state = self.state();
         let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
         if is_ahead {

@@ -159,8 +159,7 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
     if !has_keys || profile::chosen().is_some() {
         builder = with_profile(builder)?;
     }
-    builder =
-        with_token(builder).map_err(|error| StoreError::new(error.kind(), format!("no file in memory: {error}")))?;
+    builder = with_token(builder)?;
     // the library knows it by another name than the SDKs
     if let Ok(endpoint) = env::var("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
         builder = builder.with_metadata_endpoint(endpoint.trim_end_matches('/'));

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+use super::error::StoreError;
+
 /// The variable by which all SDKs of AWS know it.
 const VARIABLE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 
@@ -19,18 +21,24 @@ static FILE: OnceLock<File> = OnceLock::new();
 /// Gives the builder the token of the environment, if there is one and no file that has it.
 ///
 /// # Errors
-/// Those of the system.
-pub(super) fn with_token(builder: AmazonS3Builder) -> io::Result<AmazonS3Builder> {
+/// [`StoreError`] if the system makes no such file.
+pub(super) fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     let key = AmazonS3ConfigKey::ContainerAuthorizationTokenFile;
-    let (true, Ok(token)) = (builder.get_config_value(&key).is_none(), env::var(VARIABLE)) else { return Ok(builder) };
+    let token = env::var(VARIABLE).ok().filter(|token| !token.trim().is_empty());
+    let (true, Some(token)) = (builder.get_config_value(&key).is_none(), token) else { return Ok(builder) };
     let file = match FILE.get() {
         Some(file) => file,
         None => {
-            let made = in_memory(&token)?;
+            let made = in_memory(&token).map_err(|error| no_file(&error))?;
             FILE.get_or_init(|| made)
         }
     };
     Ok(builder.with_config(key, format!("/proc/self/fd/{}", file.as_raw_fd())))
+}
+
+fn no_file(error: &io::Error) -> StoreError {
+    let text = format!("{VARIABLE} cannot be used ({error}); name a file that has it in {VARIABLE}_FILE");
+    StoreError::new(error.kind(), text)
 }
 
 fn in_memory(token: &str) -> io::Result<File> {
