@@ -10,7 +10,7 @@ use super::bounded;
 /// The most decoded bytes.
 const MOST: usize = 1 << 16;
 /// Decoders allocate their tables once in each thread.
-const TABLES: u64 = 256 << 10;
+const TABLES: u64 = 384 << 10;
 
 /// Reads one input, and returns 1 if it could be decoded.
 #[must_use]

@@ -1,7 +1,10 @@
 //! zlib streams (RFC 1950) that hold a known number of bytes.
 //!
-//! libdeflate decodes them: it is faster than any streaming decoder, since it decodes the whole stream in one call. It
-//! reports little about a stream that it refuses, so flate2 decodes such a stream again to find out what is wrong.
+//! Those that are literals for the most part are decoded by volfs ([`inflate`]), all others by libdeflate: it is faster
+//! than any streaming decoder, since it decodes the whole stream in one call. It reports little about a stream that it
+//! refuses, so flate2 decodes such a stream again to find out what is wrong.
+
+mod inflate;
 
 use std::cell::RefCell;
 
@@ -37,6 +40,9 @@ pub enum ZlibError {
 /// # Errors
 /// [`ZlibError`]; the content of `out` is then unspecified.
 pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+    if inflate::decode(stored, out) {
+        return Ok(());
+    }
     match LIBDEFLATE.with_borrow_mut(|inflate| inflate.zlib_decompress(stored, out)) {
         Ok(length) if length == out.len() => Ok(()),
         _ => decode_streaming(stored, out),
