@@ -95,7 +95,7 @@ mod tests {
                 cache: BrickCache::new(cache),
                 gate: DecodeGate::new(2, 1 << 20),
                 pool: Pool::new(),
-                buffers: BufferPool::with_prefaulted(0, 8 * BRICK),
+                buffers: BufferPool::for_bricks(0, 8 * BRICK),
                 counters: Arc::default(),
                 prefaulting: AtomicBool::new(false),
             })

@@ -41,6 +41,9 @@ pub trait Format: Send + Sync {
         false
     }
 
+    /// Gives up memory that decoders keep for the next ones.
+    fn release_idle(&self) {}
+
     /// Returns the name of the file in a dataset's folder whose version counts as the dataset's. The folder's own
     /// version counts if there is none.
     fn folder_file(&self) -> Option<&'static str> {

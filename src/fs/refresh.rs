@@ -62,7 +62,8 @@ impl Volfs {
                 }
                 has_open_files = fs.catalog.tree().has_open_files();
                 if !has_open_files {
-                    fs.reader.buffers().release_prefaulted();
+                    fs.reader.buffers().release_idle();
+                    fs.registries.formats.iter().for_each(|format| format.release_idle());
                 }
                 let Next::Due(number) = next else { continue };
                 let Some(node) = u32::try_from(number).ok().and_then(|id| fs.catalog.node(id)) else { continue };

@@ -19,6 +19,11 @@ use crate::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4096;
 
+/// Large buffers are kept even if they exceed the pool's capacity, as many as two decoders need in turn, but no more than
+/// these bytes: a decoder that takes a brick whose memory was just given back has its pages.
+const LARGE_KEPT: usize = 3;
+const LARGE_KEPT_BYTES: usize = 24 << 20;
+
 /// The size classes of reply buffers in huge pages, smallest first: the number of huge pages that the buffers of a
 /// class share, and the bytes of one buffer. That is the largest request of the kernel without and with `--direct-io`,
 /// and room for a file's header before its samples.
@@ -30,6 +35,8 @@ pub struct BufferPool {
     free: Mutex<FreeList>,
     /// Bytes that the free list may hold.
     capacity: usize,
+    /// Bytes that it may hold of large blocks.
+    large_capacity: usize,
     small: Arc<SmallBlocks>,
     prefaulted: Prefaulted,
     slabs: [OnceLock<Option<Arc<Slab>>>; REPLY_CLASSES.len()],
@@ -39,13 +46,15 @@ impl BufferPool {
     /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
     #[must_use]
     pub fn new(capacity: usize) -> Arc<Self> {
-        Self::with_prefaulted(capacity, 0)
+        Arc::new(Self { capacity, ..Self::default() })
     }
 
-    /// Like [`BufferPool::new`], with at most `prefaulted` bytes of memory for bricks whose pages are made ahead.
+    /// Creates a pool for bricks: it keeps at most `capacity` bytes of unused buffers, or a few large ones if that is not
+    /// zero, and makes the pages of at most `prefaulted` bytes of memory ahead.
     #[must_use]
-    pub fn with_prefaulted(capacity: usize, prefaulted: usize) -> Arc<Self> {
-        Arc::new(Self { capacity, prefaulted: Prefaulted::new(prefaulted), ..Self::default() })
+    pub fn for_bricks(capacity: usize, prefaulted: usize) -> Arc<Self> {
+        let (large_capacity, prefaulted) = (LARGE_KEPT_BYTES, Prefaulted::new(prefaulted));
+        Arc::new(Self { capacity, large_capacity, prefaulted, ..Self::default() })
     }
 
     /// Returns an empty buffer, for which nothing is allocated.
@@ -62,9 +71,7 @@ impl BufferPool {
         let (size, reused) = self.reuse(len);
         let block = reused.or_else(|| Block::try_new(size)).or_else(|| {
             // idle buffers of other sizes are memory, too
-            let idle = mem::take(&mut *self.free());
-            drop(idle);
-            self.release_prefaulted();
+            self.release_idle();
             Block::try_new(size)
         });
         Ok(Buffer { block: block.ok_or(OutOfMemory(size))?, len, pool: Arc::clone(self) })
@@ -125,8 +132,10 @@ impl BufferPool {
         self.prefaulted.bytes()
     }
 
-    /// Gives up the pages that were made ahead, until bricks are taken or announced again.
-    pub fn release_prefaulted(&self) {
+    /// Gives up unused buffers, and the pages that were made ahead until bricks are taken or announced again.
+    pub fn release_idle(&self) {
+        let idle = mem::take(&mut *self.free());
+        drop(idle);
         self.prefaulted.clear();
     }
 
@@ -182,7 +191,9 @@ impl BufferPool {
     /// their slab.
     fn give_back(&self, block: Block) {
         if block.len() >= PAGE && !matches!(block, Block::Slot(_)) {
-            let evicted = self.free().push(block, self.capacity);
+            let large = LARGE_KEPT.saturating_mul(block.len()).min(self.large_capacity);
+            let capacity = if self.capacity == 0 { 0 } else { self.capacity.max(large) };
+            let evicted = self.free().push(block, capacity);
             drop(evicted); // unmapping is slow: not under the lock
         }
     }
@@ -252,6 +263,18 @@ mod tests {
     }
 
     #[test]
+    fn a_few_large_buffers_are_kept_for_bricks() {
+        let buffers = BufferPool::for_bricks(1 << 20, 0);
+        for (size, kept) in [(100 << 10, 10), (500 << 10, 3), (8 << 20, 3), (20 << 20, 1), (25 << 20, 0)] {
+            let taken: Vec<Buffer> = (0..12).map(|_| buffers.take_brick(size).unwrap()).collect();
+            drop(taken);
+            assert_eq!(buffers.free().bytes(), kept * size);
+            buffers.release_idle();
+            assert_eq!(buffers.free().bytes(), 0);
+        }
+    }
+
+    #[test]
     fn scratch_memory_is_reused_for_similar_lengths() {
         let buffers = BufferPool::new(4 << 20);
         let first = buffers.take_scratch(930_000).unwrap();
@@ -313,7 +336,7 @@ mod tests {
     #[test]
     fn bricks_take_the_memory_that_was_made_ahead() {
         for size in [32 << 10, 256 << 10] {
-            let buffers = BufferPool::with_prefaulted(0, 1 << 20);
+            let buffers = BufferPool::for_bricks(0, 1 << 20);
             for _ in 0..(1 << 20) / size {
                 drop(buffers.take_brick(size).unwrap());
             }
@@ -328,17 +351,17 @@ mod tests {
             assert_eq!(buffers.prefaulted_bytes(), (1 << 20) - 3 * size);
             drop(buffers.take(size));
             assert_eq!(buffers.prefaulted_bytes(), (1 << 20) - 3 * size, "only bricks take it");
-            buffers.release_prefaulted();
+            buffers.release_idle();
             assert_eq!(buffers.prefaulted_bytes(), 0);
         }
-        let buffers = BufferPool::with_prefaulted(0, 1 << 20);
+        let buffers = BufferPool::for_bricks(0, 1 << 20);
         drop(buffers.take_brick(100));
         assert!(!buffers.wants_prefaulted(usize::MAX), "no pages are made for less than one");
     }
 
     #[test]
     fn memory_that_does_not_exist_is_an_error() {
-        let buffers = BufferPool::with_prefaulted(1 << 20, 1 << 20);
+        let buffers = BufferPool::for_bricks(1 << 20, 1 << 20);
         drop(buffers.take_brick(8192));
         while buffers.prefault_brick(usize::MAX) {}
         drop(buffers.take(8192));

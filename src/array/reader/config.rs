@@ -31,12 +31,6 @@ impl ReaderConfig {
     pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes);
         let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
-        Reader::new(
-            cache,
-            gate,
-            pool,
-            BufferPool::with_prefaulted(self.idle_buffer_bytes, self.prefaulted_bytes),
-            counters,
-        )
+        Reader::new(cache, gate, pool, BufferPool::for_bricks(self.idle_buffer_bytes, self.prefaulted_bytes), counters)
     }
 }

@@ -9,6 +9,7 @@ use super::describe;
 use super::description::Description;
 use super::layer_name::LayerName;
 use super::layers::{self, Layers};
+use super::scratch_pool;
 use super::segy_import;
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
 use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
@@ -41,6 +42,10 @@ impl Format for Vds {
 
     fn folder_file(&self) -> Option<&'static str> {
         Some(cloud::STATUS)
+    }
+
+    fn release_idle(&self) {
+        scratch_pool::release_idle();
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {

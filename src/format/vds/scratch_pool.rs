@@ -5,7 +5,7 @@ use crate::sync::{Mutex, MutexGuard};
 use super::wavelet::Scratch;
 
 /// The most bytes that the pool keeps while no decoder is running.
-const MAX_IDLE_BYTES: usize = 16 << 20;
+const MAX_IDLE_BYTES: usize = 40 << 20;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { in_use: 0, spare: Vec::new(), bytes: 0 });
 
@@ -34,6 +34,15 @@ pub(super) fn with<T>(bytes: usize, decode: impl FnOnce(&mut Scratch) -> T) -> T
     };
     let mut in_use = ScratchInUse { scratch, bytes: bytes.max(size) };
     decode(&mut in_use.scratch)
+}
+
+/// Gives up the scratch memory that no decoder uses.
+pub(super) fn release_idle() {
+    let mut pool = pool();
+    let dropped = std::mem::take(&mut pool.spare);
+    pool.bytes = 0;
+    drop(pool);
+    drop(dropped);
 }
 
 /// Scratch memory in use. It returns to the pool even if the decoder panics.
@@ -69,6 +78,8 @@ mod tests {
 
     #[test]
     fn large_memory_is_freed_when_no_decoder_runs() {
+        with(1000, |_| ());
+        release_idle();
         with(MAX_IDLE_BYTES, |_| with(MAX_IDLE_BYTES, |_| assert!(pool().in_use >= 2)));
         let pool = pool();
         assert!(pool.in_use > 0 || pool.bytes <= MAX_IDLE_BYTES);

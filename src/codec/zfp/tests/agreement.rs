@@ -115,7 +115,11 @@ fn one_axis_has_32_of_the_48_bits_of_extents() {
 proptest! {
     #[test]
     fn any_compressed_samples(scalar in scalars(), shape in shapes(), mode in modes(), seed in any::<u64>()) {
-        prop_assert!(decoded(&stream(scalar, &shape, mode, seed)).is_ok());
+        let decoded = decoded(&stream(scalar, &shape, mode, seed));
+        // the compressor does not pad reversible blocks of zeros to their least bits, which libzfp then misses, too
+        let is_short = matches!(&decoded, Err(ZfpError::Overrun { .. } | ZfpError::TooShort { .. }))
+            && matches!(mode, Mode::Expert(2.., _, _, -1075));
+        prop_assert!(decoded.is_ok() || is_short, "{decoded:?}");
     }
 
     #[test]
