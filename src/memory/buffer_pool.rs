@@ -19,8 +19,8 @@ use crate::sync::{Mutex, MutexGuard};
 
 const PAGE: usize = 4096;
 
-/// Large buffers are kept even if they exceed the pool's capacity, as many as two decoders need in turn, but no more than
-/// these bytes: a decoder that takes a brick whose memory was just given back has its pages.
+/// Large buffers are kept even if they exceed the pool's capacity, as many as two decoders need in turn, but no more
+/// than these bytes: a decoder that takes a brick whose memory was just given back has its pages.
 const LARGE_KEPT: usize = 3;
 const LARGE_KEPT_BYTES: usize = 24 << 20;
 
@@ -49,8 +49,8 @@ impl BufferPool {
         Arc::new(Self { capacity, ..Self::default() })
     }
 
-    /// Creates a pool for bricks: it keeps at most `capacity` bytes of unused buffers, or a few large ones if that is not
-    /// zero, and makes the pages of at most `prefaulted` bytes of memory ahead.
+    /// Creates a pool for bricks: it keeps at most `capacity` bytes of unused buffers, or a few large ones if that is
+    /// not zero, and makes the pages of at most `prefaulted` bytes of memory ahead.
     #[must_use]
     pub fn for_bricks(capacity: usize, prefaulted: usize) -> Arc<Self> {
         let (large_capacity, prefaulted) = (LARGE_KEPT_BYTES, Prefaulted::new(prefaulted));
@@ -191,9 +191,11 @@ impl BufferPool {
     /// their slab.
     fn give_back(&self, block: Block) {
         if block.len() >= PAGE && !matches!(block, Block::Slot(_)) {
-            let large = LARGE_KEPT.saturating_mul(block.len()).min(self.large_capacity);
+            let mut free = self.free();
+            let large = LARGE_KEPT.saturating_mul(block.len().max(free.largest())).min(self.large_capacity);
             let capacity = if self.capacity == 0 { 0 } else { self.capacity.max(large) };
-            let evicted = self.free().push(block, capacity);
+            let evicted = free.push(block, capacity);
+            drop(free);
             drop(evicted); // unmapping is slow: not under the lock
         }
     }
@@ -272,6 +274,10 @@ mod tests {
             buffers.release_idle();
             assert_eq!(buffers.free().bytes(), 0);
         }
+        let taken: Vec<Buffer> = (0..2).map(|_| buffers.take_brick(8 << 20).unwrap()).collect();
+        drop(taken);
+        drop(buffers.take_scratch(1 << 20).unwrap());
+        assert_eq!(buffers.free().bytes(), 17 << 20, "a smaller one does not drive them out");
     }
 
     #[test]

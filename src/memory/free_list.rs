@@ -26,6 +26,11 @@ impl FreeList {
         self.bytes
     }
 
+    /// Returns the bytes of the largest block.
+    pub fn largest(&self) -> usize {
+        self.classes.keys().copied().max().unwrap_or(0)
+    }
+
     /// Returns the bytes of the blocks of exactly `size` bytes.
     pub fn bytes_of(&self, size: usize) -> usize {
         self.classes.get(&size).map_or(0, |class| class.blocks.len() * size)

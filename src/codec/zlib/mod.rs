@@ -1,8 +1,8 @@
 //! zlib streams (RFC 1950) that hold a known number of bytes.
 //!
 //! Those that are literals for the most part are decoded by volfs ([`inflate`]), all others by libdeflate: it is faster
-//! than any streaming decoder, since it decodes the whole stream in one call. It reports little about a stream that it
-//! refuses, so flate2 decodes such a stream again to find out what is wrong.
+//! than any streaming decoder, since it decodes the whole stream in one call. libdeflate reports little about a stream
+//! that it refuses, so flate2 decodes such a stream again to find out what is wrong.
 
 mod inflate;
 

@@ -31,6 +31,11 @@ pub fn bytes_at(stored: &[u8], at: usize, bytes: usize) -> Option<&[u8]> {
     stored.get(at / 8..)?.get(..bytes)
 }
 
+/// Returns how many bits there are from a place on.
+pub fn bits_from(stored: &[u8], at: usize) -> usize {
+    (8 * stored.len()).saturating_sub(at)
+}
+
 /// Whether a place lies behind the end of the data.
 pub fn is_beyond(stored: &[u8], at: usize) -> bool {
     at > 8 * stored.len()

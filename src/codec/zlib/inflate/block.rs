@@ -5,6 +5,9 @@ use super::output::Output;
 use super::prefix_code::{NOT_LITERAL, literal_length};
 use super::symbol::{Codes, Symbol};
 
+/// Literals that are decoded at a time.
+pub const GROUP: usize = 5;
+
 /// The stored data, and the codes of a block.
 pub struct Block<'a> {
     pub stored: &'a [u8],
@@ -12,9 +15,9 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Decodes at most 5 literals with short codes to `to`, up to another symbol. Returns their number.
+    /// Decodes literals with short codes to `to`, up to another symbol. Returns their number.
     #[inline]
-    pub fn literals(&self, at: &mut usize, to: &mut [u8]) -> usize {
+    pub fn literals(&self, at: &mut usize, to: &mut [u8; GROUP]) -> usize {
         let Some(mut bits) = word(self.stored, *at) else { return 0 };
         for (n, to) in to.iter_mut().enumerate() {
             let entry = self.codes.literals.entry(bits);
@@ -25,7 +28,7 @@ impl Block<'_> {
             bits >>= literal_length(entry);
             *at += literal_length(entry) as usize;
         }
-        to.len()
+        GROUP
     }
 
     /// Decodes the symbol at a place, and returns it with the place after it. `None` if it is not valid.
@@ -34,8 +37,8 @@ impl Block<'_> {
         self.codes.symbol(self.stored, at).filter(|(_, next)| !is_beyond(self.stored, *next))
     }
 
-    /// Decodes one symbol and appends it. Returns the place after it, and whether it was the end of the block. `None` if it is
-    /// not valid.
+    /// Decodes one symbol and appends it. Returns the place after it, and whether it was the end of the block. `None`
+    /// if it is not valid.
     pub fn append_symbol(&self, at: usize, out: &mut Output<'_>) -> Option<(usize, bool)> {
         let (symbol, next) = self.symbol(at)?;
         match symbol {

@@ -1,11 +1,9 @@
 //! A lane: decodes symbols from a place on that may lie within a symbol, to memory of its own.
 
-use super::block::Block;
+use super::block::{Block, GROUP};
 use super::output::Output;
 use super::symbol::{Match, Symbol};
 
-/// Symbols that are decoded at a time.
-pub const GROUP: usize = 5;
 /// The most groups of a lane.
 pub const GROUPS: usize = 1600;
 /// Places that a lane marks at most.
@@ -99,9 +97,14 @@ impl Lane {
         self.marks.push(Mark { at: self.at, groups: self.groups });
     }
 
-    /// The first place that is marked.
-    pub fn first_mark(&self) -> Option<usize> {
-        Some(self.marks.first()?.at)
+    /// The first and the last place that are marked.
+    pub fn marked(&self) -> Option<(usize, usize)> {
+        Some((self.marks.first()?.at, self.marks.last()?.at))
+    }
+
+    /// Whether fewer places are marked than a lane marks at most.
+    pub fn has_room_for_marks(&self) -> bool {
+        self.marks.len() < MARKS
     }
 
     /// Whether the lane cannot go on.
@@ -114,8 +117,8 @@ impl Lane {
         self.events.end.as_ref().is_some_and(|end| end.is_end_of_block)
     }
 
-    /// Appends what the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if its
-    /// matches are not valid.
+    /// Appends what the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if
+    /// its matches are not valid.
     pub fn append_from(&self, at: usize, out: &mut Output<'_>) -> Option<bool> {
         let Ok(mark) = self.marks.binary_search_by_key(&at, |mark| mark.at) else { return Some(false) };
         let bytes = self.bytes.as_flattened();

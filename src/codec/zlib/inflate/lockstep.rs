@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::bits::{WORD_BITS, word};
-use super::block::Block;
-use super::lane::{GROUP, Lane};
+use super::block::{Block, GROUP};
+use super::lane::Lane;
 use super::prefix_code::{NOT_LITERAL, literal_length};
 
 /// The most bits of a group of literals: codes that are longer are not in the table.
@@ -57,19 +57,19 @@ fn literals<const N: usize>(
             for (n, (at, bytes)) in places.iter_mut().zip(&mut *bytes).enumerate() {
                 let Some(mut bits) = word(block.stored, *at) else { break 'stopped (group, n) };
                 let Some(to) = bytes.get_mut(group) else { break 'stopped (group, n) };
-                let (mut length, mut flags) = (0, 0);
+                let (mut sum, mut flags) = (0, 0);
                 for to in to {
                     let entry = code.entry(bits);
                     bits >>= literal_length(entry);
-                    length += u32::from(entry);
+                    sum += u32::from(entry);
                     flags |= entry;
                     *to = (entry >> 8) as u8;
                 }
                 if flags & NOT_LITERAL != 0 {
                     break 'stopped (group, n);
                 }
-                // the lengths of a whole group take no more than the bits that the sum has for one
-                *at += (length & 63) as usize;
+                // the low bits of the sum are that of the lengths, which is at most 55
+                *at += (sum & 63) as usize;
             }
         }
         (end, N)

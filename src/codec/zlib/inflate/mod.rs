@@ -1,11 +1,11 @@
-//! Decodes deflate data (RFC 1951) that are literals for the most part, as those of floating point samples are: a prefix
-//! code, and hardly a match.
+//! Decodes deflate data (RFC 1951) that are literals for the most part, as those of floating point samples are: a
+//! prefix code, and hardly a match.
 //!
 //! Where a symbol begins is known once the one before is decoded, so one decoder waits for one look-up in a table after
-//! the other, and the processor has little to do meanwhile. Prefix codes synchronize by themselves: a decoder that begins
-//! anywhere soon comes upon a boundary between symbols. So several lanes decode a block at a time, each from a guessed
-//! place on, and where a lane has reached a mark of the next one, what that one has decoded is right
-//! ([`lanes`]).
+//! the other, and the processor has little to do meanwhile. But prefix codes are self-synchronizing: a decoder that
+//! begins anywhere soon comes upon a boundary between symbols, and is right from there on. So several lanes decode a
+//! block at a time, each from a guessed place on, and what a lane has decoded counts from where it is known to have met
+//! such a boundary ([`lanes`]).
 //!
 //! Data that are not like that, and whatever is not valid, are left to another decoder.
 
@@ -33,8 +33,12 @@ use symbol::Codes;
 
 /// Shorter streams are not worth it.
 const SHORTEST: usize = 2 << 10;
-/// Longer streams are not decoded: places are counted in bits of 32-bit numbers.
-const LONGEST: usize = 256 << 20;
+/// Longer streams are not decoded: offsets of bits have to fit into 32 bits.
+const LONGEST: usize = 128 << 20;
+/// Bits of a block that is short: others decode streams of such blocks faster, since the tables of each take longer to
+/// make than its symbols to decode.
+const SHORT_BLOCK: usize = 4 << 10;
+const MANY_BLOCKS: usize = 8;
 /// Streams that decode to more bytes for each of theirs have many matches.
 const MOST_COMPRESSED: usize = 5;
 
@@ -48,8 +52,8 @@ thread_local! {
     static DECODER: RefCell<Decoder> = RefCell::new(Decoder { lanes: Lanes::new(), codes: Box::new(Codes::new()) });
 }
 
-/// Decodes the zlib stream (RFC 1950) at the start of `stored` to `out`, which it must fill. Returns `false` for a stream
-/// that is not valid or not worth it; the content of `out` is then unspecified.
+/// Decodes the zlib stream (RFC 1950) at the start of `stored` to `out`, which it must fill. Returns `false` for a
+/// stream that is not valid or not worth it; the content of `out` is then unspecified.
 pub fn decode(stored: &[u8], out: &mut [u8]) -> bool {
     let fits = (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len();
     fits && DECODER.with_borrow_mut(|decoder| stream(stored, out, decoder)).is_some()
@@ -70,8 +74,12 @@ fn stream(stored: &[u8], out: &mut [u8], decoder: &mut Decoder) -> Option<()> {
 
 /// Decodes all blocks of deflate data, and returns the place after the last one.
 fn deflate(stored: &[u8], mut at: usize, out: &mut Output<'_>, decoder: &mut Decoder) -> Option<usize> {
-    let mut length = None;
+    let (mut length, mut blocks) = (None, 0);
     loop {
+        if blocks > MANY_BLOCKS && at / blocks < SHORT_BLOCK {
+            return None;
+        }
+        blocks += 1;
         let kind = word_or_zeros(stored, at) & 7;
         at += 3;
         match kind >> 1 {

@@ -5,9 +5,9 @@ const LONGEST: usize = 15;
 /// The most symbols of a code.
 const MOST_SYMBOLS: usize = 288;
 
-/// What the next bits of the data stand for, as far as the table tells: bits 0 to 3 are the length of the symbol's code, or
-/// zero if it is longer than the table's index; bit 6 says that the symbol is not a literal; bits 8 to 15 are those of the
-/// symbol.
+/// What the next bits of the data stand for, as far as the table tells: bits 0 to 3 are the length of the symbol's
+/// code, or zero if it is longer than the table's index; bit 6 says that the symbol is not a literal; bits 8 to 15 are
+/// those of the symbol.
 pub type Entry = u16;
 
 /// Set in entries of symbols from 256 on, and of codes longer than the table's index.
@@ -21,7 +21,7 @@ pub fn literal_length(entry: Entry) -> u32 {
 
 /// A prefix code, with a table of `SIZE` entries, a power of two. The index is the next bits of the data.
 pub struct PrefixCode<const SIZE: usize> {
-    pub table: [Entry; SIZE],
+    table: [Entry; SIZE],
     /// How many codes have each length.
     counts: [u16; LONGEST + 1],
     /// By their codes.

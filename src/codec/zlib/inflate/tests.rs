@@ -150,3 +150,19 @@ fn a_checksum_or_header_that_is_wrong_is_found() {
         assert!(!decode(&stream[..stream.len() - cut], &mut out));
     }
 }
+
+#[test]
+fn streams_of_short_blocks_are_left_to_others() {
+    // blocks of 10 bits: their kind, and their end
+    let mut data = vec![0; 5000];
+    for block in 0..data.len() * 8 / 10 {
+        data[(10 * block + 1) / 8] |= 1 << ((10 * block + 1) % 8);
+    }
+    let last = data.len() * 8 / 10 - 1;
+    data[10 * last / 8] |= 1 << (10 * last % 8);
+    assert_eq!(Decompressor::new().deflate_decompress(&data, &mut [0; 10]), Ok(0));
+    assert_eq!(ours(&data, &mut []), None);
+    // as many as are few
+    data.drain(..5 * (last / 4));
+    assert_eq!(ours(&data, &mut []), Some(0));
+}
