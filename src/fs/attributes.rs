@@ -72,8 +72,8 @@ impl Volfs {
     /// Returns the value of an extended attribute.
     ///
     /// # Errors
-    /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::AttributeNotSupported`] if no file has attributes of
-    /// that kind, such as access lists and security labels.
+    /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::AttributeNotSupported`] if no file has
+    /// attributes of that kind, such as access lists and security labels.
     pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.

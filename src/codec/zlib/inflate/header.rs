@@ -4,7 +4,7 @@
 use super::bits::word_or_zeros;
 use super::symbol::Codes;
 
-/// The order in which the lengths of the header's own code are stored.
+/// The order in which the lengths of the code length code are stored.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 /// The most symbols of the two codes.
 const MOST_LITERALS: usize = 286;
@@ -23,7 +23,7 @@ pub fn read(stored: &[u8], mut at: usize, codes: &mut Codes) -> Option<usize> {
     for symbol in ORDER.iter().take(own) {
         own_lengths[*symbol] = take(3) as u8;
     }
-    codes.lengths.set(&own_lengths)?;
+    codes.code_lengths.set(&own_lengths)?;
     let all = literals + distances;
     if literals > MOST_LITERALS || distances > MOST_DISTANCES {
         return None;
@@ -32,7 +32,7 @@ pub fn read(stored: &[u8], mut at: usize, codes: &mut Codes) -> Option<usize> {
     let mut filled = 0;
     while filled < all {
         let word = word_or_zeros(stored, at);
-        let (symbol, bits) = codes.lengths.symbol(word);
+        let (symbol, bits) = codes.code_lengths.symbol(word);
         let word = word as usize >> bits;
         at += bits;
         let (length, times, extra) = match symbol {

@@ -19,7 +19,7 @@ pub struct Lane {
     pub groups: usize,
     /// The literals, with gaps behind matches.
     pub bytes: Box<[[u8; GROUP]; GROUPS]>,
-    pub events: Events,
+    events: Events,
     marks: Vec<Mark>,
 }
 
@@ -31,12 +31,12 @@ struct Mark {
 
 /// What a lane has come upon besides literals.
 pub struct Events {
-    matches: Vec<Later>,
+    matches: Vec<DeferredMatch>,
     end: Option<End>,
 }
 
-/// A match that is repeated later: what it repeats is not known to the lane.
-struct Later {
+/// A match that is repeated when the lane's bytes are appended: what it repeats is not known to the lane.
+struct DeferredMatch {
     at: usize,
     /// Where the literals before it end in the lane's bytes, and where those behind it begin.
     gap: (usize, usize),
@@ -83,7 +83,7 @@ impl Lane {
                 Symbol::Literal(byte) => *to = byte,
                 Symbol::Match(what) => {
                     let behind = first + GROUP;
-                    self.events.matches.push(Later { at: symbol_at, gap: (filled, behind), what });
+                    self.events.matches.push(DeferredMatch { at: symbol_at, gap: (filled, behind), what });
                     return self.events.matches.len() < MATCHES || self.events.end(behind, false);
                 }
                 Symbol::EndOfBlock => return self.events.end(filled, true),
@@ -123,7 +123,7 @@ impl Lane {
         let Ok(mark) = self.marks.binary_search_by_key(&at, |mark| mark.at) else { return Some(false) };
         let bytes = self.bytes.as_flattened();
         let mut from = GROUP * self.marks[mark].groups;
-        for Later { gap, what, .. } in self.events.matches.iter().filter(|later| later.at >= at) {
+        for DeferredMatch { gap, what, .. } in self.events.matches.iter().filter(|deferred| deferred.at >= at) {
             out.extend(bytes.get(from..gap.0)?)?;
             out.repeat(*what)?;
             from = gap.1;

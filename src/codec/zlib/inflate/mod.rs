@@ -36,7 +36,7 @@ const SHORTEST: usize = 2 << 10;
 /// Longer streams are not decoded: offsets of bits have to fit into 32 bits.
 const LONGEST: usize = 128 << 20;
 /// Bits of a block that is short: others decode streams of such blocks faster, since the tables of each take longer to
-/// make than its symbols to decode.
+/// make than its symbols to decode. It counts after so many blocks.
 const SHORT_BLOCK: usize = 4 << 10;
 const MANY_BLOCKS: usize = 8;
 /// Streams that decode to more bytes for each of theirs have many matches.

@@ -8,37 +8,34 @@ const END_OF_BLOCK: u16 = 256;
 
 /// The shortest length that each symbol from 257 on stands for, and how many bits of it follow.
 const LENGTHS: [(u16, u8); 29] = {
-    let mut lengths = [(0, 0); 29];
-    let (mut shortest, mut n) = (3, 0);
-    while n < 28 {
-        let extra = if n < 8 { 0 } else { n as u8 / 4 - 1 };
-        lengths[n] = (shortest, extra);
-        shortest += 1 << extra;
-        n += 1;
-    }
+    let mut lengths = ranges(3, 4);
     // the longest length has a symbol of its own
     lengths[28] = (258, 0);
     lengths
 };
 
 /// The shortest distance that each symbol stands for, and how many bits of it follow.
-const DISTANCES: [(u16, u8); 30] = {
-    let mut distances = [(0, 0); 30];
-    let (mut shortest, mut n) = (1, 0);
-    while n < 30 {
-        let extra = if n < 2 { 0 } else { n as u8 / 2 - 1 };
-        distances[n] = (shortest, extra);
-        shortest += 1 << extra;
+const DISTANCES: [(u16, u8); 30] = ranges(1, 2);
+
+/// Ranges of numbers, one behind the other from `first` on: the first of each, and its length in bits. The first two
+/// times `equal` have one number, and then as many each have twice the numbers of those before.
+const fn ranges<const N: usize>(first: u16, equal: usize) -> [(u16, u8); N] {
+    let mut ranges = [(0, 0); N];
+    let (mut next, mut n) = (first, 0);
+    while n < N {
+        let bits = (n / equal).saturating_sub(1) as u8;
+        ranges[n] = (next, bits);
+        next += 1 << bits;
         n += 1;
     }
-    distances
-};
+    ranges
+}
 
 /// The prefix codes of a block.
 pub struct Codes {
-    /// Of the lengths of the other two codes.
-    pub lengths: PrefixCode<128>,
-    /// Of literals, lengths of matches, and the end of the block.
+    /// The code length code: of the lengths of the other two.
+    pub code_lengths: PrefixCode<128>,
+    /// The literal/length code: of literals, lengths of matches, and the end of the block.
     pub literals: PrefixCode<2048>,
     /// Of distances.
     pub distances: PrefixCode<256>,
@@ -63,7 +60,7 @@ pub enum Symbol {
 
 impl Codes {
     pub fn new() -> Self {
-        Self { lengths: PrefixCode::new(), literals: PrefixCode::new(), distances: PrefixCode::new() }
+        Self { code_lengths: PrefixCode::new(), literals: PrefixCode::new(), distances: PrefixCode::new() }
     }
 
     /// Sets the codes that the standard fixes (RFC 1951, 3.2.6).
