@@ -19,11 +19,16 @@ def of_mount(pid):
         try:
             number, fields = int(stat.parent.name), stat.read_text().rsplit(")", 1)[1].split()
             if pid in (number, int(fields[1])):
-                total += time.clock_gettime(clock_of(number))
+                total += of_process(number)
         except OSError:
             # it has ended
             continue
     return total
+
+
+def of_process(pid):
+    """Returns the seconds of processor time of a process alone."""
+    return time.clock_gettime(clock_of(pid))
 
 
 def clock_of(pid):

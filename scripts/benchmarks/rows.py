@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 
+import processor_time
 from mounts import Absent, AnonymousMemory, Failed, Nullfs, Volfs
 from peer import PAUSE
 from readers import BOXES, BOX_CLIENTS, READERS, Array, boxes_read, by_peer, dd, dd_at_once, into_array, latency
@@ -85,7 +86,9 @@ def whole(volume, tools):
                     row.same = theirs == crc
                 prepare(source, size)
                 with Nullfs(tools, row.null[0].size) as mount:
-                    row.null[0].add(reader.read(mount.file, mount.size)["seconds"])
+                    before = processor_time.of_mount(mount.daemon.pid)
+                    found = reader.read(mount.file, mount.size)
+                    row.null[0].add(found["seconds"], found["processor"], processor_time.of_mount(mount.daemon.pid) - before)
     for row, watch in zip(rows, watched):
         row.memory, row.ceiling = watch.peak, watch.ceiling
         if volume.plain:

@@ -19,6 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 import processor_time
@@ -62,7 +63,7 @@ def process(*command, answers):
             if server.poll() is not None or time.monotonic() > end:
                 raise Failed(f"{Path(str(command[0])).name} does not start")
             time.sleep(0.05)
-        yield
+        yield server.pid
     finally:
         server.terminate()
         server.wait()
@@ -87,11 +88,26 @@ def use(port, keys):
                    "OPENVDS_CONNECTION": f"Region=us-east-1;EndpointOverride={url};AccessKeyId={keys[0]};SecretKey={keys[1]}"}
 
 
-class Bench:
-    """One volume in the store, and its readers."""
+@dataclass(frozen=True)
+class Used:
+    """What one reading took: seconds, and seconds of processor time of each party."""
 
-    def __init__(self, tools, bare, folder, method):
-        self.tools, self.bare, self.method = tools, bare, method
+    seconds: float
+    server: float
+    client: float
+    reader: float = 0.0
+    requests: int = 0
+
+    def busy(self):
+        """Returns the part of the machine's processor time that the parties took while it lasted."""
+        return (self.server + self.client + self.reader) / (self.seconds * os.cpu_count())
+
+
+class Bench:
+    """One volume in the store, and its readers. `server` is the process of the store."""
+
+    def __init__(self, tools, bare, folder, method, server):
+        self.tools, self.bare, self.method, self.server = tools, bare, method, server
         self.key = f"{tools.edge}/{method.lower()}"
         self.url, self.folder = f"s3://{BUCKET}/{self.key}", folder / BUCKET / self.key
         self.size = 4 * tools.edge**3
@@ -114,29 +130,35 @@ class Bench:
         return found
 
     def by_bare_client(self, axis=None, in_flight=8):
-        """Fetches the chunks with nothing but the client; returns seconds and bytes."""
+        """Fetches the chunks with nothing but the client."""
+        server, client = processor_time.of_process(self.server), processor_time.of_children()
         done = subprocess.run([self.bare, BUCKET, str(in_flight)], input="\n".join(self.keys(axis)), capture_output=True, text=True)
         if done.returncode:
             raise Failed(f"the bare client: {done.stderr.strip()}")
-        seconds, size = done.stdout.split()
-        return float(seconds), int(size)
+        return Used(float(done.stdout.split()[0]), processor_time.of_process(self.server) - server,
+                    processor_time.of_children() - client)
 
     def by_openvds(self, what):
         """Reads with openvds; returns seconds."""
         return json.loads(run(sys.executable, HERE / "peer_openvds.py", self.url, what)[0].splitlines()[-1])["seconds"]
 
     def by_volfs(self, axis=None, *options):
-        """Reads with a fresh mount; returns seconds, processor seconds of the mount, and what the store was asked for."""
+        """Reads with a fresh mount."""
         touch_memory(3 * self.size + (64 << 20))
         with Volfs(self.tools, self.url, *options) as mount:
             layer = mount.layer(self.method.lower())
             array, pid = Array.of(layer), mount.status()["pid"]
-            before, asked = processor_time.of_mount(pid), requests(mount)
-            if axis is None:
+            of_file = array.slice(axis) if axis is not None else None
+            server, client, asked = processor_time.of_process(self.server), processor_time.of_mount(pid), requests(mount)
+            if of_file is None:
+                children = processor_time.of_children()
                 seconds = dd(array.raw, array.size)
+                reader = processor_time.of_children() - children
             else:
-                seconds = into_array(*array.slice(axis))["seconds"]
-            return seconds, processor_time.of_mount(pid) - before, requests(mount) - asked
+                read = into_array(*of_file)
+                seconds, reader = read["seconds"], read["processor"]
+            return Used(seconds, processor_time.of_process(self.server) - server, processor_time.of_mount(pid) - client, reader,
+                        requests(mount) - asked)
 
 
 def requests(mount):
@@ -151,13 +173,25 @@ def near(bench):
         ours, bare, peer = [], [], []
         for _ in range(bench.tools.rounds):
             ours.append(bench.by_volfs(what))
-            bare.append(bench.by_bare_client(what)[0])
+            bare.append(bench.by_bare_client(what))
             peer.append(bench.by_openvds("all" if what is None else str(what)))
-        seconds = statistics.median(run[0] for run in ours)
+        seconds = median(ours, "seconds")
         yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}",
-               middle([run[0] for run in ours]), middle(bare), f"{statistics.median(bare) / seconds:.2f}", middle(peer),
-               f"{statistics.median(peer) / seconds:.2f}", f"{statistics.median(run[2] for run in ours):.0f} for {chunks}",
-               f"{statistics.median(run[1] for run in ours):.2f}")
+               middle(seconds_of(ours)), middle(seconds_of(bare)), f"{median(bare, 'seconds') / seconds:.2f}", middle(peer),
+               f"{statistics.median(peer) / seconds:.2f}", f"{median(ours, 'requests'):.0f} for {chunks}",
+               " + ".join(f"{median(ours, party):.2f}" for party in ("client", "reader", "server")),
+               " + ".join(f"{median(bare, party):.2f}" for party in ("client", "server")),
+               f"{100 * statistics.median(run.busy() for run in ours):.0f} %")
+
+
+def median(runs, what):
+    """Returns the median of one figure of several runs."""
+    return statistics.median(getattr(run, what) for run in runs)
+
+
+def seconds_of(runs):
+    """Returns the seconds of several runs."""
+    return [run.seconds for run in runs]
 
 
 def far(bench, *wanted):
@@ -165,8 +199,8 @@ def far(bench, *wanted):
     for what in wanted:
         ours, bare = [], []
         for _ in range(bench.tools.rounds):
-            ours.append(bench.by_volfs(what)[0])
-            bare.append(bench.by_bare_client(what, in_flight=32)[0])
+            ours.append(bench.by_volfs(what).seconds)
+            bare.append(bench.by_bare_client(what, in_flight=32).seconds)
         seconds, link = statistics.median(ours), statistics.median(bare)
         yield (f"VDS {bench.method}", "whole volume" if what is None else f"cold slice across axis {what}", middle(ours), middle(bare),
                f"{link / seconds:.2f}", f"{(seconds - link) * 1000 / ROUND_TRIP:.1f}")
@@ -176,10 +210,10 @@ def of_the_link(bench):
     """Yields a row: the whole volume over a network of limited bandwidth, against what it carries."""
     size = sum((bench.folder.parents[1] / key).stat().st_size for key in bench.keys())
     ours = [bench.by_volfs(None) for _ in range(bench.tools.rounds)]
-    bare = [bench.by_bare_client(in_flight=32)[0] for _ in range(bench.tools.rounds)]
-    part = lambda runs: f"{size * 8 / MEGABITS / 1e6 / statistics.median(runs):.2f}"
-    yield (f"VDS {bench.method}", f"{size / 1e6:.0f} MB", middle([run[0] for run in ours]), part([run[0] for run in ours]), middle(bare),
-           part(bare), f"{statistics.median(run[1] for run in ours):.2f}")
+    bare = [bench.by_bare_client(in_flight=32) for _ in range(bench.tools.rounds)]
+    part = lambda runs: f"{size * 8 / MEGABITS / 1e6 / median(runs, 'seconds'):.2f}"
+    yield (f"VDS {bench.method}", f"{size / 1e6:.0f} MB", middle(seconds_of(ours)), part(ours), middle(seconds_of(bare)), part(bare),
+           f"{median(ours, 'client'):.2f}")
 
 
 def cached(bench, local):
@@ -194,9 +228,9 @@ def cached(bench, local):
             with Volfs(bench.tools, local) as mount:
                 array = Array.of(mount.layer(local.name))
                 files.append(dd(array.raw, array.size))
-        seconds = [run[0] for run in again]
+        seconds = seconds_of(again)
         yield (f"VDS {bench.method}", "whole volume, second mount", middle(seconds),
-               f"{statistics.median(files) / statistics.median(seconds):.2f} of a local folder ({middle(files)} s); {again[-1][2]} requests")
+               f"{statistics.median(files) / statistics.median(seconds):.2f} of a local folder ({middle(files)} s); {again[-1].requests} requests")
 
 
 def arguments():
@@ -204,6 +238,8 @@ def arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench store", description=__doc__.split("\n")[0])
     parser.add_argument("--edge", type=int, default=512, help="samples along each axis (512)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds per measurement (5)")
+    parser.add_argument("--apart", action="store_true",
+                        help="the store on one processor, its clients on another, as if each had a machine of its own")
     parser.add_argument("--only", type=lambda text: text.split(","), default=["near", "far", "cached"],
                         help="only these: near, far, cached")
     for name in ("data", "programs", "server"):
@@ -224,11 +260,16 @@ def main():
     examples = programs / "examples"
     with (tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare,
           process(args.server, "--host", "127.0.0.1", "--port", port, "--access-key", keys[0], "--secret-key", keys[1], folder,
-                  answers=port),
+                  answers=port) as server,
           process(examples / "link", far_port, port, ROUND_TRIP, 0, answers=far_port),
           process(examples / "link", narrow_port, port, ROUND_TRIP, MEGABITS, answers=narrow_port)):
+        if args.apart:
+            first, second, *_ = sorted(os.sched_getaffinity(0))
+            for task in Path(f"/proc/{server}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {first})
+            os.sched_setaffinity(0, {second})
         tools = Tools(programs / "volfs", None, None, Path(spare), folder, args.edge, args.rounds, 0, 0)
-        benches = [Bench(tools, examples / "ranged_gets", folder, method) for method in METHODS]
+        benches = [Bench(tools, examples / "ranged_gets", folder, method, server) for method in METHODS]
         use(port, keys)
         for bench in benches:
             bench.make()
@@ -236,7 +277,7 @@ def main():
               f"seconds; load before {before:.2f}.\n")
         if "near" in args.only:
             head = ("volume", "what", "volfs", "bare client, 8 in flight", "times the bare client", "openvds", "times openvds",
-                    "requests", "processor s of the mount")
+                    "requests", "processor s: mount + reader + server", "bare client + server", "processors busy")
             print(table(head, [row for bench in benches for row in near(bench)]), end="\n\n", flush=True)
         if "cached" in args.only:
             rows = [row for bench in benches for row in cached(bench, bench.folder)]

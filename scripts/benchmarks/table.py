@@ -1,10 +1,11 @@
 """The samples of a measurement, and the table built from them."""
 
+import os
 import statistics
 from dataclasses import dataclass, field
 
-HEAD = ("what", "how", "volfs", "peer", "times the peer", "processor, s/GiB", "peer's", "nullfs", "of nullfs", "decoded",
-        "bias", "memory, MiB", "same bytes", "what bounds it")
+HEAD = ("what", "how", "volfs", "peer", "times the peer", "processor, s/GiB", "busy", "peer's", "nullfs'", "nullfs",
+        "of nullfs", "decoded", "bias", "memory, MiB", "same bytes", "what bounds it")
 
 
 @dataclass
@@ -27,6 +28,12 @@ class Samples:
         """Formats the processor time a GiB: of the mount, and of the reader."""
         used = [statistics.median(values) for values in (self.of_mount, self.of_reader) if values]
         return " + ".join(f"{seconds / self.size * 2**30:.2f}" for seconds in used) if self.size else ""
+
+    def busy(self):
+        """Formats the part of all processors' time that mount and reader took; empty if it was not measured."""
+        used = [of_mount + of_reader for of_mount, of_reader in zip(self.of_mount, self.of_reader)]
+        available = [seconds * len(os.sched_getaffinity(0)) for seconds in self.seconds]
+        return f"{100 * sum(used) / sum(available):.0f} %" if used else ""
 
     @property
     def median(self):
@@ -74,7 +81,8 @@ class Row:
         """Returns the raw numbers, for programs."""
         seconds = {name: [s.seconds for s in getattr(self, name)] for name in ("ours", "peer", "null")}
         processor = {f"{name}_{of}": [getattr(s, of) for s in getattr(self, name)]
-                     for name, of in (("ours", "of_mount"), ("ours", "of_reader"), ("peer", "of_reader"))}
+                     for name, of in (("ours", "of_mount"), ("ours", "of_reader"), ("peer", "of_reader"), ("null", "of_mount"),
+                                      ("null", "of_reader"))}
         return {"what": self.what, "how": self.how, **seconds, **processor, "bytes": [s.size for s in self.ours], "decoded": self.decoded,
                 "memory": self.memory, "ceiling": self.ceiling, "same": self.same, "problem": self.problem}
 
@@ -86,8 +94,8 @@ class Row:
             bias = max(times) / min(times)
         ours = " ".join(text for text in (self.shown(self.ours), self.problem) if text)
         return (self.what, self.how, ours, self.shown(self.peer),
-                against(ratios(self.ours, self.peer), self.target), processor(self.ours), processor(self.peer),
-                self.shown(self.null),
+                against(ratios(self.ours, self.peer), self.target), processor(self.ours),
+                self.ours[0].busy() if len(self.ours) == 1 else "", processor(self.peer), processor(self.null), self.shown(self.null),
                 against(ratios(self.ours, self.null), self.target_of_null),
                 f"{statistics.median(self.decoded):.2f}" if self.decoded else "",
                 "" if bias is None else against([bias], self.target_bias, least=False), self.memory_cell(),
