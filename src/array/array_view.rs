@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cache::{BrickKey, DecodedBrick};
 use crate::format::Array;
 use crate::pool::Bulkhead;
-use crate::volume::{ArrayInfo, AxisPermutation, Dims, Layout};
+use crate::volume::{ArrayInfo, AxisPermutation, Dims};
 
 use super::brick_sizes::layer_bricks;
 
@@ -61,10 +61,5 @@ impl ArrayView {
             Some(order) => Arc::new(brick.with_layout(order.invert_layout(&brick.layout))),
             None => brick,
         }
-    }
-
-    /// The layout of a brick from the cache in the reader's order of axes.
-    pub fn layout_of(&self, brick: &DecodedBrick) -> Layout {
-        self.permutation.as_ref().map_or(brick.layout, |order| order.permute_layout(&brick.layout))
     }
 }

@@ -6,7 +6,7 @@ use crate::array::copy::Batch;
 use crate::array::request::{Destination, Piece};
 use crate::cache::DecodedBrick;
 use crate::format::FormatError;
-use crate::volume::Layout;
+use crate::volume::AxisPermutation;
 
 /// Neighbouring bricks are copied interleaved if their rows have at least this many bytes.
 const MIN_INTERLEAVED_ROW: usize = 16;
@@ -18,23 +18,26 @@ pub struct CachedPieces {
 }
 
 impl CachedPieces {
-    /// Adds a piece of `brick`, which has `layout` for the reader.
+    /// Adds a piece of `brick`. `permutation` is the order in which the reader has the brick's axes, if not its own.
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold the samples.
     pub fn add(
         &mut self,
         piece: &Piece,
-        (layout, brick): (Layout, Arc<DecodedBrick>),
+        brick: Arc<DecodedBrick>,
+        permutation: Option<&AxisPermutation>,
         size: usize,
         to: &Destination<'_>,
     ) -> Result<(), FormatError> {
+        let permuted = permutation.map(|order| order.permute_layout(&brick.layout));
+        let layout = permuted.as_ref().unwrap_or(&brick.layout);
         if !layout.held.contains(&piece.region) {
             return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
         }
         let (to_strides, at) = to.place_of(piece);
-        let from = layout.offset_of(&piece.region.start);
-        self.batch.add(brick, (from, at), (piece.region.shape, layout.strides), &to_strides, size);
+        let (from, strides) = (layout.offset_of(&piece.region.start), layout.strides);
+        self.batch.add(brick, (from, at), (&piece.region.shape, &strides), to_strides, size);
         Ok(())
     }
 

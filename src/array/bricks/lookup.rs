@@ -11,7 +11,7 @@ use crate::array::request::Piece;
 use crate::array::scan::{KeptPlanes, Retention, SegmentPlan, Stream};
 use crate::cache::{DecodeResult, DecodedBrick, Lookup, Partition};
 use crate::format::FormatError;
-use crate::volume::{Dims, Layout, Region};
+use crate::volume::{Dims, Region};
 
 /// Why a brick is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +31,13 @@ impl BrickAccess {
         self.count(|counters| &counters.cache_hits, found as u64);
     }
 
-    /// Returns the samples of a piece that is read now, if they are in memory: `cached`, which is the brick from the
-    /// cache, or else the planes that the scan keeps; with their layout for this reader.
-    pub fn in_memory(&self, piece: &Piece, cached: Option<Arc<DecodedBrick>>) -> Option<(Layout, Arc<DecodedBrick>)> {
-        if let Some(brick) = cached {
-            return Some((self.view.layout_of(&brick), brick));
-        }
-        let number = self.view.number(&piece.brick);
-        let planes = self.scan.as_ref()?.segments.get(number, &piece.region, true)?;
+    /// Returns the planes that the scan keeps, in the reader's order of axes, if they have the samples of a piece that is
+    /// read now.
+    pub fn kept_planes(&self, piece: &Piece) -> Option<Arc<DecodedBrick>> {
+        let scan = self.scan.as_ref()?;
+        let planes = scan.segments.get(self.view.number(&piece.brick), &piece.region, true)?;
         self.count(|counters| &counters.cache_hits, 1);
-        Some((planes.layout, planes))
+        Some(planes)
     }
 
     /// Whether `region` of a brick is in memory. This does not count as a use.

@@ -7,13 +7,13 @@ use super::lookup::Purpose;
 use super::origin::Origin;
 use super::plain_pieces::PlainPieces;
 use super::plain_read::read_piece;
-use super::read_strategy::ReadStrategy;
+use super::read_strategy::{ReadStrategy, is_loaded_whole};
 use crate::array::copy::Loops;
 use crate::array::request::{Destination, Piece};
 use crate::cache::DecodedBrick;
 use crate::format::FormatError;
 use crate::source::Wait;
-use crate::volume::{Element, Layout};
+use crate::volume::{Brick, Element, Layout};
 
 /// The outcome of an attempt to copy a piece without waiting, if its brick is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,19 @@ impl BrickAccess {
         plain_pieces: &mut PlainPieces,
     ) -> Result<Attempt, FormatError> {
         let array = self.array();
-        match ReadStrategy::choose(array.brick(&piece.brick, Wait::No)?, self) {
-            ReadStrategy::Whole(_) => Ok(Attempt::NeedsWhole),
-            ReadStrategy::Constant(value) => {
-                self.fill(piece, &value, to);
+        // a brick's description is long: it is looked at where it is
+        match array.brick(&piece.brick, Wait::No) {
+            Ok(Brick::Constant(ref value)) => {
+                self.fill(piece, value, to);
                 Ok(Attempt::Copied)
             }
-            ReadStrategy::Parts(plain) => {
+            Ok(Brick::Plain(ref plain)) if !is_loaded_whole(plain, self) => {
                 let (strides, at) = to.place_of(piece);
-                plain_pieces.add(array, *piece, plain, &strides, at)?;
+                plain_pieces.add(array, piece, plain, strides, at)?;
                 Ok(Attempt::Deferred)
             }
+            Ok(Brick::Plain(_) | Brick::Coded(_)) => Ok(Attempt::NeedsWhole),
+            Err(e) => Err(e),
         }
     }
 
@@ -105,7 +107,7 @@ impl BrickAccess {
 
     fn fill(&self, piece: &Piece, value: &Element, to: &mut Destination<'_>) {
         let (strides, at) = to.place_of(piece);
-        let loops = Loops::new(&piece.region.shape, &strides, &strides, self.sample_size());
+        let loops = Loops::new(&piece.region.shape, strides, strides, self.sample_size());
         loops.fill(value, &mut to.bytes[at..]);
     }
 
@@ -114,7 +116,7 @@ impl BrickAccess {
             return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
         }
         let (strides, at) = to.place_of(piece);
-        let loops = Loops::new(&piece.region.shape, &brick.layout.strides, &strides, self.sample_size());
+        let loops = Loops::new(&piece.region.shape, &brick.layout.strides, strides, self.sample_size());
         let from = brick.layout.offset_of(&piece.region.start) as usize;
         loops.copy(&brick.bytes[from..], &mut to.bytes[at..]);
         Ok(())

@@ -16,18 +16,20 @@ use crate::volume::{Dims, ObjectName, Plain};
 /// to 256 bytes take three quarters of the processor time then. (A Xeon was faster with rows of 32 bytes brick by brick.)
 const MIN_INTERLEAVED_ROW: usize = 32;
 
+/// Lists of more pieces than this are not kept for the next request.
+const MAX_KEPT: usize = 1024;
+
 /// The pieces of plain bricks that a read asks for: collected first, and copied together in the order of the reply.
 #[derive(Default)]
 pub struct PlainPieces {
-    batch: Batch<PlainPiece>,
+    /// In the order of the reply. The source of a member is the number of its object.
+    batch: Batch<usize>,
+    /// The pieces of the members.
+    pieces: Vec<Piece>,
+    /// The objects; neighbours mostly have the same.
+    objects: Vec<ObjectName>,
     /// Bytes that were read from the source for them.
     source_bytes: Cell<usize>,
-}
-
-/// The piece of a member of the batch, and the object that holds its bytes.
-struct PlainPiece {
-    piece: Piece,
-    object: ObjectName,
 }
 
 /// Why pieces were not copied.
@@ -41,17 +43,12 @@ pub struct CopyFailure {
 impl PlainPieces {
     /// Whether there are no pieces.
     pub fn is_empty(&self) -> bool {
-        self.batch.members().is_empty()
+        self.pieces.is_empty()
     }
 
-    /// Returns piece number `number`, in the order in which they were added.
-    pub fn piece(&self, number: usize) -> Option<Piece> {
-        self.batch.members().get(number).map(|member| member.source.piece)
-    }
-
-    /// Returns the pieces from number `number` on.
-    pub fn pieces_from(&self, number: usize) -> impl Iterator<Item = Piece> + '_ {
-        self.batch.members().iter().skip(number).map(|member| member.source.piece)
+    /// The pieces, in the order in which they were added.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// Returns the bytes that were read from the source for the pieces so far.
@@ -67,16 +64,31 @@ impl PlainPieces {
     pub fn add(
         &mut self,
         array: &dyn Array,
-        piece: Piece,
-        plain: Plain,
+        piece: &Piece,
+        plain: &Plain,
         to: &Dims,
         at: usize,
     ) -> Result<(), FormatError> {
-        let from = first_byte(&piece, &plain)?;
-        let (extent, strides) = (piece.region.shape, plain.layout.strides);
-        let source = PlainPiece { piece, object: plain.object };
-        self.batch.add(source, (from, at), (extent, strides), to, array.info().dtype.size());
+        let from = first_byte(piece, plain)?;
+        if self.objects.last() != Some(&plain.object) {
+            self.objects.push(plain.object.clone());
+        }
+        let (object, size) = (self.objects.len() - 1, array.info().dtype.size());
+        self.batch.add(object, (from, at), (&piece.region.shape, &plain.layout.strides), to, size);
+        self.pieces.push(*piece);
         Ok(())
+    }
+
+    /// Removes all pieces; the memory of the lists stays, if there were not very many.
+    pub fn clear(&mut self) {
+        if self.pieces.len() > MAX_KEPT {
+            *self = Self::default();
+        }
+        let Self { batch, pieces, objects, source_bytes } = self;
+        batch.clear();
+        pieces.clear();
+        objects.clear();
+        source_bytes.set(0);
     }
 
     /// Copies all pieces to `out` without waiting.
@@ -87,9 +99,9 @@ impl PlainPieces {
     pub fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), CopyFailure> {
         let (source, now) = (array.source(), CoarseInstant::now());
         let mut done = 0;
-        for members in self.batch.members().chunk_by(|a, b| a.source.object == b.source.object) {
+        for members in self.batch.members().chunk_by(|a, b| a.source == b.source) {
             let failed = |number: usize, cause: FormatError| CopyFailure { number: done + number, cause };
-            let object = &members[0].source.object;
+            let object = &self.objects[members[0].source];
             match source.open_object(object, Wait::No) {
                 // only the server knows whether a remote file has changed, and it may not answer
                 Ok(Some(file)) if !file.is_local() => return Err(failed(0, SourceError::WouldBlock.into())),
@@ -119,17 +131,17 @@ impl PlainPieces {
     fn copy_from_file(
         &self,
         file: &OpenFile,
-        members: &[Member<PlainPiece>],
+        members: &[Member<usize>],
         now: CoarseInstant,
         out: &mut [u8],
     ) -> Result<(), CopyFailure> {
-        let span = |member: &Member<PlainPiece>| self.batch.shape_of(member).span;
-        let place = |member: &Member<PlainPiece>| file.window_of(member.from, span(member));
+        let span = |member: &Member<usize>| self.batch.shape_of(member).span;
+        let place = |member: &Member<usize>| file.window_of(member.from, span(member));
         let mut done = 0;
         for members in members.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
             if let Some(window) = place(&members[0]).and_then(|(number, _)| file.window(number)) {
-                let start = |member: &Member<PlainPiece>| place(member).map_or(0, |p| p.1);
-                let resident = |member: &Member<PlainPiece>| {
+                let start = |member: &Member<usize>| place(member).map_or(0, |p| p.1);
+                let resident = |member: &Member<usize>| {
                     let start = start(member);
                     window.is_resident(start..start + span(member), now)
                 };
@@ -155,8 +167,8 @@ impl PlainPieces {
     fn copy_from_map(
         &self,
         window: &MappedWindow,
-        members: &[Member<PlainPiece>],
-        start: impl Fn(&Member<PlainPiece>) -> usize,
+        members: &[Member<usize>],
+        start: impl Fn(&Member<usize>) -> usize,
         out: &mut [u8],
     ) -> usize {
         let bytes = window.bytes();
@@ -167,7 +179,7 @@ impl PlainPieces {
 
     fn read(
         &self,
-        member: &Member<PlainPiece>,
+        member: &Member<usize>,
         out: &mut [u8],
         read: impl FnMut(u64, &mut [u8]) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {

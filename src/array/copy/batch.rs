@@ -50,14 +50,16 @@ impl<S> Batch<S> {
         &mut self,
         source: S,
         (from, to): (u64, usize),
-        (extent, strides): (Dims, Dims),
+        (extent, strides): (&Dims, &Dims),
         to_strides: &Dims,
         size: usize,
     ) {
-        if self.shapes.last().is_none_or(|last| last.extent != extent || last.strides != strides) {
-            let loops = Loops::new(&extent, &strides, to_strides, size);
+        // compared axis by axis: to compare whole `Dims` is a call
+        let alike = |a: &Dims, b: &Dims| a.iter().eq(b.iter());
+        if !self.shapes.last().is_some_and(|last| alike(&last.extent, extent) && alike(&last.strides, strides)) {
+            let loops = Loops::new(extent, strides, to_strides, size);
             let (span, useful) = (loops.span(), loops.useful());
-            self.shapes.push(Shape { extent, strides, loops, span, useful });
+            self.shapes.push(Shape { extent: *extent, strides: *strides, loops, span, useful });
         }
         self.members.push(Member { source, from, to, shape: self.shapes.len() - 1 });
     }

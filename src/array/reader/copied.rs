@@ -5,7 +5,7 @@ use super::fast_path::FastPath;
 use super::slow_path::SlowPath;
 use crate::array::ReadError;
 use crate::array::bricks::{BrickAccess, Origins};
-use crate::array::request::{Destination, Piece, ReplyLayout};
+use crate::array::request::{Destination, Piece, Pieces, ReplyLayout};
 use crate::memory::Buffer;
 use crate::source::Wait;
 
@@ -25,7 +25,7 @@ impl Copied {
     /// Those of the format and the source.
     pub fn at_once(
         access: &BrickAccess,
-        pieces: impl Iterator<Item = Piece>,
+        pieces: Pieces<'_>,
         layout: ReplyLayout,
         out: &mut [u8],
     ) -> Result<Self, ReadError> {

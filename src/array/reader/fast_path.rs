@@ -6,7 +6,7 @@ use std::cell::Cell;
 use crate::array::ReadError;
 use crate::array::brick_sizes::brick_bytes;
 use crate::array::bricks::{Attempt, BrickAccess, CachedPieces, CopyFailure, Origin, Origins, PlainPieces};
-use crate::array::request::{Destination, Piece};
+use crate::array::request::{Destination, Piece, Pieces};
 use crate::cache::Lookup;
 use crate::volume::Dims;
 
@@ -26,6 +26,7 @@ struct Lists {
     pieces: Vec<Piece>,
     lookups: Vec<Lookup>,
     cached: CachedPieces,
+    plain: PlainPieces,
 }
 
 impl Lists {
@@ -33,13 +34,13 @@ impl Lists {
     fn clear(&mut self) {
         self.lookups.clear();
         self.cached.clear();
+        self.plain.clear();
     }
 }
 
 /// A request of which some pieces are in memory and others have to be waited for.
 pub struct FastPath<'a> {
     access: &'a BrickAccess,
-    plain_pieces: PlainPieces,
     /// A piece was seen whose brick is loaded whole.
     seen_whole_brick: bool,
     /// Where the pieces that were copied came from.
@@ -51,27 +52,21 @@ pub struct FastPath<'a> {
 impl<'a> FastPath<'a> {
     /// Begins a request.
     pub fn new(access: &'a BrickAccess) -> Self {
-        Self {
-            access,
-            plain_pieces: PlainPieces::default(),
-            seen_whole_brick: false,
-            origins: Origins::default(),
-            pending: Vec::new(),
-        }
+        Self { access, seen_whole_brick: false, origins: Origins::default(), pending: Vec::new() }
     }
 
     /// Copies the pieces that are in memory; the others are pending afterwards.
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn copy(&mut self, mut pieces: impl Iterator<Item = Piece>, to: &mut Destination<'_>) -> Result<(), ReadError> {
+    pub fn copy(&mut self, mut pieces: Pieces<'_>, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let at_once = (MAX_HELD / brick_bytes(self.access.view.info())).clamp(1, MAX_LOOKUPS);
         let mut lists = LISTS.take();
         let copied = loop {
             lists.pieces.clear();
-            lists.pieces.extend(pieces.by_ref().take(at_once));
+            pieces.fill(&mut lists.pieces, at_once);
             if lists.pieces.is_empty() {
-                break self.copy_plain_pieces(to);
+                break self.copy_plain_pieces(&lists.plain, to);
             }
             if let Err(e) = self.classify(&mut lists, to) {
                 break Err(e);
@@ -85,12 +80,12 @@ impl<'a> FastPath<'a> {
 
     /// Classifies pieces: copies them, collects them to be copied together, or marks them as pending.
     fn classify(&mut self, lists: &mut Lists, to: &mut Destination<'_>) -> Result<(), ReadError> {
-        let Lists { pieces, lookups, cached } = lists;
+        let Lists { pieces, lookups, cached, plain } = lists;
         let mut pieces = &pieces[..];
         let mut first_needs_whole = false;
         // only bricks that are loaded whole enter the cache, so the cache is not searched before one was seen
         while let Some((piece, rest)) = pieces.split_first().filter(|_| !self.seen_whole_brick) {
-            if self.try_copy(piece, to)? == Some(Attempt::NeedsWhole) {
+            if self.try_copy(piece, plain, to)? == Some(Attempt::NeedsWhole) {
                 (self.seen_whole_brick, first_needs_whole) = (true, true);
             } else {
                 pieces = rest;
@@ -100,12 +95,16 @@ impl<'a> FastPath<'a> {
         let (access, size) = (self.access, self.access.sample_size());
         access.look_up(pieces, lookups);
         for (n, (piece, (_, brick))) in pieces.iter().zip(lookups.drain(..)).enumerate() {
-            if let Some((layout, brick)) = access.in_memory(piece, brick) {
+            let (brick, permutation) = match brick {
+                Some(brick) => (Some(brick), access.view.permutation.as_ref()),
+                None => (access.kept_planes(piece), None),
+            };
+            if let Some(brick) = brick {
                 self.origins.add(Origin::Decoded);
                 cached
-                    .add(piece, (layout, brick), size, to)
+                    .add(piece, brick, permutation, size, to)
                     .map_err(|cause| ReadError { brick: piece.brick, cause })?;
-            } else if (n == 0 && first_needs_whole) || self.try_copy(piece, to)? == Some(Attempt::NeedsWhole) {
+            } else if (n == 0 && first_needs_whole) || self.try_copy(piece, plain, to)? == Some(Attempt::NeedsWhole) {
                 self.pending.push(*piece);
             }
         }
@@ -113,14 +112,19 @@ impl<'a> FastPath<'a> {
     }
 
     /// Tries a piece that is not in memory. `None`: it is pending.
-    fn try_copy(&mut self, piece: &Piece, to: &mut Destination<'_>) -> Result<Option<Attempt>, ReadError> {
+    fn try_copy(
+        &mut self,
+        piece: &Piece,
+        plain: &mut PlainPieces,
+        to: &mut Destination<'_>,
+    ) -> Result<Option<Attempt>, ReadError> {
         // after the first pending piece no other is tried: workers are needed anyway, and the kernel's next request
         // waits for this thread
         if !self.pending.is_empty() {
             self.pending.push(*piece);
             return Ok(None);
         }
-        match self.access.try_copy(piece, to, &mut self.plain_pieces) {
+        match self.access.try_copy(piece, to, plain) {
             Ok(attempt) => Ok(Some(attempt)),
             Err(cause) if cause.would_block() => {
                 self.pending.push(*piece);
@@ -131,8 +135,7 @@ impl<'a> FastPath<'a> {
     }
 
     /// Copies the plain pieces; those that have to be waited for are pending afterwards.
-    fn copy_plain_pieces(&mut self, to: &mut Destination<'_>) -> Result<(), ReadError> {
-        let plain_pieces = &self.plain_pieces;
+    fn copy_plain_pieces(&mut self, plain_pieces: &PlainPieces, to: &mut Destination<'_>) -> Result<(), ReadError> {
         if plain_pieces.is_empty() {
             return Ok(());
         }
@@ -142,10 +145,11 @@ impl<'a> FastPath<'a> {
             Ok(()) => self.origins.add(Origin::Source),
             Err(CopyFailure { number, cause }) if cause.would_block() => {
                 self.origins.add(Origin::Source);
-                self.pending.extend(plain_pieces.pieces_from(number));
+                self.pending.extend_from_slice(plain_pieces.pieces().get(number..).unwrap_or_default());
             }
             Err(CopyFailure { number, cause }) => {
-                let brick = plain_pieces.piece(number).map_or_else(|| Dims::filled(1, 0), |piece| piece.brick);
+                let piece = plain_pieces.pieces().get(number);
+                let brick = piece.map_or_else(|| Dims::filled(1, 0), |piece| piece.brick);
                 return Err(ReadError { brick, cause });
             }
         }

@@ -13,8 +13,8 @@ pub struct Destination<'a> {
 
 impl Destination<'_> {
     /// Returns the byte strides of the reply, and the offset of the first sample of `piece`.
-    pub fn place_of(&self, piece: &Piece) -> (Dims, usize) {
-        (self.layout.strides, self.layout.offset_of(&piece.region.start))
+    pub fn place_of(&self, piece: &Piece) -> (&Dims, usize) {
+        (&self.layout.strides, self.layout.offset_of(&piece.region.start))
     }
 }
 

@@ -6,4 +6,4 @@ mod pieces;
 
 pub use boxes::boxes;
 pub use destination::{Destination, ReplyLayout};
-pub use pieces::{Piece, pieces, pieces_of_box};
+pub use pieces::{Piece, Pieces, pieces, pieces_of_box};

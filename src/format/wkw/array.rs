@@ -22,6 +22,8 @@ pub(super) struct WkwArray {
     extent: Extent,
     /// A number of its own in the keys of the index cache, since boxes number their cubes differently.
     table_id: u64,
+    /// The layout of a block that lies in the box as a whole, at its beginning.
+    whole: Layout,
 }
 
 /// Returns the brick grid and the brick shape of the box `extent` of a mag; `None` if the box is empty or has 2^63
@@ -46,7 +48,18 @@ pub(super) fn grid(cubes: &Cubes, extent: &Extent) -> Option<(BrickGrid, Dims)> 
 
 impl WkwArray {
     pub(super) fn new(info: ArrayInfo, cubes: Arc<Cubes>, extent: Extent) -> Self {
-        Self { info, cubes, extent, table_id: IndexCache::new_id() }
+        let (header, axes) = (&cubes.header, info.axes.len());
+        let side = header.block_len();
+        let block = [side, side, side, header.channels()];
+        // in the file x comes before y before z, and the channels of a voxel stand together
+        let voxel = u64::from(header.voxel);
+        let strides = [voxel * side * side, voxel * side, voxel, header.dtype.size() as u64];
+        let whole = Layout {
+            held: Region::whole(Dims::from_fn(axes, |axis| block[axis])),
+            first: 0,
+            strides: Dims::from_fn(axes, |axis| strides[axis]),
+        };
+        Self { info, cubes, extent, table_id: IndexCache::new_id(), whole }
     }
 
     /// Returns the first and the last cube that have voxels of the box, along x, y, z.
@@ -104,22 +117,15 @@ impl WkwArray {
 
     /// Returns the layout of the part of a block that lies in the box.
     fn layout(&self, block: [u64; 3]) -> Layout {
-        let header = &self.cubes.header;
-        let (side, voxel, extent) = (header.block_len(), u64::from(header.voxel), &self.extent);
-        let axes = self.info.axes.len();
-        let (mut start, mut shape) = (Dims::filled(axes, 0), Dims::filled(axes, header.channels()));
-        let mut strides = Dims::filled(axes, header.dtype.size() as u64);
-        let (mut first, mut stride) = (0, voxel);
+        let (header, extent, mut layout) = (&self.cubes.header, &self.extent, self.whole);
         for (axis, a) in [(2, 0), (1, 1), (0, 2)] {
             let begin = block[a] << header.block_log;
             let low = begin.max(extent.low[a]);
-            start[axis] = low - extent.low[a];
-            shape[axis] = begin.saturating_add(side).min(extent.high[a]) - low;
-            strides[axis] = stride;
-            first += (low - begin) * stride;
-            stride *= side;
+            layout.held.start[axis] = low - extent.low[a];
+            layout.held.shape[axis] = begin.saturating_add(header.block_len()).min(extent.high[a]) - low;
+            layout.first += (low - begin) * layout.strides[axis];
         }
-        Layout { held: Region { start, shape }, first, strides }
+        layout
     }
 }
 
