@@ -88,6 +88,12 @@ impl BrickCache {
         self.lock().partitions.peek(&key)
     }
 
+    /// Returns whether a brick is there, without marking it as used, and without counting a hit.
+    #[must_use]
+    pub fn contains(&self, key: BrickKey) -> bool {
+        self.lock().partitions.contains(&key)
+    }
+
     /// Removes a brick.
     pub fn remove(&self, key: BrickKey) {
         let removed = self.lock().partitions.remove(&key);
@@ -186,7 +192,7 @@ mod tests {
         assert!(cache.get_or_decode(key, SHARED, || unreachable!("it is cached")).1);
         let mut lookups = [(key, None), ((key.0, 6), None)];
         assert_eq!(cache.get_many(&mut lookups), 1);
-        assert!(cache.peek(key).is_some());
+        assert!(cache.peek(key).is_some() && cache.contains(key));
     }
 
     #[test]
@@ -211,13 +217,13 @@ mod tests {
             assert!(cache.bytes() <= 10_000);
         }
         assert!(cache.get_or_decode((array, 98), None, || brick(10)).0.is_ok());
-        assert!(cache.peek((array, 98)).is_none(), "without a partition it is not cached");
+        assert!(!cache.contains((array, 98)), "without a partition it is not cached");
         cache.set_scan_quota(ScanQuota { outside: 5000, ..ScanQuota::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
         assert!(cache.get_or_decode((array, 99), SHARED, || brick(20_000)).0.is_ok());
-        assert!(cache.peek((array, 99)).is_none());
-        assert!(cache.peek((array, 49)).is_some());
+        assert!(!cache.contains((array, 99)));
+        assert!(cache.contains((array, 49)));
     }
 
     #[test]
@@ -225,7 +231,7 @@ mod tests {
         let cache = cache(20 * 1200);
         let array = ArrayId::next();
         let read = |n: u64, partition| assert!(cache.get_or_decode((array, n), partition, || brick(1000)).0.is_ok());
-        let held = |from: u64, to: u64| (from..to).filter(|n| cache.peek((array, *n)).is_some()).count();
+        let held = |from: u64, to: u64| (from..to).filter(|n| cache.contains((array, *n))).count();
         for n in 0..20 {
             read(n, SHARED);
         }

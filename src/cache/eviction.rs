@@ -62,6 +62,11 @@ impl Partitions {
         self.scan.get(key).map(|scan| scan.brick).or_else(|| self.shared.get(key))
     }
 
+    /// Whether a brick is there, without touching the order of eviction.
+    pub fn contains(&self, key: &BrickKey) -> bool {
+        self.scan.contains(key) || self.shared.contains(key)
+    }
+
     /// Returns a brick without marking it as used.
     pub fn peek(&self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
         self.scan.peek(key).map(|scan| scan.brick).or_else(|| self.shared.peek(key))

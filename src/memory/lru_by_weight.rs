@@ -52,6 +52,12 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         self.entries.peek(key).map(|(value, _)| value.clone())
     }
 
+    /// Returns whether `key` has an entry, without touching the order of eviction.
+    #[must_use]
+    pub fn contains(&self, key: &K) -> bool {
+        self.entries.contains(key)
+    }
+
     /// Returns the weight of the entry of `key`; 0 if there is none.
     #[must_use]
     pub fn weight_of(&self, key: &K) -> usize {

@@ -43,7 +43,7 @@ impl BrickAccess {
     /// Whether `region` of a brick is in memory. This does not count as a use.
     pub fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
         self.scan.as_ref().is_some_and(|scan| scan.segments.holds(self.view.number(brick), region))
-            || self.resources.cache.peek(self.view.key(brick)).is_some()
+            || self.resources.cache.contains(self.view.key(brick))
     }
 
     /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
