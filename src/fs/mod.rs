@@ -15,6 +15,7 @@ mod dataset_counters;
 mod error;
 mod folders;
 mod handles;
+mod idle_memory;
 mod ino;
 mod inode_path;
 mod listings;

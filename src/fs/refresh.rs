@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle};
+use super::idle_memory::IdleMemory;
 use super::page_cache::PageCache;
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
@@ -48,9 +49,15 @@ impl Volfs {
         self.catalog.tree().on_first_open(Box::new(move || wakes.wake()));
         let run = move || {
             let (mut swept, mut closed_unused, mut has_open_files) = (Instant::now(), Instant::now(), true);
+            let (mut idle_memory, mut is_store) = (IdleMemory::default(), false);
             loop {
-                // where no file is open none can be deleted: then the thread sleeps
-                let next = queue.next(has_open_files.then(|| SWEEP.saturating_sub(swept.elapsed())));
+                let at_most = match has_open_files {
+                    true => Some(SWEEP.saturating_sub(swept.elapsed())),
+                    // where no file is open none can be deleted: then the thread sleeps. Nobody tells it when a store is
+                    // read
+                    false => (is_store || idle_memory.is_awaited()).then_some(UNUSED),
+                };
+                let next = queue.next(at_most);
                 let Some(fs) = fs.upgrade().filter(|_| next != Next::Closed) else { return };
                 if swept.elapsed() >= SWEEP {
                     fs.close_gone();
@@ -60,8 +67,10 @@ impl Volfs {
                     fs.catalog.tree().close_unused();
                     closed_unused = Instant::now();
                 }
-                has_open_files = fs.catalog.tree().has_open_files();
-                if !has_open_files {
+                let tree = fs.catalog.tree();
+                (has_open_files, is_store) = (tree.has_open_files(), tree.store_status().is_some());
+                let decoded = fs.counters.bricks_decoded.get();
+                if idle_memory.look(decoded, Instant::now(), UNUSED) || !(has_open_files || is_store) {
                     fs.reader.buffers().release_idle();
                     fs.registries.formats.iter().for_each(|format| format.release_idle());
                 }
