@@ -22,8 +22,8 @@ const THRASHING: u64 = 3;
 const BATCH: usize = 256 << 10;
 
 /// What a scan requests from a source that takes long to answer, beyond the bricks that are prefetched: as many bricks
-/// as take these bytes when they are decoded.
-const REQUESTED_BYTES: usize = 32 << 20;
+/// as take these bytes where they are stored.
+const REQUESTED_BYTES: u64 = 32 << 20;
 /// Not fewer than these are requested ahead, however large they are.
 const MIN_REQUESTED: u64 = 8;
 /// Not more than these, however small they are.
@@ -172,7 +172,7 @@ fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u6
         None => info.grid.total(),
         Some(_) => (position.layer + 1).saturating_mul(layer_bricks(info)).min(info.grid.total()),
     };
-    let more = ((REQUESTED_BYTES / brick_cost(info).max(1)) as u64).clamp(MIN_REQUESTED, MAX_REQUESTED);
+    let more = (REQUESTED_BYTES / stored_bytes(access).max(1)).clamp(MIN_REQUESTED, MAX_REQUESTED);
     let Some(bricks) = scan.claim_requests(from, target.saturating_add(more).min(end)) else { return };
     let (access, plane) = (access.clone(), position.plane);
     // not in that of the prefetches, which wait for what is requested here
@@ -192,6 +192,16 @@ fn request_ahead(access: &BrickAccess, scan: &Arc<Stream>, from: u64, target: u6
             from = to;
         }
     });
+}
+
+/// Returns the bytes that a brick takes where it is stored: on average of those of the dataset that were decoded so far.
+fn stored_bytes(access: &BrickAccess) -> u64 {
+    let (cost, counters) = (brick_cost(access.view.info()) as u64, access.counters.as_deref());
+    let counted = counters.map_or((0, 0), |counters| (counters.source_bytes.get(), counters.bytes_decoded.get()));
+    match counted {
+        (read, decoded) if decoded > 0 => (u128::from(cost) * u128::from(read) / u128::from(decoded)) as u64,
+        _ => cost,
+    }
 }
 
 /// Decides how far to prefetch for a scan.

@@ -13,6 +13,7 @@ mod file;
 mod folder;
 mod folder_versions;
 mod http;
+mod in_flight;
 mod meta;
 mod metrics;
 mod names;

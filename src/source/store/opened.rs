@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use lru::LruCache;
 use std::num::NonZeroUsize;
-use tokio::sync::Semaphore;
 
 use super::client::{Client, Fetched};
 use super::error::StoreError;
 use super::folder_versions::FolderVersions;
+use super::in_flight::{InFlight, MAX_REQUESTS};
 use super::meta::Meta;
 use super::names::Names;
 use super::on_disk::{OnDisk, StoreCache};
@@ -23,9 +23,6 @@ use crate::source::url::StoreUrl;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
-/// Requests of one source that are in flight at a time, if there are connections enough: as many as fill a fast link to
-/// a store that takes 50 ms to answer with chunks of 1 MiB.
-const IN_FLIGHT: usize = 32;
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
 /// How long an object that was not there counts as absent.
@@ -78,7 +75,7 @@ pub struct Opened {
     number: u64,
     /// The store.
     pub store: Arc<Store>,
-    permits: Arc<Semaphore>,
+    in_flight: Arc<InFlight>,
     changed: Arc<AtomicBool>,
     on_disk: Option<Arc<OnDisk>>,
 }
@@ -88,8 +85,8 @@ impl Opened {
     pub fn new(store: &Arc<Store>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let permits = Arc::new(Semaphore::new(store.client.most_in_flight(IN_FLIGHT)));
-        Self { number, store: Arc::clone(store), permits, changed: Arc::default(), on_disk: None }
+        let in_flight = Arc::new(InFlight::new(store.client.most_in_flight(MAX_REQUESTS)));
+        Self { number, store: Arc::clone(store), in_flight, changed: Arc::default(), on_disk: None }
     }
 
     /// Opens an object in this version. Nothing is sent.
@@ -281,10 +278,11 @@ impl Opened {
     fn request(&self, object: &ObjectId, range: Range<u64>) -> Result<(), StoreError> {
         let expected = self.store.versions.lock().peek(object).and_then(|(meta, _)| meta.clone());
         let (store, object) = (Arc::clone(&self.store), object.clone());
-        let (permits, changed) = (Arc::clone(&self.permits), Arc::clone(&self.changed));
+        let (in_flight, changed) = (Arc::clone(&self.in_flight), Arc::clone(&self.changed));
         let on_disk = self.on_disk.clone();
         runtime::handle()?.spawn(async move {
-            let _permit = permits.acquire().await;
+            let length = range.end - range.start;
+            let _permit = in_flight.admit(length).await;
             let outcome = match store.client.get(&object.1, range.clone(), expected.as_ref()).await {
                 // an empty object has no range
                 Err(error) if error.is_beyond_end => store
@@ -300,6 +298,9 @@ impl Opened {
             });
             if outcome.as_ref().is_err_and(|error| error.is_other_version) {
                 changed.store(true, Ordering::Relaxed);
+            }
+            if let Ok(Some(fetched)) = &outcome {
+                in_flight.record(length, fetched.bytes.len() as u64);
             }
             let to_keep = on_disk.zip(outcome.as_ref().ok().and_then(Option::clone));
             store.staging.arrive(&object, &range, outcome);
