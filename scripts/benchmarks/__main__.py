@@ -172,7 +172,7 @@ def main():
         return 2
     edge = 256 if args.quick else 512
     rounds = args.rounds or (2 if args.quick else 5)
-    before, begin = load(), time.strftime("%Y-%m-%d %H:%M")
+    before, begin, sharing = load(), time.strftime("%Y-%m-%d %H:%M"), processor_time.sharing()
     with tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare:
         programs = args.programs.resolve()
         tools = Tools(programs / "volfs", programs / "examples" / "nullfs", programs / "examples" / "latency",
@@ -183,7 +183,7 @@ def main():
         found = measure_all(args, tools)
     commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
     print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus(args)}; volumes of {edge}^3, {rounds} rounds,",
-          f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes);",
+          f"medians (least..greatest); load before {before}, after {load()} (1 and 5 minutes); before, {sharing}; after, {processor_time.sharing()};",
           ", ".join(map(version_of, ("pyzgy", "zfpy", "openvds", "wkw", "numpy"))) + ".\n", sep="\n")
     print(markdown(found))
     if args.json:

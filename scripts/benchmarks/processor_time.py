@@ -1,9 +1,17 @@
-"""Processor time of other processes: of children that have ended, and of a mount while it serves."""
+"""Processor time of other processes: of children that have ended, and of a mount while it serves; and how much the
+processors hold each other up."""
 
 import os
 import resource
+import statistics
+import subprocess
+import sys
 import time
 from pathlib import Path
+
+# counts to a number that takes some 100 ms, from a moment on that is given, and prints the seconds
+LOOP = "import sys, time; n = 0\nwhile time.time() < float(sys.argv[1]): pass\nb = time.perf_counter()\n" \
+       "while n < 3000000: n += 1\nprint(time.perf_counter() - b)"
 
 
 def of_children():
@@ -45,3 +53,16 @@ def pin(processors):
     except (ValueError, OSError):
         return False
     return os.sched_getaffinity(0) == chosen
+
+
+def sharing(tries=7):
+    """Says how many times as long a loop takes on all processors at once as on one: 1 where each is a core of its own, up to
+    2 where two are threads of one core, which on a virtual machine may change from moment to moment."""
+    def seconds(processes):
+        command = [sys.executable, "-c", LOOP, str(time.time() + 0.2)]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+        return max(float(one.communicate()[0]) for one in running)
+
+    alone = min(seconds(1) for _ in range(3))
+    found = [seconds(len(os.sched_getaffinity(0))) / alone for _ in range(tries)]
+    return f"a loop takes {statistics.median(found):.2f} ({min(found):.2f}..{max(found):.2f}) times as long on all processors at once as on one"

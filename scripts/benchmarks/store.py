@@ -253,6 +253,7 @@ def main():
     in_a_network_of_its_own()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     before, begin = os.getloadavg()[0], time.strftime("%Y-%m-%d %H:%M")
+    sharing = processor_time.sharing()
     folder = args.data.resolve() / "store"
     (folder / BUCKET).mkdir(parents=True, exist_ok=True)
     keys, port, far_port, narrow_port = ("VOLFS" + secrets.token_hex(8), secrets.token_hex(20)), *(free_port() for _ in range(3))
@@ -274,7 +275,7 @@ def main():
         for bench in benches:
             bench.make()
         print(f"{begin}; {os.cpu_count()} threads; volumes of {args.edge}^3 in s3s-fs, {args.rounds} rounds, medians (least..greatest), "
-              f"seconds; load before {before:.2f}.\n")
+              f"seconds; load before {before:.2f}; {sharing}.\n")
         if "near" in args.only:
             head = ("volume", "what", "volfs", "bare client, 8 in flight", "times the bare client", "openvds", "times openvds",
                     "requests", "processor s: mount + reader + server", "bare client + server", "processors busy")
