@@ -26,8 +26,8 @@ pub fn pieces_of_box(array: &dyn Array, region: Region) -> Pieces<'_> {
     Pieces::new(&array.info().grid, vec![region])
 }
 
-/// Iterates over the bricks of boxes. A piece is as large as some fields of a format's tables, and a request may have
-/// hundreds: [`Pieces::fill`] copies each once.
+/// Iterates over the bricks of boxes. A piece takes 200 bytes, and a request may have hundreds: [`Pieces::fill`] copies
+/// each once.
 pub struct Pieces<'a> {
     grid: &'a BrickGrid,
     boxes: IntoIter<Region>,
