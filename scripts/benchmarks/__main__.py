@@ -172,7 +172,7 @@ def main():
         return 2
     edge = 256 if args.quick else 512
     rounds = args.rounds or (2 if args.quick else 5)
-    before, begin, sharing = load(), time.strftime("%Y-%m-%d %H:%M"), processor_time.sharing()
+    before, begin = load(), time.strftime("%Y-%m-%d %H:%M")
     with tempfile.TemporaryDirectory(prefix="volfs-bench.", ignore_cleanup_errors=True) as spare:
         programs = args.programs.resolve()
         tools = Tools(programs / "volfs", programs / "examples" / "nullfs", programs / "examples" / "latency",
@@ -180,6 +180,7 @@ def main():
                       2000 if args.quick else 20000, 1000 if args.quick else 10000)
         if args.compare:
             return compare_all(args, tools)
+        sharing = processor_time.sharing()
         found = measure_all(args, tools)
     commit = first_line("git", "describe", "--always", "--dirty", "--exclude", "*")
     print(f"{first_line(str(tools.volfs), '--version')} ({commit}), {begin}; {machine()}{on_cpus(args)}; volumes of {edge}^3, {rounds} rounds,",

@@ -195,7 +195,7 @@ def seconds_of(runs):
 
 
 def far(bench, *wanted):
-    """Yields rows of a slow network, against the bare client with as many requests in flight as volfs has."""
+    """Yields rows of a slow network, against the bare client with as many requests in flight as volfs has of long chunks."""
     for what in wanted:
         ours, bare = [], []
         for _ in range(bench.tools.rounds):
@@ -250,6 +250,9 @@ def arguments():
 def main():
     """Measures, and prints the tables."""
     args = arguments()
+    if args.apart and len(os.sched_getaffinity(0)) < 2:
+        print("scripts/bench: --apart needs two processors, and there is one", file=sys.stderr)
+        return 2
     in_a_network_of_its_own()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     before, begin = os.getloadavg()[0], time.strftime("%Y-%m-%d %H:%M")
