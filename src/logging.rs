@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process;
@@ -164,7 +165,7 @@ impl Sink {
     fn open(target: Target) -> Result<Self, LoggingError> {
         Ok(match target {
             Target::Stderr => Self::Stderr,
-            Target::File(path) => match File::options().append(true).create(true).open(&path) {
+            Target::File(path) => match File::options().append(true).create(true).mode(0o600).open(&path) {
                 Ok(file) => Self::File(Mutex::new(file)),
                 Err(error) => return Err(LoggingError::File { path, error }),
             },

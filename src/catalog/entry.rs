@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::source::{About, FileStamp};
+use crate::source::{About, FileStamp, Permissions};
 
 /// What a path of SOURCE is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,29 @@ pub struct Entry {
     pub stamp: FileStamp,
     /// The time of the last change of content or attributes (ctime).
     pub changed: SystemTime,
+    /// Who may list and search the folder that shows it, if that is asked for.
+    pub permissions: Option<Permissions>,
+    /// Whether it is a dataset with files of its own, for which there are further permissions.
+    pub has_files: bool,
 }
 
 impl Entry {
     pub fn new(kind: NodeKind, about: &About) -> Self {
-        Self { kind, stamp: about.stamp, changed: about.changed }
+        let permissions = match about.is_folder() {
+            true => about.permissions,
+            false => about.permissions.map(Permissions::as_folder),
+        };
+        Self { kind, stamp: about.stamp, changed: about.changed, permissions, has_files: about.is_folder() }
+    }
+
+    /// The dataset that a folder is, in the version of the file that describes it, if there is one.
+    pub fn of_folder(folder: &About, description: Option<&About>) -> Self {
+        let of = Self::new(NodeKind::Dataset, folder);
+        let Some(description) = description else { return of };
+        let described = Self::new(NodeKind::Dataset, description);
+        // who may not read the description may not know what the files are
+        let both = of.permissions.zip(described.permissions);
+        let permissions = both.map(|(folder, description)| folder.restrict(description));
+        Self { permissions, has_files: true, ..described }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::entry::{Entry, NodeKind};
 use super::open::{OpenDataset, OpenError};
-use crate::source::{FileStamp, RecentWrites, RefreshQueue};
+use crate::source::{FileStamp, Permissions, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
@@ -80,12 +80,14 @@ struct DatasetState {
 struct Look {
     stamp: FileStamp,
     changed: SystemTime,
+    permissions: Option<Permissions>,
     at: Instant,
 }
 
 impl Look {
     fn now(entry: &Entry) -> Self {
-        Self { stamp: entry.stamp, changed: entry.changed, at: Instant::now() }
+        let Entry { stamp, changed, permissions, .. } = *entry;
+        Self { stamp, changed, permissions, at: Instant::now() }
     }
 }
 
@@ -136,6 +138,12 @@ impl Node {
         ((look.stamp.modified(), look.changed), look.at.elapsed())
     }
 
+    /// Returns who may list and search the folder that shows it, by the last look, if that is asked for.
+    #[must_use]
+    pub fn permissions(&self) -> Option<Permissions> {
+        self.last_look.lock().permissions
+    }
+
     /// Returns whether this folder, or one that it lies in, has this device and inode number.
     pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
         self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
@@ -145,7 +153,9 @@ impl Node {
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
         let mut last = self.last_look.lock();
         let state = self.dataset.get();
-        let changed = self.has_changed() || last.stamp != entry.stamp;
+        // which of a dataset's files were read depends on who might read them
+        let has_other_readers = entry.has_files && last.permissions != entry.permissions;
+        let changed = self.has_changed() || last.stamp != entry.stamp || has_other_readers;
         if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
@@ -167,7 +177,8 @@ impl Node {
     }
 
     /// Returns whether the last look still counts.
-    pub(super) fn checked_lately(&self) -> bool {
+    #[must_use]
+    pub fn checked_lately(&self) -> bool {
         self.last_look.lock().at.elapsed() < CHECK_TTL
     }
 

@@ -130,8 +130,8 @@ impl Recogniser {
         match folder.failure() {
             Some(error) => Err(error),
             None => {
-                let of = description.as_ref().map_or(folder.about(), |description| description.about());
-                Ok(Some(Entry::new(NodeKind::Dataset, of)))
+                let description = description.as_ref().map(|description| description.about());
+                Ok(Some(Entry::of_folder(folder.about(), description)))
             }
         }
     }

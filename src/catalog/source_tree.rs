@@ -234,6 +234,14 @@ impl Catalog {
         }
     }
 
+    /// Looks at the folder that the root shows, and notes its times and permissions. May wait for ever.
+    pub fn look_at_root(&self) {
+        // one that is gone stays as it was
+        if let (Some(root), Ok(about)) = (self.node(ROOT), self.tree.about_base(&self.base)) {
+            root.is_still(&Entry::new(NodeKind::Folder, &about));
+        }
+    }
+
     /// Returns the dataset if it is open, or the error if it is known not to open. Does not look at the disk.
     #[must_use]
     pub fn opened(&self, node: &Arc<Node>) -> Option<OpenResult> {

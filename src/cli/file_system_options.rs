@@ -9,7 +9,7 @@ use super::disk_cache_folder;
 use super::error::CliError;
 use super::machine::limits;
 use super::text::size::Size;
-use crate::fs::Options;
+use crate::fs::{Options, Ownership};
 
 /// Returns the options of a file system over `source`, which is mounted at `mountpoint` if it is. What holds for a mount
 /// or a server alone is the caller's to set: what it shows in status.json, and how the kernel is used.
@@ -49,6 +49,7 @@ pub fn chosen(args: FileSystemArgs, source: PathBuf, mountpoint: Option<&Path>) 
         zfp: zfp.decoder(),
         views: args.views.map(|views| views.0),
         allow_other: false,
+        ownership: Ownership::default(),
         shown: shown.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
     })
 }

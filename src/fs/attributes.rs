@@ -1,6 +1,7 @@
 //! Attributes of files and folders: lookup, getattr and extended attributes.
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::FsError;
@@ -10,7 +11,7 @@ use super::resolve::{Resolved, is_dot_volfs};
 use super::tree;
 use super::volfs::Volfs;
 use super::xattr;
-use crate::source::Wait;
+use crate::source::{Permissions, Wait};
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Attributes {
     pub modified: SystemTime,
     /// When anything about the source last changed.
     pub changed: SystemTime,
+    /// Owner, group and mode.
+    pub permissions: Permissions,
     /// Whether the content may change at any time, so that the attributes must not be cached.
     pub volatile: bool,
 }
@@ -49,8 +52,13 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if the inode number is no longer known, since its source has changed.
-    pub fn getattr(&self, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
-        let mut attributes = self.attributes(&self.resolve(ino, wait)?, wait)?;
+    pub fn getattr(self: &Arc<Self>, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
+        let resolved = self.resolve(ino, wait)?;
+        let is_current = self.ask_permissions(&resolved, wait)?;
+        let mut attributes = self.attributes(&resolved, wait)?;
+        if !is_current {
+            attributes.permissions.mode = 0;
+        }
         // an open file keeps the size that its content had when it was opened
         if let Some(Handle::File(file) | Handle::Readahead(file)) = handle.and_then(|h| self.handles.get(h)).as_deref()
         {
@@ -59,14 +67,31 @@ impl Volfs {
         Ok(attributes)
     }
 
+    /// Sees to it that the permissions of what the kernel has known for a while are those of now, where they are the
+    /// source's. Returns whether it is still there: nobody may open what is no more, though those who have it open may
+    /// look at it.
+    fn ask_permissions(self: &Arc<Self>, resolved: &Resolved, wait: Wait) -> Result<bool, FsError> {
+        let Some(node) = resolved.node().filter(|node| node.permissions().is_some()) else { return Ok(true) };
+        if node.parent.is_none() {
+            return if self.look_at_root(node, wait) { Ok(true) } else { Err(FsError::WouldBlock) };
+        }
+        match self.check(resolved, wait) {
+            Ok(()) => Ok(true),
+            Err(FsError::Stale | FsError::NotFound | FsError::Denied) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the attributes of a folder or dataset of the source that a listing found, and how old they are. `None`
     /// for everything else. Does not look at the source.
     pub fn listed_attributes(&self, ino: Ino) -> Option<(Attributes, Duration)> {
         if ino.index() != 0 {
             return None;
         }
-        let ((modified, changed), age) = self.catalog.node(ino.node())?.last_look();
-        Some((Attributes { ino, size: 0, folder: true, modified, changed, volatile: false }, age))
+        let node = self.catalog.node(ino.node())?;
+        let ((modified, changed), age) = node.last_look();
+        let permissions = self.permissions_of_node(&node);
+        Some((Attributes { ino, size: 0, folder: true, modified, changed, permissions, volatile: false }, age))
     }
 
     /// Returns the value of an extended attribute.
@@ -96,13 +121,15 @@ impl Volfs {
     fn attributes(&self, resolved: &Resolved, wait: Wait) -> Result<Attributes, FsError> {
         let of = |ino: Ino, folder: bool, size: u64| {
             let (modified, changed) = self.times(ino.node());
-            Attributes { ino, size, folder, modified, changed, volatile: resolved.is_volatile() }
+            let permissions = self.permissions(resolved);
+            Attributes { ino, size, folder, modified, changed, permissions, volatile: resolved.is_volatile() }
         };
         let size = || self.content(resolved, wait).map(|content| content.len());
         match resolved {
             Resolved::Folder(node) | Resolved::Dataset(node) => Ok(of(Ino::new(node.id, 0), true, 0)),
             Resolved::DotVolfs => Ok(of(Ino::DOT_VOLFS, true, 0)),
             Resolved::Status => Ok(of(Ino::STATUS, false, size()?)),
+            Resolved::PublicStatus => Ok(of(Ino::PUBLIC_STATUS, false, size()?)),
             Resolved::Log => Ok(of(Ino::LOG, false, size()?)),
             Resolved::Error(node, _) => Ok(of(Ino::new(node.id, tree::ERROR), false, size()?)),
             Resolved::Inside(node, open, tree, item) => {

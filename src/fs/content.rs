@@ -25,12 +25,13 @@ impl Volfs {
     /// [`FsError::IsAFolder`] if it is a folder, [`FsError::Io`] if its content cannot be computed.
     pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
         match resolved {
-            Resolved::Status => {
+            Resolved::Status | Resolved::PublicStatus => {
                 let (uptime, cache_bytes, gauges) =
                     (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
                 let store = self.catalog.tree().store_status();
                 let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges, store };
-                Ok(status(&self.options, &self.counters, &self.datasets, &now).into())
+                let names = matches!(resolved, Resolved::Status);
+                Ok(status(&self.options, &self.counters, (&self.datasets, names), &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),
             Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),

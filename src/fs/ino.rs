@@ -20,6 +20,8 @@ impl Ino {
     pub const STATUS: Self = Self(3);
     /// `.volfs/log`.
     pub const LOG: Self = Self(4);
+    /// `.volfs/status.json` as users other than the owner of the mount see it.
+    pub const PUBLIC_STATUS: Self = Self(5);
 
     /// Returns the number of file `index` of a folder or dataset. Index 0 is the folder itself.
     #[must_use]
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_files_of_dot_volfs_belong_to_the_root() {
-        let of_root = [Ino::ROOT, Ino::DOT_VOLFS, Ino::STATUS, Ino::LOG];
-        assert_eq!(of_root, [0, 1, 2, 3].map(|index| Ino::new(catalog::ROOT, index)));
+        let of_root = [Ino::ROOT, Ino::DOT_VOLFS, Ino::STATUS, Ino::LOG, Ino::PUBLIC_STATUS];
+        assert_eq!(of_root, [0, 1, 2, 3, 4].map(|index| Ino::new(catalog::ROOT, index)));
     }
 }

@@ -33,8 +33,21 @@ pub struct Options {
     pub views: Option<Vec<&'static str>>,
     /// Whether users other than the one that mounts may read.
     pub allow_other: bool,
+    /// What is shown as owner and mode in place of the source's.
+    pub ownership: Ownership,
     /// The options as status.json shows them.
     pub shown: Map<String, Value>,
+}
+
+/// The owner, group and mode that a user wants all files and folders to have, as `-o uid=, gid=, umask=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ownership {
+    /// The owner.
+    pub uid: Option<u32>,
+    /// The group.
+    pub gid: Option<u32>,
+    /// What is taken from 0444 for files and 0555 for folders.
+    pub umask: Option<u32>,
 }
 
 impl Options {
@@ -42,7 +55,14 @@ impl Options {
     #[must_use]
     pub fn origin(&self) -> Origin {
         let (path, store_options) = (self.source.clone(), self.store_options.clone());
-        Origin { path, follow_links: self.follow_links, store_options, disk_cache: self.disk_cache.clone() }
+        let permissions = self.allow_other;
+        Origin {
+            path,
+            follow_links: self.follow_links,
+            permissions,
+            store_options,
+            disk_cache: self.disk_cache.clone(),
+        }
     }
 }
 
@@ -62,6 +82,7 @@ impl Options {
             zfp: Decoder::default(),
             views: None,
             allow_other: false,
+            ownership: Ownership::default(),
             shown: Map::new(),
         }
     }

@@ -28,6 +28,8 @@ pub enum Resolved {
     DotVolfs,
     /// `.volfs/status.json`
     Status,
+    /// `.volfs/status.json` for users other than the owner of the mount: without names.
+    PublicStatus,
     /// `.volfs/log`
     Log,
     /// The folder of a dataset, whose headers need not be read yet.
@@ -41,7 +43,7 @@ pub enum Resolved {
 impl Resolved {
     /// Whether the content may change at any time.
     pub fn is_volatile(&self) -> bool {
-        matches!(self, Self::Status | Self::Log)
+        matches!(self, Self::Status | Self::PublicStatus | Self::Log)
     }
 
     /// Returns the dataset and layer of a file.
@@ -65,7 +67,7 @@ impl Resolved {
     pub fn node(&self) -> Option<&Arc<Node>> {
         match self {
             Self::Folder(node) | Self::Dataset(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
-            Self::DotVolfs | Self::Status | Self::Log => None,
+            Self::DotVolfs | Self::Status | Self::PublicStatus | Self::Log => None,
         }
     }
 }
@@ -76,6 +78,7 @@ impl Volfs {
         match ino {
             Ino::DOT_VOLFS => return Ok(Resolved::DotVolfs),
             Ino::STATUS => return Ok(Resolved::Status),
+            Ino::PUBLIC_STATUS => return Ok(Resolved::PublicStatus),
             Ino::LOG => return Ok(Resolved::Log),
             _ => {}
         }

@@ -32,11 +32,21 @@ pub struct Now {
 }
 
 /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
-/// nobody reads.
+/// nobody reads. Without `names` there is nothing that names files and folders, but for the source, which everybody can
+/// find in the list of mounts.
 #[must_use]
-pub fn status(options: &Options, counters: &Counters, datasets: &CountedDatasets, now: &Now) -> String {
+pub fn status(
+    options: &Options,
+    counters: &Counters,
+    (datasets, names): (&CountedDatasets, bool),
+    now: &Now,
+) -> String {
     // before the counters of the mount, which so are never less than the sums of these
-    let (datasets, others) = listed(datasets);
+    let (datasets, others) = listed(datasets, if names { MAX_IDLE } else { 0 });
+    let mut shown = options.shown.clone();
+    if !names {
+        shown.retain(|_, value| !value.is_string() && !value.is_array());
+    }
     let mut counted = object(counters.list());
     counted.insert("cache_bytes".into(), now.cache_bytes.into());
     let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
@@ -45,7 +55,7 @@ pub fn status(options: &Options, counters: &Counters, datasets: &CountedDatasets
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::id(),
         "source": options.source.to_string_lossy(),
-        "options": options.shown,
+        "options": shown,
         "uptime": now.uptime.as_secs_f64(),
         "counters": counted,
         "now": {
@@ -92,14 +102,14 @@ fn disk_cache(disk: &DiskCacheStatistics) -> Value {
     })
 }
 
-/// Returns the counters of the datasets that were read last, and the sums of all others.
-fn listed(datasets: &CountedDatasets) -> (Vec<Value>, Value) {
+/// Returns the counters of the datasets that were read last, `most` of them, and the sums of all others.
+fn listed(datasets: &CountedDatasets, most: usize) -> (Vec<Value>, Value) {
     let (datasets, mut others) = datasets.list();
     let (mut listed, mut text) = (Vec::new(), 0);
     for dataset in datasets {
         let value = described(&dataset);
         text += json_text::format(&value).len();
-        if listed.len() < MAX_IDLE && text <= MAX_TEXT {
+        if listed.len() < most && text <= MAX_TEXT {
             listed.push(value);
         } else {
             others.add(&dataset.counters);

@@ -14,6 +14,7 @@ use super::ino::Ino;
 use super::listings::Listings;
 use super::marker_pages::MarkerPages;
 use super::options::Options;
+use super::permissions::RootLook;
 use super::read_errors::ReadErrors;
 use super::readahead::Readahead;
 use super::refresh_state::Refreshes;
@@ -57,6 +58,7 @@ pub struct Volfs {
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
     pub(super) refreshes: Refreshes,
+    pub(super) root_look: RootLook,
     pub(super) log: Arc<RecentLines>,
     pub(super) started: Instant,
     started_at: SystemTime,
@@ -116,6 +118,7 @@ impl Volfs {
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),
             refreshes,
+            root_look: RootLook::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),

@@ -113,11 +113,12 @@ impl Filesystem for Adapter {
         Ok(())
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (parent, name) = (ino(parent), name.to_owned());
+        let other = self.fs.ino_for_user(parent, &name, request.uid());
         self.answer(
             self.fs.bulkhead_of_name(parent, &name),
-            move |fs, wait| fs.lookup(parent, &name, wait),
+            move |fs, wait| other.map_or_else(|| fs.lookup(parent, &name, wait), |ino| fs.getattr(ino, None, wait)),
             |found| match found {
                 Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
                 Err(FsError::NotFound) => reply.entry(&TTL, &no_file(), Generation(0)),

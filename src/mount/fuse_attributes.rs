@@ -3,9 +3,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{Errno, FileAttr, FileType, INodeNo};
-use rustix::process::{getegid, geteuid};
 
 use crate::fs::{Attributes, FsError, Ino};
+use crate::source::Permissions;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
 /// check of the source this is less than a second.
@@ -41,10 +41,10 @@ pub fn file_attr(a: &Attributes) -> FileAttr {
         ctime: a.changed,
         crtime: a.modified,
         kind: kind(a.folder),
-        perm: if a.folder { 0o555 } else { 0o444 },
+        perm: u16::try_from(a.permissions.mode).unwrap_or(0),
         nlink: if a.folder { 2 } else { 1 },
-        uid: geteuid().as_raw(),
-        gid: getegid().as_raw(),
+        uid: a.permissions.uid,
+        gid: a.permissions.gid,
         rdev: 0,
         blksize: PREFERRED_READ,
         flags: 0,
@@ -58,6 +58,14 @@ pub fn kind(folder: bool) -> FileType {
 
 /// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
 pub fn no_file() -> FileAttr {
-    let never = UNIX_EPOCH;
-    file_attr(&Attributes { ino: Ino(0), size: 0, folder: false, modified: never, changed: never, volatile: false })
+    let (never, nobody) = (UNIX_EPOCH, Permissions { uid: 0, gid: 0, mode: 0 });
+    file_attr(&Attributes {
+        ino: Ino(0),
+        size: 0,
+        folder: false,
+        modified: never,
+        changed: never,
+        permissions: nobody,
+        volatile: false,
+    })
 }

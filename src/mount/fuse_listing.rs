@@ -45,7 +45,7 @@ impl ListingReply for ReplyDirectoryPlus {
     fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool {
         // the kernel trusts them no longer than it would have if it had asked when they were determined
         let known = fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
-        let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(entry), Duration::ZERO));
+        let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(fs, entry), Duration::ZERO));
         !self.add(INodeNo(entry.ino.0), position, &entry.name, &ttl, &attributes, Generation(0))
     }
 
@@ -60,7 +60,9 @@ impl ListingReply for ReplyDirectoryPlus {
 /// Returns the attributes of an entry of which only the inode number and the type are known. The protocol has an inode
 /// number of zero for that, but then the listing would show zero too. The kernel ignores attributes whose size is not
 /// possible, and asks for them when somebody wants them.
-fn no_attributes(entry: &FolderEntry) -> FileAttr {
+fn no_attributes(fs: &Volfs, entry: &FolderEntry) -> FileAttr {
     let (modified, changed) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
-    file_attr(&Attributes { ino: entry.ino, size: u64::MAX, folder: entry.folder, modified, changed, volatile: true })
+    let permissions = fs.default_permissions(entry.folder);
+    let (ino, folder) = (entry.ino, entry.folder);
+    file_attr(&Attributes { ino, size: u64::MAX, folder, modified, changed, permissions, volatile: true })
 }

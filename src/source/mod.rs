@@ -15,6 +15,7 @@ mod folder_probe;
 mod index;
 pub mod local;
 mod origin;
+mod permissions;
 mod recent_writes;
 mod stamp;
 #[cfg(feature = "store")]
@@ -36,6 +37,7 @@ pub use folder_probe::{FolderProbe, MOST_REMOTE};
 pub use index::{Index, IndexCache, PartKey};
 pub use local::{CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot};
 pub use origin::{Origin, shown};
+pub use permissions::Permissions;
 pub use recent_writes::{Next, RecentWrites, RefreshQueue};
 pub use stamp::{FileStamp, system_time};
 pub use store_options::StoreOption;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::disk_cache::DiskCacheOptions;
 use super::store_options::StoreOption;
 use super::url::{StoreUrl, is_url};
-use super::{LocalTree, Tree};
+use super::{LocalTree, SourceRoot, Tree};
 use crate::counters::Counters;
 
 /// SOURCE, as a user chooses it.
@@ -17,6 +17,8 @@ pub struct Origin {
     pub path: PathBuf,
     /// Whether links in folders of this machine that lead out of SOURCE are followed.
     pub follow_links: bool,
+    /// Whether it is asked who may read what, where SOURCE is on this machine.
+    pub permissions: bool,
     /// The options of an object store.
     pub store_options: Vec<StoreOption>,
     /// The local disk that keeps what an object store has sent.
@@ -43,7 +45,8 @@ impl Origin {
     /// What is wrong with the URL or the options, in one line. Nothing of a local path is looked at.
     pub fn tree(&self, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
         if !self.is_url() {
-            return Ok(LocalTree::below(&self.path, self.follow_links, counters));
+            let root = SourceRoot::new(&self.path, self.follow_links, self.permissions);
+            return Ok(LocalTree::with_root(&self.path, root, counters));
         }
         let invalid = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
         if let Some(refusal) = StoreOption::refusal(&self.store_options) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{FileStamp, OpenFile, SourceError, Wait};
+use super::{FileStamp, OpenFile, Permissions, SourceError, Wait};
 
 /// The name of the only object of a source that is a single file.
 pub const WHOLE: &str = "";
@@ -65,6 +65,13 @@ pub trait Source: Send + Sync {
     fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
         let _ = (object, wait);
         Ok(None)
+    }
+
+    /// Returns who may read all of it, where it consists of files of its own in folders of its own; `None` if that is not
+    /// [asked for](super::Origin::permissions), or said by whoever has found the source. From the first call on a file
+    /// that fewer may read cannot be read through it.
+    fn permissions(&self) -> Option<Permissions> {
+        None
     }
 
     /// Checks that all that was read so far is of one version. To be called after reading, before anything that was

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{EntryKind, FileSource, FileStamp, Folder, NoFolder, OpenFile, RecentWrites, SourceError, StoreStatus};
+use super::{
+    EntryKind, FileSource, FileStamp, Folder, NoFolder, OpenFile, Permissions, RecentWrites, SourceError, StoreStatus,
+};
 
 /// What is at a path of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct About {
     pub changed: SystemTime,
     /// Whether there was a link on the way to it, or nobody knows.
     pub by_links: bool,
+    /// Who may read it, as far as that is [asked for](super::Origin::permissions) and its source knows users.
+    pub permissions: Option<Permissions>,
 }
 
 impl About {

@@ -26,6 +26,7 @@ mod mount_point;
 mod moved_mounts;
 mod ordinary_user;
 mod outside;
+mod permissions;
 mod permuted;
 mod pictures;
 mod read_ahead;

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::file_system::FileSystemArgs;
 use super::mount_options::MountOption;
+use crate::fs::Ownership;
 
 /// The arguments of `volfs mount`.
 #[derive(Debug, Args)]
@@ -40,9 +41,11 @@ pub struct MountArgs {
     #[arg(long)]
     pub direct_io: bool,
 
-    /// Let other users read the mount
+    /// Let other users into the mount
     ///
-    /// Unless you are root, /etc/fuse.conf must have the line `user_allow_other`.
+    /// They may read what they may read in SOURCE: files and folders have the owner, group and mode that they have
+    /// there, less writing, and so have the volumes that they are (-o uid=, gid= and umask= say otherwise). Unless you are
+    /// root, /etc/fuse.conf must have the line `user_allow_other`.
     #[arg(long)]
     pub allow_other: bool,
 
@@ -68,7 +71,9 @@ pub struct MountArgs {
 
     /// Options as /etc/fstab has them, with commas between
     ///
-    /// With an effect: the options above, with _ for - (allow_other, cache_size=SIZE, quality=LEVEL and so on). Accepted
+    /// With an effect: the options above, with _ for - (allow_other, cache_size=SIZE, quality=LEVEL and so on); uid=USER
+    /// and gid=GROUP, the owner and group of all files and folders, and umask=OCTAL, which gives all files the mode 0444
+    /// and all folders 0555, less OCTAL (umask=022 lets everybody read everything, umask=077 only the owner). Accepted
     /// without an effect, since the mount is read-only or other programs act on them: defaults, ro, rw, dev, nodev,
     /// suid, nosuid, exec, noexec, auto, noauto, user, nouser, users, owner, group, nofail, _netdev, atime, noatime,
     /// relatime, norelatime, diratime, nodiratime, strictatime, nostrictatime, lazytime, nolazytime, sync, async,
@@ -76,6 +81,10 @@ pub struct MountArgs {
     /// given there.
     #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',')]
     pub options: Vec<String>,
+
+    /// The owner and mode of all files that `options` had.
+    #[arg(skip)]
+    pub ownership: Ownership,
 }
 
 impl MountArgs {
@@ -103,6 +112,9 @@ impl MountArgs {
                 MountOption::StoreOption(option) => store.push(option),
                 MountOption::DiskCache(folder) => disk = Some(folder),
                 MountOption::DiskCacheSize(size) => disk_size = Some(size),
+                MountOption::Uid(uid) => self.ownership.uid = Some(uid),
+                MountOption::Gid(gid) => self.ownership.gid = Some(gid),
+                MountOption::Umask(umask) => self.ownership.umask = Some(umask),
             }
         }
         self.log_file = self.log_file.take().or(log);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use nix::unistd::{Group, User};
+
 use super::views::{Views, views};
 use super::zfp::{ZfpDecoder, zfp};
 use crate::cli::machine::limits;
@@ -56,8 +58,9 @@ const WITHOUT_EFFECT: [&str; 35] = [
     "loud",
 ];
 
-/// The options of volfs, those with a value with an example of it. Each is an option of the command line with _ for -.
-const OWN: [(&str, &str); 13] = [
+/// The options of volfs, those with a value with an example of it. Each but the last three is an option of the command
+/// line with _ for -.
+const OWN: [(&str, &str); 16] = [
     ("allow_other", ""),
     ("direct_io", ""),
     ("follow_links", ""),
@@ -71,6 +74,9 @@ const OWN: [(&str, &str); 13] = [
     ("store_option", "region=eu-west-1"),
     ("disk_cache", "/var/cache/volfs"),
     ("disk_cache_size", "500GiB"),
+    ("uid", "1000"),
+    ("gid", "1000"),
+    ("umask", "027"),
 ];
 
 /// How similar (0 to 1) the name of an option must be to one that is unknown to be suggested. Edits are counted, since
@@ -108,6 +114,12 @@ pub enum MountOption {
     DiskCache(PathBuf),
     /// As `--disk-cache-size`.
     DiskCacheSize(Size),
+    /// The owner of all files, by number.
+    Uid(u32),
+    /// The group of all files, by number.
+    Gid(u32),
+    /// What all files and folders lack of 0444 and 0555.
+    Umask(u32),
 }
 
 impl MountOption {
@@ -154,6 +166,12 @@ impl MountOption {
             "disk_cache_size" => disk_cache_size(value).map(Self::DiskCacheSize),
             "store_option" => value.parse().map(Self::StoreOption),
             "log_file" => Ok(Self::LogFile(value.into())),
+            "uid" => {
+                id(value, |name| User::from_name(name).map(|user| user.map(|user| user.uid.as_raw()))).map(Self::Uid)
+            }
+            "gid" => id(value, |name| Group::from_name(name).map(|group| group.map(|group| group.gid.as_raw())))
+                .map(Self::Gid),
+            "umask" => umask(value).map(Self::Umask),
             _ => Err(unknown(name)),
         }
     }
@@ -171,6 +189,23 @@ fn unknown(name: &str) -> String {
             format!("there is no such option; did you mean {nearest}{}?", if needs_value { "=" } else { "" })
         }
         None => "there is no such option; volfs mount --help lists them".to_owned(),
+    }
+}
+
+/// Reads the number of a user or group, or the name of one that `find` knows.
+fn id(text: &str, find: impl Fn(&str) -> nix::Result<Option<u32>>) -> Result<u32, String> {
+    match text.parse() {
+        Ok(u32::MAX) => Err("this number means nobody".to_owned()),
+        Ok(id) => Ok(id),
+        Err(_) => find(text).ok().flatten().ok_or_else(|| format!("this machine knows no {text}")),
+    }
+}
+
+/// Reads an octal number of rights.
+fn umask(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(umask @ 0..=0o777) => Ok(umask),
+        _ => Err("not an octal number from 0 to 777".to_owned()),
     }
 }
 

@@ -5,6 +5,7 @@ mod exec;
 mod temporary_folder;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::Arc;
@@ -102,12 +103,16 @@ impl Plan {
         // the daemon has another working directory
         let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
         let mut options = file_system_options::chosen(args.file_system, source, Some(&mountpoint))?;
-        (options.direct_io, options.allow_other) = (args.direct_io, args.allow_other);
+        (options.direct_io, options.allow_other, options.ownership) =
+            (args.direct_io, args.allow_other, args.ownership);
         let shown = [
             ("mountpoint", json!(mountpoint.to_string_lossy())),
             ("foreground", json!(args.foreground)),
             ("direct_io", json!(args.direct_io)),
             ("allow_other", json!(args.allow_other)),
+            ("uid", json!(args.ownership.uid)),
+            ("gid", json!(args.ownership.gid)),
+            ("umask", json!(args.ownership.umask.map(|umask| format!("{umask:03o}")))),
             ("log_file", json!(log_file.as_ref().map(|file| file.to_string_lossy()))),
         ];
         options.shown.extend(shown.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -203,7 +208,20 @@ impl Plan {
         }
         let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
         log::info!("{source} is mounted on {mountpoint}, cache {}", Size::of(self.options.cache_size));
+        if let Some(closed) = self.closed_folder_above() {
+            log::warn!(
+                "{} is closed to other users, and --allow-other lets them into {source} below it, by its own modes",
+                closed.display()
+            );
+        }
         Ok(Session { mounted, stop })
+    }
+
+    /// Returns a folder above SOURCE that other users may not enter, though they may enter the mount.
+    fn closed_folder_above(&self) -> Option<&Path> {
+        let is_asked = self.options.allow_other && !self.options.origin().is_url();
+        let is_closed = |folder: &&Path| folder.metadata().is_ok_and(|folder| folder.mode() & 0o001 == 0);
+        self.options.source.ancestors().skip(1).find(is_closed).filter(|_| is_asked)
     }
 
     fn announcement(&self) -> Announcement<'_> {

@@ -3,10 +3,15 @@
 //! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
 //! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
 //! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
+//!
+//! Where it is asked who may read what, a folder may be read by those who may search it, and the folders between it and
+//! the dataset's own, and may read the files in it that were opened before anybody asked: the descriptions and headers.
+//! Which files are opened later nobody knows then, so that one that fewer may read is an error for all.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +23,10 @@ use super::open_file::OpenFile;
 use super::open_files::{Key, new_number};
 use super::source_root::{Found, SourceRoot};
 use crate::counters::Counters;
-use crate::source::{EntryKind, FileStamp, FirstFailure, Folder, NoFolder, RecentWrites, Source, SourceError, Wait};
+use crate::source::{
+    EntryKind, FileStamp, FirstFailure, Folder, NoFolder, Permissions, RecentWrites, Source, SourceError, Wait,
+};
+use crate::sync::Mutex;
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
 const CHECKED_FILES: usize = 128;
@@ -42,13 +50,14 @@ impl Folders {
     /// # Errors
     /// [`NoFolder`]: why there is none.
     pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.open_beside(path, recent, &FirstFailure::default())
+        self.open_beside(path, None, recent, &FirstFailure::default())
     }
 
-    /// Opens a folder whose failures are those of another one, too.
+    /// Opens a folder of a dataset, whose failures are those of another one, too.
     fn open_beside(
         self: &Arc<Self>,
         path: &Path,
+        dataset: Option<&Arc<Readers>>,
         recent: &Arc<RecentWrites>,
         failure: &FirstFailure,
     ) -> Result<Arc<LocalFolder>, NoFolder> {
@@ -58,7 +67,7 @@ impl Folders {
             _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
             _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
         };
-        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, recent, failure)
+        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, dataset, recent, failure)
     }
 
     /// Opens a folder that was just found, as [`Folders::open`] does.
@@ -66,12 +75,13 @@ impl Folders {
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
     pub fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.at_beside(place, recent, &FirstFailure::default())
+        self.at_beside(place, None, recent, &FirstFailure::default())
     }
 
     fn at_beside(
         self: &Arc<Self>,
         place: Found,
+        dataset: Option<&Arc<Readers>>,
         recent: &Arc<RecentWrites>,
         failure: &FirstFailure,
     ) -> Result<Arc<LocalFolder>, NoFolder> {
@@ -79,10 +89,11 @@ impl Folders {
             return Err(NoFolder::NotAFolder);
         }
         recent.record(&place.metadata);
+        let readers = Readers::of(&self.root, &place, dataset).map(Arc::new);
         let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
         let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
         let (changed, failure) = (Arc::default(), failure.clone());
-        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent }))
+        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent, readers }))
     }
 
     /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
@@ -109,6 +120,81 @@ pub struct LocalFolder {
     /// The first failure of the system here or in a folder that was opened from here.
     failure: FirstFailure,
     recent: Arc<RecentWrites>,
+    /// Who may read it; `None` if nobody asks.
+    readers: Option<Arc<Readers>>,
+}
+
+/// Who may read a folder and what is in it.
+struct Readers {
+    /// The path of the dataset's own folder.
+    top: PathBuf,
+    /// Those of that folder; `None` for itself.
+    dataset: Option<Arc<Self>>,
+    /// Who may search this folder and those on the way to it, as it was opened.
+    way: Permissions,
+    /// Less whom a file denies.
+    state: Mutex<ReadersState>,
+}
+
+struct ReadersState {
+    allowed: Permissions,
+    /// Whether somebody was told, so that no fewer may be allowed from then on.
+    told: bool,
+}
+
+impl Readers {
+    /// Those of a folder of a dataset; `dataset` has those of the dataset's own folder, unless this is it.
+    fn of(root: &SourceRoot, place: &Found, dataset: Option<&Arc<Self>>) -> Option<Self> {
+        let top = dataset.map_or_else(|| place.path.clone(), |dataset| dataset.top.clone());
+        let way = Self::way(root, &top, place)?;
+        let state = Mutex::new(ReadersState { allowed: way, told: false });
+        Some(Self { top, dataset: dataset.cloned(), way, state })
+    }
+
+    /// Returns who may read what is in a folder, as far as folders decide.
+    fn way(root: &SourceRoot, top: &Path, place: &Found) -> Option<Permissions> {
+        let own = root.own_permissions(place)?;
+        Some(match place.path {
+            ref path if path == top => own,
+            ref path if path.starts_with(top) => own.beyond().restrict(root.way(top, place)),
+            _ => own.beyond().restrict(root.way(root.top_of(place), place)),
+        })
+    }
+
+    /// Returns who may read the folder and what is in it, and lets no fewer from now on.
+    fn tell(&self) -> Permissions {
+        self.state.lock().told = true;
+        if let Some(dataset) = &self.dataset {
+            dataset.state.lock().told = true;
+        }
+        self.allowed()
+    }
+
+    fn allowed(&self) -> Permissions {
+        let allowed = self.state.lock().allowed;
+        self.dataset.as_ref().map_or(allowed, |dataset| allowed.restrict(dataset.allowed()))
+    }
+
+    /// Allows only those who may read a file, if nobody was told yet.
+    ///
+    /// # Errors
+    /// Fewer may read the file than were told.
+    fn admit(&self, file: Permissions) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if !state.told {
+            state.allowed = state.allowed.restrict(file.as_folder());
+            return Ok(());
+        }
+        drop(state);
+        if file.covers(self.allowed().as_file()) {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "fewer users may read it than the description of its dataset; give all files of the dataset the same \
+             owner, group and mode, or mount with -o umask=022",
+        ))
+    }
 }
 
 impl LocalFolder {
@@ -175,7 +261,17 @@ impl LocalFolder {
             },
         };
         let metadata = file.metadata()?;
+        if let Some(readers) = &self.readers {
+            readers.admit(Permissions::of(file.as_fd(), &metadata))?;
+        }
         Ok(Some((file, metadata)))
+    }
+
+    /// Returns whether others than before may search the folder.
+    fn has_other_readers(&self) -> bool {
+        let Some(readers) = &self.readers else { return false };
+        let now = || Readers::way(&self.shared.root, &readers.top, &self.shared.root.locate(&self.root).ok()??);
+        now().is_some_and(|way| way != readers.way)
     }
 
     /// Returns whether there is nothing at a path, not even a link that leads to nothing: the last folder on the way
@@ -212,6 +308,10 @@ impl Source for LocalFolder {
         self.file(object, wait)
     }
 
+    fn permissions(&self) -> Option<Permissions> {
+        self.readers.as_ref().map(|readers| readers.tell())
+    }
+
     fn check_unchanged(&self) -> Result<(), SourceError> {
         if self.changed.load(Ordering::Relaxed) { Err(SourceError::Changed) } else { Ok(()) }
     }
@@ -219,7 +319,8 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        let opened = self.shared.open_beside(&self.root.join(path), &self.recent, &self.failure);
+        let dataset = self.readers.as_ref().map(|readers| readers.dataset.as_ref().unwrap_or(readers));
+        let opened = self.shared.open_beside(&self.root.join(path), dataset, &self.recent, &self.failure);
         if let Err(NoFolder::Source(error)) = &opened {
             let _ = self.failure.noted(Err::<(), _>(error.clone()));
         }
@@ -268,7 +369,8 @@ impl Folder for LocalFolder {
         let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
         let same = self.check_unchanged().is_ok()
             && is_same(&self.root, Some(self.stamp))
-            && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before));
+            && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before))
+            && !self.has_other_readers();
         if !same {
             self.mark_changed();
         }

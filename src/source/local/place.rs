@@ -30,13 +30,14 @@ pub(super) fn about(metadata: &Metadata, by_links: bool) -> About {
         _ => PlaceKind::Other,
     };
     let changed = system_time(metadata.ctime(), metadata.ctime_nsec());
-    About { kind, stamp: FileStamp::of(metadata), changed, by_links }
+    About { kind, stamp: FileStamp::of(metadata), changed, by_links, permissions: None }
 }
 
 impl LocalPlace {
     /// Makes a place of what was just found below the root of `folders`.
     pub fn boxed(folders: &Arc<Folders>, found: Found) -> Box<dyn Place> {
-        let about = about(&found.metadata, found.by_links);
+        let permissions = folders.root.permissions(&found);
+        let about = About { permissions, ..about(&found.metadata, found.by_links) };
         Box::new(Self { folders: Arc::clone(folders), found, about })
     }
 

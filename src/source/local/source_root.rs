@@ -24,7 +24,7 @@ use super::super::descriptors::is_out_of_descriptors;
 use super::entries::visit_entries;
 use super::open_file::OpenFile;
 use super::open_files::OpenFiles;
-use crate::source::EntryKind;
+use crate::source::{EntryKind, FileStamp, Permissions};
 
 /// To open a place without access to its content.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -41,6 +41,8 @@ pub struct SourceRoot {
     root: PathBuf,
     /// Whether links may lead anywhere.
     anywhere: bool,
+    /// Whether it is asked who may read what.
+    asks_permissions: bool,
     has_openat2: bool,
     pub(super) files: OpenFiles,
 }
@@ -61,18 +63,24 @@ impl SourceRoot {
     /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`.
     #[must_use]
     pub fn below(root: &Path, anywhere: bool) -> Arc<Self> {
-        Arc::new(Self::new(root, anywhere, true))
+        Self::new(root, anywhere, false)
+    }
+
+    /// Like [`SourceRoot::below`]; asks who may read what if `asks_permissions`.
+    #[must_use]
+    pub fn new(root: &Path, anywhere: bool, asks_permissions: bool) -> Arc<Self> {
+        Arc::new(Self::with(root, anywhere, asks_permissions, true))
     }
 
     /// Like [`SourceRoot::below`], on a kernel without `openat2`.
     #[cfg(test)]
     pub(crate) fn without_openat2(root: &Path, anywhere: bool) -> Arc<Self> {
-        Arc::new(Self::new(root, anywhere, false))
+        Arc::new(Self::with(root, anywhere, false, false))
     }
 
-    fn new(root: &Path, anywhere: bool, has_openat2: bool) -> Self {
+    fn with(root: &Path, anywhere: bool, asks_permissions: bool, has_openat2: bool) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Self { root, anywhere, has_openat2, files: OpenFiles::new() }
+        Self { root, anywhere, asks_permissions, has_openat2, files: OpenFiles::new() }
     }
 
     /// Returns the place that a path leads to. `None` if it is outside of the source; also if nothing is there and the
@@ -85,6 +93,14 @@ impl SourceRoot {
             Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
             None => self.locate_by_links(CWD, path, path),
         }
+    }
+
+    /// Returns the place that a path of the user's choice leads to, wherever that is.
+    ///
+    /// # Errors
+    /// Those of the system, also if nothing is there.
+    pub fn base(&self, path: &Path) -> io::Result<Found> {
+        Found::new(self.retrying(|| openat(CWD, path, PLACE, Mode::empty()))?, path.to_owned(), false)
     }
 
     /// Returns the place that `name`, a path without `..`, leads to in a folder, as [`SourceRoot::locate`] does.
@@ -106,6 +122,50 @@ impl SourceRoot {
             Some(handle) => Found::new(handle?, path, folder.by_links).map(Some),
             None => self.locate_by_links(folder.handle.as_fd(), name, &path),
         }
+    }
+
+    /// Returns who may read a place, if that is asked for. Where links have led to it, only those count who may also
+    /// search the folders on the straight way from the source to it.
+    #[must_use]
+    pub fn permissions(&self, place: &Found) -> Option<Permissions> {
+        let own = self.own_permissions(place)?;
+        Some(if place.by_links { own.restrict(self.way(self.top_of(place), place)) } else { own })
+    }
+
+    /// Returns who may read a place by its own mode, if that is asked for.
+    pub(super) fn own_permissions(&self, place: &Found) -> Option<Permissions> {
+        self.asks_permissions.then(|| Permissions::of(place.handle(), &place.metadata))
+    }
+
+    /// Returns the folder from which all ways to a place begin: the source, or the root of the machine.
+    pub(super) fn top_of(&self, place: &Found) -> &Path {
+        if place.path.starts_with(&self.root) { &self.root } else { Path::new("/") }
+    }
+
+    /// Returns who may go from the folder `top`, at which they are, to a place: search all folders between the two. One
+    /// after the other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile.
+    /// Nobody may if the place is not there.
+    pub(super) fn way(&self, top: &Path, place: &Found) -> Permissions {
+        let nobody = Permissions { uid: 0, gid: 0, mode: 0 };
+        let walk = || -> io::Result<Permissions> {
+            let mut way = Permissions { mode: 0o555, ..nobody };
+            let below = place.path.strip_prefix(top).map_err(io::Error::other)?;
+            let mut folder = self.retrying(|| openat(CWD, top, PLACE, Mode::empty()))?;
+            let mut parts = below.components().peekable();
+            while let Some(part) = parts.next() {
+                let next =
+                    self.retrying(|| openat(&folder, part.as_os_str(), PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+                let next = Found::new(next, PathBuf::new(), false)?;
+                if parts.peek().is_some() {
+                    way = Permissions::of(next.handle(), &next.metadata).beyond().restrict(way);
+                } else if FileStamp::of(&next.metadata).inode != FileStamp::of(&place.metadata).inode {
+                    return Err(Errno::NOENT.into());
+                }
+                folder = next.handle.into();
+            }
+            Ok(way)
+        };
+        walk().unwrap_or(nobody)
     }
 
     /// Returns whether a folder has an entry of this name, which may be a link that leads to nothing.

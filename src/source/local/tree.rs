@@ -45,7 +45,8 @@ impl Tree for LocalTree {
     }
 
     fn about_base(&self, path: &Path) -> io::Result<About> {
-        Ok(about(&path.metadata()?, true))
+        let found = self.root.base(path)?;
+        Ok(About { permissions: self.root.permissions(&found), ..about(&found.metadata, true) })
     }
 
     fn is_gone(&self) -> bool {

@@ -71,14 +71,14 @@ impl Meta {
     /// Returns what a look at the object has found.
     pub fn about(&self, key: &str) -> About {
         let stamp = self.stamp(key);
-        About { kind: PlaceKind::File, stamp, changed: stamp.modified(), by_links: false }
+        About { kind: PlaceKind::File, stamp, changed: stamp.modified(), by_links: false, permissions: None }
     }
 }
 
 /// Returns what a look at a folder has found. Stores keep nothing about folders, not even that they are there.
 pub fn about_folder(key: &str) -> About {
     let stamp = FileStamp { size: 0, mtime: (0, 0), inode: (0, hash_of(key)) };
-    About { kind: PlaceKind::Folder, stamp, changed: system_time(0, 0), by_links: false }
+    About { kind: PlaceKind::Folder, stamp, changed: system_time(0, 0), by_links: false, permissions: None }
 }
 
 /// Returns a number for a key or an etag.

@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use serde_json::Value;
 use volfs::codec::zfp::Decoder;
 use volfs::format::{Format, Registry};
-use volfs::fs::{Ino, Options, ReadRequest, Registries, Volfs};
+use volfs::fs::{Ino, Options, Ownership, ReadRequest, Registries, Volfs};
 use volfs::source::Wait;
 use volfs::view::{self, View};
 
@@ -71,6 +71,7 @@ impl Extended {
             zfp: Decoder::default(),
             views: None,
             allow_other: false,
+            ownership: Ownership::default(),
             shown: serde_json::Map::new(),
         };
         Self(Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap()))

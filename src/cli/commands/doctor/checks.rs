@@ -112,10 +112,16 @@ fn setuid(helper: &Helper) -> String {
 fn allow_other(probes: &Probes) -> Finding {
     let subject = "allow_other";
     if permission::permits_allow_other(&probes.conf) {
-        return Finding::ok(subject, "users may share their mounts with --allow-other");
+        return Finding::ok(
+            subject,
+            "users may share their mounts with --allow-other: others read what they may read in SOURCE",
+        );
     }
     if probes.root {
-        return Finding::ok(subject, "root may share mounts with --allow-other");
+        return Finding::ok(
+            subject,
+            "root may share mounts with --allow-other: others read what they may read in SOURCE",
+        );
     }
     let remedy = format!("echo user_allow_other | sudo tee -a {FUSE_CONF}");
     Finding::note(subject, permission::allow_other_is_forbidden().what, format!("if you need it type: {remedy}"))

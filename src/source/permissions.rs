@@ -1,0 +1,287 @@
+//! Who may read a file or folder of this machine: its owner, its group and its mode, and what several of them leave
+//! together.
+//!
+//! A mount can show each of its files with one owner, one group and one mode, while what is behind a file may be several
+//! files and folders with owners of their own, and with access control lists. What is shown never lets anybody read who
+//! may not read all of them, and may let fewer.
+
+use std::fs::Metadata;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::getxattr;
+use rustix::io::Errno;
+
+/// The most bytes of an access control list that are read. A longer one counts as one that denies.
+const LONGEST_ACL: usize = 4 << 10;
+/// The tags of its entries.
+const USER_OBJ: u8 = 0x01;
+const USER: u8 = 0x02;
+const GROUP_OBJ: u8 = 0x04;
+const GROUP: u8 = 0x08;
+const MASK: u8 = 0x10;
+const OTHER: u8 = 0x20;
+/// Read and search (or execute), for the owner, the group and others.
+const READ_AND_SEARCH: u32 = 0o555;
+
+/// The owner, group, and rights of a file or folder. Nobody may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permissions {
+    /// The owner.
+    pub uid: u32,
+    /// The group.
+    pub gid: u32,
+    /// The bits to read, and for folders to search, as in a mode.
+    pub mode: u32,
+}
+
+impl Permissions {
+    /// Returns those of a file or folder that was opened, perhaps with `O_PATH`. What an access control list of POSIX
+    /// denies to some is denied to all whom the mode cannot tell from them.
+    #[must_use]
+    pub fn of(file: BorrowedFd<'_>, metadata: &Metadata) -> Self {
+        let mode = metadata.mode() & READ_AND_SEARCH;
+        // a list can only matter where somebody besides the owner has a right
+        let mode = if mode & 0o055 == 0 { mode } else { with_acl(file, mode) };
+        Self { uid: metadata.uid(), gid: metadata.gid(), mode }
+    }
+
+    /// Returns the rights to a folder that shows this file: who may read the file may list and search the folder.
+    #[must_use]
+    pub fn as_folder(self) -> Self {
+        let read = self.mode & 0o444;
+        Self { mode: read | read >> 2, ..self }
+    }
+
+    /// Returns the rights to files that this folder shows: who may list and search the folder may read them.
+    #[must_use]
+    pub fn as_file(self) -> Self {
+        Self { mode: self.mode & 0o444 & self.mode << 2, ..self }
+    }
+
+    /// Returns the rights to what lies in this folder, as far as the folder decides: all for those who may search it.
+    #[must_use]
+    pub fn beyond(self) -> Self {
+        let search = self.mode & 0o111;
+        Self { mode: search | search << 2, ..self }
+    }
+
+    /// Returns rights that nobody has who has not both. The owner and group are those of one of the two, or the owner is
+    /// root, who may read whatever the mode says: where these differ, the ones that leave the most, and rather its own.
+    #[must_use]
+    pub fn restrict(self, other: Self) -> Self {
+        if (self.uid, self.gid) == (other.uid, other.gid) {
+            return Self { mode: self.mode & other.mode, ..self };
+        }
+        let both = |uid, gid| Self { uid, gid, mode: self.safe_mode(uid, gid) & other.safe_mode(uid, gid) };
+        let owners = [self.uid, other.uid, 0].into_iter();
+        let candidates = owners.flat_map(|uid| [both(uid, self.gid), both(uid, other.gid)]);
+        candidates.fold(
+            both(self.uid, self.gid),
+            |best, candidate| {
+                if candidate.worth() > best.worth() { candidate } else { best }
+            },
+        )
+    }
+
+    /// Returns how many users have rights, more or less. Those of root are worth nothing, and an owner who has fewer than
+    /// the group is worse than none.
+    fn worth(self) -> u32 {
+        let (owner, group) = (self.mode >> 6 & 0o5, self.mode >> 3 & 0o5);
+        match self.uid {
+            0 => 2 * (self.mode & 0o055).count_ones() + 1,
+            _ => 2 * self.mode.count_ones() + u32::from(group & !owner == 0),
+        }
+    }
+
+    /// Returns whether everybody who has the rights of `other` has these, too. An owner who has no more rights than the
+    /// group counts as one of the group: files of a project are written by several of its members.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        let is_member = self.gid == other.gid && other.mode >> 6 & !(other.mode >> 3) & 0o7 == 0;
+        let of_owner = if is_member { (self.mode & 0o070) << 3 } else { 0 };
+        (self.safe_mode(other.uid, other.gid) | of_owner) & other.mode == other.mode
+    }
+
+    /// Returns the mode under which a file of another owner and group grants nothing that this does not grant. Who is
+    /// in which group is unknown, so that members of a group may be anybody.
+    fn safe_mode(self, uid: u32, gid: u32) -> u32 {
+        let class = |shift: u32| self.mode >> shift & 0o5;
+        let (owner, group, rest) = (class(6), class(3), class(0));
+        let is_owner = uid == self.uid;
+        let of_owner = match uid {
+            0 => 0o5,
+            _ if is_owner => owner,
+            _ => group & rest,
+        };
+        let not_owner = if is_owner || self.uid == 0 { 0o5 } else { owner };
+        let (of_group, of_rest) = if gid == self.gid { (group, rest) } else { (group & rest, group & rest) };
+        of_owner << 6 | (of_group & not_owner) << 3 | (of_rest & not_owner)
+    }
+}
+
+/// Returns a mode less what the file's access control list denies.
+fn with_acl(file: BorrowedFd<'_>, mode: u32) -> u32 {
+    let mut list = [0; LONGEST_ACL];
+    // a descriptor that was opened with O_PATH gives no attributes
+    match getxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), "system.posix_acl_access", &mut list[..]) {
+        Ok(length) => list.get(..length).and_then(|list| less_acl(mode, list)).unwrap_or(mode & 0o500),
+        Err(Errno::NODATA | Errno::NOTSUP) => mode,
+        // there is a list, and nobody can tell what is in it
+        Err(_) => mode & 0o500,
+    }
+}
+
+/// Returns a mode less what a list in the kernel's form denies (`linux/posix_acl_xattr.h`: a version, then entries of a
+/// tag, rights and a number); `None` if it is not of that form.
+///
+/// The group bits of the mode are the list's mask then, so the group has its own entry within the mask. Users that are
+/// named may be in the group or among the others, and members of named groups among the others, so that these have no
+/// right that one of the named has not.
+fn less_acl(mode: u32, list: &[u8]) -> Option<u32> {
+    let (version, entries) = list.split_at_checked(4)?;
+    if version != [2, 0, 0, 0] || entries.len() % 8 != 0 {
+        return None;
+    }
+    let (mut group, mut mask, mut users, mut groups) = (None, 0o7, None, None);
+    for entry in entries.chunks_exact(8) {
+        let &[tag, _, rights, _, ..] = entry else { return None };
+        let rights = u32::from(rights);
+        let all = |so_far: Option<u32>| Some(so_far.unwrap_or(0o7) & rights);
+        match tag {
+            USER => users = all(users),
+            GROUP_OBJ => group = Some(rights),
+            GROUP => groups = all(groups),
+            MASK => mask = rights,
+            USER_OBJ | OTHER => {}
+            _ => return None,
+        }
+    }
+    let within_mask = |rights: Option<u32>| rights.map_or(0o7, |rights| rights & mask);
+    let group = group? & mask & within_mask(users);
+    let others = within_mask(users) & within_mask(groups);
+    Some(mode & (0o700 | (group & 0o7) << 3 | (others & 0o7)))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(uid: u32, gid: u32, mode: u32) -> Permissions {
+        Permissions { uid, gid, mode }
+    }
+
+    /// The rights that the kernel gives to a user who is not root.
+    fn granted(to: Permissions, user: u32, groups: &std::collections::BTreeSet<u32>) -> u32 {
+        let shift = if user == to.uid {
+            6
+        } else if groups.contains(&to.gid) {
+            3
+        } else {
+            0
+        };
+        to.mode >> shift & 0o7
+    }
+
+    /// An access control list in the kernel's form.
+    fn acl(entries: &[(u8, u8, u32)]) -> Vec<u8> {
+        let mut list = vec![2, 0, 0, 0];
+        for (tag, rights, id) in entries {
+            list.extend([*tag, 0, *rights, 0]);
+            list.extend(id.to_le_bytes());
+        }
+        list
+    }
+
+    proptest! {
+        #[test]
+        fn both_together_give_nothing_that_one_denies(
+            (a, b) in ((0u32..4, 0u32..4, 0u32..0o1000), (0u32..4, 0u32..4, 0u32..0o1000)),
+            user in 1u32..5,
+            groups in btree_set(0u32..5, 0..4),
+        ) {
+            let (a, b) = (of(a.0, a.1, a.2 & 0o555), of(b.0, b.1, b.2 & 0o555));
+            let both = granted(a.restrict(b), user, &groups);
+            prop_assert_eq!(both & !granted(a, user, &groups), 0);
+            prop_assert_eq!(both & !granted(b, user, &groups), 0);
+            if a.covers(b) && (user != b.uid || groups.contains(&b.gid)) {
+                prop_assert_eq!(granted(b, user, &groups) & !granted(a, user, &groups), 0);
+            }
+        }
+
+        #[test]
+        fn a_list_gives_nothing_to_whom_it_denies(
+            (users, groups) in (btree_set((1u32..5, 0u8..8), 0..3), btree_set((1u32..5, 0u8..8), 0..3)),
+            (owner, group, mask, other) in (0u32..8, 0u8..8, 0u8..8, 0u32..8),
+            user in 1u32..6,
+            member in btree_set(0u32..6, 0..4),
+        ) {
+            let (uid, gid) = (1, 1);
+            let mut entries = vec![(USER_OBJ, owner as u8, u32::MAX)];
+            entries.extend(users.iter().map(|(id, rights)| (USER, *rights, *id)));
+            entries.push((GROUP_OBJ, group, u32::MAX));
+            entries.extend(groups.iter().map(|(id, rights)| (GROUP, *rights, *id)));
+            entries.extend([(MASK, mask, u32::MAX), (OTHER, other as u8, u32::MAX)]);
+            let mode = owner << 6 | u32::from(mask) << 3 | other;
+            let shown = of(uid, gid, less_acl(mode, &acl(&entries)).unwrap());
+            // posix_acl_permission of the kernel
+            let in_groups = || {
+                let own = member.contains(&gid).then_some(group);
+                own.into_iter().chain(groups.iter().filter(|(id, _)| member.contains(id)).map(|(_, rights)| *rights))
+            };
+            let (read, search) = (4u8, 1u8);
+            for right in [read, search] {
+                let allows = if user == uid {
+                    owner as u8 & right != 0
+                } else if let Some((_, rights)) = users.iter().find(|(id, _)| *id == user) {
+                    rights & mask & right != 0
+                } else if in_groups().count() > 0 {
+                    in_groups().any(|rights| rights & mask & right != 0)
+                } else {
+                    other as u8 & right != 0
+                };
+                prop_assert!(allows || granted(shown, user, &member) & u32::from(right) == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn one_owner_and_group_lose_nothing() {
+        assert_eq!(of(7, 8, 0o550).restrict(of(7, 8, 0o555)), of(7, 8, 0o550));
+        // a folder of a group, and in it a file of a user for everybody
+        assert_eq!(of(7, 8, 0o444).restrict(of(0, 9, 0o550)).mode, 0o440);
+        assert_eq!(of(7, 8, 0o440).restrict(of(0, 8, 0o550)).mode, 0o440);
+        assert_eq!(of(0, 0, 0o555).restrict(of(7, 8, 0o550)), of(7, 8, 0o550));
+        // of two owners both are of the group
+        assert_eq!(of(7, 8, 0o550).restrict(of(6, 8, 0o550)), of(0, 8, 0o550));
+        assert!(of(7, 8, 0o440).covers(of(6, 8, 0o440)) && !of(7, 8, 0o440).covers(of(6, 9, 0o440)));
+        assert!(!of(7, 8, 0o440).covers(of(6, 8, 0o444)) && !of(7, 8, 0o400).covers(of(6, 8, 0o400)));
+        assert!(of(7, 8, 0o444).covers(of(1, 2, 0o440)) && !of(7, 8, 0o440).covers(of(7, 8, 0o444)));
+        assert!(of(7, 8, 0o440).covers(of(7, 8, 0o440)) && !of(7, 8, 0o440).covers(of(7, 9, 0o440)));
+    }
+
+    #[test]
+    fn files_are_shown_as_folders_and_folders_show_files() {
+        assert_eq!(of(0, 0, 0o440).as_folder().mode, 0o550);
+        assert_eq!(of(0, 0, 0o551).as_file().mode, 0o440);
+        assert_eq!(of(0, 0, 0o511).beyond().mode, 0o555);
+        assert_eq!(of(0, 0, 0o454).beyond().mode, 0o050);
+    }
+
+    #[test]
+    fn a_list_that_makes_no_sense_is_none() {
+        let good = acl(&[(USER_OBJ, 6, 0), (GROUP_OBJ, 4, 0), (OTHER, 4, 0)]);
+        assert_eq!(less_acl(0o544, &good), Some(0o544));
+        // a group without rights, and a user with: the mask is in the mode
+        let named = acl(&[(USER_OBJ, 6, 0), (USER, 4, 9), (GROUP_OBJ, 0, 0), (MASK, 4, 0), (OTHER, 0, 0)]);
+        assert_eq!(less_acl(0o440, &named), Some(0o400));
+        for bad in
+            [&[][..], &[2, 0, 0], &[1, 0, 0, 0], &good[..good.len() - 1], &acl(&[(OTHER, 4, 0)]), &acl(&[(3, 7, 0)])]
+        {
+            assert_eq!(less_acl(0o444, bad), None);
+        }
+    }
+}
