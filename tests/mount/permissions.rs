@@ -214,6 +214,16 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
     source.give("layer/color", OWNED, 0o750).give("header/color/1/header.wkw", OWNED, 0o640).give("team", OWNED, 0o750);
     let cube = ["cube/color/1/z0/y0/x0.wkw", "team/color/1/z0/y0/x0.wkw"];
     source.give(cube[0], OWNED, 0o640).give(cube[1], OWNED, 0o640);
+    // somebody else makes a dataset whose cubes are links into a closed folder, whose files are not
+    source.folder("stolen", OTHER, 0o755);
+    for path in ["color/1/z0/y0", "segmentation"] {
+        fs::create_dir_all(source.at("stolen").join(path)).unwrap();
+    }
+    for path in ["datasource-properties.json", "color/1/header.wkw"] {
+        copy_all(&test_data("demo/cells").join(path), &source.at("stolen").join(path));
+    }
+    symlink("../../../../../closed/color/1/z0/y0/x0.wkw", source.at("stolen/color/1/z0/y0/x0.wkw")).unwrap();
+    symlink("../../closed/segmentation/1", source.at("stolen/segmentation/1")).unwrap();
     copy_all(&test_data("demo/cloud-survey"), &source.at("vds"));
     source.give("vds", OWNED, 0o755).give("vds/LayerStatus", OWNED, 0o640);
     let Some(mount) = source.mount(&[]) else { return };
@@ -238,6 +248,9 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         ("mixed/segmentation/lod0.raw", team),
         // nobody knew of this cube when the layer was shown: an error for all
         ("cube/color/lod0.raw", [false; 4]),
+        ("stolen/dataset.json", all),
+        ("stolen/color/lod0.raw", [false; 4]),
+        ("stolen/segmentation/lod0.raw", owner),
         ("vds/Amplitude/lod0.raw", team),
     ] {
         assert_readers(&mount, path, readers);

@@ -11,7 +11,6 @@
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -157,7 +156,7 @@ impl Readers {
         Some(match place.path {
             ref path if path == top => own,
             ref path if path.starts_with(top) => own.beyond().restrict(root.way(top, place)),
-            _ => own.beyond().restrict(root.way(root.top_of(place), place)),
+            ref path => own.beyond().restrict(root.way(root.top_of(path), place)),
         })
     }
 
@@ -250,19 +249,21 @@ impl LocalFolder {
         }
         let (root, path) = (&self.shared.root, self.root.join(name));
         let is_absent = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-        let file = match root.open_plain_file(&path) {
+        let (file, real) = match root.open_plain_file(&path) {
             Some(Err(e)) if is_absent(&e) => return Ok(None),
-            Some(file) => file?,
+            Some(file) => (file?, path),
             None => match root.open_linked_file(&path) {
-                Ok(Some(file)) => file,
+                Ok(Some(found)) => found,
                 Err(e) if !is_absent(&e) => return Err(e),
                 _ if self.is_absent(&path) => return Ok(None),
                 _ => return Err(io::Error::other("a link leads out of the source, or to nothing")),
             },
         };
         let metadata = file.metadata()?;
-        if let Some(readers) = &self.readers {
-            readers.admit(Permissions::of(file.as_fd(), &metadata))?;
+        if let Some(readers) = &self.readers
+            && let Some(permissions) = root.permissions_on_the_way(&self.root, &file, &real)?
+        {
+            readers.admit(permissions)?;
         }
         Ok(Some((file, metadata)))
     }

@@ -129,7 +129,7 @@ impl SourceRoot {
     #[must_use]
     pub fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
-        Some(if place.by_links { own.restrict(self.way(self.top_of(place), place)) } else { own })
+        Some(if place.by_links { own.restrict(self.way(self.top_of(&place.path), place)) } else { own })
     }
 
     /// Returns who may read a place by its own mode, if that is asked for.
@@ -137,9 +137,9 @@ impl SourceRoot {
         self.asks_permissions.then(|| Permissions::of(place.handle(), &place.metadata))
     }
 
-    /// Returns the folder from which all ways to a place begin: the source, or the root of the machine.
-    pub(super) fn top_of(&self, place: &Found) -> &Path {
-        if place.path.starts_with(&self.root) { &self.root } else { Path::new("/") }
+    /// Returns the folder from which all ways to a path begin: the source, or the root of the machine.
+    pub(super) fn top_of(&self, path: &Path) -> &Path {
+        if path.starts_with(&self.root) { &self.root } else { Path::new("/") }
     }
 
     /// Returns who may go from the folder `top`, at which they are, to a place: search all folders between the two. One
@@ -153,8 +153,8 @@ impl SourceRoot {
             let mut folder = self.retrying(|| openat(CWD, top, PLACE, Mode::empty()))?;
             let mut parts = below.components().peekable();
             while let Some(part) = parts.next() {
-                let next =
-                    self.retrying(|| openat(&folder, part.as_os_str(), PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+                let flags = PLACE | OFlags::NOFOLLOW;
+                let next = self.retrying(|| openat(&folder, part.as_os_str(), flags, Mode::empty()))?;
                 let next = Found::new(next, PathBuf::new(), false)?;
                 if parts.peek().is_some() {
                     way = Permissions::of(next.handle(), &next.metadata).beyond().restrict(way);
@@ -236,7 +236,7 @@ impl SourceRoot {
     pub fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
         match self.open_plain_file(path) {
             Some(file) => file.map(Some),
-            None => self.open_linked_file(path),
+            None => Ok(self.open_linked_file(path)?.map(|(file, _)| file)),
         }
     }
 
@@ -252,9 +252,26 @@ impl SourceRoot {
         Some(self.open_plainly(path, CONTENT)?.and_then(regular))
     }
 
-    /// Opens the regular file that the links of a path lead to; `None` as in [`SourceRoot::locate`].
-    pub(super) fn open_linked_file(&self, path: &Path) -> io::Result<Option<File>> {
-        self.locate_by_links(CWD, path, path)?.map(|place| self.open(&place)).transpose()
+    /// Opens the regular file that the links of a path lead to, and returns it with its path without links; `None` as in
+    /// [`SourceRoot::locate`].
+    pub(super) fn open_linked_file(&self, path: &Path) -> io::Result<Option<(File, PathBuf)>> {
+        self.locate_by_links(CWD, path, path)?.map(|place| Ok((self.open(&place)?, place.path))).transpose()
+    }
+
+    /// Returns who may read a file that was opened at a path without links and go to it from the folder `top`, or from the
+    /// top of the source where it lies elsewhere; `None` if that is not asked for.
+    pub(super) fn permissions_on_the_way(
+        &self,
+        top: &Path,
+        file: &File,
+        path: &Path,
+    ) -> io::Result<Option<Permissions>> {
+        if !self.asks_permissions {
+            return Ok(None);
+        }
+        let place = Found::new(file.as_fd().try_clone_to_owned()?, path.to_owned(), false)?;
+        let top = if path.starts_with(top) { top } else { self.top_of(path) };
+        Ok(self.own_permissions(&place).map(|own| own.restrict(self.way(top, &place))))
     }
 
     /// Visits the entries of a folder, in no order, until `visit` returns `false`.
