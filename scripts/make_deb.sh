@@ -47,7 +47,9 @@ gzip -9n "$root"/usr/share/man/man*/*
 rm "$root/usr/share/doc/volfs/LICENSE" "$root/usr/share/doc/volfs/CHANGELOG.md"
 compressed CHANGELOG.md usr/share/doc/volfs/changelog.gz
 mv "$root/usr/share/zsh/site-functions" "$root/usr/share/zsh/vendor-completions"
-install -D -m 644 docs/systemd/volfs@.service "$root/usr/lib/systemd/system/volfs@.service"
+for unit in volfs@.service volfs-store@.service; do
+    install -D -m 644 "docs/systemd/$unit" "$root/usr/lib/systemd/system/$unit"
+done
 
 cat >"$work/changelog" <<END
 volfs ($version) unstable; urgency=medium

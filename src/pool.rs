@@ -2,7 +2,8 @@
 //!
 //! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each
 //! dataset or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead.
-//! So a source that hangs blocks the jobs of its own bulkhead and no others. Worker threads are spawned when a job is
+//! So a source that hangs blocks the jobs of its own bulkhead and no others; which jobs run, on which thread and since
+//! when, and how many requests wait for them, the pool tells whoever asks. Worker threads are spawned when a job is
 //! ready and no worker is idle, and end after an idle timeout, except a few that are kept. If the system has no more
 //! threads, jobs wait for the workers that there are.
 
@@ -10,10 +11,13 @@ use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{Pid, gettid};
+
 use crate::memory::claim;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
@@ -39,6 +43,23 @@ impl Bulkhead {
 }
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// A job that a worker runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunningJob {
+    /// The number of its bulkhead.
+    pub number: u64,
+    /// The worker's thread.
+    pub thread: Pid,
+    /// When it began.
+    pub since: Instant,
+}
+
+/// A request that waits for jobs of a bulkhead, for as long as this value lives.
+pub struct WaitingRequest {
+    pool: Arc<Pool>,
+    number: u64,
+}
 
 /// Jobs of one bulkhead that run at a time.
 const JOBS_OF_BULKHEAD: usize = 12;
@@ -70,6 +91,12 @@ pub struct Pool {
     state: Mutex<State>,
     /// Notified when a job becomes ready.
     job_ready: Condvar,
+    /// How many requests wait for the jobs of each bulkhead.
+    waiting: Mutex<HashMap<u64, usize>>,
+    /// Called at the first job after [`Pool::rest`].
+    on_first_job: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Whether there was a job since then.
+    is_busy: AtomicBool,
 }
 
 #[derive(Default)]
@@ -77,6 +104,7 @@ struct State {
     /// Jobs that their bulkhead has admitted and no worker has taken yet.
     ready: VecDeque<(Bulkhead, Job)>,
     bulkheads: HashMap<Bulkhead, BulkheadState>,
+    running: Vec<RunningJob>,
     workers: usize,
     idle: usize,
     /// Workers that do not end when they are idle.
@@ -110,15 +138,43 @@ impl Pool {
 
     /// Runs `job` on a worker thread, as soon as its bulkhead admits it.
     pub fn submit(self: &Arc<Self>, bulkhead: Bulkhead, job: impl FnOnce() + Send + 'static) {
+        self.enqueue(bulkhead, Box::new(job));
+        if !self.is_busy.load(Ordering::Relaxed)
+            && !self.is_busy.swap(true, Ordering::Relaxed)
+            && let Some(on_first_job) = self.on_first_job.get()
+        {
+            on_first_job();
+        }
+    }
+
+    /// Has `call` called at the first job, and again at the first one after each [`Pool::rest`]. Only the first call has
+    /// an effect.
+    pub fn on_first_job(&self, call: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.on_first_job.set(call);
+    }
+
+    /// Returns whether there are no jobs. Then the next one is told of.
+    #[must_use]
+    pub fn rest(&self) -> bool {
+        self.is_busy.store(false, Ordering::Relaxed);
+        // a job that this count misses is enqueued later, and finds what was stored
+        let is_idle = self.jobs() == 0;
+        if !is_idle {
+            self.is_busy.store(true, Ordering::Relaxed);
+        }
+        is_idle
+    }
+
+    fn enqueue(self: &Arc<Self>, bulkhead: Bulkhead, job: Job) {
         let mut state = self.lock();
         let limit = bulkhead.limit.min(state.share());
         let jobs = state.bulkheads.entry(bulkhead).or_default();
         if jobs.admitted >= limit {
-            jobs.queue.push_back(Box::new(job));
+            jobs.queue.push_back(job);
             return;
         }
         jobs.admitted += 1;
-        state.ready.push_back((bulkhead, Box::new(job)));
+        state.ready.push_back((bulkhead, job));
         let spawns = state.ready.len() > state.idle && state.workers < MAX_WORKERS;
         if !spawns {
             drop(state);
@@ -137,6 +193,25 @@ impl Pool {
     #[must_use]
     pub fn jobs(&self) -> usize {
         self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
+    }
+
+    /// Returns the jobs that run.
+    #[must_use]
+    pub fn running(&self) -> Vec<RunningJob> {
+        self.lock().running.clone()
+    }
+
+    /// Counts a request that waits for jobs of a bulkhead, until the returned value is dropped.
+    #[must_use]
+    pub fn request(self: &Arc<Self>, bulkhead: Bulkhead) -> WaitingRequest {
+        *self.waiting.lock().entry(bulkhead.number).or_default() += 1;
+        WaitingRequest { pool: Arc::clone(self), number: bulkhead.number }
+    }
+
+    /// Returns the number of requests that wait for jobs of the bulkheads of this number.
+    #[must_use]
+    pub fn requests(&self, number: u64) -> usize {
+        self.waiting.lock().get(&number).copied().unwrap_or(0)
     }
 
     /// Spawns workers that do not end when they are idle, until there are `number` of them.
@@ -179,9 +254,9 @@ impl Pool {
         }
         if workers == 0 {
             // nobody else would ever do it
-            let next = || self.lock().ready.pop_front();
+            let (next, thread) = (|| self.lock().ready.pop_front(), gettid());
             while let Some(job) = next() {
-                self.run(job);
+                self.run(job, thread);
             }
         }
         false
@@ -194,24 +269,27 @@ impl Pool {
     /// Runs jobs until the worker should end.
     fn work(&self) {
         IS_WORKER.set(true);
-        while let Some(job) = self.next() {
-            self.run(job);
+        let thread = gettid();
+        while let Some(job) = self.next(thread) {
+            self.run(job, thread);
         }
     }
 
-    fn run(&self, (bulkhead, job): (Bulkhead, Job)) {
+    fn run(&self, (bulkhead, job): (Bulkhead, Job), thread: Pid) {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             log::error!("internal error: a worker stopped in the middle of a request; the request fails");
         }
-        self.finished(bulkhead);
+        self.finished(bulkhead, thread);
     }
 
-    /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker is kept.
-    fn next(&self) -> Option<(Bulkhead, Job)> {
+    /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker, which has this `thread`,
+    /// is kept.
+    fn next(&self, thread: Pid) -> Option<(Bulkhead, Job)> {
         let mut state = self.lock();
         loop {
-            if let Some(job) = state.ready.pop_front() {
-                return Some(job);
+            if let Some((bulkhead, job)) = state.ready.pop_front() {
+                state.running.push(RunningJob { number: bulkhead.number, thread, since: Instant::now() });
+                return Some((bulkhead, job));
             }
             state.idle += 1;
             let (now, timed_out) = self.job_ready.wait_timeout(state, IDLE_TIMEOUT);
@@ -224,11 +302,14 @@ impl Pool {
         }
     }
 
-    /// Admits the next queued job of a bulkhead after one of its jobs has ended.
-    fn finished(&self, bulkhead: Bulkhead) {
+    /// Admits the next queued job of a bulkhead after one of its jobs, which ran on this thread, has ended.
+    fn finished(&self, bulkhead: Bulkhead, thread: Pid) {
         let mut state = self.lock();
         let limit = bulkhead.limit.min(state.share());
-        let State { bulkheads, ready, .. } = &mut *state;
+        let State { bulkheads, ready, running, .. } = &mut *state;
+        if let Some(at) = running.iter().position(|job| job.thread == thread) {
+            running.swap_remove(at);
+        }
         let Some(jobs) = bulkheads.get_mut(&bulkhead) else { return };
         jobs.admitted -= 1;
         // two, if fewer than the limit were admitted when few workers were free
@@ -242,6 +323,18 @@ impl Pool {
         }
         if jobs.admitted == 0 {
             bulkheads.remove(&bulkhead);
+        }
+    }
+}
+
+impl Drop for WaitingRequest {
+    fn drop(&mut self) {
+        let mut waiting = self.pool.waiting.lock();
+        if let Some(requests) = waiting.get_mut(&self.number) {
+            *requests -= 1;
+            if *requests == 0 {
+                waiting.remove(&self.number);
+            }
         }
     }
 }
@@ -275,7 +368,48 @@ mod tests {
         pool.submit(Bulkhead::new(2), move || done.send(7).unwrap());
         assert_eq!(answer.recv_timeout(Duration::from_secs(30)), Ok(7));
         assert!(pool.lock().workers <= JOBS_OF_BULKHEAD + 1);
+        let running = pool.running();
+        let hung = running.iter().filter(|job| job.number == 1).count();
+        assert!(hung == JOBS_OF_BULKHEAD && running.len() <= hung + 1, "{running:?}");
         drop(release);
+        let began = Instant::now();
+        while !pool.running().is_empty() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?} still run", pool.running());
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_first_job_after_a_rest_is_told_of() {
+        let (pool, calls) = (Pool::new(), Arc::new(Mutex::new(0)));
+        let counted = Arc::clone(&calls);
+        pool.on_first_job(Box::new(move || *counted.lock() += 1));
+        let (release, hold) = mpsc::channel::<()>();
+        pool.submit(Bulkhead::new(1), move || {
+            let _ = hold.recv();
+        });
+        pool.submit(Bulkhead::new(2), || ());
+        assert_eq!(*calls.lock(), 1);
+        assert!(!pool.rest(), "a job runs");
+        pool.submit(Bulkhead::new(2), || ());
+        assert_eq!(*calls.lock(), 1);
+        drop(release);
+        let began = Instant::now();
+        while !pool.rest() {
+            assert!(began.elapsed() < Duration::from_secs(30), "{} jobs are left", pool.jobs());
+            thread::yield_now();
+        }
+        pool.submit(Bulkhead::new(2), || ());
+        assert_eq!(*calls.lock(), 2);
+    }
+
+    #[test]
+    fn requests_are_counted_by_bulkhead_while_they_wait() {
+        let pool = Pool::new();
+        let (one, two) = (pool.request(Bulkhead::new(1)), pool.request(Bulkhead::new(1).for_prefetch(2)));
+        assert_eq!((pool.requests(1), pool.requests(2)), (2, 0));
+        drop((one, two));
+        assert_eq!((pool.requests(1), pool.waiting.lock().len()), (0, 0));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::getuid;
 use thiserror::Error;
 
 use super::text::choice::similar;
@@ -78,6 +79,9 @@ pub enum CliError {
     /// SOURCE does not answer within this time.
     #[error("the source {place} does not answer within {s} s; is its server reachable?", place = path(.0), s = .1.as_secs())]
     SourceTimeout(PathBuf, Duration),
+    /// What another process of this command reports, with its exit status.
+    #[error("{0}")]
+    Reported(String, u8),
     /// SOURCE is neither a file nor a folder.
     #[error("{} is neither a file nor a folder; give a folder of volumes or one volume", path(.0))]
     SpecialFile(PathBuf),
@@ -172,9 +176,9 @@ pub enum CliError {
     /// The mount is in use; with the mounts and processes that use it.
     #[error("{mountpoint} is in use{by}; end that, or type: volfs umount --lazy {mountpoint}", mountpoint = path(.0), by = by(.1))]
     Busy(PathBuf, Vec<String>),
-    /// The mount to unmount does not answer.
-    #[error("the mount at {place} does not answer; to take it away all the same type: volfs umount --lazy {place}", place = path(.0))]
-    Unresponsive(PathBuf),
+    /// The mount to unmount does not answer, maybe since its daemon (with its process id) is stopped.
+    #[error("the mount at {place} does not answer{}; to take it away all the same type: volfs umount --lazy {place}", stopped(.1.as_ref()), place = path(.0))]
+    Unresponsive(PathBuf, Option<u32>),
     /// The system refuses to unmount.
     #[error("cannot unmount {}: {error}", path(.mountpoint))]
     Unmount {
@@ -186,6 +190,9 @@ pub enum CliError {
     /// The mount is gone, but its daemon still runs; with its process id, and how long volfs has waited for it.
     #[error("{place} is unmounted, but its daemon (process {1}) has not ended within {s} s; it may wait for its source", place = path(.0), s = .2.as_secs())]
     DaemonStays(PathBuf, u32, Duration),
+    /// The mount is gone, but others still see it, so that its daemon (with its process id) goes on.
+    #[error("{place} is unmounted here, but {2} and others of its mount namespace (a container, say) still see it: its daemon (process {1}) goes on until they unmount it or end", place = path(.0))]
+    SeenElsewhere(PathBuf, u32, String),
     /// The mount is still listed after this time.
     #[error("{place} is still mounted after {s} s; see /proc/self/mountinfo", place = path(.0), s = .1.as_secs())]
     StillMounted(PathBuf, Duration),
@@ -234,9 +241,9 @@ pub enum CliError {
     /// The daemon of the mount died.
     #[error("the daemon of the mount at {place} died; to clear it type: volfs umount {place}", place = path(.0))]
     DeadMount(PathBuf),
-    /// The mount did not answer within this time.
-    #[error("the mount at {place} did not answer within {s} s; try again, or see what it waits for in its log", place = path(.0), s = .1.as_secs())]
-    StatusTimeout(PathBuf, Duration),
+    /// The mount did not answer within this time; with what to do.
+    #[error("the mount at {place} did not answer within {s} s; {2}", place = path(.0), s = .1.as_secs())]
+    StatusTimeout(PathBuf, Duration, String),
     /// The mount belongs to another user, who did not share it.
     #[error("the mount at {} is another user's; ask as that user, or mount with --allow-other", path(.0))]
     OtherUsersMount(PathBuf),
@@ -294,7 +301,7 @@ impl CliError {
         match self {
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
             Self::Argument(_) | Self::Terminal => 2,
-            Self::CommandEnded(status) => *status,
+            Self::CommandEnded(status) | Self::Reported(_, status) => *status,
             // as shells have it
             Self::CannotRun { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
             Self::CannotRun { .. } => 126,
@@ -356,11 +363,21 @@ fn similar_name(folder: &Path, wanted: &Path) -> Option<String> {
     similar(&names, wanted.file_name()?.to_str()?).map(str::to_owned)
 }
 
+fn stopped(daemon: Option<&u32>) -> String {
+    daemon.map_or_else(String::new, |pid| {
+        format!(", since its daemon (process {pid}) is stopped: to let it go on type: kill -CONT {pid}")
+    })
+}
+
 fn by(holders: &[String]) -> String {
-    if holders.is_empty() {
-        return " by a process that this user cannot see".to_owned();
+    match holders {
+        [] if getuid().is_root() => {
+            ": what used it may have ended just now (type the command again), or is no process, such as an NFS export"
+                .to_owned()
+        }
+        [] => " by a process that this user cannot see".to_owned(),
+        holders => format!(" by {}", holders.join(", ")),
     }
-    format!(" by {}", holders.join(", "))
 }
 
 #[cfg(test)]

@@ -8,15 +8,17 @@
 //! * [`output`] and [`error`]: standard output, and the one line that a failed command prints.
 //! * [`chosen_source`]: SOURCE as it was typed, checked: a path or a URL.
 //! * [`dataset_at`]: the dataset that a path means, also one inside a mount.
+//! * [`deadline`]: work on a source or mount that may hang.
 //! * [`disk_cache_folder`]: the folder that a mount is to have as its disk cache.
 //! * [`file_system_options`]: the options that a mount and a server share, checked.
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
-//! * [`timeout`]: timeouts for calls that may hang.
+//! * [`timeout`]: timeouts within a process.
 
 pub mod args;
 mod chosen_source;
 mod commands;
 mod dataset_at;
+mod deadline;
 mod disk_cache_folder;
 mod error;
 mod file_system_options;

@@ -1,31 +1,16 @@
-//! Timeouts for calls that may hang, such as a system call on a mount whose daemon does not answer.
+//! Timeouts within a process. What may wait uninterruptibly belongs into another one: see [`deadline`](super::deadline).
 
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Returns the result of `work`, or `None` if it takes longer than `limit`. A call that hangs is left behind in its
-/// thread, which ends with the process.
+/// Returns the result of `work`, or `None` if it takes longer than `limit` or the system has no more threads. A call that
+/// hangs is left behind in its thread, which ends with the process.
 pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    spawn(work).wait_until(Instant::now() + limit)
-}
-
-/// Runs `work` in a thread of its own. If the system has no more threads there is no result.
-pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
     let (sender, receiver) = mpsc::channel();
     // the receiver is gone after a timeout; without a thread the sender is dropped, which ends the waiting
     let _ = thread::Builder::new().spawn(move || drop(sender.send(work())));
-    Pending(receiver)
-}
-
-/// The result of work in another thread.
-pub struct Pending<T>(mpsc::Receiver<T>);
-
-impl<T> Pending<T> {
-    /// Waits for the result; returns `None` if it is not there by `deadline`, or never will be.
-    pub fn wait_until(self, deadline: Instant) -> Option<T> {
-        self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
-    }
+    receiver.recv_timeout(limit).ok()
 }
 
 /// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` has passed. Returns its

@@ -26,8 +26,12 @@ impl Volfs {
         // a panic fails one request and does not end the thread that takes requests
         match catch_unwind(AssertUnwindSafe(|| call(self, Wait::No))).unwrap_or(Err(FsError::Io)) {
             Err(FsError::WouldBlock) => {
-                let fs = Arc::clone(self);
-                self.pool().submit(bulkhead, move || reply(call(&fs, Wait::Yes)));
+                let (fs, waiting) = (Arc::clone(self), self.pool().request(bulkhead));
+                self.pool().submit(bulkhead, move || {
+                    let answer = call(&fs, Wait::Yes);
+                    drop(waiting);
+                    reply(answer);
+                });
             }
             answer => reply(answer),
         }

@@ -29,8 +29,9 @@ impl Volfs {
                 let (uptime, cache_bytes, gauges) =
                     (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
                 let store = self.catalog.tree().store_status();
-                let now = Now { uptime, cache_bytes, open_files: self.handles.open_files(), gauges, store };
                 let names = matches!(resolved, Resolved::Status);
+                let (open_files, source_stall) = (self.handles.open_files(), self.stall_status(names));
+                let now = Now { uptime, cache_bytes, open_files, gauges, store, source_stall };
                 Ok(status(&self.options, &self.counters, (&self.datasets, names), &now).into())
             }
             Resolved::Log => Ok(self.log.text().into()),

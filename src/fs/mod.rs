@@ -33,6 +33,8 @@ mod refresh;
 mod refresh_state;
 mod registries;
 mod resolve;
+mod stall;
+mod stall_report;
 mod status;
 mod tree;
 mod volfs;

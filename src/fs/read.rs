@@ -67,8 +67,10 @@ impl Volfs {
             ContentState::Stale => self.counted(&file, done)(Err(FsError::Io)),
             ContentState::Unknown => {
                 let (fs, bulkhead) = (Arc::clone(self), Bulkhead::new(file.ino.node().into()));
+                let waiting = self.pool().request(bulkhead);
                 self.pool().submit(bulkhead, move || {
                     let file = fs.found_again(read.handle, &file);
+                    drop(waiting);
                     match file.state {
                         ContentState::Current => fs.read_file(file, readahead, read, done),
                         _ => fs.counted(&file, done)(Err(FsError::Io)),

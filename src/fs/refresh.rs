@@ -17,6 +17,7 @@ use super::error::FsError;
 use super::handles::{ContentState, FileHandle};
 use super::idle_memory::IdleMemory;
 use super::page_cache::PageCache;
+use super::stall::{LOOK, StallWatch};
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset, OpenResult};
@@ -38,8 +39,8 @@ impl Volfs {
         let _ = self.refreshes.page_cache.set(pages);
     }
 
-    /// Starts the thread that refreshes datasets when they are due, and lets go of sources that were deleted. It ends
-    /// when the file system is dropped.
+    /// Starts the thread that refreshes datasets when they are due, lets go of sources that were deleted, and notices
+    /// those that stall. It never waits for a source, and ends when the file system is dropped.
     ///
     /// # Errors
     /// Those of the system: it has no more threads.
@@ -47,12 +48,16 @@ impl Volfs {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let wakes = Arc::clone(&queue);
         self.catalog.tree().on_first_open(Box::new(move || wakes.wake()));
+        let wakes = Arc::clone(&queue);
+        self.pool().on_first_job(Box::new(move || wakes.wake()));
         let run = move || {
             let (mut swept, mut closed_unused, mut has_open_files) = (Instant::now(), Instant::now(), true);
             let (mut idle_memory, mut is_store) = (IdleMemory::default(), false);
+            let (mut stalls, mut is_busy) = (StallWatch::default(), false);
             loop {
                 let at_most = match has_open_files {
                     true => Some(SWEEP.saturating_sub(swept.elapsed())),
+                    false if is_busy => Some(LOOK),
                     // where no file is open none can be deleted: then the thread sleeps. Nobody tells it when a store is
                     // read
                     false => (is_store || idle_memory.is_awaited()).then_some(UNUSED),
@@ -67,8 +72,10 @@ impl Volfs {
                     fs.catalog.tree().close_unused();
                     closed_unused = Instant::now();
                 }
+                fs.look_for_stalls(&mut stalls);
                 let tree = fs.catalog.tree();
                 (has_open_files, is_store) = (tree.has_open_files(), tree.store_status().is_some());
+                is_busy = !has_open_files && !fs.pool().rest();
                 let decoded = fs.counters.bricks_decoded.get();
                 if idle_memory.look(decoded, Instant::now(), UNUSED) || !(has_open_files || is_store) {
                     fs.reader.buffers().release_idle();

@@ -29,6 +29,8 @@ pub struct Now {
     pub gauges: Gauges,
     /// The counters of the object store, if the source is in one.
     pub store: Option<StoreStatus>,
+    /// What of the source has not answered for long, or null.
+    pub source_stall: Value,
 }
 
 /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
@@ -65,6 +67,7 @@ pub fn status(
             "decoders": decoders,
             "decoder_bytes": decoder_bytes,
         },
+        "source_stall": now.source_stall,
         "store": now.store.as_ref().map(store),
         "datasets": datasets,
         "other_datasets": others,

@@ -19,6 +19,7 @@ use super::read_errors::ReadErrors;
 use super::readahead::Readahead;
 use super::refresh_state::Refreshes;
 use super::registries::Registries;
+use super::stall::Stalls;
 use super::tree::Tree;
 use crate::array::{Reader, ReaderConfig};
 use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, listing};
@@ -59,6 +60,7 @@ pub struct Volfs {
     pub(super) marker_pages: MarkerPages,
     pub(super) refreshes: Refreshes,
     pub(super) root_look: RootLook,
+    pub(super) stalls: Stalls,
     pub(super) log: Arc<RecentLines>,
     pub(super) started: Instant,
     started_at: SystemTime,
@@ -119,6 +121,7 @@ impl Volfs {
             marker_pages: MarkerPages::default(),
             refreshes,
             root_look: RootLook::default(),
+            stalls: Stalls::default(),
             log,
             started: Instant::now(),
             started_at: SystemTime::now(),

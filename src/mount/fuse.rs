@@ -54,9 +54,11 @@ impl Adapter {
         match reply.add_entries(&self.fs, handle, offset, Wait::No) {
             // then nothing was added
             Err(FsError::WouldBlock) => {
-                let fs = Arc::clone(&self.fs);
-                self.fs.pool().submit(Volfs::bulkhead(ino(number)), move || {
+                let (fs, bulkhead) = (Arc::clone(&self.fs), Volfs::bulkhead(ino(number)));
+                let waiting = fs.pool().request(bulkhead);
+                self.fs.pool().submit(bulkhead, move || {
                     let listed = reply.add_entries(&fs, handle, offset, Wait::Yes);
+                    drop(waiting);
                     reply.finish(listed);
                 });
             }

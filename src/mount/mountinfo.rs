@@ -48,6 +48,14 @@ pub fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
+/// Reads all mounts that another process sees.
+///
+/// # Errors
+/// Those of reading `/proc`.
+pub fn read_of(pid: u32) -> io::Result<Vec<Mount>> {
+    Ok(parse(&fs::read(format!("/proc/{pid}/mountinfo"))?))
+}
+
 /// Returns the visible mount at `mountpoint`: of several, the one on which no other is mounted.
 #[must_use]
 pub fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid};
+use nix::unistd::{ForkResult, Pid, getpid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
@@ -36,6 +36,11 @@ impl Link {
     /// Sends a message of at most 68 KiB, which must not be empty. Returns whether the other end is there.
     pub fn send(&self, message: &[u8]) -> bool {
         message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
+    }
+
+    /// Like [`Link::send`], and waits until the other end has room.
+    pub fn send_waiting(&self, message: &[u8]) -> bool {
+        message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL).is_ok()
     }
 
     /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
@@ -68,24 +73,33 @@ pub(super) fn timespec(time: Duration) -> Timespec {
 }
 
 impl SideProcess {
-    /// Forks a process that runs `work` with its end of the connection; its working directory is `/`. It must be called
-    /// before there are threads.
+    /// Forks a process that runs `work` with its end of the connection; its working directory is `/`, and it is killed
+    /// when this thread ends. It must be called before there are threads.
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses, or there are other threads.
     pub fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
+        let parent = getpid();
         match fork::fork()? {
             ForkResult::Parent { child } => Ok(Self { pid: child, link: Link(socket) }),
             ForkResult::Child => {
-                if fork::detach_from_parent(theirs.as_raw_fd()).is_err() {
+                let ready = fork::signal_at_end_of_parent(parent, Signal::SIGKILL)
+                    .and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
+                if ready.is_err() {
                     exit(1);
                 }
                 work(&Link(theirs));
                 exit(0)
             }
         }
+    }
+
+    /// The process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw().unsigned_abs()
     }
 
     /// The connection to the process.

@@ -15,7 +15,9 @@ mod ls;
 mod serve;
 #[cfg(feature = "serve")]
 mod serve_limits;
+mod stalled;
 mod stats;
+mod units;
 mod usage;
 mod verify;
 

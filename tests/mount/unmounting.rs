@@ -3,12 +3,15 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
+use crate::support::slow_source::{NAME, SlowSource};
 use crate::support::{
-    Mount, fixture, one_line_of_failure, process_lives, signal, source_with, test_data, text, volfs, wait_until,
+    Mount, SOON, comes_true, fixture, fuse_or_skip, one_line_of_failure, process_lives, signal, skip, source_with,
+    test_data, text, volfs, wait_until,
 };
 
 #[test]
@@ -101,4 +104,51 @@ fn a_mount_whose_daemon_died_is_cleared_by_umount() {
     assert!(again.status.success(), "{}", text(&again.stderr));
     assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
     assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let source = source_with(&["v3_int8.zgy"]);
+    let slow = SlowSource::at(&source.path().join("server"), fs::read(test_data("zgy/v3_int8.zgy")).unwrap());
+    let Some(mount) = Mount::of(source.path()) else { return };
+    slow.gate.set_closed(true);
+    let mut reader = Command::new("stat").arg(mount.path("server").join(NAME).join("data")).spawn().unwrap();
+    wait_until("the look-up hangs", || slow.gate.waiting() > 0);
+    // it has no file open
+    let named = format!("stat (process {}), which waits for an answer of it", reader.id());
+    let mut line = String::new();
+    let is_named = comes_true(SOON, || {
+        line = text(&mount.umount(&[]).stderr);
+        line.contains(&named)
+    });
+    // and cannot be killed
+    reader.kill().unwrap();
+    let killed = text(&mount.umount(&[]).stderr);
+    slow.gate.set_closed(false);
+    reader.wait().unwrap();
+    assert!(is_named, "{line}");
+    assert!(killed.contains(&named), "{killed}");
+    assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    if !nix::unistd::getuid().is_root() {
+        return skip("only root can make a mount namespace here");
+    }
+    let mut other = Command::new("unshare");
+    other.args(["--mount", "sh", "-c", "echo && exec sleep 60"]).stdout(Stdio::piped());
+    let mut other = other.spawn().unwrap();
+    other.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let output = mount.umount(&[]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert!(line.contains("is unmounted here, but") && line.contains("of its mount namespace"), "{line}");
+    assert!(!mount.is_mounted());
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
 }

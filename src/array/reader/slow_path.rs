@@ -8,6 +8,7 @@ use crate::array::bricks::{BrickAccess, Origins};
 use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
+use crate::pool::WaitingRequest;
 use crate::source::Wait;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
@@ -40,7 +41,7 @@ struct PendingReply {
     out: Buffer,
     origins: Origins,
     failure: Option<ReadError>,
-    done: Option<Done>,
+    done: Option<(Done, WaitingRequest)>,
 }
 
 impl SlowPath {
@@ -58,7 +59,8 @@ impl SlowPath {
         let (bulkhead, pool) = (access.view.bulkhead, Arc::clone(&access.resources.pool));
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
-        let pending = Mutex::new(PendingReply { out, origins, failure: None, done: Some(done) });
+        let done = Some((done, pool.request(bulkhead)));
+        let pending = Mutex::new(PendingReply { out, origins, failure: None, done });
         let read = Arc::new(Self { access, layout, pieces, requested, next, unfinished, pending });
         if !read.access.fetches_ahead() {
             return read.submit(workers);
@@ -122,7 +124,7 @@ impl SlowPath {
 
     fn reply(&self) {
         let mut pending = self.pending();
-        let Some(done) = pending.done.take() else { return };
+        let Some((done, waiting)) = pending.done.take() else { return };
         let (failure, origins) = (pending.failure.take(), pending.origins);
         let out = std::mem::replace(&mut pending.out, self.access.resources.buffers.empty());
         drop(pending);
@@ -130,6 +132,7 @@ impl SlowPath {
             Some(failure) => Err(failure),
             None => origins.check(self.access.array(), self.pieces.first().copied(), Wait::Yes),
         };
+        drop(waiting);
         done(checked.map(|()| out));
         // a source that takes long to answer takes longer than the pages of a brick
         if !self.access.fetches_ahead() {

@@ -21,6 +21,7 @@ use crate::array::{ReadError, ReaderConfig};
 use crate::catalog::OpenDataset;
 use crate::cli::args::{CatArgs, Format};
 use crate::cli::dataset_at::DatasetAt;
+use crate::cli::deadline;
 use crate::cli::error::CliError;
 use crate::cli::interrupt::Interrupts;
 use crate::cli::machine::limits;
@@ -46,6 +47,8 @@ const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset or the output.
 pub fn run(args: &CatArgs) -> Result<(), CliError> {
+    // before there are threads
+    deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None, args.zfp.decoder())))?;
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
     let started = Arc::new(OnceLock::<(Arc<Progress>, Bar)>::new());

@@ -9,15 +9,22 @@ mod grammar;
 mod values;
 mod words;
 
+use std::path::Path;
+use std::time::Duration;
+
 use clap::CommandFactory;
 
 use self::fitting::{Candidate, Fitting};
 use self::grammar::Wanted;
 use self::words::Line;
 use crate::cli::args::{Cli, CompleteArgs, Shell};
+use crate::cli::deadline::{self, Output};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::escape;
+
+/// How long a folder may take to tell its names, or a volume its layers: a user waits.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Prints what fits at the cursor, or the script of a shell.
 ///
@@ -32,7 +39,12 @@ pub fn run(args: &CompleteArgs) -> Result<(), CliError> {
         Shell::Fish => Line::quoted(&args.typed),
         Shell::Zsh => Line::plain(&args.typed),
     };
-    output::whole(&answer(args.shell, &line))
+    let offer = |out: &Output<'_>| out.part(answer(args.shell, &line).as_bytes()).map(drop);
+    match deadline::run_within(TIMEOUT, Path::new("."), offer) {
+        // the shell would hang as well
+        Err(CliError::SourceTimeout(..)) => output::whole("words\n"),
+        offered => offered,
+    }
 }
 
 /// Returns the completion script of a shell.

@@ -8,6 +8,7 @@ use self::sections::Mags;
 use crate::catalog::OpenDataset;
 use crate::cli::args::InfoArgs;
 use crate::cli::dataset_at::DatasetAt;
+use crate::cli::deadline::{self, Output};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::text::layout::TextLayout;
@@ -20,14 +21,19 @@ use crate::view::{LayerRef, json, json_text, registry};
 /// # Errors
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub fn run(args: &InfoArgs) -> Result<(), CliError> {
+    let coloured = output::coloured();
+    deadline::run(&args.path, |out| print(args, coloured, out))
+}
+
+fn print(args: &InfoArgs, coloured: bool, out: &Output<'_>) -> Result<(), CliError> {
     let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store_option, None, Decoder::default())?;
     let dataset = describe(&open).map_err(|error| CliError::Dataset { dataset: path, error: error.into() })?;
     if args.json {
-        return output::whole(&json_text::format(&dataset));
+        return out.part(json_text::format(&dataset).as_bytes()).map(drop);
     }
-    let mut layout = TextLayout::new(output::coloured());
+    let mut layout = TextLayout::new(coloured);
     sections::write(&mut layout, &dataset, &mags(&open));
-    output::whole(layout.text())
+    out.part(layout.text().as_bytes()).map(drop)
 }
 
 /// Returns dataset.json, with the lodN.json of each layer under `levels`.

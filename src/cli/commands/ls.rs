@@ -10,9 +10,9 @@ use self::rows::Row;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
 use crate::cli::args::LsArgs;
 use crate::cli::chosen_source::checked_source;
+use crate::cli::deadline::{self, Output};
 use crate::cli::error::CliError;
 use crate::cli::mounts::source_behind::source_behind;
-use crate::cli::output;
 use crate::cli::text::escape;
 use crate::cli::text::table::Table;
 use crate::format::{OpenWith, registry};
@@ -36,8 +36,13 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 /// # Errors
 /// [`CliError`]: SOURCE cannot be listed, or the output cannot be written.
 pub fn run(args: &LsArgs) -> Result<(), CliError> {
+    deadline::run(&args.source, |out| list(args, out))
+}
+
+fn list(args: &LsArgs, out: &Output<'_>) -> Result<(), CliError> {
     let behind = source_behind(&args.source, &args.store_option)?;
     let (path, store_options) = (behind.unwrap_or_else(|| args.source.clone()), args.store_option.clone());
+    out.looks_at(&path);
     let origin = checked_source(&Origin { path, follow_links: args.follow_links, store_options, ..Origin::default() })?;
     let source = &origin.path;
     let failed = |error: CatalogError| CliError::ListSource { source_path: source.clone(), error };
@@ -45,21 +50,22 @@ pub fn run(args: &LsArgs) -> Result<(), CliError> {
     let tree = origin.tree(true, Arc::default()).map_err(|error| failed(CatalogError::io(source, &error)))?;
     let catalog = Catalog::new(registry(), tree, with, Arc::default()).map_err(failed)?;
     let Some(root) = catalog.node(ROOT) else { return Ok(()) };
-    let mut printer = RowPrinter::new(args.json);
+    let mut printer = RowPrinter::new(args.json, out);
     let top = catalog.list(&root).map_err(failed)?;
     walk(&catalog, &top, Path::new(""), &mut printer)?;
     let found = printer.finish()?;
     if !found && !args.json {
         let (place, formats) = (escape::path(source), registry().names());
-        output::note(&format!("no volumes found below {place}; this version reads {formats}"));
+        out.note(&format!("no volumes found below {place}; this version reads {formats}"));
     }
     Ok(())
 }
 
 /// Prints all that lies below some nodes. Returns `false` once the reader of the output is gone.
-fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter) -> Result<bool, CliError> {
+fn walk(catalog: &Catalog, nodes: &[Arc<Node>], below: &Path, printer: &mut RowPrinter<'_>) -> Result<bool, CliError> {
     for node in nodes {
         let path = below.join(&*node.name);
+        printer.out.looks_at(&node.path());
         let goes_on = match node.kind {
             NodeKind::Folder => match catalog.list(node) {
                 Ok(nodes) => walk(catalog, &nodes, &path, printer)?,
@@ -83,7 +89,8 @@ fn rows(catalog: &Catalog, node: &Arc<Node>, below: &Path) -> Vec<Row> {
 }
 
 /// Prints rows in batches.
-struct RowPrinter {
+struct RowPrinter<'a> {
+    out: &'a Output<'a>,
     json: bool,
     table: Table,
     /// Rows that are not printed yet.
@@ -94,9 +101,9 @@ struct RowPrinter {
     begun: bool,
 }
 
-impl RowPrinter {
-    fn new(json: bool) -> Self {
-        Self { json, table: Table::new(MAX_COLUMN_WIDTH), batch: Vec::new(), since: Instant::now(), begun: false }
+impl<'a> RowPrinter<'a> {
+    fn new(json: bool, out: &'a Output<'a>) -> Self {
+        Self { out, json, table: Table::new(MAX_COLUMN_WIDTH), batch: Vec::new(), since: Instant::now(), begun: false }
     }
 
     /// Prints the rows, now or with a later batch. Returns `false` once the reader of the output is gone.
@@ -126,13 +133,13 @@ impl RowPrinter {
             self.begun = true;
         }
         self.batch.clear();
-        output::part(text.as_bytes())
+        self.out.part(text.as_bytes())
     }
 
     /// Prints the last batch. Returns whether anything was printed at all.
     fn finish(mut self) -> Result<bool, CliError> {
         if self.flush()? && self.json {
-            output::part(if self.begun { b"\n]\n" } else { b"[]\n" })?;
+            self.out.part(if self.begun { b"\n]\n" } else { b"[]\n" })?;
         }
         Ok(self.begun)
     }

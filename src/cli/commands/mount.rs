@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
 use self::announcement::Announcement;
 use crate::cli::args::MountArgs;
 use crate::cli::chosen_source::{checked_source, resolved_source};
+use crate::cli::deadline;
 use crate::cli::error::CliError;
 use crate::cli::file_system_options;
 use crate::cli::machine::{limits, permission};
@@ -31,16 +32,12 @@ use crate::mount::command::HeldSignals;
 use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
-use crate::mount::side_process::SideProcess;
 use crate::mount::signals::{Signals, Stop};
 use crate::mount::watchdog::Watchdog;
 use crate::source::{Origin, StoreOption, is_url, raise_descriptor_limit};
 
 /// How long a mount may take until it answers.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// What a side process says of a source that answers.
-const ANSWERS: &str = "it answers";
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone; with `--exec`, once the command has
 /// ended and the mount is gone.
@@ -276,25 +273,14 @@ impl Session {
 /// another process looks first.
 ///
 /// # Errors
-/// [`CliError::SourceTimeout`]
+/// [`CliError::SourceTimeout`], and for a URL what is wrong with it.
 fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(), CliError> {
-    // the side process has another working directory
     let url = is_url(typed).then(|| resolved_source(typed)).transpose()?;
-    let path = url.clone().unwrap_or_else(|| std::path::absolute(typed).unwrap_or_else(|_| typed.to_owned()));
-    let origin = Origin { path, store_options: store_options.to_owned(), ..Origin::default() };
-    // without a further process there can be no daemon either, which is reported then
-    let Ok(look) = SideProcess::start(|link| {
+    let path = url.unwrap_or_else(|| typed.to_owned());
+    let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
+    deadline::check(&path, TIMEOUT, || {
         let checked = checked_source(&origin);
         // what is wrong with a local one is found again without a network and without threads
-        let failure = checked.err().filter(|_| origin.is_url()).map(|error| error.to_string());
-        link.send(failure.as_deref().unwrap_or(ANSWERS).as_bytes());
-    }) else {
-        return Ok(());
-    };
-    let answer = look.link().receive(Instant::now() + TIMEOUT);
-    match answer {
-        Some(answer) if answer == ANSWERS.as_bytes() => Ok(()),
-        Some(failure) => Err(CliError::Machine(String::from_utf8_lossy(&failure).into_owned())),
-        None => Err(CliError::SourceTimeout(url.unwrap_or_else(|| typed.to_owned()), TIMEOUT)),
-    }
+        checked.err().filter(|_| origin.is_url()).map(|error| error.to_string())
+    })
 }

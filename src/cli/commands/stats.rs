@@ -14,9 +14,11 @@ use serde_json::Value;
 use crate::cli::args::StatsArgs;
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
+use crate::cli::mounts::processes::Daemon;
 use crate::cli::mounts::source_behind::mountpoint_of;
 use crate::cli::mounts::status::{Answer, Asker};
 use crate::cli::output;
+use crate::cli::text::escape;
 
 /// How long a mount may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -57,7 +59,10 @@ fn failure(place: &Path, answer: Answer) -> CliError {
     match answer {
         Answer::Alive(_) => CliError::OtherUsersMount(place),
         Answer::Dead => CliError::DeadMount(place),
-        Answer::Silent => CliError::StatusTimeout(place, TIMEOUT),
+        Answer::Silent => {
+            let remedy = Daemon::remedy(Daemon::at(&place), &escape::path(&place).to_string());
+            CliError::StatusTimeout(place, TIMEOUT, remedy)
+        }
         Answer::Error(error) => CliError::BadStatus(place, error),
     }
 }

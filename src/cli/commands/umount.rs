@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::cli::args::UmountArgs;
 use crate::cli::error::CliError;
+use crate::cli::mounts::processes::Daemon;
 use crate::cli::mounts::status::{self, Answer};
 use crate::cli::mounts::{holders, mountpoint};
 use crate::cli::timeout;
@@ -21,8 +22,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long the mount may take to disappear, and its daemon to end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a lazy unmount waits for the daemon, which may still have readers.
-const LAZY_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long a daemon takes to end, unless something holds it up. A lazy unmount waits no longer, since there may still be
+/// readers.
+const SOON: Duration = Duration::from_millis(500);
 
 /// Unmounts, and waits until the mount is gone.
 ///
@@ -37,7 +39,10 @@ pub fn run(args: &UmountArgs) -> Result<(), CliError> {
             None
         }
         // the request for the status is still in flight, and would keep the mount busy
-        Answer::Silent if !args.lazy => return Err(CliError::Unresponsive(place)),
+        Answer::Silent if !args.lazy => {
+            let stopped = Daemon::of(&mount).filter(|daemon| daemon.is_stopped).map(|daemon| daemon.pid);
+            return Err(CliError::Unresponsive(place, stopped));
+        }
         Answer::Silent | Answer::Error(_) => None,
     };
     holders::end_stopped_read_ahead(&mount);
@@ -45,13 +50,17 @@ pub fn run(args: &UmountArgs) -> Result<(), CliError> {
     if !timeout::poll_until(EXIT_TIMEOUT, || !is_listed(&mount)) {
         return Err(CliError::StillMounted(place, EXIT_TIMEOUT));
     }
-    let limit = if args.lazy { LAZY_EXIT_TIMEOUT } else { EXIT_TIMEOUT };
-    match daemon {
-        Some(process) if !timeout::poll_until(limit, || process.ended()) && !args.lazy => {
-            Err(CliError::DaemonStays(place, process.pid, EXIT_TIMEOUT))
-        }
-        _ => Ok(()),
+    let Some(process) = daemon else { return Ok(()) };
+    if timeout::poll_until(SOON, || process.ended()) || args.lazy {
+        return Ok(());
     }
+    if let Some(other) = holders::in_other_namespace(&mount) {
+        return Err(CliError::SeenElsewhere(place, process.pid, other));
+    }
+    if timeout::poll_until(EXIT_TIMEOUT, || process.ended()) {
+        return Ok(());
+    }
+    Err(CliError::DaemonStays(place, process.pid, EXIT_TIMEOUT))
 }
 
 fn unmount_or_explain(place: &Path, mount: &Mount, lazy: bool) -> Result<(), CliError> {

@@ -2,5 +2,6 @@
 
 pub mod holders;
 pub mod mountpoint;
+pub mod processes;
 pub mod source_behind;
 pub mod status;

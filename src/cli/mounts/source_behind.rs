@@ -77,6 +77,14 @@ pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Sh
     }
 }
 
+/// Returns the URL of the object store that the mount shows in which a path lies; `None` for any other path.
+#[must_use]
+pub fn store_behind(typed: &Path) -> Option<PathBuf> {
+    let mounts = mounts().ok()?;
+    let mount = around(&mounts, &resolve(typed, &mounts).ok()?)?;
+    Some(mountinfo::source_of(mount).to_owned()).filter(|source| is_url(source))
+}
+
 /// Returns the mount point of the volfs mount that a path is or lies in; `None` for any other path.
 ///
 /// # Errors

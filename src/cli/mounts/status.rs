@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use serde_json::Value;
 
+use crate::cli::text::duration::duration;
 use crate::cli::timeout::with_timeout;
 use crate::mount::side_process::{Link, SideProcess};
 
@@ -31,34 +32,35 @@ pub enum Answer {
     Error(String),
 }
 
-/// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives.
+/// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives. It should be called before there
+/// are threads; otherwise a mount that hangs keeps this process from ending.
 #[must_use]
 pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
-    match read(mountpoint, limit) {
-        Ok(status) => Answer::Alive(pid(&status)),
-        Err(answer) => answer,
+    match Asker::default().ask(&[mountpoint.to_owned()], limit).pop() {
+        Some(Ok(status)) => Answer::Alive(pid(&status)),
+        Some(Err(answer)) => answer,
+        None => Answer::Silent,
     }
 }
 
-/// Returns the text of the mount's status.json.
+/// Returns the text of the mount's status.json. Waits for it, so that only a process may call this that may be left
+/// behind.
 ///
 /// # Errors
 /// Why it cannot be read; [`Answer::Alive`] if another user's mount denies access.
-pub fn read(mountpoint: &Path, limit: Duration) -> Result<Vec<u8>, Answer> {
+pub fn wait_for(mountpoint: &Path) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
-    let read = move || match read_start(&file) {
+    let read = match read_start(&file) {
         // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
         Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => read_start(&file),
-        answer => answer,
+        read => read,
     };
-    match with_timeout(limit, read) {
-        None => Err(Answer::Silent),
-        Some(Ok(status)) => Ok(status),
-        Some(Err(error)) if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Err(Answer::Dead),
+    read.map_err(|error| match error.kind() {
+        _ if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => Answer::Dead,
         // another user's mount refuses, which shows that it lives
-        Some(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(Answer::Alive(None)),
-        Some(Err(error)) => Err(Answer::Error(error.to_string())),
-    }
+        io::ErrorKind::PermissionDenied => Answer::Alive(None),
+        _ => Answer::Error(error.to_string()),
+    })
 }
 
 /// Reads the beginning of a file: another user's mount may show anything there.
@@ -85,15 +87,18 @@ impl Asker {
         self.waiting.retain(|place, _| mountpoints.contains(place));
         let (mut asked, mut late) = (Vec::new(), std::mem::take(&mut self.waiting));
         for place in mountpoints {
-            let process = late.remove(place).map_or_else(|| SideProcess::start(|link| answer(link, place, limit)), Ok);
+            let process = late.remove(place).map_or_else(|| SideProcess::start(|link| answer(link, place)), Ok);
             asked.push((place, process));
         }
         let answers = asked.into_iter().map(|(place, process)| match process {
             // without another process, ask in a thread
-            Err(_) => read(place, limit),
+            Err(_) => {
+                let place = place.clone();
+                with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(Answer::Silent))
+            }
             Ok(process) => {
                 let message = process.link().receive(deadline);
-                // one that has given up is not waited for: the mount is asked again the next time
+                // one that has ended is not waited for: the mount is asked again the next time
                 if message.is_none() && Instant::now() >= deadline {
                     self.waiting.insert(place.clone(), process);
                 }
@@ -105,8 +110,8 @@ impl Asker {
 }
 
 /// Sends what a mount answers: a letter, and a text.
-fn answer(link: &Link, mountpoint: &Path, limit: Duration) {
-    let message = match read(mountpoint, limit) {
+fn answer(link: &Link, mountpoint: &Path) {
+    let message = match wait_for(mountpoint) {
         Ok(status) => [b"S", status.as_slice()].concat(),
         Err(Answer::Alive(_)) => b"A".to_vec(),
         Err(Answer::Dead) => b"D".to_vec(),
@@ -128,7 +133,28 @@ fn parse(message: Option<Vec<u8>>) -> Result<Vec<u8>, Answer> {
     }
 }
 
-fn pid(status: &[u8]) -> Option<u32> {
+/// Returns what a status.json says of a source that stalls: `the source has not answered for 48 s; 3 reads wait`.
+#[must_use]
+pub fn stall(status: &Value) -> Option<String> {
+    let stall = status.get("source_stall")?;
+    let seconds = stall.get("seconds")?.as_f64()?;
+    let reads = match stall.get("reads_waiting")?.as_u64()? {
+        1 => "1 read waits".to_owned(),
+        n => format!("{n} reads wait"),
+    };
+    let others = match stall.get("other_datasets").and_then(Value::as_u64).unwrap_or(0) {
+        0 => String::new(),
+        1 => " and 1 other".to_owned(),
+        n => format!(" and {n} others"),
+    };
+    let dataset = stall.get("dataset").and_then(Value::as_str).map(|name| format!(" ({name}{others})"));
+    let time = duration(seconds.floor());
+    Some(format!("the source{} has not answered for {time}; {reads}", dataset.unwrap_or_default()))
+}
+
+/// Returns the daemon's process id from the text of a status.json.
+#[must_use]
+pub fn pid(status: &[u8]) -> Option<u32> {
     let status: Value = serde_json::from_slice(status).ok()?;
     status.get("pid")?.as_u64()?.try_into().ok()
 }

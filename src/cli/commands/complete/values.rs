@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Arg;
 
@@ -11,21 +10,17 @@ use crate::catalog::Recogniser;
 use crate::cli::dataset_at::DatasetAt;
 use crate::cli::mounts::source_behind::mountpoint_of;
 use crate::cli::text::choice::choose;
-use crate::cli::timeout::with_timeout;
 use crate::codec::zfp::Decoder;
 use crate::format::{Layer, registry};
 use crate::mount::mountinfo;
 use crate::view::view_names;
-
-/// How long a folder may take to tell its names, or a volume its layers: a user waits.
-const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns what fits the argument `of` of a command, of which `typed` is typed.
 pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], options: &[(String, String)]) -> Fitting {
     let path = positional.first().map(|path| expanded(path));
     let chosen = options.iter().find(|(name, _)| name == "layer").map(|(_, value)| value.clone());
     match of.get_id().as_str() {
-        "path" | "paths" | "source" => paths(typed),
+        "path" | "paths" | "source" => paths_below(typed),
         "mountpoint" if command == "mount" => Fitting::Folders,
         "cache_folder" | "disk_cache" => Fitting::Folders,
         "mountpoint" => mounts(typed),
@@ -59,13 +54,7 @@ fn view_lists(typed: &str) -> Vec<Candidate> {
     names.map(|view| Candidate { word: format!("{before}{}", view.name), help: view.about.to_owned() }).collect()
 }
 
-/// Returns the folders and volumes that begin with what is typed, inside a mount all files; nothing if the folder does
-/// not answer, where the shell would hang as well.
-fn paths(typed: &str) -> Fitting {
-    let typed = typed.to_owned();
-    with_timeout(TIMEOUT, move || paths_below(&typed)).unwrap_or(Fitting::Words(Vec::new()))
-}
-
+/// Returns the folders and volumes that begin with what is typed, inside a mount all files.
 fn paths_below(typed: &str) -> Fitting {
     let (folder, begin) =
         typed.rsplit_once('/').map_or(("", typed), |(folder, begin)| (&typed[..=folder.len()], begin));
@@ -109,16 +98,10 @@ fn mounts(typed: &str) -> Fitting {
     if found.is_empty() { Fitting::Folders } else { Fitting::Paths(found) }
 }
 
-/// Opens the volume and asks it, unless that takes too long.
-fn ask<T: Send + 'static>(
-    path: PathBuf,
-    about: impl FnOnce(&[Layer], Option<usize>) -> T + Send + 'static,
-) -> Option<T> {
-    let work = move || {
-        let found = DatasetAt::open(&path, &[], None, Decoder::default()).ok()?;
-        Some(about(found.open.dataset.layers(), found.layer))
-    };
-    with_timeout(TIMEOUT, work).flatten()
+/// Opens the volume and asks it.
+fn ask<T>(path: &Path, about: impl FnOnce(&[Layer], Option<usize>) -> T) -> Option<T> {
+    let found = DatasetAt::open(path, &[], None, Decoder::default()).ok()?;
+    Some(about(found.open.dataset.layers(), found.layer))
 }
 
 fn layers(path: PathBuf) -> Vec<Candidate> {
@@ -130,21 +113,17 @@ fn layers(path: PathBuf) -> Vec<Candidate> {
         };
         Candidate { word: layer.name.clone(), help: info.map(shape).unwrap_or_default() }
     };
-    ask(path, move |layers, _| layers.iter().map(described).collect()).unwrap_or_default()
+    ask(&path, |layers, _| layers.iter().map(described).collect()).unwrap_or_default()
 }
 
 /// Returns something about the layer that is chosen: by its name, by the path, or the first.
-fn about_layer(
-    path: PathBuf,
-    chosen: Option<String>,
-    about: impl FnOnce(&Layer) -> Vec<Candidate> + Send + 'static,
-) -> Vec<Candidate> {
+fn about_layer(path: PathBuf, chosen: Option<String>, about: impl FnOnce(&Layer) -> Vec<Candidate>) -> Vec<Candidate> {
     let about = move |layers: &[Layer], by_path: Option<usize>| {
         let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
         let by_name = chosen.and_then(|name| choose("layer", &names, &name).ok());
         layers.get(by_name.or(by_path).unwrap_or(0)).map(about).unwrap_or_default()
     };
-    ask(path, about).unwrap_or_default()
+    ask(&path, about).unwrap_or_default()
 }
 
 fn levels(path: PathBuf, chosen: Option<String>) -> Vec<Candidate> {

@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 
 use super::crawlers;
 use super::finding::Finding;
-use super::probes::{Helper, MountProbe, Probes};
+use super::probes::{Helper, MountProbe, Probes, SourceState};
 use crate::cli::machine::permission::{self, DEVICE, FUSE_CONF, Obstacle};
+use crate::cli::mounts::processes::Daemon;
 use crate::cli::mounts::status::Answer;
 use crate::cli::text::escape;
 use crate::cli::text::size::Size;
@@ -165,17 +166,13 @@ fn mounts(probes: &Probes) -> Vec<Finding> {
         let place = escape::path(&mount.mountpoint);
         let type_umount = |lazy: &str| format!("to clear it type: volfs umount {lazy}{place}");
         match &mount.answer {
-            Answer::Alive(_) if mount.source_is_gone => Some(Finding::note(
-                subject,
-                format!("the source {} of the mount at {place} is gone", escape::path(&mount.source)),
-                format!("put it back in its place, or type: volfs umount {place}"),
-            )),
-            Answer::Alive(_) => None,
+            Answer::Alive(_) => source(mount, &place),
             Answer::Dead => {
                 Some(Finding::note(subject, format!("the daemon of the mount at {place} died"), type_umount("")))
             }
             Answer::Silent => {
-                Some(Finding::note(subject, format!("the mount at {place} does not answer"), type_umount("--lazy ")))
+                let text = format!("the daemon of the mount at {place} does not answer");
+                Some(Finding::note(subject, text, Daemon::remedy(mount.daemon, &place)))
             }
             Answer::Error(error) => Some(Finding::note(
                 subject,
@@ -190,6 +187,41 @@ fn mounts(probes: &Probes) -> Vec<Finding> {
         0 => vec![Finding::ok(subject, "there is no mount of volfs")],
         1 => vec![Finding::ok(subject, "there is 1 mount of volfs, and it answers")],
         n => vec![Finding::ok(subject, format!("there are {n} mounts of volfs, and all answer"))],
+    }
+}
+
+/// Returns what is wrong with the source of a mount whose daemon answers.
+fn source(mount: &MountProbe, place: &str) -> Option<Finding> {
+    let (subject, source) = ("mounts", escape::path(&mount.source));
+    let remedy = format!("see to its file server; to end what waits for it type: kill {}", pid_of(mount));
+    match &mount.source_state {
+        SourceState::Answers => None,
+        SourceState::Gone => Some(Finding::note(
+            subject,
+            format!("the source {source} of the mount at {place} is gone"),
+            format!("put it back in its place, or type: volfs umount {place}"),
+        )),
+        SourceState::Silent => Some(Finding::note(
+            subject,
+            format!("the daemon of the mount at {place} answers, but its source {source} does not"),
+            remedy,
+        )),
+        SourceState::Stalls(how) => Some(Finding::note(
+            subject,
+            format!(
+                "the daemon of the mount at {place} answers, but its source {source} stalls: {}",
+                escape::text(how)
+            ),
+            remedy,
+        )),
+    }
+}
+
+/// Returns the process id of a mount's daemon, for a line to type.
+fn pid_of(mount: &MountProbe) -> String {
+    match mount.answer {
+        Answer::Alive(Some(pid)) => pid.to_string(),
+        _ => "PID (volfs stats shows it)".to_owned(),
     }
 }
 

@@ -4,8 +4,9 @@ use std::io;
 
 use super::checks::run;
 use super::finding::Level;
-use super::probes::{Helper, MountProbe, Probes};
+use super::probes::{Helper, MountProbe, Probes, SourceState};
 use crate::cli::machine::permission::Privileges;
+use crate::cli::mounts::processes::Daemon;
 use crate::cli::mounts::status::Answer;
 
 /// An ordinary user's machine, on which every check is passed.
@@ -107,7 +108,8 @@ fn mounts_that_do_not_answer_are_named() {
         mountpoint: place.into(),
         source: "/data".into(),
         answer,
-        source_is_gone: false,
+        source_state: SourceState::Answers,
+        daemon: None,
         read_ahead: None,
     };
     let with =
@@ -117,8 +119,29 @@ fn mounts_that_do_not_answer_are_named() {
     only(Level::Note, &["/mnt/b does not answer", "volfs umount --lazy /mnt/b"], with(Answer::Silent));
     only(Level::Note, &["an error: odd", "volfs umount --lazy /mnt/b"], with(Answer::Error("odd".into())));
     only(Level::Note, &["the source /data of the mount at /mnt/a is gone; put it back", "volfs umount /mnt/a"], |f| {
-        f.mounts = vec![MountProbe { source_is_gone: true, ..mount("/mnt/a", Answer::Alive(None)) }];
+        f.mounts = vec![MountProbe { source_state: SourceState::Gone, ..mount("/mnt/a", Answer::Alive(None)) }];
     });
+    let source = |source_state: SourceState| {
+        move |f: &mut Probes| f.mounts = vec![MountProbe { source_state, ..mount("/mnt/a", Answer::Alive(Some(7))) }]
+    };
+    let answers = "the daemon of the mount at /mnt/a answers, but";
+    only(
+        Level::Note,
+        &[answers, "source /data does not; see to its file server", "kill 7"],
+        source(SourceState::Silent),
+    );
+    let stalls = SourceState::Stalls("the source has not answered for 48 s; 3 reads wait".into());
+    only(
+        Level::Note,
+        &[answers, "its source /data stalls", "for 48 s; 3 reads wait; see to its file server", "kill 7"],
+        source(stalls),
+    );
+    let silent = |is_stopped| {
+        let daemon = Some(Daemon { pid: 7, is_stopped });
+        move |f: &mut Probes| f.mounts = vec![MountProbe { daemon, ..mount("/mnt/a", Answer::Silent) }]
+    };
+    only(Level::Note, &["/mnt/a does not answer; its daemon (process 7) is stopped", "kill -CONT 7"], silent(true));
+    only(Level::Note, &["/mnt/a does not answer; its daemon (process 7) runs", "kill 7"], silent(false));
 }
 
 #[test]
@@ -130,7 +153,8 @@ fn a_changed_kernel_read_ahead_is_noted() {
                 mountpoint: "/mnt/a".into(),
                 source: "/data".into(),
                 answer: Answer::Alive(None),
-                source_is_gone: false,
+                source_state: SourceState::Answers,
+                daemon: None,
                 read_ahead: Some((kib, file)),
             }];
         }

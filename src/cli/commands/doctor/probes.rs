@@ -12,13 +12,14 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::cli::machine::limits;
 use crate::cli::machine::permission::{self, Privileges};
-use crate::cli::mounts::status::{self, Answer};
-use crate::cli::timeout::{Pending, spawn};
+use crate::cli::mounts::processes::Daemon;
+use crate::cli::mounts::status::{self, Answer, Asker};
 use crate::mount::mountinfo::{self, Mount};
+use crate::mount::side_process::SideProcess;
 use crate::mount::unmount::find_helper;
 
-/// How long all mounts together may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long all mounts together may take to answer, and then their sources.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The configuration of updatedb, which fills the database of `locate`.
 pub const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
@@ -109,14 +110,29 @@ pub struct MountProbe {
     pub source: PathBuf,
     /// How it answers a request for its status.
     pub answer: Answer,
-    /// Whether its source is gone.
-    pub source_is_gone: bool,
+    /// How its source answers, if its daemon lives.
+    pub source_state: SourceState,
+    /// Its daemon, if the mount does not answer and the daemon can be found.
+    pub daemon: Option<Daemon>,
     /// The kernel's read-ahead in KiB, and the file that sets it.
     pub read_ahead: Option<(u64, PathBuf)>,
 }
 
+/// How the source of a mount answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    /// It does, or nothing is known of it.
+    Answers,
+    /// It is gone.
+    Gone,
+    /// It has not answered in time.
+    Silent,
+    /// As the mount says, it has not answered for long: how long, and how many reads wait for it.
+    Stalls(String),
+}
+
 impl Probes {
-    /// Probes the machine.
+    /// Probes the machine. Has to be called before there are threads.
     #[must_use]
     pub fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
         Self {
@@ -145,37 +161,65 @@ impl Helper {
     }
 }
 
-/// Probes all mounts of volfs at the same time, except for those below another mount at the same place.
+/// Probes all mounts of volfs at the same time, except for those below another mount at the same place. What may hang,
+/// side processes do.
 fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
-    let deadline = Instant::now() + TIMEOUT;
     let on_top = |mount: &&Mount| mountinfo::topmost(mounts, &mount.mountpoint) == Some(*mount);
-    let requests: Vec<(&Mount, Pending<(Answer, bool)>)> = mounts
-        .iter()
-        .filter(|mount| mount.is_volfs())
-        .filter(on_top)
-        .map(|mount| {
-            let place = mount.mountpoint.clone();
-            (mount, spawn(move || (status::ask(&place, TIMEOUT), source_is_gone(&place))))
+    let mounts: Vec<&Mount> = mounts.iter().filter(|mount| mount.is_volfs()).filter(on_top).collect();
+    let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
+    // before the sources, so that the daemons have both at the same time
+    let look_at = |place: &PathBuf| {
+        SideProcess::start(|link| {
+            link.send(look(place));
         })
-        .collect();
-    requests
-        .into_iter()
-        .map(|(mount, answer)| {
-            let (answer, source_is_gone) = answer.wait_until(deadline).unwrap_or((Answer::Silent, false));
-            MountProbe {
-                mountpoint: mount.mountpoint.clone(),
-                source: mountinfo::source_of(mount).to_owned(),
-                answer,
-                source_is_gone,
-                read_ahead: read_ahead(mount.device, devices),
-            }
-        })
-        .collect()
+    };
+    let looks: Vec<_> = places.iter().map(look_at).collect();
+    let answers = Asker::default().ask(&places, TIMEOUT);
+    let deadline = Instant::now() + TIMEOUT;
+    let mut probes = Vec::new();
+    for ((mount, answer), look) in mounts.into_iter().zip(answers).zip(looks) {
+        let source_state = match &answer {
+            Ok(status) => stall(status).map_or_else(
+                || source_state(look.ok().map(|process| process.link().receive(deadline))),
+                SourceState::Stalls,
+            ),
+            // another user's
+            Err(_) => SourceState::Answers,
+        };
+        let answer = answer.map_or_else(|answer| answer, |text| Answer::Alive(status::pid(&text)));
+        probes.push(MountProbe {
+            mountpoint: mount.mountpoint.clone(),
+            source: mountinfo::source_of(mount).to_owned(),
+            daemon: if answer == Answer::Silent { Daemon::of(mount) } else { None },
+            answer,
+            source_state,
+            read_ahead: read_ahead(mount.device, devices),
+        });
+    }
+    probes
 }
 
-/// Returns whether a mount reports that its source is gone.
-fn source_is_gone(mountpoint: &Path) -> bool {
-    fs::read_dir(mountpoint).is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32))
+/// The messages of a side process that has looked at the root of a mount, for which the daemon asks its source.
+const GONE: &[u8] = b"gone";
+const THERE: &[u8] = b"there";
+
+fn look(mountpoint: &Path) -> &'static [u8] {
+    let listed = fs::read_dir(mountpoint);
+    if listed.is_err_and(|error| error.raw_os_error() == Some(Errno::ESTALE as i32)) { GONE } else { THERE }
+}
+
+/// Returns what a side process has said; `None` stands for none.
+fn source_state(message: Option<Option<Vec<u8>>>) -> SourceState {
+    match message {
+        Some(None) => SourceState::Silent,
+        Some(Some(message)) if message == GONE => SourceState::Gone,
+        _ => SourceState::Answers,
+    }
+}
+
+/// Returns for how long the source of a mount has not answered and how many reads wait for it, from its status.json.
+fn stall(status: &[u8]) -> Option<String> {
+    status::stall(&serde_json::from_slice(status).ok()?)
 }
 
 fn read_ahead((major, minor): (u32, u32), devices: &Path) -> Option<(u64, PathBuf)> {
@@ -232,7 +276,8 @@ mod tests {
         );
         assert_eq!(probes.updatedb.as_deref(), Some("PRUNEFS=\"nfs\"\n"));
         assert_eq!(probes.mounts.len(), 1);
-        assert_eq!((probes.mounts[0].source.to_str(), probes.mounts[0].source_is_gone), (Some("/data"), false));
+        assert_eq!(probes.mounts[0].source.to_str(), Some("/data"));
+        assert_eq!(probes.mounts[0].source_state, SourceState::Answers);
         assert!(matches!(probes.mounts[0].answer, Answer::Error(_)));
         assert_eq!(probes.mounts[0].read_ahead, Some((4096, place("bdi/0:51/read_ahead_kb"))));
         assert!(probes.memory > 0 && probes.cache > 0);

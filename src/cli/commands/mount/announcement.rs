@@ -88,11 +88,11 @@ fn ask_mount(link: &Link, mountpoint: &Path) {
     if link.receive(Instant::now() + PATIENCE).is_none() {
         return;
     }
-    let answer = match status::ask(mountpoint, PATIENCE) {
-        Answer::Alive(_) => "A".to_owned(),
-        Answer::Dead => "D".to_owned(),
-        Answer::Error(error) => format!("E{error}"),
-        Answer::Silent => return,
+    let answer = match status::wait_for(mountpoint) {
+        Ok(_) | Err(Answer::Alive(_)) => "A".to_owned(),
+        Err(Answer::Dead) => "D".to_owned(),
+        Err(Answer::Error(error)) => format!("E{error}"),
+        Err(Answer::Silent) => return,
     };
     link.send(answer.as_bytes());
     let Some(folder) = link.receive(Instant::now() + PATIENCE) else { return };

@@ -72,7 +72,7 @@ fn take_away(place: &Path) {
             output::note(&format!("the command has ended, but {users} uses {place}: it is taken away all the same"));
             umount(true)
         }
-        Err(CliError::Unresponsive(_)) => umount(true),
+        Err(CliError::Unresponsive(..)) => umount(true),
         outcome => outcome,
     };
     match outcome {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::rates::hit_rate;
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
-use crate::cli::mounts::status::{Answer, Asker};
+use crate::cli::mounts::processes::Daemon;
+use crate::cli::mounts::status::{self, Answer, Asker};
 use crate::cli::output;
 use crate::cli::text::duration::duration;
 use crate::cli::text::escape;
@@ -34,8 +35,8 @@ pub struct Found {
 pub enum State {
     /// Its daemon died.
     Dead,
-    /// It does not answer in time.
-    Silent,
+    /// It does not answer in time; with its daemon, if that can be found.
+    Silent(Option<Daemon>),
     /// It is another user's.
     Denied,
     /// It answers with an error, or with what cannot be parsed.
@@ -47,7 +48,7 @@ impl State {
     fn name(&self) -> &'static str {
         match self {
             Self::Dead => "dead",
-            Self::Silent => "silent",
+            Self::Silent(_) => "silent",
             Self::Denied => "denied",
             Self::Error(_) => "error",
         }
@@ -57,7 +58,7 @@ impl State {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Dead => "dead",
-            Self::Silent => "no answer",
+            Self::Silent(_) => "no answer",
             Self::Denied => "not shared",
             Self::Error(_) => "error",
         }
@@ -67,7 +68,7 @@ impl State {
     pub fn text(&self) -> String {
         match self {
             Self::Dead => "its daemon died".to_owned(),
-            Self::Silent => format!("it did not answer within {} s", TIMEOUT.as_secs()),
+            Self::Silent(_) => format!("it did not answer within {} s", TIMEOUT.as_secs()),
             Self::Denied => "another user's, who did not mount it with --allow-other".to_owned(),
             Self::Error(error) => error.clone(),
         }
@@ -110,17 +111,18 @@ pub fn find(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
         place,
         source: mountinfo::source_of(mount).to_owned(),
         status: answer
-            .map_err(State::from)
+            .map_err(|answer| State::of(answer, mount))
             .and_then(|text| serde_json::from_slice::<Value>(&text).map_err(|error| State::Error(error.to_string()))),
     });
     Ok(found.collect())
 }
 
-impl From<Answer> for State {
-    fn from(answer: Answer) -> Self {
+impl State {
+    /// Returns what follows for a mount that gives this answer in place of a status.
+    pub fn of(answer: Answer, mount: &mountinfo::Mount) -> Self {
         match answer {
             Answer::Dead => Self::Dead,
-            Answer::Silent => Self::Silent,
+            Answer::Silent => Self::Silent(Daemon::of(mount)),
             Answer::Alive(_) => Self::Denied,
             Answer::Error(error) => Self::Error(error),
         }
@@ -143,11 +145,19 @@ fn write(layout: &mut TextLayout, found: &[Found]) {
     let titles = ["mount point", "source", "up", "cache", "hit rate", "reads", "delivered", "errors"];
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
     layout.table(&titles, &rows);
-    for (found, state) in found.iter().filter_map(|found| Some((found, found.status.as_ref().err()?))) {
+    for found in found {
         let place = escape::path(&found.place);
-        let remedy =
-            if *state == State::Dead { format!("; to clear it type: volfs umount {place}") } else { String::new() };
-        layout.warning(&format!("{place}: {}{remedy}", state.text()));
+        let remark = match &found.status {
+            Ok(status) => status::stall(status),
+            Err(State::Dead) => Some(format!("{}; to clear it type: volfs umount {place}", State::Dead.text())),
+            Err(State::Silent(daemon)) => {
+                Some(format!("{}; {}", State::Silent(*daemon).text(), Daemon::remedy(*daemon, &place)))
+            }
+            Err(state) => Some(state.text()),
+        };
+        if let Some(remark) = remark {
+            layout.warning(&format!("{place}: {remark}"));
+        }
     }
 }
 
@@ -187,7 +197,7 @@ mod tests {
         let all = [
             found("/mnt/a", Ok(status)),
             found("/mnt/b\x1b", Err(State::Dead)),
-            found("/mnt/c", Err(State::Silent)),
+            found("/mnt/c", Err(State::Silent(Some(Daemon { pid: 7, is_stopped: true })))),
             found("/mnt/d", Ok(json!({"uptime": "x"}))),
         ];
         let mut layout = TextLayout::new(false);
@@ -200,7 +210,7 @@ mod tests {
                /mnt/c        /data   no answer\n  \
                /mnt/d        /data   0 s        0 bytes   -             0  0 bytes         0\n  \
                /mnt/b\\u{1b}: its daemon died; to clear it type: volfs umount /mnt/b\\u{1b}\n  \
-               /mnt/c: it did not answer within 2 s\n"
+               /mnt/c: it did not answer within 2 s; its daemon (process 7) is stopped: to let it go on type: kill -CONT 7\n"
         );
         let dead = object(&all[1]);
         assert_eq!((&dead["state"], &dead["status"]), (&json!("dead"), &Value::Null));

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::datasets;
 use super::rates::hit_rate;
+use crate::cli::mounts::status;
 use crate::cli::output;
 use crate::cli::text::duration::duration;
 use crate::cli::text::json_value::scalar;
@@ -29,6 +30,9 @@ fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
     layout.row("daemon", daemon.map(|(version, pid)| format!("volfs {version}, process {pid}")));
     let uptime = status["uptime"].as_f64().filter(|seconds| *seconds > 0.0);
     layout.row("up", uptime.map(duration));
+    if let Some(stall) = status::stall(status) {
+        layout.warning(&stall);
+    }
     layout.row("options", Some(options(status)).filter(|text| !text.is_empty()));
 
     layout.heading("Reads");
@@ -185,6 +189,20 @@ mod tests {
         let part = "Disk cache\n  holds            2.00 MiB in 5 files\n  look-ups         75 % hits, 4.00 KiB read\n  \
                     written          1.00 MiB\n  damaged          1\n";
         assert!(shown.contains(part), "{shown}");
+    }
+
+    #[test]
+    fn a_source_that_stalls_is_shown() {
+        let stall = |reads: u64, others: u64| {
+            let stall = json!({"since": 1_764_000_000.5, "seconds": 108.7, "reads_waiting": reads,
+                               "dataset": "a/x.zgy", "other_datasets": others});
+            text(&json!({"source_stall": stall}))
+        };
+        assert!(stall(3, 0).contains("the source (a/x.zgy) has not answered for 1 min 48 s; 3 reads wait\n"));
+        assert!(
+            stall(1, 2).contains("the source (a/x.zgy and 2 others) has not answered for 1 min 48 s; 1 read waits\n")
+        );
+        assert!(!text(&json!({"source_stall": null})).contains("answered"));
     }
 
     #[test]

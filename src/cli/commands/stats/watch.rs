@@ -15,7 +15,7 @@ use super::rates::{Rates, Sample};
 use super::{datasets, failure, one, parse};
 use crate::cli::error::CliError;
 use crate::cli::mounts::mountpoint;
-use crate::cli::mounts::status::{Answer, Asker};
+use crate::cli::mounts::status::{self, Answer, Asker};
 use crate::cli::output;
 use crate::cli::text::duration::duration;
 use crate::cli::text::table::Table;
@@ -87,7 +87,7 @@ impl Watch {
                 let answer = self.asker.ask(std::slice::from_ref(place), all::TIMEOUT).pop();
                 let status = match answer.unwrap_or(Err(Answer::Silent)) {
                     Ok(text) => Ok(parse(place, &text)?),
-                    Err(Answer::Silent) => Err(State::Silent),
+                    Err(answer @ Answer::Silent) => Err(State::of(answer, &mount)),
                     Err(answer) => return Err(failure(place, answer)),
                 };
                 let by_status = status.as_ref().ok().and_then(|status| status["source"].as_str()).map(PathBuf::from);
@@ -235,6 +235,7 @@ fn screen(seen: &Seen, every: &str) -> Vec<String> {
         add("state", Some(state.word().to_owned()));
         return lines;
     }
+    add("state", status.and_then(status::stall));
     let Some(rates) = &seen.rates else {
         add("reads", Some("the mount is new".to_owned()));
         return lines;
@@ -339,7 +340,8 @@ mod tests {
         assert!(first.contains(dataset), "{first:?}");
         let all = Printer::Screen(0).text(&one, false, Duration::from_secs(1));
         assert!(all.contains("  /mnt/a\\u{1b}/north\\u{1b}.zgy\x1b[K\n"), "{all:?}");
-        let silent = Printer::Screen(0).text(&[seen("/mnt/a", None, Err(State::Silent))], true, Duration::from_secs(1));
+        let silent =
+            Printer::Screen(0).text(&[seen("/mnt/a", None, Err(State::Silent(None)))], true, Duration::from_secs(1));
         assert!(silent.contains("  state            no answer\x1b[K\n") && !silent.contains("new"), "{silent:?}");
         assert!(printer.text(&one, true, Duration::from_secs(1)).starts_with(&format!("\x1b[{lines}F/mnt/a")));
     }
