@@ -15,7 +15,6 @@ use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset};
 use crate::pool::Bulkhead;
 use crate::source::{Permissions, Wait};
-use crate::sync::{Condvar, Mutex};
 
 /// Everybody may read.
 const FILE: u32 = 0o444;
@@ -25,13 +24,6 @@ const FOLDER: u32 = 0o555;
 const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The number of the bulkhead of looks at the root.
 const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
-
-/// The look at the root that is in flight.
-#[derive(Default)]
-pub struct RootLook {
-    since: Mutex<Option<Instant>>,
-    done: Condvar,
-}
 
 impl Volfs {
     /// Returns the permissions that a file or folder is shown with.
@@ -102,7 +94,7 @@ impl Volfs {
         if wait == Wait::No {
             return false;
         }
-        let mut since = self.root_look.since.lock();
+        let mut since = self.refreshes.root_look.since.lock();
         if since.is_none() {
             *since = Some(Instant::now());
             let fs = Arc::clone(self);
@@ -110,15 +102,15 @@ impl Volfs {
             drop(since);
             self.pool().submit(Bulkhead::new(LOOKS_AT_ROOT), move || {
                 fs.catalog.look_at_root();
-                *fs.root_look.since.lock() = None;
-                fs.root_look.done.notify_all();
+                *fs.refreshes.root_look.since.lock() = None;
+                fs.refreshes.root_look.done.notify_all();
             });
-            since = self.root_look.since.lock();
+            since = self.refreshes.root_look.since.lock();
         }
         while let Some(left) =
             since.and_then(|since| ROOT_TIMEOUT.checked_sub(since.elapsed())).filter(|left| !left.is_zero())
         {
-            since = self.root_look.done.wait_timeout(since, left).0;
+            since = self.refreshes.root_look.done.wait_timeout(since, left).0;
         }
         true
     }

@@ -10,7 +10,7 @@ use super::ino::Ino;
 use super::page_cache::PageCache;
 use crate::pool::Pool;
 use crate::source::RefreshQueue;
-use crate::sync::Mutex;
+use crate::sync::{Condvar, Mutex};
 
 /// Files of refreshed datasets whose pages the kernel may keep when they are opened again. The pages of others are
 /// dropped at each open.
@@ -27,12 +27,21 @@ pub struct Refreshes {
     /// The epoch of the dataset at the last open of a file, and when it was first opened in that epoch. Has only files
     /// of datasets that were refreshed.
     kept: Mutex<LruCache<Ino, (u32, Instant)>>,
+    pub root_look: RootLook,
+}
+
+/// The look at the root of the source that is in flight, which need not end.
+#[derive(Default)]
+pub struct RootLook {
+    pub since: Mutex<Option<Instant>>,
+    pub done: Condvar,
 }
 
 impl Default for Refreshes {
     fn default() -> Self {
         let kept = Mutex::new(LruCache::new(KEPT_FILES));
-        Self { queue: Arc::default(), page_cache: OnceLock::new(), droppers: Pool::new(), kept }
+        let root_look = RootLook::default();
+        Self { queue: Arc::default(), page_cache: OnceLock::new(), droppers: Pool::new(), kept, root_look }
     }
 }
 

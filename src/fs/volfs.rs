@@ -14,7 +14,6 @@ use super::ino::Ino;
 use super::listings::Listings;
 use super::marker_pages::MarkerPages;
 use super::options::Options;
-use super::permissions::RootLook;
 use super::read_errors::ReadErrors;
 use super::readahead::Readahead;
 use super::refresh_state::Refreshes;
@@ -59,7 +58,6 @@ pub struct Volfs {
     pub(super) readahead: OnceLock<Box<dyn Readahead>>,
     pub(super) marker_pages: MarkerPages,
     pub(super) refreshes: Refreshes,
-    pub(super) root_look: RootLook,
     pub(super) stalls: Stalls,
     pub(super) log: Arc<RecentLines>,
     pub(super) started: Instant,
@@ -120,7 +118,6 @@ impl Volfs {
             readahead: OnceLock::new(),
             marker_pages: MarkerPages::default(),
             refreshes,
-            root_look: RootLook::default(),
             stalls: Stalls::default(),
             log,
             started: Instant::now(),

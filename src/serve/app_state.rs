@@ -30,7 +30,7 @@ impl App {
     /// Creates what all requests share.
     #[must_use]
     pub fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
-        let hosts = Hosts::new(options.listen, &options.allow_hosts);
+        let hosts = Hosts::new(&options.listen, &options.allow_hosts);
         let requests = Arc::new(Semaphore::new(options.max_requests.clamp(1, Semaphore::MAX_PERMITS)));
         Arc::new(Self { fs, tags: Tags::default(), budget: Budget::default(), hosts, options, requests })
     }

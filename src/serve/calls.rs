@@ -55,11 +55,22 @@ pub async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> R
 /// # Errors
 /// [`Problem::NotFound`], and what looking at the source can end in.
 pub async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Problem> {
-    let mut found = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, wait| fs.getattr(Ino::ROOT, None, wait)).await?;
-    for name in names {
+    find_or_nearest(fs, names).await.map_err(|(problem, _)| problem)
+}
+
+/// Finds the file or folder of a path.
+///
+/// # Errors
+/// As [`find`], with the number of names that lead to a folder.
+pub async fn find_or_nearest(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, (Problem, usize)> {
+    let root = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, wait| fs.getattr(Ino::ROOT, None, wait)).await;
+    let mut found = root.map_err(|problem| (problem, 0))?;
+    for (n, name) in names.iter().enumerate() {
+        let folders = if found.folder { n } else { n.saturating_sub(1) };
         let (parent, name) = (found.ino, name.clone());
         let bulkhead = fs.bulkhead_of_name(parent, &name);
-        found = call(fs, bulkhead, move |fs, wait| fs.lookup(parent, &name, wait)).await?;
+        let looked_up = call(fs, bulkhead, move |fs, wait| fs.lookup(parent, &name, wait)).await;
+        found = looked_up.map_err(|problem| (problem, folders))?;
     }
     Ok(found)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, VARY};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode};
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, unfold};
 use serde_json::{Value, json};
@@ -53,9 +53,6 @@ pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attribut
     let from = request.uri.query().and_then(|query| query.strip_prefix("from=")?.parse().ok()).unwrap_or(0);
     // before the response begins, so that what fails gets a status of its own
     let first = entries(&folder, found.ino, from, if is_page { PAGE } else { PIECE }).await?;
-    if request.method == Method::HEAD {
-        return Ok(response);
-    }
     *response.body_mut() = if is_page {
         let kind = if app.fs.is_dataset(found.ino) { Kind::Dataset } else { Kind::Folder };
         let (entries, next) = first;

@@ -3,10 +3,12 @@
 //! A page of another site can have the name of its own server resolved to this machine (DNS rebinding), and then read
 //! responses as if they were of that site. Its requests carry that name, so they are refused.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use axum::http::header::HOST;
 use axum::http::request::Parts;
+
+use super::listener::Listen;
 
 /// The names of this server.
 #[derive(Clone, Debug)]
@@ -14,16 +16,20 @@ pub struct Hosts {
     allowed: Vec<String>,
     /// Whether names are checked at all.
     checks: bool,
-    address: IpAddr,
+    address: Option<IpAddr>,
 }
 
 impl Hosts {
-    /// Creates the names of a server that listens at `address`. Names are checked if only this machine reaches it, or if
-    /// some were named.
+    /// Creates the names of a server. Names are checked if only this machine reaches it, or if some were named. No
+    /// browser reaches a Unix socket: a web server in front of it passes on the names that it has itself.
     #[must_use]
-    pub fn new(address: SocketAddr, allowed: &[String]) -> Self {
-        let checks = address.ip().is_loopback() || !allowed.is_empty();
-        Self { allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(), checks, address: address.ip() }
+    pub fn new(listen: &Listen, allowed: &[String]) -> Self {
+        let address = match listen {
+            Listen::Tcp(address) => Some(address.ip()),
+            Listen::Unix(_) => None,
+        };
+        let checks = address.is_some() && !listen.is_remote() || !allowed.is_empty();
+        Self { allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(), checks, address }
     }
 
     /// Returns whether a request calls this server by one of its names. A client that uses no name is no browser.
@@ -40,7 +46,8 @@ impl Hosts {
     fn is_own(&self, authority: &str) -> bool {
         let host = without_port(authority).to_ascii_lowercase();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let is_local = bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip == self.address);
+        let is_local =
+            bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == self.address);
         is_local || host == "localhost" || host.ends_with(".localhost") || self.allowed.contains(&host)
     }
 }
@@ -64,7 +71,7 @@ mod tests {
         if let Some(host) = host {
             request = request.header(HOST, host);
         }
-        Hosts::new(listen.parse().unwrap(), &names).allow(&request.body(()).unwrap().into_parts().0)
+        Hosts::new(&Listen::read(listen.as_ref()).unwrap(), &names).allow(&request.body(()).unwrap().into_parts().0)
     }
 
     #[test]
@@ -75,6 +82,7 @@ mod tests {
         assert!(others.iter().all(|host| !allowed("127.0.0.1:8080", &[], Some(host))));
         assert!(allowed("127.0.0.1:8080", &["Data.Example"], Some("data.example:443")));
         assert!(allowed("127.0.0.1:8080", &[], None));
+        assert!(!allowed("[::ffff:127.0.0.1]:8080", &[], Some("evil.example")));
     }
 
     #[test]
@@ -82,5 +90,7 @@ mod tests {
         assert!(allowed("0.0.0.0:8080", &[], Some("anything")));
         assert!(!allowed("0.0.0.0:8080", &["data.example"], Some("anything")));
         assert!(allowed("10.0.0.7:8080", &["data.example"], Some("10.0.0.7:8080")));
+        assert!(allowed("unix:/run/socket", &[], Some("anything")));
+        assert!(!allowed("unix:/run/socket", &["data.example"], Some("anything")));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! All links are relative, so that the server can stand behind a proxy with any path.
 
+use std::ffi::OsString;
+
 use super::entries::{Kind, Listed};
 use super::paths::{TreePath, segment};
 
@@ -65,6 +67,32 @@ pub fn page(page: &PageOf<'_>) -> String {
         <section id=\"entries\" aria-labelledby=\"entries-title\">\n<h2 id=\"entries-title\">Files and folders</h2>\n\
         <ul>\n{rows}</ul>\n{more}</section>\n</body>\n</html>\n"
     )
+}
+
+/// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
+#[must_use]
+pub fn not_found(above: &[OsString], up: &str) -> String {
+    let (href, shown) = (if up.is_empty() { "./" } else { up }, escape(&shown_path(above)));
+    let root = format!("{up}{}", "../".repeat(above.len()));
+    let root = if root.is_empty() { "./".to_owned() } else { root };
+    let assets = format!("{root}{}/page", segment(crate::fs::DOT_VOLFS.as_ref()));
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        <meta name=\"color-scheme\" content=\"light dark\">\n<title>Not found · volfs</title>\n\
+        <link rel=\"icon\" type=\"image/svg+xml\" href=\"{assets}/icon.svg\">\n\
+        <link rel=\"stylesheet\" href=\"{assets}/page.css\">\n</head>\n<body>\n\
+        <header><nav aria-label=\"Path\"><a href=\"{root}\">volfs</a></nav></header>\n<main>\n<h1>Not found</h1>\n\
+        <p>There is nothing at this address. The folder above it that is there: <a href=\"{href}\">{shown}</a></p>\n\
+        </main>\n</body>\n</html>\n"
+    )
+}
+
+/// Returns the path of a folder as text.
+#[must_use]
+pub fn shown_path(names: &[OsString]) -> String {
+    let path = names.iter().fold("/".to_owned(), |path, name| path + &*name.to_string_lossy() + "/");
+    crate::logging::one_line(&path).into_owned()
 }
 
 /// Returns text for between tags and within quotes.

@@ -1,7 +1,8 @@
 //! The tree of a mount over HTTP: turns each request into calls of [`Volfs`](crate::fs::Volfs), and the results into the
 //! response.
 //!
-//! * [`server`]: the socket, connections and their limits, the end at a signal.
+//! * [`listener`], [`peer`] and [`access`]: where it listens, who is at the other end, and whether they may.
+//! * [`server`]: connections and their limits, the end at a signal.
 //! * [`app`]: one request, from its path to its response.
 //! * [`file`] and [`folder`]: what a file and a folder answer.
 //! * [`page`]: the files of the page that browsers see.
@@ -9,6 +10,7 @@
 //! The threads of the server never wait: what cannot be answered from memory goes to the pool, as in a mount.
 
 mod accept;
+mod access;
 mod app;
 mod app_state;
 mod body;
@@ -23,14 +25,19 @@ mod file;
 mod folder;
 mod hosts;
 mod html;
+mod listener;
 mod open_file;
 mod options;
 mod page;
 mod paths;
+mod peer;
 mod problem;
 mod ranges;
 mod server;
 mod validators;
 
+pub use access::{Access, Token};
+pub use listener::Listen;
 pub use options::{ServeOptions, is_origin};
+pub use peer::overflow_user;
 pub use server::{ServeError, Server};

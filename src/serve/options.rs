@@ -1,13 +1,18 @@
 //! The options of a server.
 
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use super::access::Access;
+use super::listener::Listen;
 
 /// What a server may do, and how much of it.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The address to listen at. Port 0 is any free one.
-    pub listen: SocketAddr,
+    /// Where to listen.
+    pub listen: Listen,
+    /// Who may connect, and with what.
+    pub access: Arc<Access>,
     /// Names besides those of this machine that clients may use for it.
     pub allow_hosts: Vec<String>,
     /// The origins whose pages may read responses; `*` means all.

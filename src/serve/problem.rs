@@ -1,7 +1,7 @@
 //! Why a request gets no file, as a status and one line of text.
 
 use axum::body::Body;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Response, StatusCode};
 use thiserror::Error;
 
@@ -16,6 +16,24 @@ pub enum Problem {
     /// There is no such file or folder.
     #[error("not found")]
     NotFound,
+    /// The connection is of a user of this machine who may not use the server.
+    #[error(
+        "this server is for the user who started it; that user can start it with --allow-user NAME for you, or with \
+         --allow-other for all users of this machine"
+    )]
+    OtherUser,
+    /// Nothing says which user of this machine the connection is of.
+    #[error(
+        "this server is for the user who started it, and cannot tell whose connection this is; start it with --listen \
+         unix:PATH, with --token-file FILE, or with --allow-other for all users of this machine"
+    )]
+    UnknownUser,
+    /// The request does not carry the token.
+    #[error(
+        "this server needs a token: open the address that it printed, or send the header Authorization: Bearer TOKEN, or \
+         put the token before the path, as in /TOKEN/"
+    )]
+    Token,
     /// The server may not read the source.
     #[error("the server may not read this")]
     Denied,
@@ -53,7 +71,8 @@ impl Problem {
         match self {
             Self::Bad(_) => StatusCode::BAD_REQUEST,
             Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Denied => StatusCode::FORBIDDEN,
+            Self::Denied | Self::OtherUser | Self::UnknownUser => StatusCode::FORBIDDEN,
+            Self::Token => StatusCode::UNAUTHORIZED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Precondition => StatusCode::PRECONDITION_FAILED,
             Self::Range(_) => StatusCode::RANGE_NOT_SATISFIABLE,
@@ -74,6 +93,7 @@ impl Problem {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         match self {
             Self::Method => drop(headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"))),
+            Self::Token => drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
             Self::Range(size) => {
                 if let Ok(value) = HeaderValue::try_from(format!("bytes */{size}")) {
                     headers.insert(CONTENT_RANGE, value);
@@ -115,6 +135,9 @@ mod tests {
             (Problem::Bad("no".into()), 400),
             (Problem::from(FsError::NotAFolder), 404),
             (Problem::from(FsError::Denied), 403),
+            (Problem::OtherUser, 403),
+            (Problem::UnknownUser, 403),
+            (Problem::Token, 401),
             (Problem::Method, 405),
             (Problem::Range(7), 416),
             (Problem::Host, 421),
@@ -126,6 +149,7 @@ mod tests {
             assert_eq!(problem.response().status(), status, "{problem}");
             assert!(!problem.to_string().contains('\n'));
         }
+        assert_eq!(Problem::Token.response().headers()[WWW_AUTHENTICATE], "Bearer");
         assert_eq!(Problem::Method.response().headers()[ALLOW], "GET, HEAD");
         assert_eq!(Problem::Range(7).response().headers()[CONTENT_RANGE], "bytes */7");
     }

@@ -110,7 +110,7 @@ impl Permissions {
         let (owner, group, rest) = (class(6), class(3), class(0));
         let is_owner = uid == self.uid;
         let of_owner = match uid {
-            0 => 0o5,
+            0 => owner | group | rest,
             _ if is_owner => owner,
             _ => group & rest,
         };

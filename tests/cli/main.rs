@@ -14,6 +14,8 @@ mod ls;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
+mod serve_access;
+#[cfg(feature = "serve")]
 mod serve_limits;
 mod stalled;
 mod stats;

@@ -249,9 +249,31 @@ fn only_reading_by_the_own_name_is_allowed() {
     assert!(!foreign.has("access-control-allow-origin"));
     assert_eq!(foreign.header("cross-origin-resource-policy"), "same-origin");
     let shared = demo_server(&["--allow-origin", "https://viewer.example"]);
+    let open = demo_server(&["--allow-origin", "*"]);
+    let viewer = demo_server(&["--neuroglancer", "http://127.0.0.1:9000/v/"]);
     let origin = [("Origin", "https://viewer.example")];
     let allowed = shared.request("GET", "/north.zgy/data/lod0.json", &origin);
     assert_eq!(allowed.header("access-control-allow-origin"), "https://viewer.example");
+    // pictures are for that origin alone, too, and for none that is not said
+    let picture = "/north.zgy/data/preview.png";
+    for (server, origin, policy) in [
+        (&shared, Some("https://viewer.example"), "cross-origin"),
+        (&shared, Some("https://other.example"), "same-origin"),
+        (&shared, Some("null"), "same-origin"),
+        (&shared, Some("*"), "same-origin"),
+        (&shared, None, "same-origin"),
+        (&open, None, "cross-origin"),
+        (&open, Some("https://other.example"), "cross-origin"),
+        (&viewer, Some("http://127.0.0.1:9000"), "cross-origin"),
+        (&viewer, Some("http://127.0.0.1:9001"), "same-origin"),
+    ] {
+        for path in [picture, "/", "/nothing"] {
+            let headers: Vec<(&str, &str)> = origin.map(|origin| ("Origin", origin)).into_iter().collect();
+            let answer = server.request("GET", path, &headers);
+            assert_eq!(answer.header("cross-origin-resource-policy"), policy, "{origin:?} {path}");
+            assert!(answer.header("vary").split(", ").any(|name| name == "origin"), "{}", answer.header("vary"));
+        }
+    }
     let asked = [
         ("Origin", "https://viewer.example"),
         ("Access-Control-Request-Method", "GET"),
@@ -259,6 +281,57 @@ fn only_reading_by_the_own_name_is_allowed() {
     ];
     assert!(shared.request("OPTIONS", "/", &asked).header("access-control-allow-headers").contains("range"));
     assert!(!shared.request("GET", "/", &[("Origin", "https://other.example")]).has("access-control-allow-origin"));
+}
+
+#[test]
+fn what_is_not_there_leads_to_what_is() {
+    let server = demo_server(&[]);
+    for (path, folder, up) in [
+        ("/north.zgy/data/lod9.raw", "/north.zgy/data/", "./"),
+        ("/north.zgy/data/lod9/x/y", "/north.zgy/data/", "../../"),
+        ("/north.zgy/data/lod0.raw/x", "/north.zgy/data/", "../"),
+        ("/north.zgy/data/lod0.raw/", "/north.zgy/data/", "../"),
+        ("/a%3Cb/c/", "/", "../../"),
+        ("/north.zgy/../x", "/", "../../"),
+        ("/nothing", "/", "./"),
+    ] {
+        let line = server.get(path);
+        assert_eq!(
+            (line.status, line.text()),
+            (404, &format!("not found; the folder above that is there: {folder}\n")[..])
+        );
+        let page = server.request("GET", path, &[("Accept", "text/html,*/*;q=0.8")]);
+        assert_eq!((page.status, page.header("cache-control")), (404, "no-store"), "{path}");
+        assert!(page.header("content-type").starts_with("text/html") && page.header("vary").contains("accept"));
+        assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+        assert!(page.text().contains(&format!("<a href=\"{up}\">{folder}</a>")), "{path}: {}", page.text());
+        assert!(page.text().contains("/page/page.css\""));
+    }
+}
+
+#[test]
+fn heads_are_those_of_the_responses() {
+    let server = demo_server(&[]);
+    for (path, accept) in [
+        ("/", "*/*"),
+        ("/", "text/html"),
+        ("/north.zgy/data/", "text/html"),
+        ("/north.zgy/data/lod0.json", "*/*"),
+        ("/.volfs/page/main.js", "*/*"),
+        ("/nothing", "*/*"),
+        ("/nothing", "text/html"),
+    ] {
+        let [get, head] = ["GET", "HEAD"].map(|method| server.request(method, path, &[("Accept", accept)]));
+        assert_eq!(head.status, get.status);
+        for name in ["content-type", "content-length", "cache-control", "vary"] {
+            assert_eq!(
+                (head.has(name), head.header(name)),
+                (get.has(name), get.header(name)),
+                "{path} {accept} {name}"
+            );
+        }
+        assert_ne!(head.header("content-length"), "0", "{path} {accept}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 
@@ -215,6 +216,34 @@ def test_neuroglancer_draws_what_the_page_links_to():
                 chunks = [status for url, status in answers if "/color.ome.zarr/lod" in url and "/c/" in url]
                 assert chunks and set(chunks) == {200}
                 assert colours >= 50
+        finally:
+            process.terminate()
+
+
+def test_a_token_is_carried_on(page, tmp_path):
+    token = tmp_path / "token"
+    token.touch(mode=0o600)
+    token.write_text("a-token-of-some-length")
+    command = [volfs(), "serve", str(DATA / "demo"), "--listen", "127.0.0.1:0", "--token-file", str(token), "--neuroglancer", "http://127.0.0.1:1/v/"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        try:
+            link = process.stdout.readline().rsplit(" ", 1)[1].strip()
+            assert link.endswith("/a-token-of-some-length/")
+            test_the_list_shows_all_datasets(page, link.rstrip("/"))
+            page.get_by_role("link", name="north.zgy").first.click()
+            until(page, "window.volfsViewer?.isComplete")
+            # an address without the token: the browser has a cookie, and the page and all that it fetches are found below
+            page.goto(link.replace("a-token-of-some-length/", "cells/?from=0"))
+            until(page, "window.volfsViewer?.isComplete")
+            assert page.url == f"{link}cells/?from=0"
+            viewer = page.locator("a.viewer").get_attribute("href", timeout=30000)
+            assert urllib.parse.quote(f"{link}cells/color.ome.zarr/|zarr3:", safe="") in viewer
+            page.wait_for_selector(".snippet code")
+            lines = [text for text in page.locator(".snippet code").all_inner_texts() if "http" in text]
+            assert len(lines) >= 5 and all(f"{link}cells/" in text for text in lines)
+            # another server at this host gets the cookie, but not the token
+            cookies = page.context.cookies()
+            assert [cookie["httpOnly"] for cookie in cookies] == [True] and "a-token" not in str(cookies)
         finally:
             process.terminate()
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use super::{SOON, signal, volfs, wait_for};
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,
+    /// The line that it prints.
+    pub printed: String,
     /// What it logs.
-    log: mpsc::Receiver<String>,
+    log: Mutex<mpsc::Receiver<String>>,
 }
 
 /// A response.
@@ -44,9 +46,9 @@ impl Server {
         let (send, log) = mpsc::channel();
         let errors = BufReader::new(child.stderr.take().unwrap());
         thread::spawn(move || errors.lines().map_while(Result::ok).for_each(|line| drop(send.send(line))));
-        let address = line.trim_end().strip_suffix('/').and_then(|line| line.rsplit_once("http://")?.1.parse().ok());
+        let address = line.rsplit_once("http://").and_then(|(_, url)| url.split('/').next()?.parse().ok());
         let address = address.unwrap_or_else(|| panic!("{line:?}, {:?}", log.recv_timeout(SOON)));
-        Self { child, address, log }
+        Self { child, address, printed: line, log: Mutex::new(log) }
     }
 
     /// Connects.
@@ -77,7 +79,7 @@ impl Server {
 
     /// Returns the lines that were logged so far.
     pub fn logged(&self) -> Vec<String> {
-        self.log.try_iter().collect()
+        self.log.lock().unwrap().try_iter().collect()
     }
 
     pub fn pid(&self) -> i32 {

@@ -98,7 +98,7 @@ pub enum Command {
     ///
     /// Answers with the files that a mount would have, from the same paths: for machines without FUSE, for browsers, and
     /// for programs that read Zarr over HTTP. A browser gets a page that shows slices. Stays in the foreground until
-    /// Ctrl-C (SIGINT) or SIGTERM. Only this machine can reach it, unless --listen says otherwise.
+    /// Ctrl-C (SIGINT) or SIGTERM. Only you and root can use it, unless options say otherwise.
     #[cfg(feature = "serve")]
     Serve(ServeArgs),
     /// Show what mounts do, and have done so far

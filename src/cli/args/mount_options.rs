@@ -284,6 +284,12 @@ mod tests {
         assert_eq!(MountOption::read("zfp=libzfp"), Ok(MountOption::Zfp(ZfpDecoder::Libzfp)));
         assert_eq!(MountOption::read("zfp=volfs"), Ok(MountOption::Zfp(ZfpDecoder::Volfs)));
         assert_eq!(MountOption::read("log_file=/var/log/v=1"), Ok(MountOption::LogFile("/var/log/v=1".into())));
+        assert_eq!(MountOption::read("uid=7"), Ok(MountOption::Uid(7)));
+        assert_eq!(MountOption::read("gid=root"), Ok(MountOption::Gid(0)));
+        assert_eq!(MountOption::read("umask=027"), Ok(MountOption::Umask(0o27)));
+        for wrong in ["uid=-1", "uid=4294967295", "gid=no such", "umask=8", "umask=1000", "umask=-1", "umask"] {
+            assert!(MountOption::read(wrong).is_err(), "{wrong}");
+        }
         let size = MountOption::read("cache_size=64MiB");
         assert!(matches!(size, Ok(MountOption::CacheSize(size)) if size.bytes() == 64 << 20));
     }
@@ -315,7 +321,7 @@ mod tests {
             ("default", Some("defaults")),
             ("qualty=3", Some("quality=")),
             ("NOEXEC", Some("noexec")),
-            ("uid=0", None),
+            ("guid=0", None),
             ("remount", None),
             ("drop_privileges", None),
             ("defaults ", Some("defaults")),

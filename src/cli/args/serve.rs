@@ -1,13 +1,13 @@
 //! The arguments of `volfs serve`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use super::file_system::FileSystemArgs;
-use crate::serve::is_origin;
+use crate::serve::{Listen, is_origin};
 
 /// The arguments of `volfs serve`.
 #[derive(Debug, Args)]
@@ -16,15 +16,37 @@ pub struct ServeArgs {
     /// A folder of volumes, searched in depth, or one volume; or a URL of an object store, as for volfs mount
     pub source: PathBuf,
 
-    /// The address and port to listen at; port 0 is any free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
-    pub listen: SocketAddr,
+    /// The address and port to listen at, or unix:PATH for a Unix socket; port 0 is any free one
+    ///
+    /// A Unix socket has mode 0600 and lies in a folder that only you (or root) can write to, such as $XDG_RUNTIME_DIR:
+    /// curl --unix-socket PATH http://localhost/ and nginx speak to it.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080", value_parser = OsStringValueParser::new().try_map(|text| Listen::read(&text)))]
+    pub listen: Listen,
+
+    /// Let another user of this machine connect, such as www-data; may be repeated
+    ///
+    /// Without this, only you and root can: connections of others get status 403.
+    #[arg(long, value_name = "NAME", conflicts_with = "allow_other")]
+    pub allow_user: Vec<String>,
+
+    /// Let all users of this machine connect, and read everything below SOURCE that you can read
+    #[arg(long)]
+    pub allow_other: bool,
 
     /// Let other machines read everything below SOURCE: for a --listen that they can reach
     ///
-    /// There are neither passwords nor encryption. docs/serve.md shows how to put a web server in front that has both.
+    /// There is no encryption, and no password but that of --token-file. docs/serve.md shows how to put a web server in
+    /// front that has both.
     #[arg(long)]
     pub allow_remote: bool,
+
+    /// Ask for the token in this file: all who have it may connect, and nobody else
+    ///
+    /// A token has 16 to 200 letters, digits and - . _ ~; nobody else may be able to read the file. It goes into the
+    /// address, as in http://127.0.0.1:8080/TOKEN/north.zgy/ (the address that is printed has it), or into the header
+    /// Authorization: Bearer TOKEN.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
 
     /// A name by which clients may call this server, besides localhost; may be repeated
     ///
@@ -100,4 +122,5 @@ Example:
   volfs serve ~/surveys
   xdg-open http://127.0.0.1:8080/
   curl -O http://127.0.0.1:8080/north.zgy/data/lod0.npy
+  curl --unix-socket ~/run/volfs.sock http://localhost/      (with --listen unix:$HOME/run/volfs.sock)
   python3 -c 'import zarr; print(zarr.open(\"http://127.0.0.1:8080/north.zgy/data.ome.zarr\").tree())'";

@@ -28,7 +28,7 @@ pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], opti
         "lod" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| levels(path, chosen)), typed)),
         "at" => Fitting::Words(begins(path.map_or_else(Vec::new, |path| axes(path, chosen)), typed)),
         "views" => Fitting::Words(view_lists(typed)),
-        "output" | "log_file" | "exec" => Fitting::Files,
+        "output" | "log_file" | "token_file" | "exec" => Fitting::Files,
         _ => {
             let possible = of.get_possible_values();
             let word = |value: &clap::builder::PossibleValue| Candidate {
