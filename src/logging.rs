@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use thiserror::Error;
 
+use crate::memory;
 use crate::sync::Mutex;
 
 /// Lines that [`RecentLines`] keeps.
@@ -90,7 +91,11 @@ pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingErro
     let logger = Tee { filter, recent, sink: Sink::open(target)? };
     log::set_boxed_logger(Box::new(logger)).map_err(|_| LoggingError::Twice)?;
     log::set_max_level(max_level);
-    std::panic::set_hook(Box::new(|panic| log::error!("this is a bug in volfs: {panic}")));
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.to_string();
+        let is_bug = !memory::is_out_of_memory(&message);
+        log::error!("{}: {message}", if is_bug { "this is a bug in volfs" } else { "no memory was left" });
+    }));
     Ok(())
 }
 

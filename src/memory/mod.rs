@@ -16,5 +16,6 @@ pub use buffer_pool::{Buffer, BufferPool};
 pub use lru_by_weight::{LruByWeight, entry_weight};
 pub use out_of_memory::OutOfMemory;
 pub use reserve::{
-    Claim, ReservingAllocator, bytes_refused, claim, has_memory, keep_reserve, try_with_capacity, try_zeroed,
+    Claim, ReservingAllocator, bytes_refused, claim, has_memory, is_out_of_memory, keep_reserve, try_with_capacity,
+    try_zeroed,
 };

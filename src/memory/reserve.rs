@@ -22,6 +22,10 @@ const RESERVE: usize = 16 << 20;
 const MAX_FROM_RESERVE: usize = 2 << 20;
 /// How often a block is tried again.
 const TRIES: usize = 16;
+/// Bytes of the least that the system gives to whoever starts a thread: a stack for signals, and its guard page.
+const LEAST: usize = 16 << 10;
+/// How a message of the standard library says that the system has no memory.
+const ENOMEM: &str = "(os error 12)";
 
 /// Values of [`ADDRESS`]: there is no reserve yet, or it was given away.
 const NONE_YET: usize = 0;
@@ -89,6 +93,17 @@ fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
 #[must_use]
 pub fn bytes_refused() -> usize {
     REFUSED.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Returns whether a panic of this thread comes from missing memory: its message has the error of the system, or there
+/// is no memory now. Then [`bytes_refused`] tells so, too. The standard library panics where a thread that starts gets no
+/// stack for its signals, and that ends the process.
+pub fn is_out_of_memory(message: &str) -> bool {
+    let is_out = message.contains(ENOMEM) || !is_there(LEAST);
+    if is_out {
+        let _ = REFUSED.try_with(|refused| refused.set(refused.get().max(LEAST)));
+    }
+    is_out
 }
 
 fn give_away() {
@@ -202,6 +217,8 @@ fn map(bytes: usize) -> Option<*mut libc::c_void> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
@@ -235,5 +252,9 @@ mod tests {
         assert_eq!(try_zeroed(5).unwrap(), [0; 5]);
         assert!(try_zeroed(1 << 60).is_err() && try_with_capacity::<u64>(1 << 60).is_err());
         assert_eq!(bytes_refused(), 0, "this thread goes on without");
+        assert!(!is_out_of_memory("index out of bounds") && bytes_refused() == 0);
+        let no_stack =
+            format!("failed to allocate an alternative stack: {}", io::Error::from_raw_os_error(libc::ENOMEM));
+        assert!(is_out_of_memory(&no_stack) && bytes_refused() == LEAST, "its thread ends for want of memory");
     }
 }

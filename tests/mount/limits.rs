@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 use std::thread;
 
 use crate::support::{
-    SOON, comes_true, fixture, fuse_or_skip, is_eio, mounted_name, one_line_of_failure, skip, source_with, test_data,
-    text, volfs, wait_until,
+    Mount, SOON, comes_true, fixture, fuse_or_skip, is_eio, mounted_name, one_line_of_failure, skip, source_with,
+    test_data, text, volfs, wait_until,
 };
 
 /// A control group of its own; removed when dropped.
@@ -176,6 +176,38 @@ fn a_mount_whose_address_space_is_too_small_is_refused() {
     let samples = fs::read(point.path().join("north.zgy/data/lod0.raw")).unwrap();
     assert!(!samples.is_empty());
     assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+}
+
+#[test]
+fn the_default_cache_fits_into_the_limits_of_the_shell_and_the_mount_works() {
+    let Some(free) = Mount::of(test_data("demo")) else { return };
+    let files: Vec<PathBuf> = ["north.zgy/data", "cells/color"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(free.path(folder)).unwrap())
+        .map(|entry| entry.unwrap().path())
+        .filter(|file| file.is_file())
+        .map(|file| file.strip_prefix(free.point()).unwrap().to_owned())
+        .collect();
+    let wanted: Vec<_> = files.iter().map(|file| fs::read(free.path(file)).unwrap()).collect();
+    for limit in ["-v 2000000", "-v 600000", "-d 2000000", "-d 400000"] {
+        let point = Point::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_volfs"), "mount"]);
+        let output = command.arg(test_data("demo")).arg(point.path()).output().unwrap();
+        assert!(output.status.success(), "{limit}: {}", text(&output.stderr));
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for (file, wanted) in files.iter().zip(&wanted) {
+                        let bytes =
+                            fs::read(point.path().join(file)).unwrap_or_else(|error| panic!("{limit}: {error}"));
+                        assert!(bytes == *wanted, "{limit}: {}", file.display());
+                    }
+                });
+            }
+        });
+        assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+    }
 }
 
 #[test]

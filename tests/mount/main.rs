@@ -47,6 +47,7 @@ mod store_faults;
 mod store_google;
 mod store_isolation;
 mod store_quality;
+mod store_redirects;
 mod store_refusals;
 mod tiff;
 mod times;

@@ -99,12 +99,29 @@ fn without_addresses_requests_fail_and_the_daemon_goes_on() {
     assert!(failures > 0, "there was memory all the time");
 }
 
+/// Has eight readers read all files, and takes all addresses away as soon as one file was read: threads of the daemon
+/// are just being started then.
+fn load_while_addresses_end(mount: &Mount) {
+    thread::scope(|scope| {
+        for reader in 0..8 {
+            scope.spawn(move || {
+                for n in 0..FILES.len() {
+                    let _ = read(&mount.path(FILES[(n + reader) % FILES.len()]));
+                    // not even the reserve helps: its addresses are beyond the limit, too
+                    if reader == 0 && n == 0 && process_lives(mount.pid()) {
+                        limit_addresses(mount.pid(), Some(1 << 20));
+                    }
+                }
+            });
+        }
+    });
+}
+
 #[test]
 fn a_daemon_that_gets_no_memory_at_all_ends_with_a_line_in_the_log() {
     let Some(mount) = Mount::with(test_data("demo"), &["--cache-size", "64MiB"]) else { return };
     let wanted = FILES.map(|file| read(&mount.path(file)).unwrap());
-    // not even the reserve helps: its addresses are beyond the limit, too
-    limit_addresses(mount.pid(), Some(1 << 20));
+    load_while_addresses_end(&mount);
     for _ in 0..20 {
         if !process_lives(mount.pid()) {
             break;

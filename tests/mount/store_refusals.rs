@@ -1,7 +1,10 @@
 //! What a store, or the way to it, refuses is one line that says what, where, and what to do.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use crate::support::tls::Certificate;
-use crate::support::{Answer, HttpServer, one_line_of_failure, volfs};
+use crate::support::{Answer, HttpServer, Objects, one_line_of_failure, test_data, text, volfs};
 
 const BRIEF: [&str; 2] = ["--store-option=retries=1", "--store-option=retry_seconds=2"];
 
@@ -62,4 +65,28 @@ fn what_is_wrong_on_the_way_to_a_store_is_one_line() {
     assert!(said.contains("certificate") && said.contains("SSL_CERT_FILE"), "{said}");
     let said = line_at(format!("http://{}", server.address()));
     assert!(said.contains("http") && !said.contains("no credentials"), "{said}");
+}
+
+#[test]
+fn the_name_of_an_object_is_no_sign_of_what_failed() {
+    // each is a word by which a failure is known, as the name of a folder of the store
+    for name in ["certificates", "AccessDenied", "NoSuchBucket", "InvalidRange", "SlowDown", "169.254.169.254"] {
+        let objects = Objects::default();
+        objects.put_all(&format!("{name}/AccessDenied.zgy"), &test_data("demo/north.zgy"));
+        let (url, fails) = (format!("s3://volfs/{name}"), Arc::new(AtomicBool::new(false)));
+        let failing = Arc::clone(&fails);
+        let server = HttpServer::start(move |request| match failing.load(Relaxed) {
+            true => Answer::new(500, format!("<Error><Code>InternalError</Code><Key>{}</Key></Error>", request.path)),
+            false => objects.answer(request),
+        });
+        let endpoint = format!("http://{}", server.address());
+        let mut command = volfs();
+        let output = command.args(["ls", &url]).args(BRIEF).envs(environment(endpoint.clone())).output().unwrap();
+        assert!(text(&output.stdout).contains("AccessDenied.zgy"), "{name}: {}", text(&output.stderr));
+        let absent = line(endpoint.clone(), &format!("{url}/AccessDenied.zgy/x"));
+        assert!(!absent.contains("403") && !absent.contains("credentials"), "{name}: {absent}");
+        fails.store(true, Relaxed);
+        let said = line(endpoint, &format!("{url}/AccessDenied.zgy"));
+        assert!(said.contains("500"), "{name}: {said}");
+    }
 }

@@ -16,7 +16,7 @@ pub struct FileSystemArgs {
     /// Memory for decoded bricks, as 512MiB or 2GiB
     ///
     /// Takes KiB, MiB and GiB; K, M and G mean the same, a plain number means bytes. [default: a quarter of the memory
-    /// allowed to this process, control groups included, at most 4GiB]
+    /// allowed to this process, control groups and limits (ulimit -v, -d) included, at most 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = cache_size)]
     pub cache_size: Option<Size>,
 

@@ -12,12 +12,18 @@ use crate::mount::mountinfo::{self, Mount};
 /// The largest default size of the cache.
 const MAX_DEFAULT_CACHE: u64 = 4 << 30;
 
+/// The default is no smaller than this because of what must be there besides: then the mount is refused.
+const MIN_DEFAULT_CACHE: u64 = 16 << 20;
+
 /// What a mount may need besides its cache, whatever it shows.
 const MEMORY_BESIDES_CACHE: u64 = 64 << 20;
 
 /// The addresses that a mount reserves besides its cache, most of which it never uses: stacks of threads, heaps of the
 /// allocator, buffers for requests of the kernel.
 const ADDRESSES_BESIDES_CACHE: u64 = 464 << 20;
+
+/// The part of these addresses that the limit on data counts: what may be written to and is not a file.
+const DATA_BESIDES_CACHE: u64 = 256 << 20;
 
 /// The least limit on open files with which a mount works: its connections to the kernel (one for each of at most 8
 /// event loops), the sockets and pipes of its processes, the log, and some files of the source.
@@ -26,10 +32,36 @@ const OPEN_FILES: u64 = 40;
 /// Assumed where the system does not report the memory.
 const UNKNOWN_MEMORY: u64 = 1 << 30;
 
-/// Returns the default bytes of the cache: a quarter of the memory allowed to this process.
+/// Returns the default bytes of the cache: a quarter of what this process may have.
 #[must_use]
 pub fn default_cache_size() -> u64 {
-    (allowed_memory() / 4).min(MAX_DEFAULT_CACHE)
+    let limits = limits_on_addresses();
+    default_size(allowed_memory(), limits.iter().map(|limit| (limit.bytes, limit.besides)))
+}
+
+/// Returns a quarter of the least of `memory` and the limits on addresses, and less if a limit leaves less after what
+/// must be there besides the cache.
+fn default_size(memory: u64, limits: impl IntoIterator<Item = (u64, u64)>) -> u64 {
+    let left = |bytes: u64, besides| bytes.saturating_sub(besides).max(MIN_DEFAULT_CACHE);
+    let of_limits = limits.into_iter().map(|(bytes, besides)| (bytes / 4).min(left(bytes, besides)));
+    of_limits.fold((memory / 4).min(MAX_DEFAULT_CACHE), u64::min)
+}
+
+/// A limit on the addresses of this process.
+struct AddressLimit {
+    bytes: u64,
+    /// What a mount takes of it besides its cache.
+    besides: u64,
+    /// What sets it.
+    option: &'static str,
+}
+
+/// Returns the limits on addresses that this process has.
+fn limits_on_addresses() -> Vec<AddressLimit> {
+    let known =
+        [(Resource::As, ADDRESSES_BESIDES_CACHE, "ulimit -v"), (Resource::Data, DATA_BESIDES_CACHE, "ulimit -d")];
+    let of = |(resource, besides, option)| Some(AddressLimit { bytes: getrlimit(resource).current?, besides, option });
+    known.into_iter().filter_map(of).collect()
 }
 
 /// Returns why this process may not use as much memory as a mount with a cache of this many bytes needs, if so: it would
@@ -47,16 +79,16 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
             Size::of(allowed),
         ));
     }
-    let space = getrlimit(Resource::As).current?;
-    (cache.saturating_add(ADDRESSES_BESIDES_CACHE) > space).then(|| {
-        format!(
-            "a cache of {} and {} of addresses besides do not fit into the {} that this process may use (ulimit -v); \
-             choose a smaller --cache-size, or allow more",
-            Size::of(cache),
-            Size::of(ADDRESSES_BESIDES_CACHE),
-            Size::of(space),
-        )
-    })
+    let limits = limits_on_addresses();
+    let exceeded = limits.iter().find(|limit| cache.saturating_add(limit.besides) > limit.bytes)?;
+    Some(format!(
+        "a cache of {} and {} of addresses besides do not fit into the {} that this process may use ({}); \
+         choose a smaller --cache-size, or allow more",
+        Size::of(cache),
+        Size::of(exceeded.besides),
+        Size::of(exceeded.bytes),
+        exceeded.option,
+    ))
 }
 
 /// Returns why a mount or a server cannot work with as few open files as this process may have, if so.
@@ -186,6 +218,19 @@ mod tests {
     fn meminfo_is_in_kib() {
         assert_eq!(total_of_meminfo("MemFree: 1 kB\nMemTotal:       24 kB\n"), Some(24 * 1024));
         assert_eq!(total_of_meminfo("nothing"), None);
+    }
+
+    #[test]
+    fn the_default_cache_is_a_quarter_of_the_least_limit_and_leaves_room_for_the_rest() {
+        let (mib, addresses) = (|n: u64| n << 20, |n: u64| (n << 20, 464 << 20));
+        assert_eq!(default_size(mib(8192), []), mib(2048));
+        assert_eq!(default_size(mib(1 << 20), []), MAX_DEFAULT_CACHE);
+        assert_eq!(default_size(mib(8192), [addresses(2000)]), mib(500));
+        assert_eq!(default_size(mib(8192), [addresses(2000), (mib(400), mib(64))]), mib(100));
+        assert_eq!(default_size(mib(1024), [addresses(20_000)]), mib(256));
+        assert_eq!(default_size(mib(8192), [addresses(500)]), mib(36), "less than a quarter is left");
+        assert_eq!(default_size(mib(8192), [addresses(100)]), mib(16), "it is refused");
+        assert_eq!(default_size(mib(40), [addresses(2000)]), mib(10));
     }
 
     #[test]

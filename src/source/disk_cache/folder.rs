@@ -24,9 +24,11 @@ use super::stored_range::{StoredRange, read_shard_name, shard_name};
 /// The name of the marker, by <https://bford.info/cachedir/>.
 const TAG: &str = "CACHEDIR.TAG";
 /// What every such file begins with.
-const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55\n";
-/// What it says besides.
-const OURS: &str = "# A disk cache of volfs, version 1. To empty it type: volfs cache --clear DIR\n";
+const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
+/// How its second line begins where the cache is one of volfs: other programs mark theirs as well.
+const OURS: &str = "# A disk cache of volfs";
+/// What that line says besides. Another version may say it in other words.
+const HELP: &str = ", version 1. To empty it type: volfs cache --clear DIR";
 
 /// The folder of those who write.
 pub const WRITERS: &str = "writers";
@@ -103,7 +105,8 @@ impl CacheFolder {
         };
         let mut text = Vec::new();
         tag.take(4096).read_to_end(&mut text).map_err(failed)?;
-        Ok(text.strip_prefix(SIGNATURE.as_bytes()).is_some_and(|rest| rest.starts_with(OURS.as_bytes())))
+        let mark = format!("{SIGNATURE}\n{OURS}");
+        Ok(text.starts_with(mark.as_bytes()))
     }
 
     /// Refuses a folder with files in it. Another process may be about to write its marker.
@@ -121,7 +124,7 @@ impl CacheFolder {
         let temporary = format!(".volfs-tag-{}-{:x}", std::process::id(), random());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mut file = File::from(openat(&self.fd, &temporary, flags, Mode::RUSR | Mode::WUSR)?);
-        let written = file.write_all(format!("{SIGNATURE}{OURS}").as_bytes());
+        let written = file.write_all(format!("{SIGNATURE}\n{OURS}{HELP}\n").as_bytes());
         let renamed = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, TAG)?));
         if renamed.is_err() {
             let _ = unlinkat(&self.fd, &temporary, AtFlags::empty());

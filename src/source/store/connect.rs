@@ -17,7 +17,7 @@ use super::super::store_options::StoreOption;
 use super::super::url::{StoreKind, StoreUrl};
 use super::container_token::with_token;
 use super::error::{NO_CREDENTIALS, Patience, StoreError};
-use super::http::CountingConnector;
+use super::http::StoreConnector;
 use super::metrics::Metrics;
 use super::profile::{self, Profile};
 
@@ -60,11 +60,12 @@ pub fn connect(
         max_retries: patience.retries,
         retry_timeout: patience.time,
     };
-    let connector = CountingConnector(Arc::clone(metrics));
+    let connector = StoreConnector { metrics: Arc::clone(metrics), kind: url.kind, credential_services: Vec::new() };
     let built = match url.kind {
         StoreKind::S3 => {
             let builder = s3(url, options)?;
             let endpoint = host_of(&builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default());
+            let connector = StoreConnector { credential_services: credential_services(&builder), ..connector };
             builder.with_retry(retry).with_http_connector(connector).build().map(|store| both(store, endpoint))
         }
         StoreKind::Azure => {
@@ -185,6 +186,14 @@ fn has_credentials(builder: &AmazonS3Builder) -> bool {
         || is_set(AmazonS3ConfigKey::WebIdentityTokenFile)
         || is_set(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
         || is_set(AmazonS3ConfigKey::ContainerCredentialsFullUri)
+}
+
+/// Returns the addresses at which keys are asked for, as far as they are set.
+fn credential_services(builder: &AmazonS3Builder) -> Vec<String> {
+    let get = |key| builder.get_config_value(&key).filter(|value| !value.is_empty());
+    let of_machine = get(AmazonS3ConfigKey::MetadataEndpoint).into_iter();
+    let of_machine = of_machine.flat_map(|at| ["api/token", "meta-data/iam"].map(|name| format!("{at}/latest/{name}")));
+    of_machine.chain(get(AmazonS3ConfigKey::ContainerCredentialsFullUri)).collect()
 }
 
 /// Adds what the files of AWS have and the environment has not.

@@ -1,12 +1,15 @@
 //! What failed in a store, in words for people.
+//!
+//! Failures are told apart by the library's kinds, the status and the code of the answer, and the types of the errors
+//! below; never by a text that a name of an object may be part of.
 
-use std::env;
 use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
+use rustls::Error as TlsError;
 use thiserror::Error as ThisError;
 
 use super::super::SourceError;
@@ -33,11 +36,10 @@ impl StoreError {
 
     /// Explains an error of a request. `None`: there is no such object.
     pub fn of(error: &Error) -> Option<Self> {
-        let text = full_text(error);
+        let refusal = causes(error).find_map(Refusal::parse);
+        let code = refusal.as_ref().map_or("", |refusal| refusal.code.as_str());
         match error {
-            Error::NotFound { .. } if !text.contains("NoSuchBucket") && !text.contains("ContainerNotFound") => {
-                return None;
-            }
+            Error::NotFound { .. } if !BUCKET_IS_ABSENT.contains(&code) => return None,
             Error::Precondition { .. } => {
                 let mut other = Self::new(io::ErrorKind::InvalidData, "the object was replaced");
                 other.is_other_version = true;
@@ -45,10 +47,14 @@ impl StoreError {
             }
             _ => {}
         }
-        let (kind, explained) = explain(error, &text);
-        let mut explained = Self::new(kind, explained);
-        explained.is_beyond_end =
-            ["InvalidRange", "Range Not Satisfiable", "object was only"].iter().any(|sign| text.contains(sign));
+        let mut explained = match &refusal {
+            Some(refusal) => refusal.explain(),
+            None => explain(error),
+        };
+        explained.is_beyond_end = match &refusal {
+            Some(refusal) => refusal.status == 416 || refusal.code == "InvalidRange",
+            None => causes(error).any(|cause| cause.to_string().starts_with(BEYOND_END)),
+        };
         Some(explained)
     }
 
@@ -72,9 +78,6 @@ impl From<io::Error> for StoreError {
     }
 }
 
-/// A sign in the text of an error, the kind that it stands for, and what to say.
-type Known = (&'static [&'static str], io::ErrorKind, &'static str);
-
 /// The kind of failures that say nothing of what is there. That somebody may not list or read something is an answer.
 const NO_ANSWER: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
@@ -83,177 +86,218 @@ pub const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
 
-/// The signs are codes that stores give, and texts of the libraries. The first that is found counts. A number alone is no
-/// sign: ports and keys have numbers, too.
-const KNOWN: &[Known] = &[
-    (
-        &["RequestTimeTooSkewed", "RequestExpired"],
-        NO_ANSWER,
-        "the clock of this machine and that of the store differ by more than some minutes; set the clock of this machine",
-    ),
-    (
-        &[
-            "169.254.169.254",
-            "169.254.170.2",
-            "metadata.google.internal",
-            "missing field `AccessKeyId`",
-            "missing field `access_token`",
-            "/latest/api/token",
-            "/latest/meta-data/iam/",
-            "/computeMetadata/v1/",
-            "MissingAccessKeyId",
-            "MissingSecretAccessKey",
-        ],
-        NO_ANSWER,
-        NO_CREDENTIALS,
-    ),
-    (
-        &[
-            "AuthorizationHeaderMalformed",
-            "PermanentRedirect",
-            "IllegalLocationConstraint",
-            "IncorrectEndpoint",
-            "redirect without LOCATION",
-            "307 Temporary Redirect",
-            "301 Moved Permanently",
-        ],
-        NO_ANSWER,
-        "the bucket is in another region; set AWS_REGION to that of the bucket",
-    ),
-    (
-        &["InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthenticationFailed", "InvalidAuthenticationInfo"],
-        NO_ANSWER,
-        "the store does not accept the credentials; check the key and the secret in the environment",
-    ),
-    (
-        &["ExpiredToken", "TokenRefreshRequired"],
-        NO_ANSWER,
-        "the credentials have expired; get new ones and mount again",
-    ),
-    (
-        &["NoSuchBucket", "ContainerNotFound"],
-        io::ErrorKind::NotFound,
-        "there is no such bucket or container; check its name, and that the endpoint is the right one",
-    ),
-    (
-        &[
-            "status 403",
-            "status code: 403",
-            "403 Forbidden",
-            "AccessDenied",
-            "AuthorizationPermissionMismatch",
-            "PublicAccessNotPermitted",
-        ],
-        io::ErrorKind::PermissionDenied,
-        "the store denies it (403); use credentials that may read it, or for public data --store-option anonymous=true",
-    ),
-    (
-        &["status 401", "status code: 401", "401 Unauthorized", "NoAuthenticationInformation"],
-        io::ErrorKind::PermissionDenied,
-        "the store asks for credentials (401); set them in the environment",
-    ),
-    (
-        &["invalid peer certificate", "certificate", "InvalidCertificate", "UnknownIssuer"],
-        io::ErrorKind::ConnectionAborted,
-        "the certificate of the store is not accepted (TLS); add its authority to those of this machine, or name it in \
-         SSL_CERT_FILE",
-    ),
-    (
-        &["InvalidContentType", "corrupt message", "wrong version number", "tls handshake eof"],
-        io::ErrorKind::ConnectionAborted,
-        "the store does not speak TLS there; give its endpoint with http:// and AWS_ALLOW_HTTP=true",
-    ),
-    (
-        &["URL scheme is not allowed", "BadScheme"],
-        io::ErrorKind::InvalidInput,
+/// The code that our HTTP client gives to the answer of a service of credentials that gives none.
+pub const NO_CREDENTIALS_CODE: &str = "volfs.NoCredentials";
+
+/// The codes of a bucket or container that is not there.
+const BUCKET_IS_ABSENT: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+
+/// How the library begins the texts of two of its errors whose types it keeps for itself: an answer with an error
+/// status, and a range beyond the end of an object.
+const REFUSED: &str = "Server returned non-2xx status code: ";
+const BEYOND_END: &str = "Wanted range starting at ";
+
+/// What fails in our HTTP client below the library.
+#[derive(Clone, Debug, ThisError, PartialEq, Eq)]
+pub enum Failure {
+    /// A service of credentials does not answer.
+    #[error("{NO_CREDENTIALS}")]
+    NoCredentials,
+    /// The address is `http://`, which is not allowed.
+    #[error(
         "the endpoint is plain http://, which must be allowed: set AWS_ALLOW_HTTP=true, or give \
-         --store-option allow_http=true",
-    ),
-    (
-        &["dns error", "failed to lookup address", "Name or service not known", "Temporary failure in name resolution"],
-        io::ErrorKind::HostUnreachable,
-        "its host is not known; check the endpoint, and the network of this machine",
-    ),
-    (
-        &["Connection refused"],
-        io::ErrorKind::ConnectionRefused,
-        "nothing answers at its endpoint (connection refused); check the address and the port",
-    ),
-    (
-        &["Network is unreachable", "No route to host"],
-        io::ErrorKind::NetworkUnreachable,
-        "its host cannot be reached; check the network of this machine",
-    ),
-    (
-        &["status 429", "status code: 429", "SlowDown", "429 Too Many Requests"],
-        io::ErrorKind::ResourceBusy,
-        "the store says that it gets too many requests; try again later",
-    ),
-    (
-        &["Received non-partial response"],
-        io::ErrorKind::Unsupported,
-        "the server does not give parts of files (HTTP ranges), which volfs needs",
-    ),
-];
-
-/// Returns whether a text is of a failure to get credentials from the service of a container, which can be anywhere.
-fn is_of_container(text: &str) -> bool {
-    let service = env::var("AWS_CONTAINER_CREDENTIALS_FULL_URI");
-    service.is_ok_and(|service| !service.is_empty() && text.contains(&service))
+         --store-option allow_http=true"
+    )]
+    PlainHttp,
+    /// The resolver does not find the host.
+    #[error("its host is not known; check the endpoint, and the network of this machine")]
+    UnknownHost,
+    /// A server sends all where a part was asked for.
+    #[error("the server does not give parts of files (HTTP ranges), which volfs needs")]
+    NoRanges,
+    /// S3 names another region.
+    #[error("the bucket is in another region; set AWS_REGION{}", match .0 {
+        Some(region) => format!("={region}"),
+        None => " to that of the bucket".to_owned(),
+    })]
+    OtherRegion(Option<String>),
+    /// A redirect to another origin, of a request that may have a secret.
+    #[error(
+        "it redirects to {0}, and what may be secret is sent nowhere else than to the endpoint; if the store is there, \
+         give that address as its endpoint"
+    )]
+    SecretRedirect(String),
+    /// A redirect from `https://` to something else.
+    #[error("it redirects from https:// to {0}, where everybody on the way could read and change what is sent")]
+    InsecureRedirect(String),
+    /// A redirect without an address.
+    #[error("it redirects, and does not say where to")]
+    RedirectToNowhere,
+    /// One redirect after the other.
+    #[error("it redirects again and again")]
+    TooManyRedirects,
 }
 
-fn explain(error: &Error, text: &str) -> (io::ErrorKind, String) {
-    if is_of_container(text) {
-        return (NO_ANSWER, NO_CREDENTIALS.to_owned());
-    }
-    if let Some((_, kind, said)) = KNOWN.iter().find(|(signs, ..)| signs.iter().any(|sign| text.contains(sign))) {
-        return (*kind, (*said).to_owned());
-    }
-    match http_kind(error) {
-        Some(HttpErrorKind::Timeout) => {
-            (io::ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?".to_owned())
+impl Failure {
+    fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::PlainHttp => io::ErrorKind::InvalidInput,
+            Self::UnknownHost => io::ErrorKind::HostUnreachable,
+            Self::NoRanges => io::ErrorKind::Unsupported,
+            _ => NO_ANSWER,
         }
-        Some(HttpErrorKind::Connect) => {
-            (io::ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network".to_owned())
-        }
-        Some(HttpErrorKind::Interrupted | HttpErrorKind::Request) => {
-            (io::ErrorKind::ConnectionReset, "it broke off the connection".to_owned())
-        }
-        _ => match status_of(text) {
-            Some(status) => (io::ErrorKind::ConnectionAborted, format!("it answers with an error ({status})")),
-            None => (io::ErrorKind::ConnectionAborted, format!("it failed: {}", in_one_line(text))),
-        },
     }
 }
 
-/// Returns the texts of an error and of what has caused it.
-fn full_text(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
+/// An answer with an error status.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    status: u16,
+    /// The words of the status.
+    reason: String,
+    /// The code in the body or the headers; empty if there is none. See [`super::http`].
+    code: String,
 }
 
-fn http_kind(error: &Error) -> Option<HttpErrorKind> {
-    let mut cause: Option<&(dyn StdError + 'static)> = error.source();
-    while let Some(inner) = cause {
-        if let Some(http) = inner.downcast_ref::<HttpError>() {
-            return Some(http.kind());
+impl Refusal {
+    fn parse(error: &(dyn StdError + 'static)) -> Option<Self> {
+        let text = error.to_string();
+        let (status, code) = text.strip_prefix(REFUSED)?.split_once(':')?;
+        let (number, reason) = status.split_once(' ').unwrap_or((status, ""));
+        Some(Self { status: number.parse().ok()?, reason: reason.to_owned(), code: code.trim().to_owned() })
+    }
+
+    fn explain(&self) -> StoreError {
+        let (kind, text) = match (self.code.as_str(), self.status) {
+            (NO_CREDENTIALS_CODE, _) => (NO_ANSWER, NO_CREDENTIALS),
+            ("RequestTimeTooSkewed" | "RequestExpired", _) => (
+                NO_ANSWER,
+                "the clock of this machine and that of the store differ by more than some minutes; set the clock of this \
+                 machine",
+            ),
+            (
+                "AuthorizationHeaderMalformed"
+                | "PermanentRedirect"
+                | "IllegalLocationConstraintException"
+                | "IncorrectEndpoint",
+                _,
+            ) => (NO_ANSWER, "the bucket is in another region; set AWS_REGION to that of the bucket"),
+            (
+                "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AuthenticationFailed" | "InvalidAuthenticationInfo",
+                _,
+            ) => (
+                NO_ANSWER,
+                "the store does not accept the credentials; check the key and the secret in the environment",
+            ),
+            ("ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired", _) => {
+                (NO_ANSWER, "the credentials have expired; get new ones and mount again")
+            }
+            (code, _) if BUCKET_IS_ABSENT.contains(&code) => (
+                io::ErrorKind::NotFound,
+                "there is no such bucket or container; check its name, and that the endpoint is the right one",
+            ),
+            ("NoAuthenticationInformation", _) | (_, 401) => {
+                (io::ErrorKind::PermissionDenied, "the store asks for credentials (401); set them in the environment")
+            }
+            ("AccessDenied" | "AuthorizationPermissionMismatch" | "PublicAccessNotPermitted", _) | (_, 403) => (
+                io::ErrorKind::PermissionDenied,
+                "the store denies it (403); use credentials that may read it, or for public data --store-option \
+                 anonymous=true",
+            ),
+            ("SlowDown" | "ServerBusy", _) | (_, 429) => {
+                (io::ErrorKind::ResourceBusy, "the store says that it gets too many requests; try again later")
+            }
+            _ => {
+                let status = format!("{} {}", self.status, self.reason);
+                return StoreError::new(NO_ANSWER, format!("it answers with an error ({})", status.trim()));
+            }
+        };
+        StoreError::new(kind, text)
+    }
+}
+
+/// Explains what is no answer.
+fn explain(error: &Error) -> StoreError {
+    let find = |explain: fn(&(dyn StdError + 'static)) -> Option<StoreError>| causes(error).find_map(explain);
+    // what is below tells more than what is above
+    let explained = find(explain_failure).or_else(|| find(explain_tls)).or_else(|| find(explain_io));
+    explained.or_else(|| find(explain_http)).unwrap_or_else(|| {
+        let mut texts: Vec<String> = Vec::new();
+        for text in causes(error).map(ToString::to_string) {
+            // most errors repeat their cause
+            if !texts.iter().any(|before| before.contains(&text)) {
+                texts.push(text);
+            }
         }
-        cause = inner.source();
-    }
-    None
+        StoreError::new(NO_ANSWER, format!("it failed: {}", in_one_line(&texts.join(": "))))
+    })
 }
 
-/// Returns the status that an answer had, as in `500 Internal Server Error`.
-fn status_of(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("status ")?;
-    let status = rest.strip_prefix("code: ").unwrap_or(rest).split([':', '\n']).next()?;
-    (status.len() < 64).then_some(status)
+fn explain_failure(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
+    let failure = cause.downcast_ref::<Failure>()?;
+    Some(StoreError::new(failure.kind(), failure.to_string()))
+}
+
+fn explain_tls(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
+    let text = match cause.downcast_ref::<TlsError>()? {
+        TlsError::InvalidCertificate(_) | TlsError::NoCertificatesPresented | TlsError::UnsupportedNameType => {
+            "the certificate of the store is not accepted (TLS); add its authority to those of this machine, or name it \
+             in SSL_CERT_FILE"
+        }
+        TlsError::InvalidMessage(_) | TlsError::InappropriateMessage { .. } => NO_TLS,
+        _ => return None,
+    };
+    Some(StoreError::new(NO_ANSWER, text))
+}
+
+const NO_TLS: &str = "the store does not speak TLS there; give its endpoint with http:// and AWS_ALLOW_HTTP=true";
+
+fn explain_io(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
+    let kind = cause.downcast_ref::<io::Error>()?.kind();
+    let text = match kind {
+        io::ErrorKind::ConnectionRefused => {
+            "nothing answers at its endpoint (connection refused); check the address and the port"
+        }
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "its host cannot be reached; check the network of this machine"
+        }
+        _ => return None,
+    };
+    Some(StoreError::new(kind, text))
+}
+
+fn explain_http(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
+    let error = cause.downcast_ref::<HttpError>()?;
+    let has = |is: fn(&(dyn StdError + 'static)) -> bool| causes(error).any(is);
+    let is_end = |cause: &(dyn StdError + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+    };
+    let (kind, text) = match error.kind() {
+        HttpErrorKind::Timeout => {
+            (io::ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?")
+        }
+        // it ends while both agree on ciphers
+        HttpErrorKind::Connect if has(is_end) => (NO_ANSWER, NO_TLS),
+        HttpErrorKind::Connect => {
+            (io::ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network")
+        }
+        HttpErrorKind::Interrupted | HttpErrorKind::Request => {
+            (io::ErrorKind::ConnectionReset, "it broke off the connection")
+        }
+        // only services of credentials speak JSON
+        HttpErrorKind::Decode if has(|cause| cause.is::<serde_json::Error>()) => (NO_ANSWER, NO_CREDENTIALS),
+        _ => return None,
+    };
+    Some(StoreError::new(kind, text))
+}
+
+/// Returns an error and what has caused it, from the top down.
+fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        // an error of the system hides the one that it was made of
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        inner.map_or_else(|| error.source(), |inner| Some(inner as &(dyn StdError + 'static)))
+    })
 }
 
 /// Returns a text in one line, without what may be a signature, and not longer than a line should be.
@@ -279,50 +323,87 @@ pub struct Patience {
 mod tests {
     use super::*;
 
-    fn generic(text: &str) -> StoreError {
-        StoreError::of(&Error::Generic { store: "S3", source: text.into() }).unwrap()
+    fn generic(source: impl Into<Box<dyn StdError + Send + Sync>>) -> StoreError {
+        StoreError::of(&Error::Generic { store: "S3", source: source.into() }).unwrap()
+    }
+
+    /// An answer, as the library makes a text of it.
+    fn refused(status: &str, code: &str) -> Box<dyn StdError + Send + Sync> {
+        format!("{REFUSED}{status}: {code}").into()
+    }
+
+    fn transport(kind: HttpErrorKind, error: impl StdError + Send + Sync + 'static) -> HttpError {
+        HttpError::new(kind, error)
     }
 
     #[test]
-    fn failures_are_explained_in_one_line_without_signatures() {
-        for (text, says) in [
-            ("<Code>RequestTimeTooSkewed</Code> 403", "clock"),
-            ("error sending request: dns error: failed to lookup address", "host is not known"),
-            ("Client error with status 400: <Code>AuthorizationHeaderMalformed</Code>", "AWS_REGION"),
-            ("<Code>SignatureDoesNotMatch</Code> 403", "does not accept the credentials"),
-            ("Server returned non-2xx status code: 403 Forbidden:", "403"),
-            ("invalid peer certificate: UnknownIssuer", "TLS"),
-            ("http://127.0.0.1:40123/b/survey-403.vds: Connection refused", "connection refused"),
-            ("https://127.0.0.1:42901/b/429: corrupt message of type InvalidContentType", "does not speak TLS"),
-            (
-                "Error after 2 retries: Server returned non-2xx status code: 429 Too Many Requests: x",
-                "too many requests",
-            ),
-            ("Server returned non-2xx status code: 418 I'm a teapot: <x/>", "(418 I'm a teapot)"),
-            ("Server error with status 500 Internal Server Error: x", "(500 Internal Server Error)"),
-            ("odd\nthings at https://host/x?sig=hunter2&se=1", "odd things at https://host/x"),
+    fn answers_are_told_apart_by_status_and_code() {
+        for (status, code, says) in [
+            ("403 Forbidden", "RequestTimeTooSkewed", "clock"),
+            ("400 Bad Request", "AuthorizationHeaderMalformed", "AWS_REGION"),
+            ("403 Forbidden", "SignatureDoesNotMatch", "does not accept the credentials"),
+            ("403 Forbidden", "", "denies it (403)"),
+            ("401 Unauthorized", "", "asks for credentials"),
+            ("429 Too Many Requests", "", "too many requests"),
+            ("503 Service Unavailable", "SlowDown", "too many requests"),
+            ("404 Not Found", NO_CREDENTIALS_CODE, "no credentials"),
+            ("418 I'm a teapot", "", "(418 I'm a teapot)"),
+            ("500 Internal Server Error", "InternalError", "(500 Internal Server Error)"),
         ] {
-            let said = generic(text).text;
-            assert!(said.contains(says) && !said.contains('\n') && !said.contains("hunter2"), "{text}: {said}");
+            let said = generic(refused(status, code));
+            assert!(said.text.contains(says) && !said.is_beyond_end, "{status} {code}: {}", said.text);
+        }
+        assert!(generic(refused("416 Range Not Satisfiable", "")).is_beyond_end);
+        assert!(generic(format!("{BEYOND_END}7, but object was only 3 bytes long")).is_beyond_end);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_apart_by_types() {
+        use HttpErrorKind::{Connect, Decode, Interrupted, Timeout};
+        let tls = |error: TlsError| io::Error::new(io::ErrorKind::InvalidData, error);
+        let unknown = TlsError::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        let plain = TlsError::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        let no_json = serde_json::from_str::<u8>("{").unwrap_err();
+        for (error, says) in [
+            (transport(Connect, Failure::UnknownHost), "host is not known"),
+            (transport(Connect, io::Error::from(io::ErrorKind::ConnectionRefused)), "connection refused"),
+            (transport(Connect, io::Error::from(io::ErrorKind::UnexpectedEof)), "does not speak TLS"),
+            (transport(Connect, io::Error::from(io::ErrorKind::NetworkUnreachable)), "cannot be reached"),
+            (transport(Connect, tls(unknown)), "SSL_CERT_FILE"),
+            (transport(Connect, tls(plain)), "does not speak TLS"),
+            (transport(Connect, io::Error::other("odd")), "no connection"),
+            (transport(Timeout, io::Error::other("odd")), "in time"),
+            (transport(Interrupted, io::Error::other("odd")), "broke off"),
+            (transport(Decode, no_json), "no credentials"),
+        ] {
+            let text = format!("{error:?}");
+            assert!(generic(error).text.contains(says), "{text}");
+        }
+        let said = generic("odd\nthings at https://host/x?sig=hunter2&se=1").text;
+        assert_eq!(said, "it failed: Generic S3 error: odd things at https://host/x");
+    }
+
+    #[test]
+    fn names_of_objects_are_no_signs() {
+        let names = ["certificates/AccessDenied.zgy", "NoSuchBucket", "InvalidRange/416", "http://169.254.169.254/x"];
+        for name in names {
+            let text = format!("Error performing GET https://h/b/{name} in 1ms - {REFUSED}500 Internal Server Error: ");
+            let said = generic(text);
+            assert!(!said.is_beyond_end && said.text.starts_with("it failed"), "{name}: {}", said.text);
+            let absent = Error::NotFound { path: name.into(), source: refused("404 Not Found", "NoSuchKey") };
+            assert_eq!(StoreError::of(&absent), None, "{name}");
         }
     }
 
     #[test]
     fn an_absent_object_is_an_answer_and_an_absent_bucket_an_error() {
-        let not_found = |text: &str| StoreError::of(&Error::NotFound { path: "k".into(), source: text.into() });
-        assert_eq!(not_found("<Code>NoSuchKey</Code>"), None);
-        assert_eq!(not_found("<Code>NoSuchBucket</Code>").unwrap().kind, io::ErrorKind::NotFound);
-        for (text, is_answer) in [("<Code>ExpiredToken</Code> 403", false), ("403: <Code>AccessDenied</Code>", true)] {
-            let failure = generic(text).to_source_error("cannot read it");
-            assert_eq!(failure.is_failure_of_system(), !is_answer, "{text}");
-        }
-        assert!(generic("status 416 Range Not Satisfiable").is_beyond_end);
-        // chunks of VDS have numbers for names
-        for number in [401, 403, 416, 429] {
-            let failed =
-                generic(&format!("GET http://h/b/Dimensions_012LOD0/{number}: Server error with status 500: x"));
-            assert!(!failed.is_beyond_end && failed.text.contains("500"), "{number}: {}", failed.text);
-            assert!(failed.to_source_error("read").is_failure_of_system(), "{number}");
+        let not_found =
+            |code: &str| StoreError::of(&Error::NotFound { path: "k".into(), source: refused("404 Not Found", code) });
+        assert_eq!((not_found("NoSuchKey"), not_found("")), (None, None));
+        assert_eq!(not_found("NoSuchBucket").unwrap().kind, io::ErrorKind::NotFound);
+        for (code, is_answer) in [("ExpiredToken", false), ("AccessDenied", true)] {
+            let failure = generic(refused("403 Forbidden", code)).to_source_error("cannot read it");
+            assert_eq!(failure.is_failure_of_system(), !is_answer, "{code}");
         }
         let other = StoreError::of(&Error::Precondition { path: "k".into(), source: "412".into() }).unwrap();
         assert_eq!(other.to_source_error("read"), SourceError::Changed);

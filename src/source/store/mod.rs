@@ -20,6 +20,7 @@ mod names;
 mod on_disk;
 mod opened;
 mod profile;
+mod redirect;
 mod runtime;
 mod staging;
 #[cfg(test)]

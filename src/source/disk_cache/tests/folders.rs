@@ -35,6 +35,21 @@ fn a_folder_with_other_files_is_refused() {
 }
 
 #[test]
+fn the_cache_of_another_version_is_one_of_ours() {
+    let (_folder, dir) = place();
+    let cache = open(&dir);
+    put(&cache, "a", 0, &[1; 100]);
+    drop(cache);
+    let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# A disk cache of volfs; `volfs cache DIR` tells more\n";
+    fs::write(dir.join("CACHEDIR.TAG"), tag).unwrap();
+    let reopened = open(&dir);
+    wait_until_scanned(&reopened);
+    assert_eq!(get(&reopened, "a", 0, 100), Some(vec![1; 100]));
+    assert_eq!(fs::read_to_string(dir.join("CACHEDIR.TAG")).unwrap(), tag);
+    assert!(Cleared::of(&dir).is_ok());
+}
+
+#[test]
 fn others_may_not_read_it_nor_write_to_it() {
     let (_folder, dir) = place();
     let cache = open(&dir);
