@@ -15,8 +15,9 @@ use axum::http::header::{
 };
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version};
-use axum::middleware::{Next, from_fn_with_state, map_response};
-use tokio::time::timeout;
+use axum::middleware::{Next, from_fn_with_state, map_response, map_response_with_state};
+use futures_util::stream::StreamExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
@@ -34,10 +35,10 @@ use super::peer::Peer;
 use super::problem::Problem;
 use super::{file, folder, page};
 
-/// How long a request waits for others to end, if there are too many.
-const TURN: Duration = Duration::from_secs(10);
 /// Fewer bytes are not compressed.
 const COMPRESSED_FROM: u64 = 1024;
+/// Responses that are compressed at a time, each of which takes a third of a MiB until its client has taken it.
+const ENCODERS: usize = 32;
 /// How long a browser need not ask again whether an origin is allowed.
 const PREFLIGHT_AGE: Duration = Duration::from_secs(3600);
 
@@ -45,9 +46,11 @@ impl App {
     /// Returns the service that answers requests.
     pub fn router(self: &Arc<Self>) -> Router {
         let compression =
-            CompressionLayer::new().gzip(true).quality(CompressionLevel::Fastest).compress_when(is_worth_compressing);
-        let router = Router::new().fallback(answer).with_state(Arc::clone(self)).layer(compression);
-        let router = router.layer(map_response(weaken_tag));
+            CompressionLayer::new().gzip(true).quality(CompressionLevel::Fastest).compress_when(has_encoder);
+        let encoders = Arc::new(Semaphore::new(ENCODERS));
+        let router = Router::new().fallback(answer).with_state(Arc::clone(self));
+        let router = router.layer(map_response_with_state(encoders, take_encoder)).layer(compression);
+        let router = router.layer(map_response(finish_compressed));
         let origins = self.origins();
         let router = match self.cors(&origins) {
             Some(cors) => router.layer(cors),
@@ -127,13 +130,13 @@ impl App {
         if let Some(redirect) = self.onto_token(request, proof, &path) {
             return Ok(redirect);
         }
+        if let Some(slot) = request.extensions.get::<RequestSlot>()
+            && !slot.has_turn().await
+        {
+            return Err(Problem::Busy);
+        }
         if let Some(answer) = page::answer(request, &path) {
             return answer;
-        }
-        let turn = timeout(TURN, Arc::clone(&self.requests).acquire_owned()).await;
-        let Ok(Ok(turn)) = turn else { return Err(Problem::Busy) };
-        if let Some(slot) = request.extensions.get::<RequestSlot>() {
-            slot.hold(turn);
         }
         let found = match find_or_nearest(&self.fs, &path.names).await {
             Err((Problem::NotFound, folders)) => {
@@ -190,23 +193,47 @@ fn not_found(request: &Parts, above: &[OsString]) -> Response<Body> {
     response
 }
 
-/// Returns whether a response becomes shorter: text of some length, as a whole.
-fn is_worth_compressing(status: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+/// An encoder of a response, until its body has ended.
+#[derive(Clone)]
+struct Encoder(#[expect(dead_code, reason = "it comes back when it is dropped")] Arc<OwnedSemaphorePermit>);
+
+/// Takes an encoder for a response that becomes shorter: text of some length, as a whole. If there is none it is sent as
+/// it is.
+async fn take_encoder(State(encoders): State<Arc<Semaphore>>, mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers();
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let length = text(CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    status == StatusCode::OK && text(CONTENT_TYPE).is_some_and(is_text) && length.is_none_or(|n| n >= COMPRESSED_FROM)
+    let is_worth = response.status() == StatusCode::OK
+        && text(CONTENT_TYPE).is_some_and(is_text)
+        && length.is_none_or(|n| n >= COMPRESSED_FROM);
+    if is_worth && let Ok(encoder) = encoders.try_acquire_owned() {
+        response.extensions_mut().insert(Encoder(Arc::new(encoder)));
+    }
+    response
 }
 
-/// Marks the tag of a compressed response as weak: its bytes are others than those of the file.
-async fn weaken_tag(mut response: Response<Body>) -> Response<Body> {
-    if response.headers().contains_key(CONTENT_ENCODING)
-        && let Some(tag) = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok())
+fn has_encoder(_: StatusCode, _: Version, _: &HeaderMap, extensions: &Extensions) -> bool {
+    extensions.get::<Encoder>().is_some()
+}
+
+/// Keeps the encoder of a compressed response until its body has ended, and marks its tag as weak: its bytes are others
+/// than those of the file.
+async fn finish_compressed(mut response: Response<Body>) -> Response<Body> {
+    let encoder = response.extensions_mut().remove::<Encoder>();
+    if !response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    if let Some(tag) = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok())
         && tag.starts_with('"')
         && let Ok(weak) = HeaderValue::try_from(format!("W/{tag}"))
     {
         response.headers_mut().insert(ETAG, weak);
     }
-    response
+    response.map(|body| {
+        Body::from_stream(body.into_data_stream().inspect(move |_| {
+            let _held = &encoder;
+        }))
+    })
 }
 
 /// Forbids pages of other sites to embed what they may not read. A request to embed that says no origin (`<img>` without

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use super::budget::Budget;
 use super::hosts::Hosts;
 use super::options::ServeOptions;
+use super::turns::Turns;
 use super::validators::Tags;
 use crate::fs::Volfs;
 
@@ -22,8 +21,8 @@ pub struct App {
     pub hosts: Hosts,
     /// The options.
     pub options: ServeOptions,
-    /// As many permits as there may be requests in progress.
-    pub requests: Arc<Semaphore>,
+    /// As many turns as there may be requests in progress.
+    pub turns: Arc<Turns>,
 }
 
 impl App {
@@ -31,8 +30,8 @@ impl App {
     #[must_use]
     pub fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
         let hosts = Hosts::new(&options.listen, &options.allow_hosts);
-        let requests = Arc::new(Semaphore::new(options.max_requests.clamp(1, Semaphore::MAX_PERMITS)));
-        Arc::new(Self { fs, tags: Tags::default(), budget: Budget::default(), hosts, options, requests })
+        let turns = Turns::new(options.max_requests);
+        Arc::new(Self { fs, tags: Tags::default(), budget: Budget::default(), hosts, options, turns })
     }
 
     /// Returns the address of the Neuroglancer that the page links to.

@@ -9,7 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The length of a long piece in bytes.
 pub const LONG: usize = 1 << 20;
-/// The length of a short piece in bytes, which each response may have in memory whatever the others do.
+/// The length of a short piece in bytes, which each response may have in memory whatever the others do. What it keeps
+/// besides is taken from that.
 pub const SHORT: usize = 48 << 10;
 /// Bytes of long pieces in memory, all responses together.
 const TOTAL: usize = 16 << 20;
@@ -30,12 +31,12 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns the longest piece that may be read now, at most `wanted` bytes.
+    /// Returns the longest piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes besides.
     #[must_use]
-    pub fn piece(&self, wanted: u64) -> (usize, Share) {
+    pub fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
         match self.long_piece(wanted) {
             Some((length, share)) => (length, Some(share)),
-            None => (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT), None),
+            None => (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT.saturating_sub(kept).max(UNIT)), None),
         }
     }
 
@@ -56,12 +57,13 @@ mod tests {
     #[test]
     fn pieces_are_short_when_the_budget_is_used_up() {
         let budget = Budget::default();
-        assert_eq!(budget.piece(10).0, 10);
-        let mut held: Vec<(usize, Share)> = (0..TOTAL / LONG).map(|_| budget.piece(u64::MAX)).collect();
+        assert_eq!(budget.piece(10, 0).0, 10);
+        let mut held: Vec<(usize, Share)> = (0..TOTAL / LONG).map(|_| budget.piece(u64::MAX, 0)).collect();
         assert!(held.iter().all(|(length, share)| *length == LONG && share.is_some()));
-        let (length, share) = budget.piece(u64::MAX);
+        let (length, share) = budget.piece(u64::MAX, 0);
         assert!(length == SHORT && share.is_none() && budget.long_piece(LONG as u64).is_none());
+        assert_eq!(budget.piece(u64::MAX, 16 << 10).0, SHORT - (16 << 10));
         held.pop();
-        assert_eq!(budget.piece(u64::MAX).0, LONG);
+        assert_eq!(budget.piece(u64::MAX, 0).0, LONG);
     }
 }

@@ -3,16 +3,14 @@
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
-use std::ops::Range;
 
 use axum::body::Body;
 use axum::http::header::{ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE};
-use axum::http::request::Parts;
+use axum::http::request::Parts as Head;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use bytes::Bytes;
 
 use super::app_state::App;
-use super::body::{FileBody, Part};
+use super::body::{FileBody, Parts, content_range};
 use super::box_query::{box_of, region};
 use super::calls::find;
 use super::conditions::{Outcome, allow_range, evaluate};
@@ -31,7 +29,7 @@ const MAX_ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// Why there are no bytes.
-pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attributes) -> Result<Response<Body>, Problem> {
+pub async fn answer(app: &App, request: &Head, path: &TreePath, found: Attributes) -> Result<Response<Body>, Problem> {
     let (file, open, opened) = open(app, path, found).await?;
     let validators = app.tags.of(&file, &opened);
     if evaluate(&request.headers, &validators)? == Outcome::NotModified {
@@ -42,7 +40,7 @@ pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attribut
         Some(text) => {
             let samples = opened.samples.ok_or_else(|| Problem::Bad("only lodN.raw has boxes".into()))?;
             let region = region(&text, &samples.shape)?;
-            Selection::of_box(Part::Box(region, samples.dtype.size() as u64, 0))
+            Selection::of_box(Parts::region(region, samples.dtype.size() as u64))
         }
         None if request.method == Method::GET && allow_range(&request.headers, &validators) => {
             Selection::of_ranges(wanted(&request.headers, opened.size)?, opened.size, kind)
@@ -54,7 +52,7 @@ pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attribut
     let headers = response.headers_mut();
     validators.write(headers);
     set(headers, CONTENT_TYPE, selection.content_type.as_deref().unwrap_or(kind));
-    set(headers, CONTENT_LENGTH, &selection.parts.iter().map(Part::len).sum::<u64>().to_string());
+    set(headers, CONTENT_LENGTH, &selection.parts.len().to_string());
     set(headers, ACCEPT_RANGES, if selection.has_ranges { "bytes" } else { "none" });
     if let Some(range) = &selection.content_range {
         set(headers, CONTENT_RANGE, range);
@@ -103,7 +101,7 @@ pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 /// Which bytes are sent, and how.
 struct Selection {
     status: StatusCode,
-    parts: Vec<Part>,
+    parts: Parts,
     content_type: Option<String>,
     content_range: Option<String>,
     has_ranges: bool,
@@ -111,55 +109,38 @@ struct Selection {
 
 impl Selection {
     fn whole(size: u64) -> Self {
-        let parts = vec![Part::Range(0..size)];
+        let parts = Parts::range(0..size);
         Self { status: StatusCode::OK, parts, content_type: None, content_range: None, has_ranges: true }
     }
 
-    fn of_box(samples: Part) -> Self {
-        Self { parts: vec![samples], has_ranges: false, ..Self::whole(0) }
+    fn of_box(parts: Parts) -> Self {
+        Self { parts, has_ranges: false, ..Self::whole(0) }
     }
 
-    fn of_ranges(wanted: Wanted, size: u64, kind: &str) -> Self {
+    fn of_ranges(wanted: Wanted, size: u64, kind: &'static str) -> Self {
         let partial = Self { status: StatusCode::PARTIAL_CONTENT, ..Self::whole(size) };
         match wanted {
             Wanted::Whole => Self::whole(size),
             Wanted::Ranges(ranges) => match &ranges[..] {
                 [range] => Self {
                     content_range: Some(content_range(range, size)),
-                    parts: vec![Part::Range(range.clone())],
+                    parts: Parts::range(range.clone()),
                     ..partial
                 },
-                ranges => {
+                _ => {
                     let boundary = boundary();
                     let content_type = Some(format!("multipart/byteranges; boundary={boundary}"));
-                    Self { parts: multipart(ranges, size, kind, &boundary), content_type, ..partial }
+                    Self { parts: Parts::multipart(ranges, size, kind, boundary), content_type, ..partial }
                 }
             },
         }
     }
 }
 
-fn content_range(range: &Range<u64>, size: u64) -> String {
-    format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1))
-}
-
 /// Returns a line that no data have but by chance.
 fn boundary() -> String {
     let random = || RandomState::new().hash_one(0);
     format!("volfs-{:016x}{:016x}", random(), random())
-}
-
-/// Returns several ranges as one body; RFC 9110, section 14.6.
-fn multipart(ranges: &[Range<u64>], size: u64, kind: &str, boundary: &str) -> Vec<Part> {
-    let mut parts = Vec::with_capacity(2 * ranges.len() + 1);
-    for (n, range) in ranges.iter().enumerate() {
-        let (line_break, range_line) = (if n == 0 { "" } else { "\r\n" }, content_range(range, size));
-        let head = format!("{line_break}--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range_line}\r\n\r\n");
-        parts.push(Part::Text(Bytes::from(head)));
-        parts.push(Part::Range(range.clone()));
-    }
-    parts.push(Part::Text(Bytes::from(format!("\r\n--{boundary}--\r\n"))));
-    parts
 }
 
 /// Returns the media type of a file by its name, for what is not in the tree.

@@ -34,6 +34,7 @@ mod peer;
 mod problem;
 mod ranges;
 mod server;
+mod turns;
 mod validators;
 
 pub use access::{Access, Token};

@@ -9,7 +9,7 @@ use axum::http::header::RANGE;
 
 use super::problem::Problem;
 
-/// The most parts of one response; each has a head of its own.
+/// The most parts of one response. While they are sent they take 16 bytes each of what a response may have in memory.
 const MAX_PARTS: usize = 1024;
 
 /// What a request wants of a file.
@@ -45,7 +45,10 @@ pub fn wanted(headers: &HeaderMap, size: u64) -> Result<Wanted, Problem> {
         0 => Err(Problem::Range(size)),
         // parts that overlap would make a small request cost more than the file
         2.. if total > size => Ok(Wanted::Whole),
-        _ => Ok(Wanted::Ranges(ranges)),
+        _ => {
+            ranges.shrink_to_fit();
+            Ok(Wanted::Ranges(ranges))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use axum::http::{HeaderValue, Request};
 use futures_util::future::{Either, select};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use thiserror::Error;
@@ -30,7 +30,7 @@ use tower::ServiceExt;
 use super::access::{Access, TokenError};
 use super::app_state::App;
 use super::budget::SHORT;
-use super::connection::{Activity, SlottedBody, TimedStream, Timeouts};
+use super::connection::{Activity, SlottedBody, Streams, TimedStream, Timeouts};
 use super::listener::{Listen, ListenError, Listener, SocketFile};
 use super::options::ServeOptions;
 use super::peer::{Ends, Peer, Peers, overflow_user};
@@ -44,7 +44,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 /// Requests at a time in one HTTP/2 connection.
 const STREAMS: u32 = 64;
-/// The longest head of a request in bytes. The next piece of a body is taken when less than this is left to send.
+/// The longest head of a request in bytes.
 const LONGEST_HEAD: usize = 16 << 10;
 /// Worker threads that go on when the system has no more threads.
 const KEPT_WORKERS: usize = 2;
@@ -91,7 +91,7 @@ enum Stream {
 
 /// What all connections share.
 struct Connections {
-    builder: auto::Builder<TokioExecutor>,
+    app: Arc<App>,
     router: Router,
     access: Arc<Access>,
     /// Finds the users of TCP connections, where they matter.
@@ -170,6 +170,14 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("volfs-serve").enable_all().build()
 }
 
+/// Returns the protocols of a connection.
+fn protocols(activity: &Arc<Activity>) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams::new(Arc::clone(activity)));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_send_buf_size(SHORT);
+    builder
+}
+
 /// Accepts the next connection, when there may be one more.
 async fn accept(door: &Door, permits: &Arc<Semaphore>) -> Option<(Stream, OwnedSemaphorePermit)> {
     let permit = Arc::clone(permits).acquire_owned().await.ok()?;
@@ -207,12 +215,10 @@ impl Connections {
         if access.users.is_some() && peers.as_ref().is_some_and(|peers| !peers.can_tell()) {
             log::warn!("all connections are refused, since the kernel does not say here whose they are: {NO_USERS}");
         }
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_send_buf_size(SHORT);
+        let app = App::new(fs, options.clone());
         Ok(Self {
-            builder,
-            router: App::new(fs, options.clone()).router(),
+            router: app.router(),
+            app,
             access,
             peers,
             overflow: overflow_user(),
@@ -268,10 +274,11 @@ impl Connections {
         } else {
             None
         };
-        let activity = Activity::new();
-        let stream = TimedStream::new(stream, Arc::clone(&activity), self.timeouts);
+        let activity = Activity::new(self.timeouts, Arc::clone(&self.app.turns));
+        let builder = protocols(&activity);
+        let stream = TimedStream::new(stream, Arc::clone(&activity));
         let service = service_fn(move |request| respond(self.router.clone(), Arc::clone(&activity), peer, request));
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         if let Err(error) = watcher.watch(connection).await {
             log::debug!("a connection ended: {error}");
         }
@@ -293,7 +300,8 @@ impl Connections {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             async { Ok::<_, Infallible>(response) }
         });
-        let _ = timeout(REFUSED_FOR, self.builder.serve_connection(TokioIo::new(stream), service)).await;
+        let builder = protocols(&Activity::new(self.timeouts, Arc::clone(&self.app.turns)));
+        let _ = timeout(REFUSED_FOR, builder.serve_connection(TokioIo::new(stream), service)).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -184,4 +184,94 @@ fn a_full_disk_ends_writing_and_nothing_else() {
     assert!(found > 10 && statistics.files == found as u64, "{found}, {statistics:?}");
     assert!(statistics.dropped > 100 && statistics.bad == 0, "{statistics:?}");
     assert_eq!(temporary, 0, "what did not fit is gone");
+}
+
+/// Files that cannot be removed, until this is dropped: immutable ones, or for a user who may not make them so, those of
+/// folders that cannot be written to.
+struct Kept(Vec<PathBuf>);
+
+impl Kept {
+    /// Keeps files; `None` if the file system does not allow that.
+    fn new(files: Vec<PathBuf>) -> Option<Self> {
+        let kept = Self(files);
+        let all = kept.0.iter().all(|file| match nix::unistd::geteuid().is_root() {
+            true => is_run("chattr", &["+i"], file),
+            false => file.parent().is_some_and(|folder| is_run("chmod", &["0555"], folder)),
+        });
+        all.then_some(kept)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            match nix::unistd::geteuid().is_root() {
+                true => is_run("chattr", &["-i"], file),
+                false => file.parent().is_some_and(|folder| is_run("chmod", &["0755"], folder)),
+            };
+        }
+    }
+}
+
+fn is_run(program: &str, arguments: &[&str], path: &Path) -> bool {
+    let command = Command::new(program).args(arguments).arg(path).stderr(Stdio::null()).status();
+    command.is_ok_and(|status| status.success())
+}
+
+/// Returns the files of ranges.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let folders = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let folders = folders.filter(|folder| folder.is_dir() && !folder.ends_with("writers"));
+    folders.flat_map(|folder| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())).collect()
+}
+
+/// The number and the bytes of what is put in the tests of files that cannot be removed, each of an object of its own.
+const PUTS: u64 = 400;
+const PUT: usize = 60_000;
+
+fn put_some(cache: &DiskCache, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        cache.put(&object(number), 0, vec![number as u8; PUT]);
+        assert!(cache.wait_until_written(Duration::from_secs(10)));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_removed_are_counted_and_others_go_in_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cache");
+    put_some(&DiskCache::open(&dir, BUDGET).unwrap(), 0..60);
+    let Some(kept) = Kept::new(files(&dir)) else {
+        return skip("files cannot be protected from being removed here (chattr +i)");
+    };
+    let cache = DiskCache::open(&dir, BUDGET).unwrap();
+    for from in (60..PUTS).step_by(20) {
+        put_some(&cache, from..from + 20);
+        assert!(size(&dir) <= BUDGET, "{} after {from}", size(&dir));
+    }
+    let (statistics, known) = (cache.statistics(), cache.statistics().bytes);
+    assert!(size(&dir) <= known && known <= BUDGET, "{statistics:?}, {} on disk", size(&dir));
+    assert_eq!((statistics.dropped, statistics.files), (0, files(&dir).len() as u64));
+    let mut out = vec![0; PUT];
+    assert!(cache.get(&object(PUTS - 1), 0, &mut out) && cache.get(&object(0), 0, &mut out));
+    drop((cache, kept));
+}
+
+#[test]
+fn nothing_is_written_while_no_file_can_be_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("cache");
+    let cache = DiskCache::open(&dir, BUDGET).unwrap();
+    put_some(&cache, 0..PUTS);
+    drop(cache);
+    let Some(kept) = Kept::new(files(&dir)) else {
+        return skip("files cannot be protected from being removed here (chattr +i)");
+    };
+    let before = size(&dir);
+    let cache = DiskCache::open(&dir, BUDGET).unwrap();
+    put_some(&cache, PUTS..2 * PUTS);
+    assert!(size(&dir) <= BUDGET, "{before}, {}", size(&dir));
+    let statistics = cache.statistics();
+    assert!(statistics.dropped > PUTS / 2 && statistics.evicted < 10, "{statistics:?}");
+    drop((cache, kept));
 }

@@ -9,6 +9,7 @@ pub mod fault_proxy;
 pub mod faults;
 pub mod faulty_folder;
 pub mod folder;
+pub mod http2;
 pub mod http_client;
 pub mod http_head;
 pub mod http_server;

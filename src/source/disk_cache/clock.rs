@@ -11,6 +11,9 @@ const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The time of use that a file has on disk is this late at most.
 const LATE: u32 = 600 * RATE as u32;
 
+/// The last tick.
+pub const LATEST: u32 = u32::MAX - 1;
+
 /// Converts times into ticks of 1/32 s, which last for three years.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -27,7 +30,7 @@ impl Clock {
     /// Returns the tick of a time in seconds and nanoseconds since 1970.
     pub fn tick(self, seconds: i64, nanoseconds: i64) -> u32 {
         let ticks = seconds.saturating_sub(self.start).saturating_mul(RATE).saturating_add(nanoseconds / NANOSECONDS);
-        u32::try_from(ticks.max(0)).unwrap_or(u32::MAX)
+        u32::try_from(ticks.max(0)).unwrap_or(LATEST).min(LATEST)
     }
 
     pub fn now(self) -> u32 {
@@ -49,7 +52,7 @@ mod tests {
     fn ticks_follow_time_and_are_bounded() {
         let clock = Clock { start: 1000 };
         assert_eq!([clock.tick(1000, 0), clock.tick(1001, 0), clock.tick(1001, 999_999_999)], [0, 32, 63]);
-        assert_eq!([clock.tick(-5, 0), clock.tick(i64::MIN, 0), clock.tick(i64::MAX, 0)], [0, 0, u32::MAX]);
+        assert_eq!([clock.tick(-5, 0), clock.tick(i64::MIN, 0), clock.tick(i64::MAX, 0)], [0, 0, LATEST]);
         let clock = Clock::new();
         let now = clock.now();
         assert!(now > 364 * 24 * 3600 * 32 && now < u32::MAX / 2);

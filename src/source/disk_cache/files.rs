@@ -119,8 +119,11 @@ impl Files {
 
     fn drop_bad(&self, range: StoredRange) {
         self.counts.bad.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.index.remove(range);
         let removed = self.folder.remove(range);
+        match &removed {
+            Ok(()) => drop(self.index.remove(range)),
+            Err(_) => self.index.keep_damaged(range),
+        }
         let place = self.folder.path().join(range.path());
         warn_seldom(&match removed {
             Ok(()) => format!("removed a damaged file of the disk cache: {}", place.display()),

@@ -3,11 +3,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::clock::LATEST;
 use super::stored_range::{SHARDS, StoredRange, before_region, shard};
 use crate::sync::Mutex;
 
 /// How many ranges that begin before a byte are looked at to find one that holds it.
 const LOOKED_AT: usize = 16;
+
+/// The tick of a file that is damaged and cannot be removed: it takes its space, and is never read.
+const DAMAGED: u32 = LATEST + 1;
 
 /// The files of all folders. An entry takes 24 bytes, and the spare room of the lists an eighth of that.
 pub struct Index {
@@ -47,7 +51,8 @@ impl Shard {
     /// Returns the range that holds the byte at `offset` and ends last.
     fn holding(&self, object: u64, offset: u64) -> Option<StoredRange> {
         let after = self.entries.partition_point(|entry| (entry.object, entry.offset) <= (object, offset));
-        let before = self.entries[..after].iter().rev().take(LOOKED_AT).map(|entry| entry.range());
+        let before = self.entries[..after].iter().rev().take(LOOKED_AT);
+        let before = before.filter(|entry| entry.used != DAMAGED).map(|entry| entry.range());
         before.filter(|range| range.object == object && range.end() > offset).max_by_key(StoredRange::end)
     }
 }
@@ -122,11 +127,23 @@ impl Index {
         true
     }
 
+    /// Notes that a file is damaged and cannot be removed.
+    pub fn keep_damaged(&self, range: StoredRange) {
+        let mut shard = self.shards[range.shard()].lock();
+        if let Ok(at) = shard.position(&range) {
+            shard.entries[at].used = DAMAGED;
+        }
+    }
+
     /// Notes that a file is used, and returns when it was used before.
     pub fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
         let mut shard = self.shards[range.shard()].lock();
         let at = shard.position(&range).ok()?;
-        Some(std::mem::replace(&mut shard.entries[at].used, now))
+        let used = shard.entries[at].used;
+        if used != DAMAGED {
+            shard.entries[at].used = now;
+        }
+        Some(used)
     }
 
     /// Returns ranges that together hold the bytes from `offset` to `end`, in order; `None` if there are none.

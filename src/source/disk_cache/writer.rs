@@ -6,6 +6,7 @@
 //! processes never exceed B, and each further one adds B/32 at most. That is as long as ranges are small beside B/64;
 //! one that takes more than B/16 is never written.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -136,7 +137,9 @@ impl Writer {
         if self.files.index.cover(object.digest(), range.offset, range.end()).is_some() {
             return;
         }
-        self.make_room(Amount { bytes: range.weight(), files: 1 });
+        if !self.make_room(Amount { bytes: range.weight(), files: 1 }) {
+            return self.turn_off(&io::Error::other("it is full, and none of its files can be removed"));
+        }
         let name = self.files.own.new_name();
         match stored_file::write(&self.files.folder, &self.files.own, &name, &object, range, bytes) {
             Ok(()) => self.wrote(range),
@@ -159,7 +162,7 @@ impl Writer {
         }
     }
 
-    fn turn_off(&mut self, error: &std::io::Error) {
+    fn turn_off(&mut self, error: &io::Error) {
         self.has_failed = true;
         let dropped = self.queue.turn_off(OFF);
         self.files.counts.dropped.fetch_add(dropped as u64 + 1, Relaxed);
@@ -169,37 +172,54 @@ impl Writer {
         ));
     }
 
-    /// Evicts what was not used for the longest time, until `added` fits.
-    fn make_room(&self, added: Amount) {
+    /// Evicts what was not used for the longest time, until `added` fits. Returns whether it does.
+    fn make_room(&self, added: Amount) -> bool {
         let index = &self.files.index;
-        let Some(excess) = index.excess(added, self.limits.high(), self.limits.low()) else { return };
-        let tick = index.tick_of_excess(excess);
-        let mut evicted = Amount::default();
-        (0..SHARDS).for_each(|shard| {
-            self.evict(index.used(shard, |used| used < tick), &mut evicted, None);
-        });
-        for shard in 0..SHARDS {
-            self.evict(index.used(shard, |used| used == tick), &mut evicted, Some(excess));
+        let mut failed = 0;
+        // where files of a round could not be removed, others have to go in their place
+        while let Some(excess) = index.excess(added, self.limits.high(), self.limits.low()) {
+            let tick = index.tick_of_excess(excess);
+            let mut evicted = Amount::default();
+            (0..SHARDS).for_each(|shard| {
+                failed += self.evict(index.used(shard, |used| used < tick), &mut evicted, None);
+            });
+            for shard in 0..SHARDS {
+                failed += self.evict(index.used(shard, |used| used == tick), &mut evicted, Some(excess));
+            }
+            if self.queue.is_closed() {
+                break;
+            }
+            if failed >= index.amount().files {
+                return false;
+            }
         }
+        true
     }
 
-    /// Evicts files, until they amount to `enough`.
-    fn evict(&self, ranges: Vec<StoredRange>, evicted: &mut Amount, enough: Option<Amount>) {
+    /// Evicts files, until they amount to `enough`. Returns how many could not be removed.
+    fn evict(&self, ranges: Vec<StoredRange>, evicted: &mut Amount, enough: Option<Amount>) -> u64 {
+        let mut failed = 0;
         for range in ranges {
             if enough.is_some_and(|enough| evicted.covers(enough)) || self.queue.is_closed() {
-                return;
+                break;
             }
             match self.files.folder.remove(range) {
                 Ok(()) => {
                     self.files.index.remove(range);
                     self.files.counts.evicted.fetch_add(1, Relaxed);
+                    evicted.add(&range);
                 }
-                Err(error) => warn_seldom(&format!(
-                    "cannot remove a file of the disk cache {}: {error}",
-                    self.files.folder.path().display()
-                )),
+                Err(error) => {
+                    failed += 1;
+                    // it is tried again when all others have had their turn
+                    self.files.index.touch(range, self.files.clock.now());
+                    warn_seldom(&format!(
+                        "cannot remove a file of the disk cache {}: {error}; others are removed in its place",
+                        self.files.folder.path().display()
+                    ));
+                }
             }
-            evicted.add(&range);
         }
+        failed
     }
 }
