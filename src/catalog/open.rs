@@ -177,6 +177,8 @@ fn open_folder(
     };
     let folder = folder.into_folder(recent).map_err(cannot)?;
     let dataset = format.open_folder(Arc::clone(&folder), &context.with);
+    // what is read from now on is for all who may read what was read so far
+    let _ = folder.permissions();
     let now =
         context.recogniser.stamp_of(path, &*context.tree).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {

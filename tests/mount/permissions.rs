@@ -256,6 +256,11 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         assert_readers(&mount, path, readers);
     }
     assert!(mount.log().contains("fewer users may read it"), "{}", mount.log());
+    // what was written a moment ago is opened once more behind those who read it
+    for _ in 0..15 {
+        assert!(!reads(OTHER, &mount.path("stolen/color/lod0.raw")));
+        std::thread::sleep(Duration::from_millis(100));
+    }
     source.give("layer/color", OWNED, 0o755).give(cube[0], OWNED, 0o644);
     assert!(comes_true(SOON, || reads(OTHER, &mount.path("layer/color/lod0.raw"))));
     source.give("plain/segmentation", OWNED, 0o700);

@@ -5,7 +5,7 @@
 //! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
 //!
 //! Where it is asked who may read what, a folder may be read by those who may search it, and the folders between it and
-//! the dataset's own, and may read the files in it that were opened before anybody asked: the descriptions and headers.
+//! the dataset's own, and may read the files in it that were opened until somebody was told: the descriptions and headers.
 //! Which files are opened later nobody knows then, so that one that fewer may read is an error for all.
 
 use std::fs::{File, Metadata};
@@ -132,13 +132,9 @@ struct Readers {
     /// Who may search this folder and those on the way to it, as it was opened.
     way: Permissions,
     /// Less whom a file denies.
-    state: Mutex<ReadersState>,
-}
-
-struct ReadersState {
-    allowed: Permissions,
-    /// Whether somebody was told, so that no fewer may be allowed from then on.
-    told: bool,
+    allowed: Mutex<Permissions>,
+    /// Whether somebody was told of any folder of the dataset, so that no fewer may be allowed from then on.
+    told: Arc<AtomicBool>,
 }
 
 impl Readers {
@@ -146,8 +142,8 @@ impl Readers {
     fn of(root: &SourceRoot, place: &Found, dataset: Option<&Arc<Self>>) -> Option<Self> {
         let top = dataset.map_or_else(|| place.path.clone(), |dataset| dataset.top.clone());
         let way = Self::way(root, &top, place)?;
-        let state = Mutex::new(ReadersState { allowed: way, told: false });
-        Some(Self { top, dataset: dataset.cloned(), way, state })
+        let told = dataset.map_or_else(Arc::default, |dataset| Arc::clone(&dataset.told));
+        Some(Self { top, dataset: dataset.cloned(), way, allowed: Mutex::new(way), told })
     }
 
     /// Returns who may read what is in a folder, as far as folders decide.
@@ -160,17 +156,14 @@ impl Readers {
         })
     }
 
-    /// Returns who may read the folder and what is in it, and lets no fewer from now on.
+    /// Returns who may read the folder and what is in it. Lets no fewer read anything of the dataset from now on.
     fn tell(&self) -> Permissions {
-        self.state.lock().told = true;
-        if let Some(dataset) = &self.dataset {
-            dataset.state.lock().told = true;
-        }
+        self.told.store(true, Ordering::SeqCst);
         self.allowed()
     }
 
     fn allowed(&self) -> Permissions {
-        let allowed = self.state.lock().allowed;
+        let allowed = *self.allowed.lock();
         self.dataset.as_ref().map_or(allowed, |dataset| allowed.restrict(dataset.allowed()))
     }
 
@@ -179,12 +172,11 @@ impl Readers {
     /// # Errors
     /// Fewer may read the file than were told.
     fn admit(&self, file: Permissions) -> io::Result<()> {
-        let mut state = self.state.lock();
-        if !state.told {
-            state.allowed = state.allowed.restrict(file.as_folder());
+        if !self.told.load(Ordering::SeqCst) {
+            let mut allowed = self.allowed.lock();
+            *allowed = allowed.restrict(file.as_folder());
             return Ok(());
         }
-        drop(state);
         if file.covers(self.allowed().as_file()) {
             return Ok(());
         }
