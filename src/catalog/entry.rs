@@ -21,6 +21,8 @@ pub struct Entry {
     pub changed: SystemTime,
     /// Who may list and search the folder that shows it, if that is asked for.
     pub permissions: Option<Permissions>,
+    /// The device and inode number of the file or folder itself.
+    pub place: (u64, u64),
     /// Whether it is a dataset with files of its own, for which there are further permissions.
     pub has_files: bool,
 }
@@ -31,7 +33,8 @@ impl Entry {
             true => about.permissions,
             false => about.permissions.map(Permissions::as_folder),
         };
-        Self { kind, stamp: about.stamp, changed: about.changed, permissions, has_files: about.is_folder() }
+        let (stamp, changed) = (about.stamp, about.changed);
+        Self { kind, stamp, changed, permissions, place: stamp.inode, has_files: about.is_folder() }
     }
 
     /// The dataset that a folder is, in the version of the file that describes it, if there is one.
@@ -42,6 +45,6 @@ impl Entry {
         // who may not read the description may not know what the files are
         let both = of.permissions.zip(described.permissions);
         let permissions = both.map(|(folder, description)| folder.restrict(description));
-        Self { permissions, has_files: true, ..described }
+        Self { permissions, place: of.place, has_files: true, ..described }
     }
 }

@@ -63,6 +63,8 @@ pub struct Node {
 #[derive(Default)]
 struct DatasetState {
     opened: Mutex<Option<(OpenResult, Instant)>>,
+    /// Who may read all that was read to open it.
+    read: Mutex<Option<Permissions>>,
     /// Locked while the headers are read, so that only one thread reads them.
     opening: Mutex<()>,
     counted: AtomicBool,
@@ -81,13 +83,14 @@ struct Look {
     stamp: FileStamp,
     changed: SystemTime,
     permissions: Option<Permissions>,
+    place: (u64, u64),
     at: Instant,
 }
 
 impl Look {
     fn now(entry: &Entry) -> Self {
-        let Entry { stamp, changed, permissions, .. } = *entry;
-        Self { stamp, changed, permissions, at: Instant::now() }
+        let Entry { stamp, changed, permissions, place, .. } = *entry;
+        Self { stamp, changed, permissions, place, at: Instant::now() }
     }
 }
 
@@ -144,6 +147,25 @@ impl Node {
         self.last_look.lock().permissions
     }
 
+    /// Returns who may read all that was read of a dataset to open it, its description above all: what is told of the
+    /// dataset as a whole, or why it does not open.
+    #[must_use]
+    pub fn description_permissions(&self) -> Option<Permissions> {
+        let shown = self.permissions()?;
+        let read = self.dataset.get().and_then(|state| *state.read.lock());
+        Some(read.map_or(shown, |read| shown.restrict(read)))
+    }
+
+    /// Notes who may read all that was read to open it.
+    pub(super) fn note_read(&self, read: Option<Permissions>) {
+        *self.dataset.get_or_init(Box::default).read.lock() = read;
+    }
+
+    /// Returns the device and inode number of the file or folder itself, by the last look.
+    pub(super) fn place(&self) -> (u64, u64) {
+        self.last_look.lock().place
+    }
+
     /// Returns whether this folder, or one that it lies in, has this device and inode number.
     pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
         self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
@@ -155,8 +177,10 @@ impl Node {
         let state = self.dataset.get();
         // which of a dataset's files were read depends on who might read them
         let has_other_readers = entry.has_files && last.permissions != entry.permissions;
+        // and the kernel lets in whom the folder lets in that it knows, not another one that has come in its place
+        let is_other = entry.permissions.is_some() && last.place != entry.place && self.parent.is_some();
         let changed = self.has_changed() || last.stamp != entry.stamp || has_other_readers;
-        if self.kind != entry.kind || (self.kind == NodeKind::Dataset && changed) {
+        if self.kind != entry.kind || is_other || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
         // other attributes have changed, or new content was given the old time

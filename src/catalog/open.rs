@@ -10,8 +10,8 @@ use super::recognise::Recogniser;
 use crate::codec::zfp::Decoder;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileSource, FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Place, RecentWrites, Source, SourceError,
-    Tree, tells_what_is_there,
+    FileSource, FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Permissions, Place, RecentWrites, Source,
+    SourceError, Tree, tells_what_is_there,
 };
 
 /// Bytes of tables that are cached for a dataset that is opened without a mount.
@@ -113,25 +113,30 @@ pub struct OpenContext {
     pub with: OpenWith,
 }
 
-/// Opens the dataset at `path`, which must be of the version `stamp`; `below` is its path relative to SOURCE. `recent`
-/// gets a record of files that were written a moment ago.
+/// Opens the dataset at `path`, which must be of the version `stamp`, and have the device and inode number `at` if those
+/// count; `below` is its path relative to SOURCE. `recent` gets a record of files that were written a moment ago, and
+/// `read` who may read all files that were read, if they are several and that is asked for.
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
 pub fn open(
     (path, below): (&Path, &Path),
-    stamp: FileStamp,
+    (stamp, at): (FileStamp, Option<(u64, u64)>),
     recent: &Arc<RecentWrites>,
     context: &OpenContext,
+    read: &mut Option<Permissions>,
 ) -> Result<OpenDataset, OpenError> {
     let unknown = || OpenError::Unknown(context.recogniser.formats().names());
     // resolved once: what is recognised is what is opened
     let place = context.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let is_folder = place.about().is_folder();
+    if at.is_some_and(|at| at != place.about().stamp.inode) {
+        return Err(FormatError::from(SourceError::Changed).into());
+    }
     let (format, dataset, file) = if is_folder {
         let folder = FolderProbe::new(place);
         let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-        (format, open_folder(format, (path, folder), (stamp, recent), context)?, None)
+        (format, open_folder(format, (path, folder), (stamp, recent), context, read)?, None)
     } else {
         let format = context.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
         let (dataset, file) = open_file(format, (path, &*place), (stamp, recent), context)?;
@@ -170,6 +175,7 @@ fn open_folder(
     (path, folder): (&Path, FolderProbe),
     (stamp, recent): (FileStamp, &Arc<RecentWrites>),
     context: &OpenContext,
+    read: &mut Option<Permissions>,
 ) -> Result<Box<dyn Dataset>, FormatError> {
     let cannot = |why: NoFolder| match why {
         NoFolder::Source(error) => error.into(),
@@ -177,8 +183,7 @@ fn open_folder(
     };
     let folder = folder.into_folder(recent).map_err(cannot)?;
     let dataset = format.open_folder(Arc::clone(&folder), &context.with);
-    // what is read from now on is for all who may read what was read so far
-    let _ = folder.permissions();
+    *read = folder.settle_permissions();
     let now =
         context.recogniser.stamp_of(path, &*context.tree).map_err(|e| SourceError::io("cannot look at it", &e))?;
     if now != stamp || folder.is_changed() {
@@ -218,5 +223,5 @@ pub fn open_source(
     let name = path.file_name().map_or(path, Path::new);
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality, zfp };
     let context = OpenContext { recogniser, tree, with };
-    open((path, name), stamp, &RecentWrites::ignored(), &context)
+    open((path, name), (stamp, None), &RecentWrites::ignored(), &context, &mut None)
 }

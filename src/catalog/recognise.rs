@@ -99,18 +99,18 @@ impl Recogniser {
         Ok(dataset.map_or(folder.about().stamp, |entry| entry.stamp))
     }
 
-    /// Returns what is at `path`; `None` if it is not shown. Follows links that stay in the tree, except to a folder
-    /// whose device and inode number `is_above` knows: the path came through it.
+    /// Returns what was `found` at `path`; `None` if it is not shown. Links that stay in the tree were followed, but one to
+    /// a folder whose device and inode number `is_above` knows leads nowhere: the path came through it.
     ///
     /// # Errors
     /// Those of the system. An absent path is not an error.
     pub(super) fn look(
         &self,
         path: &Path,
-        tree: &dyn Tree,
+        found: io::Result<Option<Box<dyn Place>>>,
         is_above: impl Fn((u64, u64)) -> bool,
     ) -> io::Result<Option<Entry>> {
-        let Some(place) = none_if_absent(tree.look(path))?.flatten() else { return Ok(None) };
+        let Some(place) = none_if_absent(found)?.flatten() else { return Ok(None) };
         let about = *place.about();
         if about.is_folder() {
             if about.by_links && is_above(about.stamp.inode) {

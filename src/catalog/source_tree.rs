@@ -21,7 +21,7 @@ use super::unseen::UnseenNames;
 use crate::format::{OpenWith, Registry};
 use crate::log_limit::warn_seldom;
 use crate::memory::{claim, has_memory};
-use crate::source::{EntryKind, RecentWrites, RefreshQueue, Tree};
+use crate::source::{EntryKind, Place, RecentWrites, RefreshQueue, Tree};
 use crate::sync::{Mutex, MutexGuard, RwLock};
 
 /// Datasets whose headers stay in memory although nothing reads them.
@@ -118,7 +118,12 @@ impl Catalog {
             return Err(CatalogError::no_memory(&path));
         }
         let is_above = |inode| folder.is_or_lies_in(inode);
-        let entry = self.recogniser.look(&path, &*self.tree, is_above).map_err(|e| CatalogError::io(&path, &e))?;
+        let place = match folder.permissions() {
+            None => self.tree.look(&path),
+            // in the folder that the kernel has let the client into
+            Some(_) => self.place_of(folder)?.find(Path::new(name)),
+        };
+        let entry = self.recogniser.look(&path, place, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time
         if let Some(known) = self.known(folder, name) {
             known.ask_for_change();
@@ -149,14 +154,34 @@ impl Catalog {
         folder: &Node,
         mut visit: impl FnMut(&OsStr, EntryKind) -> bool,
     ) -> Result<(), CatalogError> {
+        let failed = |e| self.failure_in(folder, &e);
+        self.place_of(folder)?.visit(&mut visit).map_err(failed)
+    }
+
+    /// Returns what is at the path of a folder of the source.
+    ///
+    /// # Errors
+    /// [`CatalogError::Stale`] if the folder is gone, or another one where who may enter is the folder's to say.
+    fn place_of(&self, folder: &Node) -> Result<Box<dyn Place>, CatalogError> {
         let path = folder.path();
         let stale = || CatalogError::Stale(path.display().to_string());
-        let failed = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => stale(),
-            _ => CatalogError::io(&path, &e),
+        let place = match self.tree.look(&path) {
+            Ok(place) => place.ok_or_else(stale)?,
+            Err(e) => return Err(self.failure_in(folder, &e)),
         };
-        let place = self.tree.look(&path).map_err(failed)?.ok_or_else(stale)?;
-        place.visit(&mut visit).map_err(failed)
+        let is_other = || place.about().stamp.inode != folder.place();
+        if folder.permissions().is_some() && is_other() {
+            return Err(stale());
+        }
+        Ok(place)
+    }
+
+    fn failure_in(&self, folder: &Node, error: &io::Error) -> CatalogError {
+        let path = folder.path();
+        match error.kind() {
+            io::ErrorKind::NotFound => CatalogError::Stale(path.display().to_string()),
+            _ => CatalogError::io(&path, error),
+        }
     }
 
     /// Returns the names in a folder of the source, in no order.
@@ -285,7 +310,11 @@ impl Catalog {
         let below = path.strip_prefix(&self.base).unwrap_or(&path);
         // parsers of descriptions allocate without asking
         let _claim = claim(OPENING).map_err(io::Error::from)?;
-        open((&path, below), node.stamp(), recent, &self.context)
+        let wanted = (node.stamp(), node.permissions().is_some().then(|| node.place()));
+        let mut read = None;
+        let opened = open((&path, below), wanted, recent, &self.context, &mut read);
+        node.note_read(read);
+        opened
     }
 
     /// Opens a dataset again if a refresh is due, since it was opened a moment after a write. `in_use` is a result of

@@ -37,7 +37,10 @@ impl Volfs {
             }
             (Resolved::Status | Resolved::PublicStatus | Resolved::Log, _) => (None, FILE),
             (Resolved::Folder(_) | Resolved::Dataset(_), source) => (source, FOLDER),
-            (Resolved::Error(..), source) => (source.map(Permissions::as_file), FILE),
+            (Resolved::Error(node, _), _) => (node.description_permissions().map(Permissions::as_file), FILE),
+            (Resolved::Inside(node, _, _, Item::Description), _) => {
+                (node.description_permissions().map(Permissions::as_file), FILE)
+            }
             (Resolved::Inside(_, open, tree, item), source) => {
                 let layer = match item {
                     Item::Layer(layer) | Item::View { layer, .. } => Some(*layer),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{EntryKind, Source, SourceError};
+use super::{EntryKind, Permissions, Source, SourceError};
 
 /// A source whose objects are files below a folder: names with `/` between them.
 pub trait Folder: Source {
@@ -27,6 +27,13 @@ pub trait Folder: Source {
     /// Returns whether anything here is known to have changed. Checks the folder itself and the files that were used
     /// last.
     fn is_changed(&self) -> bool;
+
+    /// Settles who may read what, where that is [asked for](super::Origin::permissions): from now on a file that fewer may
+    /// read than the folder it is in cannot be read. Returns who may read all that was read so far, here and in folders
+    /// that were opened from here. To be called when the dataset is open.
+    fn settle_permissions(&self) -> Option<Permissions> {
+        None
+    }
 
     /// Returns the first failure of the system, or the first change that was noticed, since the folder was opened, here
     /// or in a folder that was opened from here. What was concluded from the answers may be wrong then.

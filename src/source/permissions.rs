@@ -5,10 +5,12 @@
 //! files and folders with owners of their own, and with access control lists. What is shown never lets anybody read who
 //! may not read all of them, and may let fewer.
 
+use std::ffi::CString;
 use std::fs::Metadata;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
+use nix::unistd::{Gid, Uid, User, getgrouplist};
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 
@@ -94,13 +96,23 @@ impl Permissions {
         }
     }
 
-    /// Returns whether everybody who has the rights of `other` has these, too. An owner who has no more rights than the
-    /// group counts as one of the group: files of a project are written by several of its members.
+    /// Returns whether everybody who has the rights of `other` has these, too. `is_member` tells whether the owner of
+    /// `other` is in its group: files of a project are written by several of its members.
     #[must_use]
-    pub fn covers(self, other: Self) -> bool {
-        let is_member = self.gid == other.gid && other.mode >> 6 & !(other.mode >> 3) & 0o7 == 0;
-        let of_owner = if is_member { (self.mode & 0o070) << 3 } else { 0 };
-        (self.safe_mode(other.uid, other.gid) | of_owner) & other.mode == other.mode
+    pub fn covers(self, other: Self, is_member: impl FnOnce() -> bool) -> bool {
+        let granted = self.safe_mode(other.uid, other.gid);
+        let missing = other.mode & !granted;
+        // as one of the group, unless it is the owner of these
+        let as_member = |right: u32| self.gid == other.gid && self.uid != other.uid && right & self.mode << 3 == right;
+        missing == 0 || missing & 0o077 == 0 && as_member(missing) && is_member()
+    }
+
+    /// Returns whether the owner is in the group, as far as this machine knows its users. May wait for whoever knows them.
+    #[must_use]
+    pub fn owner_is_member(self) -> bool {
+        let Ok(Some(owner)) = User::from_uid(Uid::from_raw(self.uid)) else { return false };
+        let Ok(name) = CString::new(owner.name) else { return false };
+        getgrouplist(&name, owner.gid).is_ok_and(|groups| groups.contains(&Gid::from_raw(self.gid)))
     }
 
     /// Returns the mode under which a file of another owner and group grants nothing that this does not grant. Who is
@@ -207,7 +219,8 @@ mod tests {
             let both = granted(a.restrict(b), user, &groups);
             prop_assert_eq!(both & !granted(a, user, &groups), 0);
             prop_assert_eq!(both & !granted(b, user, &groups), 0);
-            if a.covers(b) && (user != b.uid || groups.contains(&b.gid)) {
+            let is_member = user != b.uid || groups.contains(&b.gid);
+            if a.covers(b, || is_member) {
                 prop_assert_eq!(granted(b, user, &groups) & !granted(a, user, &groups), 0);
             }
         }
@@ -248,6 +261,10 @@ mod tests {
         }
     }
 
+    fn covers(a: Permissions, b: Permissions, is_member: bool) -> bool {
+        a.covers(b, || is_member)
+    }
+
     #[test]
     fn one_owner_and_group_lose_nothing() {
         assert_eq!(of(7, 8, 0o550).restrict(of(7, 8, 0o555)), of(7, 8, 0o550));
@@ -257,10 +274,11 @@ mod tests {
         assert_eq!(of(0, 0, 0o555).restrict(of(7, 8, 0o550)), of(7, 8, 0o550));
         // of two owners both are of the group
         assert_eq!(of(7, 8, 0o550).restrict(of(6, 8, 0o550)), of(0, 8, 0o550));
-        assert!(of(7, 8, 0o440).covers(of(6, 8, 0o440)) && !of(7, 8, 0o440).covers(of(6, 9, 0o440)));
-        assert!(!of(7, 8, 0o440).covers(of(6, 8, 0o444)) && !of(7, 8, 0o400).covers(of(6, 8, 0o400)));
-        assert!(of(7, 8, 0o444).covers(of(1, 2, 0o440)) && !of(7, 8, 0o440).covers(of(7, 8, 0o444)));
-        assert!(of(7, 8, 0o440).covers(of(7, 8, 0o440)) && !of(7, 8, 0o440).covers(of(7, 9, 0o440)));
+        assert!(covers(of(7, 8, 0o440), of(6, 8, 0o440), true) && !covers(of(7, 8, 0o440), of(6, 8, 0o440), false));
+        assert!(!covers(of(7, 8, 0o440), of(6, 9, 0o440), true) && !covers(of(7, 8, 0o440), of(6, 8, 0o444), true));
+        assert!(!covers(of(7, 8, 0o400), of(6, 8, 0o400), true) && !covers(of(7, 8, 0o040), of(7, 8, 0o440), true));
+        assert!(covers(of(7, 8, 0o444), of(1, 2, 0o440), false) && !covers(of(7, 8, 0o440), of(7, 8, 0o444), true));
+        assert!(covers(of(7, 8, 0o440), of(7, 8, 0o440), false) && !covers(of(7, 8, 0o440), of(7, 9, 0o440), true));
     }
 
     #[test]

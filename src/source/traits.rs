@@ -68,8 +68,7 @@ pub trait Source: Send + Sync {
     }
 
     /// Returns who may read all of it, where it consists of files of its own in folders of its own; `None` if that is not
-    /// [asked for](super::Origin::permissions), or said by whoever has found the source. From the first call for
-    /// any folder of a dataset on, a file that fewer may read cannot be read.
+    /// [asked for](super::Origin::permissions), or said by whoever has found the source.
     fn permissions(&self) -> Option<Permissions> {
         None
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::fs::{XattrFlags, setxattr};
+use rustix::fs::{CWD, RenameFlags, XattrFlags, renameat_with, setxattr};
 use tempfile::TempDir;
 
 use crate::support::{Mount, comes_true, copy_all, fuse_or_skip, skip, test_data, text, volfs};
@@ -235,7 +235,8 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         ("closed/color/lod0.raw", owner),
         ("described/color/lod0.raw", owner),
         ("described/dataset.json", owner),
-        ("layer/dataset.json", all),
+        // it tells what the headers say
+        ("layer/dataset.json", team),
         ("layer/segmentation/lod0.raw", all),
         ("layer/color/lod0.raw", team),
         ("layer/color.ome.zarr/zarr.json", team),
@@ -245,10 +246,11 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
         ("team/color/lod0.raw", team),
         ("cube/segmentation/lod0.raw", all),
         ("mixed/color/lod0.raw", [false, true, false, true]),
-        ("mixed/segmentation/lod0.raw", team),
+        // whether its owner is of the team nobody here knows
+        ("mixed/segmentation/lod0.raw", [false; 4]),
         // nobody knew of this cube when the layer was shown: an error for all
         ("cube/color/lod0.raw", [false; 4]),
-        ("stolen/dataset.json", all),
+        ("stolen/dataset.json", owner),
         ("stolen/color/lod0.raw", [false; 4]),
         ("stolen/segmentation/lod0.raw", owner),
         ("vds/Amplitude/lod0.raw", team),
@@ -265,6 +267,71 @@ fn datasets_that_are_folders_have_the_rights_of_folder_and_description() {
     assert!(comes_true(SOON, || reads(OTHER, &mount.path("layer/color/lod0.raw"))));
     source.give("plain/segmentation", OWNED, 0o700);
     assert!(comes_true(SOON, || !reads(OTHER, &mount.path("plain/segmentation/lod0.raw"))));
+    // files and folders that were read already
+    let color = mount.path("plain/color/lod0.raw");
+    for path in ["plain/color/1/z0/y0/x0.wkw", "plain/color/1/z0", "plain/color/1/header.wkw", "plain"] {
+        assert!(comes_true(SOON, || reads(OTHER, &color)), "{path}");
+        let mode = if source.at(path).is_dir() { [0o700, 0o755] } else { [0o600, 0o644] };
+        source.give(path, OWNED, mode[0]);
+        assert!(comes_true(SOON, || !reads(OTHER, &color)), "{path}");
+        source.give(path, OWNED, mode[1]);
+    }
+    let other = [mount.path("vds/Amplitude/lod0.raw"), mount.path("vds/dataset.json")];
+    source.give("vds/LayerStatus", OWNED, 0o644);
+    assert!(comes_true(SOON, || other.iter().all(|path| reads(OTHER, path))), "a description opens");
+    source.give("vds/VolumeDataLayout", OWNED, 0o600);
+    assert!(comes_true(SOON, || other.iter().all(|path| !reads(OTHER, path))), "a description closes");
+}
+
+/// Exchanges two files or folders.
+fn exchange(a: &Path, b: &Path) {
+    renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).unwrap();
+}
+
+#[test]
+fn a_closed_folder_in_the_place_of_an_open_one_stays_closed() {
+    let Some(source) = Source::new() else { return };
+    source.folder("share", OTHER, 0o777).folder("share/mine", OTHER, 0o755).folder("share/closed", OWNED, 0o700);
+    source.file("share/closed/open.zgy", OWNED, 0o644).file("share/mine/own.zgy", OTHER, 0o644);
+    let Some(mount) = source.mount(&[]) else { return };
+    let (mine, closed) = (source.at("share/mine"), source.at("share/closed"));
+    let shown = mount.path("share/mine");
+    for _ in 0..3 {
+        assert!(comes_true(SOON, || reads(OTHER, &shown) && reads(OTHER, &shown.join("own.zgy/data/lod0.raw"))));
+        exchange(&mine, &closed);
+        // the kernel has let this user in a moment ago
+        for _ in 0..10 {
+            for path in ["open.zgy/data/lod0.raw", "open.zgy/dataset.json", "open.zgy"] {
+                assert!(!reads(OTHER, &shown.join(path)), "{path}");
+            }
+            let listed = Command::new("ls").arg(&shown).uid(OTHER.0).gid(OTHER.1).output().unwrap();
+            assert!(!text(&listed.stdout).contains("open"));
+        }
+        exchange(&mine, &closed);
+    }
+}
+
+#[test]
+fn an_open_file_reads_no_other_dataset_that_comes_in_its_place() {
+    let Some(source) = Source::new() else { return };
+    source.folder("share", OTHER, 0o777);
+    for (name, owner, mode) in [("mine", OTHER, 0o755), ("closed", OWNED, 0o700)] {
+        let path = format!("share/{name}");
+        copy_all(&test_data("demo/cells"), &source.at(&path));
+        source.give(&path, owner, mode);
+    }
+    fs::remove_dir_all(source.at("share/mine/segmentation/1/z0")).unwrap();
+    let Some(mount) = source.mount(&[]) else { return };
+    let open = || fs::File::open(mount.path("share/mine/segmentation/lod0.raw"));
+    let size = open().unwrap().metadata().unwrap().len();
+    let (mine, closed) = (source.at("share/mine"), source.at("share/closed"));
+    for n in 0..4 {
+        let Ok(file) = open() else { continue };
+        exchange(&mine, &closed);
+        let read = crate::support::read_at(&file, size / 4 * n, usize::try_from(size / 4).unwrap());
+        assert!(read.is_err() || read.is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0)), "{n}");
+        exchange(&mine, &closed);
+    }
 }
 
 #[test]

@@ -5,15 +5,15 @@
 //! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
 //!
 //! Where it is asked who may read what, a folder may be read by those who may search it, and the folders between it and
-//! the dataset's own, and may read the files in it that were opened until somebody was told: the descriptions and headers.
-//! Which files are opened later nobody knows then, so that one that fewer may read is an error for all.
+//! the dataset's own, and may read the files in it that were opened until the dataset was open: the descriptions and
+//! headers. Which files are opened later nobody knows then, so that one that fewer may read is an error for all.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 
@@ -125,59 +125,117 @@ pub struct LocalFolder {
 
 /// Who may read a folder and what is in it.
 struct Readers {
-    /// The path of the dataset's own folder.
-    top: PathBuf,
-    /// Those of that folder; `None` for itself.
+    /// Those of the dataset's own folder; `None` for itself.
     dataset: Option<Arc<Self>>,
+    /// The folder itself.
+    path: PathBuf,
+    inode: (u64, u64),
     /// Who may search this folder and those on the way to it, as it was opened.
     way: Permissions,
-    /// Less whom a file denies.
-    allowed: Mutex<Permissions>,
-    /// Whether somebody was told of any folder of the dataset, so that no fewer may be allowed from then on.
-    told: Arc<AtomicBool>,
+    state: Mutex<ReadersState>,
+    /// Whether the owner is in the group of those who are allowed, once somebody asks.
+    owner_is_member: OnceLock<bool>,
+}
+
+struct ReadersState {
+    /// Who may read what is in the folder: less whom a file denies that was read before that was settled.
+    allowed: Permissions,
+    /// Of the dataset's own folder: who may read all that was read before that was settled, in whatever folder.
+    all_read: Permissions,
+    /// Of the dataset's own folder: whether it is settled.
+    settled: bool,
+    /// The files that were read before, and who may read them.
+    files: Vec<(Box<str>, Permissions)>,
 }
 
 impl Readers {
     /// Those of a folder of a dataset; `dataset` has those of the dataset's own folder, unless this is it.
     fn of(root: &SourceRoot, place: &Found, dataset: Option<&Arc<Self>>) -> Option<Self> {
-        let top = dataset.map_or_else(|| place.path.clone(), |dataset| dataset.top.clone());
-        let way = Self::way(root, &top, place)?;
-        let told = dataset.map_or_else(Arc::default, |dataset| Arc::clone(&dataset.told));
-        Some(Self { top, dataset: dataset.cloned(), way, allowed: Mutex::new(way), told })
+        let inode = FileStamp::of(&place.metadata).inode;
+        let way = Self::way(root, dataset.map(|dataset| &**dataset), place)?;
+        let state = ReadersState { allowed: way, all_read: way, settled: false, files: Vec::new() };
+        if let Some(dataset) = dataset {
+            dataset.note_read(way);
+        }
+        let (state, owner_is_member) = (Mutex::new(state), OnceLock::new());
+        Some(Self { dataset: dataset.cloned(), path: place.path.clone(), inode, way, state, owner_is_member })
     }
 
     /// Returns who may read what is in a folder, as far as folders decide.
-    fn way(root: &SourceRoot, top: &Path, place: &Found) -> Option<Permissions> {
+    fn way(root: &SourceRoot, dataset: Option<&Self>, place: &Found) -> Option<Permissions> {
         let own = root.own_permissions(place)?;
-        Some(match place.path {
-            ref path if path == top => own,
-            ref path if path.starts_with(top) => own.beyond().restrict(root.way(top, place)),
-            ref path => own.beyond().restrict(root.way(root.top_of(path), place)),
-        })
+        let Some(dataset) = dataset else { return Some(own) };
+        let from = match place.path.starts_with(&dataset.path) {
+            true => (&*dataset.path, Some(dataset.inode)),
+            false => (root.top_of(&place.path), None),
+        };
+        Some(own.beyond().restrict(root.way(from, place)))
     }
 
-    /// Returns who may read the folder and what is in it. Lets no fewer read anything of the dataset from now on.
-    fn tell(&self) -> Permissions {
-        self.told.store(true, Ordering::SeqCst);
-        self.allowed()
+    /// Returns whether others may read by now what was read before that was settled.
+    fn have_changed(&self, root: &SourceRoot, files: &[Box<str>]) -> bool {
+        let at = |path: &Path| root.locate(path).ok().flatten();
+        let way = at(&self.path).and_then(|place| Self::way(root, self.dataset.as_deref(), &place));
+        if way != Some(self.way) {
+            return true;
+        }
+        let now = |name: &str| at(&self.path.join(name)).and_then(|place| self.of_file(root, &place));
+        let read = self.state.lock().files.clone();
+        // one that is gone is noticed elsewhere
+        read.iter().any(|(name, before)| now(name).is_some_and(|now| now != *before))
+            || files.iter().any(|name| now(name).is_some_and(|now| !self.lets_in_no_more_than(now)))
     }
 
+    /// Returns who may read a file that was found in the folder.
+    fn of_file(&self, root: &SourceRoot, place: &Found) -> Option<Permissions> {
+        root.permissions_from((&self.path, self.inode), place)
+    }
+
+    /// The dataset's own folder.
+    fn top(&self) -> &Self {
+        self.dataset.as_deref().unwrap_or(self)
+    }
+
+    fn note_read(&self, permissions: Permissions) {
+        let mut state = self.state.lock();
+        state.all_read = state.all_read.restrict(permissions);
+    }
+
+    /// Returns who may read the folder and what is in it.
     fn allowed(&self) -> Permissions {
-        let allowed = *self.allowed.lock();
+        let allowed = self.state.lock().allowed;
         self.dataset.as_ref().map_or(allowed, |dataset| allowed.restrict(dataset.allowed()))
     }
 
-    /// Allows only those who may read a file, if nobody was told yet.
+    /// Settles who may read what in the whole dataset.
+    fn settle(&self) -> Permissions {
+        let mut state = self.top().state.lock();
+        state.settled = true;
+        state.all_read
+    }
+
+    /// Returns whether all who may read the folder may read a file.
+    fn lets_in_no_more_than(&self, file: Permissions) -> bool {
+        let allowed = self.allowed().as_file();
+        file.covers(allowed, || *self.owner_is_member.get_or_init(|| allowed.owner_is_member()))
+    }
+
+    /// Allows only those who may read a file, unless that is settled.
     ///
     /// # Errors
-    /// Fewer may read the file than were told.
-    fn admit(&self, file: Permissions) -> io::Result<()> {
-        if !self.told.load(Ordering::SeqCst) {
-            let mut allowed = self.allowed.lock();
-            *allowed = allowed.restrict(file.as_folder());
+    /// Fewer may read the file than are allowed.
+    fn admit(&self, name: &str, file: Permissions) -> io::Result<()> {
+        if !self.top().state.lock().settled {
+            let mut state = self.state.lock();
+            state.allowed = state.allowed.restrict(file.as_folder());
+            if state.files.len() < CHECKED_FILES {
+                state.files.push((name.into(), file));
+            }
+            drop(state);
+            self.top().note_read(file.as_folder());
             return Ok(());
         }
-        if file.covers(self.allowed().as_file()) {
+        if self.lets_in_no_more_than(file) {
             return Ok(());
         }
         Err(io::Error::new(
@@ -253,18 +311,11 @@ impl LocalFolder {
         };
         let metadata = file.metadata()?;
         if let Some(readers) = &self.readers
-            && let Some(permissions) = root.permissions_on_the_way(&self.root, &file, &real)?
+            && let Some(permissions) = readers.of_file(root, &Found::of_file(&file, real)?)
         {
-            readers.admit(permissions)?;
+            readers.admit(name, permissions)?;
         }
         Ok(Some((file, metadata)))
-    }
-
-    /// Returns whether others than before may search the folder.
-    fn has_other_readers(&self) -> bool {
-        let Some(readers) = &self.readers else { return false };
-        let now = || Readers::way(&self.shared.root, &readers.top, &self.shared.root.locate(&self.root).ok()??);
-        now().is_some_and(|way| way != readers.way)
     }
 
     /// Returns whether there is nothing at a path, not even a link that leads to nothing: the last folder on the way
@@ -302,7 +353,7 @@ impl Source for LocalFolder {
     }
 
     fn permissions(&self) -> Option<Permissions> {
-        self.readers.as_ref().map(|readers| readers.tell())
+        self.readers.as_ref().map(|readers| readers.allowed())
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {
@@ -338,6 +389,10 @@ impl Folder for LocalFolder {
         }
     }
 
+    fn settle_permissions(&self) -> Option<Permissions> {
+        self.readers.as_ref().map(|readers| readers.settle())
+    }
+
     fn identity(&self) -> (u64, u64) {
         self.stamp.inode
     }
@@ -363,7 +418,11 @@ impl Folder for LocalFolder {
         let same = self.check_unchanged().is_ok()
             && is_same(&self.root, Some(self.stamp))
             && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before))
-            && !self.has_other_readers();
+            && !self.readers.as_ref().is_some_and(|readers| {
+                let files: Vec<Box<str>> =
+                    recent().into_iter().filter_map(|(name, stamp)| stamp.and(Some(name))).collect();
+                readers.have_changed(&self.shared.root, &files)
+            });
         if !same {
             self.mark_changed();
         }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, openat, openat2, readlinkat, statat,
 };
 use rustix::io::Errno;
 
@@ -129,7 +129,7 @@ impl SourceRoot {
     #[must_use]
     pub fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
-        Some(if place.by_links { own.restrict(self.way(self.top_of(&place.path), place)) } else { own })
+        Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
     }
 
     /// Returns who may read a place by its own mode, if that is asked for.
@@ -142,15 +142,21 @@ impl SourceRoot {
         if path.starts_with(&self.root) { &self.root } else { Path::new("/") }
     }
 
-    /// Returns who may go from the folder `top`, at which they are, to a place: search all folders between the two. One
-    /// after the other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile.
-    /// Nobody may if the place is not there.
-    pub(super) fn way(&self, top: &Path, place: &Found) -> Permissions {
+    /// Returns who may go from a folder, at which they are, to a place: search all folders between the two. One after the
+    /// other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Nobody may if
+    /// the place is not there, or the folder at the path `top` has not the device and inode number of `is`.
+    pub(super) fn way(&self, (top, is): (&Path, Option<(u64, u64)>), place: &Found) -> Permissions {
         let nobody = Permissions { uid: 0, gid: 0, mode: 0 };
         let walk = || -> io::Result<Permissions> {
             let mut way = Permissions { mode: 0o555, ..nobody };
             let below = place.path.strip_prefix(top).map_err(io::Error::other)?;
             let mut folder = self.retrying(|| openat(CWD, top, PLACE, Mode::empty()))?;
+            if let Some(is) = is {
+                let found = fstat(&folder)?;
+                if (found.st_dev, found.st_ino) != is {
+                    return Err(Errno::STALE.into());
+                }
+            }
             let mut parts = below.components().peekable();
             while let Some(part) = parts.next() {
                 let flags = PLACE | OFlags::NOFOLLOW;
@@ -258,20 +264,12 @@ impl SourceRoot {
         self.locate_by_links(CWD, path, path)?.map(|place| Ok((self.open(&place)?, place.path))).transpose()
     }
 
-    /// Returns who may read a file that was opened at a path without links and go to it from the folder `top`, or from the
-    /// top of the source where it lies elsewhere; `None` if that is not asked for.
-    pub(super) fn permissions_on_the_way(
-        &self,
-        top: &Path,
-        file: &File,
-        path: &Path,
-    ) -> io::Result<Option<Permissions>> {
-        if !self.asks_permissions {
-            return Ok(None);
-        }
-        let place = Found::new(file.as_fd().try_clone_to_owned()?, path.to_owned(), false)?;
-        let top = if path.starts_with(top) { top } else { self.top_of(path) };
-        Ok(self.own_permissions(&place).map(|own| own.restrict(self.way(top, &place))))
+    /// Returns who may read a place in a folder and go to it from there, or from the top of the source where links have led
+    /// elsewhere; `None` if that is not asked for.
+    pub(super) fn permissions_from(&self, folder: (&Path, (u64, u64)), place: &Found) -> Option<Permissions> {
+        let (top, is) = folder;
+        let from = if place.path.starts_with(top) { (top, Some(is)) } else { (self.top_of(&place.path), None) };
+        Some(self.own_permissions(place)?.restrict(self.way(from, place)))
     }
 
     /// Visits the entries of a folder, in no order, until `visit` returns `false`.
@@ -409,6 +407,11 @@ impl SourceRoot {
 }
 
 impl Found {
+    /// Returns what was opened at a path without links.
+    pub(super) fn of_file(file: &File, path: PathBuf) -> io::Result<Self> {
+        Self::new(file.as_fd().try_clone_to_owned()?, path, false)
+    }
+
     fn new(handle: OwnedFd, path: PathBuf, by_links: bool) -> io::Result<Self> {
         let handle = File::from(handle);
         let metadata = handle.metadata()?;
