@@ -119,9 +119,9 @@ impl Catalog {
         }
         let is_above = |inode| folder.is_or_lies_in(inode);
         let place = match folder.permissions() {
-            None => self.tree.look(&path),
             // in the folder that the kernel has let the client into
-            Some(_) => self.place_of(folder)?.find(Path::new(name)),
+            Some(_) if self.only_of(folder).is_none() => self.place_of(folder)?.find(Path::new(name)),
+            _ => self.tree.look(&path),
         };
         let entry = self.recogniser.look(&path, place, is_above).map_err(|e| CatalogError::io(&path, &e))?;
         // an open dataset may have noticed a change that its stamp does not show; asking it may take time

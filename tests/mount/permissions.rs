@@ -388,6 +388,22 @@ fn options_say_otherwise() {
 }
 
 #[test]
+fn a_source_that_is_one_dataset_has_its_rights() {
+    let Some(source) = Source::new() else { return };
+    source.folder("team", OWNED, 0o750).file("team/open.zgy", OWNED, 0o644).file("private.zgy", OWNED, 0o600);
+    copy_all(&test_data("demo/cells"), &source.at("cells"));
+    let readers = |path: &str, file: &str| {
+        let mount = Mount::with(source.at(path), &["--allow-other"]).unwrap();
+        fs::set_permissions(mount.point().parent().unwrap(), Permissions::from_mode(0o755)).unwrap();
+        USERS.map(|user| reads(user, &mount.path(file)))
+    };
+    assert_eq!(readers("private.zgy", "private.zgy/data/lod0.raw"), [true, false, false, true]);
+    assert_eq!(readers("cells", "cells/color/lod0.raw"), [true; 4]);
+    // as if its folder held nothing else
+    assert_eq!(readers("team/open.zgy", "open.zgy/data/lod0.raw"), [true, true, false, true]);
+}
+
+#[test]
 fn names_in_the_state_of_the_mount_are_for_its_owner() {
     let Some(source) = Source::new() else { return };
     source.folder("private", OWNED, 0o700).file("private/secret.zgy", OWNED, 0o600);
