@@ -20,7 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["format"],
     &["source"],
     &["codec", "volume", "pool", "counters", "log_limit", "logging", "sequential"],
-    &["memory"],
+    &["memory", "safe_open"],
     &["sync"],
 ];
 

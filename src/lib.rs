@@ -18,7 +18,7 @@
 //!
 //! Every module uses only those below it. `volume` defines the vocabulary that they share (shape, region, brick grid,
 //! layout) and knows nothing of files. `memory` (buffers, LRU), `pool` (worker threads), `sequential` (detection of
-//! sequential readers), `counters`, `logging` and `sync` (locks) may be used anywhere. `catalog` finds datasets below
+//! sequential readers), `counters`, `logging`, `safe_open` (paths where others may have planted links) and `sync` (locks) may be used anywhere. `catalog` finds datasets below
 //! the source and opens them, `verify` checks all bricks of all datasets below a path, and `cli` is the command line.
 //!
 //! The threads that talk to the kernel answer from memory and never wait. Requests that need a disk or a decoder go to
@@ -43,6 +43,7 @@ pub mod logging;
 pub mod memory;
 pub mod mount;
 pub mod pool;
+pub mod safe_open;
 pub mod sequential;
 #[cfg(feature = "serve")]
 pub mod serve;

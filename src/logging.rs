@@ -7,9 +7,8 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,9 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use env_logger::{Builder, Env, Logger};
 use jiff::Timestamp;
 use log::{Level, LevelFilter, Log, Metadata, Record};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl, fstat};
 use thiserror::Error;
 
 use crate::memory;
+use crate::safe_open::{self, OpenError};
 use crate::sync::Mutex;
 
 /// Lines that [`RecentLines`] keeps.
@@ -53,8 +54,19 @@ pub enum LoggingError {
     File {
         /// The file.
         path: PathBuf,
-        /// The error of the operating system.
-        error: io::Error,
+        /// The reason.
+        error: OpenError,
+    },
+    /// The log file may have been put there by another user, who could read the log.
+    #[error(
+        "the log file {} belongs to another user (id {owner}); choose another with --log-file",
+        one_line(&.path.to_string_lossy())
+    )]
+    OthersFile {
+        /// The file.
+        path: PathBuf,
+        /// The number of its owner.
+        owner: u32,
     },
     /// Logging has been started before.
     #[error("logging was started twice")]
@@ -170,10 +182,7 @@ impl Sink {
     fn open(target: Target) -> Result<Self, LoggingError> {
         Ok(match target {
             Target::Stderr => Self::Stderr,
-            Target::File(path) => match File::options().append(true).create(true).mode(0o600).open(&path) {
-                Ok(file) => Self::File(Mutex::new(file)),
-                Err(error) => return Err(LoggingError::File { path, error }),
-            },
+            Target::File(path) => Self::File(Mutex::new(open_file(&path)?)),
             // a slow syslog must not block the process
             Target::Syslog => {
                 Self::Syslog(UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok()))
@@ -193,6 +202,23 @@ impl Sink {
             Self::Syslog(None) => {}
         }
     }
+}
+
+/// Opens a log file. In a folder that others may write to, one of them may have put something at its place.
+fn open_file(path: &Path) -> Result<File, LoggingError> {
+    let failed = |error| LoggingError::File { path: path.to_owned(), error };
+    // a pipe that nobody reads must not block the process
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = safe_open::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(failed)?;
+    let stat = fstat(&opened.fd).map_err(|error| failed(error.into()))?;
+    // only root makes devices, such as /dev/null
+    let is_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+    if !opened.was_open && !is_device && !safe_open::is_trusted(stat.st_uid) {
+        return Err(LoggingError::OthersFile { path: path.to_owned(), owner: stat.st_uid });
+    }
+    // whoever reads slowly gets all lines
+    fcntl_setfl(&opened.fd, OFlags::APPEND).map_err(|error| failed(error.into()))?;
+    Ok(opened.fd.into())
 }
 
 /// Formats the message with its priority (facility daemon); syslog adds the time.
@@ -216,6 +242,7 @@ pub fn timestamp(time: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::time::Duration;
 
     use super::*;
@@ -261,6 +288,46 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
         assert_eq!(recent.text().lines().count(), 2);
         assert!(recent.text().contains(" INFO  t: m\\nINFO\n"), "{}", recent.text());
+    }
+
+    #[test]
+    fn a_log_file_is_one_of_the_own_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let open = |name: &str| Sink::open(Target::File(at(name))).map(drop).map_err(|error| error.to_string());
+        std::os::unix::fs::symlink("rotated", at("link")).unwrap();
+        assert_eq!((open("link"), open("/dev/null")), (Ok(()), Ok(())));
+        let created = std::fs::metadata(at("rotated")).unwrap();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&created.permissions()) & 0o777, 0o600);
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(open("pipe").unwrap_err().contains("pipe: No such device"));
+        let (mut reader, writer) = io::pipe().unwrap();
+        let sink = Sink::open(Target::File(format!("/proc/self/fd/{}", writer.as_raw_fd()).into())).unwrap();
+        sink.write(Level::Info, "line", "");
+        drop((sink, writer));
+        assert_eq!(io::read_to_string(&mut reader).unwrap(), "line\n");
+
+        // only root may give files away
+        let give = |name: &str| std::os::unix::fs::lchown(at(name), Some(65533), Some(65533));
+        if give("pipe").is_err() {
+            return;
+        }
+        // a reader, for whom the open succeeds
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let _reader = rustix::fs::open(at("pipe"), flags, Mode::empty()).unwrap();
+        assert!(open("pipe").unwrap_err().contains("pipe belongs to another user (id 65533); choose another"));
+        std::fs::write(at("planted"), "").unwrap();
+        give("planted").unwrap();
+        assert!(open("planted").unwrap_err().contains("planted belongs to another user (id 65533)"));
+        give("link").unwrap();
+        assert!(open("link").unwrap_err().contains("link: it is a link that belongs to another user (id 65533)"));
+        // as /tmp is
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
+        assert!(open("link").unwrap_err().contains("link: it is a link that belongs to another user (id 65533)"));
+        assert_eq!(
+            std::fs::metadata(at("rotated")).unwrap().len() + std::fs::metadata(at("planted")).unwrap().len(),
+            0
+        );
     }
 
     #[test]

@@ -50,6 +50,20 @@ pub enum CliError {
         /// The system's error.
         error: io::Error,
     },
+    /// A path lies in the mount of another user.
+    #[error(
+        "the mount at {} belongs to another user ({}), who may claim any source for it; if you trust that it is {place}, \
+         give that itself", path(.mountpoint), .owner.map_or_else(|| "unknown".to_owned(), |id| format!("id {id}")),
+         place = path(.source_path)
+    )]
+    OthersSource {
+        /// Where the mount is.
+        mountpoint: PathBuf,
+        /// The source that its name claims.
+        source_path: PathBuf,
+        /// The number of the user who mounted it.
+        owner: Option<u32>,
+    },
     /// A path inside a mount is not in its source.
     #[error("{} is not there: it would show {}; to see what is there type: volfs ls {}", path(.shown), path(.wanted), path(.wanted.parent().unwrap_or(.wanted)))]
     NotInSource {

@@ -38,6 +38,13 @@ impl Mount {
         (self.kind == "fuse" || self.kind.starts_with("fuse."))
             && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
     }
+
+    /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose all else
+    /// that the mount says, its name included.
+    #[must_use]
+    pub fn owner(&self) -> Option<u32> {
+        self.options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
+    }
 }
 
 /// Reads all mounts that this process sees.
@@ -165,6 +172,7 @@ mod tests {
         assert_eq!(mount.kind, "fuse");
         assert_eq!(source_of(mount), Path::new("/data/a\\b"));
         assert_eq!(mount.options, "ro,user_id=0");
+        assert_eq!(mounts.iter().map(Mount::owner).collect::<Vec<_>>(), [None, Some(0), None, None]);
         assert_eq!(mounts.iter().map(Mount::is_volfs).collect::<Vec<_>>(), [false, true, true, false]);
     }
 

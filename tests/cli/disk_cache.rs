@@ -186,6 +186,27 @@ fn a_full_disk_ends_writing_and_nothing_else() {
     assert_eq!(temporary, 0, "what did not fit is gone");
 }
 
+#[test]
+fn a_link_of_another_user_is_not_followed() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("only root can make the link of another user");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("own")).unwrap();
+    fs::set_permissions(at("own"), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::os::unix::fs::symlink("own", at("link")).unwrap();
+    std::os::unix::fs::lchown(at("link"), Some(65533), Some(65533)).unwrap();
+    for name in ["link", "link/"] {
+        let refused = DiskCache::open(&at(name), BUDGET).map(drop).unwrap_err().to_string();
+        assert!(refused.contains("is a link that belongs to another user (id 65533)"), "{refused}");
+    }
+    assert_eq!(fs::read_dir(at("own")).unwrap().count(), 0);
+    std::os::unix::fs::lchown(at("link"), Some(0), Some(0)).unwrap();
+    drop(DiskCache::open(&at("link"), BUDGET).unwrap());
+    assert!(at("own/CACHEDIR.TAG").exists());
+}
+
 /// Files that cannot be removed, until this is dropped: immutable ones, or for a user who may not make them so, those of
 /// folders that cannot be written to.
 struct Kept(Vec<PathBuf>);

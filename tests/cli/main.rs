@@ -9,6 +9,7 @@ mod doctor;
 mod exec;
 mod fault_proxy;
 mod fstab;
+mod hostile_mount;
 mod inside_mount;
 mod ls;
 #[cfg(feature = "serve")]

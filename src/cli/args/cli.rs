@@ -42,7 +42,7 @@ Example:
       ~/vol/north.zgy/data/lod0.npy
   volfs umount ~/vol
 
-A PATH may also lie inside a mount: then its source is meant.
+A PATH may also lie inside a mount of your own or of root: then its source is meant.
 
 `volfs SOURCE MOUNTPOINT -o OPTIONS` mounts too, so that /etc/fstab can have a
 line such as

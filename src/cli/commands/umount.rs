@@ -33,7 +33,7 @@ const SOON: Duration = Duration::from_millis(500);
 pub fn run(args: &UmountArgs) -> Result<(), CliError> {
     let (place, mount) = mountpoint::find_volfs_mount(&args.mountpoint, CliError::NotOurs)?;
     let daemon = match status::ask(&place, STATUS_TIMEOUT) {
-        Answer::Alive(pid) => pid.and_then(Process::find),
+        Answer::Alive(told) => Daemon::of_answering(&mount, told).and_then(|daemon| Process::find(daemon.pid)),
         Answer::Dead => {
             mountpoint::clear_dead(&place)?;
             None
@@ -91,11 +91,7 @@ struct Process {
 }
 
 impl Process {
-    /// Finds the process, if it runs this program: the id of a daemon in a container means another process here.
     fn find(pid: u32) -> Option<Self> {
-        let name = |process: &str| fs::read_to_string(format!("/proc/{process}/comm")).ok();
-        let same_program = name(&pid.to_string())? == name("self")?;
-        same_program.then_some(())?;
         Some(Self { pid, start_time: start_time(&stat(pid)?)? })
     }
 

@@ -22,9 +22,18 @@ impl Daemon {
     #[must_use]
     pub fn of(mount: &Mount) -> Option<Self> {
         let own = process::id();
-        let is_volfs = |pid: &u32| *pid != own && name(*pid) == name(own);
-        let pid = all().filter(is_volfs).find(|&pid| serves(pid, mount))?;
-        Some(Self { pid, is_stopped: is_stopped(pid) })
+        all().find(|&pid| pid != own && may_serve(pid, mount) && serves(pid, mount)).map(Self::new)
+    }
+
+    /// Finds the daemon of a mount that answers. Where its connection to the kernel cannot be seen, that is the process
+    /// `told` in the mount's status.json, if it can be that: another user's mount may tell any number.
+    #[must_use]
+    pub fn of_answering(mount: &Mount, told: Option<u32>) -> Option<Self> {
+        Self::of(mount).or_else(|| told.filter(|&pid| may_serve(pid, mount)).map(Self::new))
+    }
+
+    fn new(pid: u32) -> Self {
+        Self { pid, is_stopped: is_stopped(pid) }
     }
 
     /// Finds the daemon of the mount that is visible at `place`.
@@ -46,6 +55,19 @@ impl Daemon {
             None => format!("try again, or take it away: volfs umount --lazy {place}"),
         }
     }
+}
+
+/// Returns whether a process runs this program as the user who mounted: others are none of that user's business, and the
+/// id of a daemon in a container means another process here.
+fn may_serve(pid: u32, mount: &Mount) -> bool {
+    let program = name(pid);
+    program == name(process::id()) && !program.is_empty() && mount.owner().is_some_and(|user| owner(pid) == Some(user))
+}
+
+/// Returns the number of the user whose a process is.
+fn owner(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next()?.parse().ok())
 }
 
 /// Returns whether a process serves the kernel's requests for a mount: it has the connection open, whose number
@@ -112,6 +134,13 @@ mod tests {
             options: String::new(),
         };
         assert_eq!(Daemon::of(&mount), None);
+        // this process, as the mounts of three users tell it
+        let own = nix::unistd::getuid().as_raw();
+        let told = |options: String, pid| Daemon::of_answering(&Mount { options, ..mount.clone() }, Some(pid));
+        assert_eq!(told(format!("ro,user_id={own}"), process::id()).map(|daemon| daemon.pid), Some(process::id()));
+        assert_eq!(told(format!("ro,user_id={}", own + 1), process::id()), None);
+        assert_eq!(told(String::new(), process::id()), None);
+        assert_eq!(told("ro,user_id=0".to_owned(), 1), None, "another program");
         let named = ["/mnt/a b", "a b", "mnt/a b/"].map(|word| names(word.as_bytes(), &mount));
         let others = ["", "b", "/a b", "/mnt"].map(|word| names(word.as_bytes(), &mount));
         assert_eq!((named, others), ([true; 3], [false; 4]));

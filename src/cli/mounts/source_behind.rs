@@ -1,7 +1,8 @@
 //! What a path inside a mount shows: its source.
 //!
 //! Only the list of mounts and the source are looked at, never the mount itself: so this works for a mount whose daemon
-//! died, and does not wait for one that hangs.
+//! died, and does not wait for one that hangs. The source is read with the rights of the one who asks, so that the user
+//! who mounted must be the same one or root: others could have given their mount the name of any source.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -9,6 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+
+use nix::unistd::getuid;
 
 use super::mountpoint::mounts;
 use crate::catalog::Recogniser;
@@ -42,7 +45,7 @@ pub fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Opti
 /// that the mount shows.
 ///
 /// # Errors
-/// [`CliError`]: the source of the mount is gone, or the path shows nothing of it.
+/// [`CliError`]: the mount is another user's, its source is gone, or the path shows nothing of it.
 pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>, CliError> {
     if is_url(typed) {
         return Ok(None);
@@ -52,6 +55,10 @@ pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Sh
     let place = resolve(typed, &mounts).map_err(failed)?;
     let Some(mount) = around(&mounts, &place) else { return Ok(None) };
     let source = mountinfo::source_of(mount);
+    if !is_believed(mount) {
+        let (mountpoint, source_path) = (mount.mountpoint.clone(), source.to_owned());
+        return Err(CliError::OthersSource { mountpoint, source_path, owner: mount.owner() });
+    }
     let origin = Origin { path: source.to_owned(), store_options: store_options.to_owned(), ..Origin::default() };
     let tree = origin.tree(false, Arc::default()).map_err(|error| CliError::Store(shown(source), error.to_string()))?;
     let is_there = |path: &Path| match origin.is_url() {
@@ -82,7 +89,7 @@ pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Sh
 pub fn store_behind(typed: &Path) -> Option<PathBuf> {
     let mounts = mounts().ok()?;
     let mount = around(&mounts, &resolve(typed, &mounts).ok()?)?;
-    Some(mountinfo::source_of(mount).to_owned()).filter(|source| is_url(source))
+    Some(mountinfo::source_of(mount).to_owned()).filter(|source| is_believed(mount) && is_url(source))
 }
 
 /// Returns the mount point of the volfs mount that a path is or lies in; `None` for any other path.
@@ -123,6 +130,11 @@ fn follow(source: &Path, below: &Path, is_dataset: impl Fn(&Path) -> bool) -> Op
 fn around<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let innermost = path.ancestors().find_map(|above| mountinfo::topmost(mounts, above));
     innermost.filter(|mount| mount.is_volfs())
+}
+
+/// Returns whether the source that a mount names is the one that it shows: this user or root has mounted it.
+fn is_believed(mount: &Mount) -> bool {
+    mount.owner().is_some_and(|user| user == 0 || user == getuid().as_raw())
 }
 
 /// Returns the path with the links followed that lie outside of volfs mounts; there are none inside. Names that are not

@@ -37,6 +37,14 @@ pub enum DiskCacheError {
         /// The user's number.
         owner: u32,
     },
+    /// The path is another user's link, which may lead to any folder.
+    #[error("the disk cache {} is a link that belongs to another user (id {owner}); give a folder of your own", dir.display())]
+    OthersLink {
+        /// The path.
+        dir: PathBuf,
+        /// The user's number.
+        owner: u32,
+    },
     /// Others could put data into the folder.
     #[error("other users may write to the disk cache {dir}; type: chmod 700 {dir}", dir = .0.display())]
     WritableByOthers(PathBuf),

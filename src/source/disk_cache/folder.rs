@@ -14,12 +14,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::error::DiskCacheError;
 use super::stored_range::{StoredRange, read_shard_name, shard_name};
+use crate::safe_open::{self, OpenError};
 
 /// The name of the marker, by <https://bford.info/cachedir/>.
 const TAG: &str = "CACHEDIR.TAG";
@@ -77,9 +78,10 @@ impl CacheFolder {
     }
 
     fn of(path: PathBuf) -> Result<Self, DiskCacheError> {
-        match openat(CWD, &path, FOLDER, Mode::empty()) {
-            Ok(fd) => Ok(Self { fd, path }),
-            Err(error) => Err(DiskCacheError::io("open", path, error)),
+        match safe_open::open(&path, FOLDER, Mode::empty()) {
+            Ok(opened) => Ok(Self { fd: opened.fd, path }),
+            Err(OpenError::OthersLink(owner)) => Err(DiskCacheError::OthersLink { dir: path, owner }),
+            Err(OpenError::System(error)) => Err(DiskCacheError::io("open", path, error)),
         }
     }
 

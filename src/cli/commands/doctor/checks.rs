@@ -193,7 +193,8 @@ fn mounts(probes: &Probes) -> Vec<Finding> {
 /// Returns what is wrong with the source of a mount whose daemon answers.
 fn source(mount: &MountProbe, place: &str) -> Option<Finding> {
     let (subject, source) = ("mounts", escape::path(&mount.source));
-    let remedy = format!("see to its file server; to end what waits for it type: kill {}", pid_of(mount));
+    let kill = |daemon: Daemon| format!("; to end what waits for it type: kill {}", daemon.pid);
+    let remedy = format!("see to its file server{}", mount.daemon.map_or_else(String::new, kill));
     match &mount.source_state {
         SourceState::Answers => None,
         SourceState::Gone => Some(Finding::note(
@@ -214,14 +215,6 @@ fn source(mount: &MountProbe, place: &str) -> Option<Finding> {
             ),
             remedy,
         )),
-    }
-}
-
-/// Returns the process id of a mount's daemon, for a line to type.
-fn pid_of(mount: &MountProbe) -> String {
-    match mount.answer {
-        Answer::Alive(Some(pid)) => pid.to_string(),
-        _ => "PID (volfs stats shows it)".to_owned(),
     }
 }
 

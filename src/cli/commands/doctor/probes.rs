@@ -112,7 +112,7 @@ pub struct MountProbe {
     pub answer: Answer,
     /// How its source answers, if its daemon lives.
     pub source_state: SourceState,
-    /// Its daemon, if the mount does not answer and the daemon can be found.
+    /// Its daemon, if the mount or its source does not answer and the daemon can be found.
     pub daemon: Option<Daemon>,
     /// The kernel's read-ahead in KiB, and the file that sets it.
     pub read_ahead: Option<(u64, PathBuf)>,
@@ -190,7 +190,11 @@ fn mount_probes(mounts: &[Mount], devices: &Path) -> Vec<MountProbe> {
         probes.push(MountProbe {
             mountpoint: mount.mountpoint.clone(),
             source: mountinfo::source_of(mount).to_owned(),
-            daemon: if answer == Answer::Silent { Daemon::of(mount) } else { None },
+            daemon: match answer {
+                Answer::Silent => Daemon::of(mount),
+                Answer::Alive(told) if source_state != SourceState::Answers => Daemon::of_answering(mount, told),
+                _ => None,
+            },
             answer,
             source_state,
             read_ahead: read_ahead(mount.device, devices),
