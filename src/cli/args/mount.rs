@@ -43,9 +43,9 @@ pub struct MountArgs {
 
     /// Let other users into the mount
     ///
-    /// They may read what they may read in SOURCE: files and folders have the owner, group and mode that they have
-    /// there, less writing, and so have the volumes that they are (-o uid=, gid= and umask= say otherwise). Unless you are
-    /// root, /etc/fuse.conf must have the line `user_allow_other`.
+    /// They may read what they may read in SOURCE: each file and folder has the owner, group and mode of what it comes from,
+    /// less writing (-o uid=, gid= and umask= say otherwise). Unless you are root, /etc/fuse.conf must have the line
+    /// `user_allow_other`.
     #[arg(long)]
     pub allow_other: bool,
 
