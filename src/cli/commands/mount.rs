@@ -30,6 +30,7 @@ use crate::logging::{self, RecentLines, Target};
 use crate::memory::{keep_reserve, limit_arenas};
 use crate::mount::command::HeldSignals;
 use crate::mount::daemon::{self, DaemonError, Ready, Role, Started};
+use crate::mount::mountinfo::is_mount_of;
 use crate::mount::readahead_process::ReadaheadProcess;
 use crate::mount::session;
 use crate::mount::signals::{Signals, Stop};
@@ -160,7 +161,11 @@ impl Plan {
                             ready.succeeded_bound(self.end_of_starter(&session, temporary))
                         }
                     }),
-                    (None, Some(announcement)) => self.announce(announcement).map(|()| true),
+                    (None, Some(announcement)) => match self.announce(announcement) {
+                        // somebody has unmounted it already
+                        Err(_) if !is_mount_of(&self.options.source, &self.mountpoint) => Ok(true),
+                        announced => announced.map(|()| true),
+                    },
                     (None, None) => Ok(true),
                 };
                 session.wait_unless(answering, self)
