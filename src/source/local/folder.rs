@@ -24,6 +24,7 @@ use super::source_root::{Found, SourceRoot};
 use crate::counters::Counters;
 use crate::source::{
     EntryKind, FileStamp, FirstFailure, Folder, NoFolder, Permissions, RecentWrites, Source, SourceError, Wait,
+    tells_what_is_there,
 };
 use crate::sync::Mutex;
 
@@ -174,8 +175,13 @@ impl Readers {
 
     /// Returns whether others may read by now what was read before that was settled.
     fn have_changed(&self, root: &SourceRoot, files: &[Box<str>]) -> bool {
+        let folder = match root.locate(&self.path) {
+            // a failure of the system is no change
+            Err(e) if !tells_what_is_there(e.kind()) => return false,
+            found => found.ok().flatten(),
+        };
         let at = |path: &Path| root.locate(path).ok().flatten();
-        let way = at(&self.path).and_then(|place| Self::way(root, self.dataset.as_deref(), &place));
+        let way = folder.and_then(|place| Self::way(root, self.dataset.as_deref(), &place));
         if way != Some(self.way) {
             return true;
         }
