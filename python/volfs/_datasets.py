@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._levels import Axis, Level
-from ._mounts import Mount
-from ._place import Origin, Place
+from ._place import Place
 from ._program import VolfsError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._levels import Mapped, Number
+    from ._mounts import Mount
     from ._reading import Selection
 
 _LEVEL_FILE = re.compile(r"lod(\d+)\.json")
@@ -218,7 +218,7 @@ class Datasets(Mapping[str, Dataset]):
     def __getitem__(self, name: str) -> Dataset:
         folder = self._root / name
         if is_dataset(folder):
-            origin = Origin(self._mount.source, self._mount.options, name) if self._mount else None
+            origin = self._mount._origin_of(name) if self._mount else None
             return Dataset(Place(folder, self._mount, origin))
         if os.path.exists(folder / "error.txt"):
             raise VolfsError(f"{name}: {_reason(folder)}")

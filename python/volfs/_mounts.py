@@ -14,13 +14,11 @@ import threading
 import weakref
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
+from ._datasets import Datasets
 from ._identity import Identity, entry_at, resolved
 from ._program import Options, OptionValue, VolfsError, as_arguments, run, start_unmounting
-
-if TYPE_CHECKING:
-    from ._datasets import Datasets
 
 
 class Mount:
@@ -50,9 +48,11 @@ class Mount:
     @property
     def datasets(self) -> Datasets:
         """The datasets, by their path below the mount. Nothing is looked at before it is asked for."""
-        from ._datasets import Datasets
-
         return Datasets(self.path, self)
+
+    def _origin_of(self, name: str) -> Origin:
+        """Return where a dataset of the mount comes from, by its path below the mount."""
+        return Origin(self.source, self.options, name)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -96,6 +96,25 @@ class Mount:
         # Arrays that outlive the block keep the mount busy; they can be read on, and the daemon ends with the last.
         self._finalizer()
         _wait_for_ends()
+
+
+class Origin(NamedTuple):
+    """A dataset by its source: what to mount, and the dataset's path below the mount."""
+
+    source: str
+    options: Options
+    name: str
+
+    def mount_again(self) -> Mount:
+        """Return a mount of the source that lasts as long as this process."""
+        return shared_mount(self.source, self.options, keep=True)
+
+    def mount_that_shows(self, folder: str) -> Mount | None:
+        """Return the shared mount of this process that a folder lies in, or None."""
+        with _lock:
+            mounts = list(_shared.values())
+        shown = (mount for mount in mounts if os.path.commonpath([folder, str(mount.path)]) == str(mount.path))
+        return next(shown, None)
 
 
 def mount(
@@ -161,16 +180,6 @@ def shared_mount(source: str, options: Options, *, keep: bool = False) -> Mount:
         if keep:
             _kept.append(found)
         return found
-
-
-def mount_that_shows(folder: str) -> Mount | None:
-    """Return the shared mount of this process that a folder lies in, or None."""
-    with _lock:
-        mounts = list(_shared.values())
-    for candidate in mounts:
-        if os.path.commonpath([folder, str(candidate.path)]) == str(candidate.path):
-            return candidate
-    return None
 
 
 def is_path(source: str) -> bool:

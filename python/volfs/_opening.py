@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ._datasets import Dataset, Datasets, is_dataset
 from ._mounts import absolute, is_path, shared_mount
-from ._place import Origin, Place
+from ._place import Place
 from ._program import Options, OptionValue, VolfsError
 
 _LEVEL_FILE = re.compile(r"lod(\d+)\.(.+)")
@@ -44,7 +44,7 @@ def locate(path: str | os.PathLike[str], options: Options) -> Location:
     mount = shared_mount(source, options)
     name = source.rstrip("/").rpartition("/")[2]
     if is_dataset(mount.path / name):
-        return Location(Dataset(Place(mount.path / name, mount, Origin(source, options, name))))
+        return Location(Dataset(Place(mount.path / name, mount, mount._origin_of(name))))
     return Location(_only(mount.datasets, source))
 
 

@@ -6,21 +6,13 @@ import errno
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from ._mounts import Mount, mount_that_shows, shared_mount
-from ._program import Options
+if TYPE_CHECKING:
+    from ._mounts import Mount, Origin
 
 _LOG_PREFIX = re.compile(r"^\S+Z [A-Z]+ +\S+: ")
 """The time, the level and the module in front of a log line's text."""
-
-
-class Origin(NamedTuple):
-    """A dataset by its source: what to mount, and the dataset's path below the mount."""
-
-    source: str
-    options: Options
-    name: str
 
 
 class Place:
@@ -63,7 +55,7 @@ class Place:
             # Pickled where the mount was made, and that mount is on another machine or no longer there.
             if self.origin is None or self.mount is not None or error.errno not in (errno.ENOENT, errno.ENOTCONN):
                 raise
-            self.mount = shared_mount(self.origin.source, self.origin.options, keep=True)
+            self.mount = self.origin.mount_again()
             self.path = self.mount.path / self.origin.name
             descriptor = self._open(name)
         if os.fstat(descriptor).st_mtime_ns != changed:
@@ -93,4 +85,4 @@ class Place:
 
 
 def _found_again(path: str, origin: Origin | None) -> Place:
-    return Place(Path(path), mount_that_shows(path), origin)
+    return Place(Path(path), origin.mount_that_shows(path) if origin else None, origin)

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""Checks the layout of the source, and its size.
+
+    scripts/check_house.py            floors, circles, names in the documents, and sizes
+    scripts/check_house.py --build    also a clean release build: its time, and the size of the program
+
+Floors: a folder of src uses only folders below it. Circles: no files of one folder import each other in a circle, in
+Rust and in Python. Sizes have budgets: a commit that needs more raises its budget here, and says why.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The folders and files of src, from the top down. Each line uses only lines below it.
+FLOORS = [
+    {"main", "cli"},
+    {"mount", "serve"},
+    {"fs"},
+    {"view", "verify"},
+    {"catalog", "array"},
+    {"format"},
+    {"source", "codec"},
+    {"volume", "memory", "pool", "counters", "log_limit", "logging", "sequential", "safe_open", "sync"},
+]
+# May be named anywhere on the lowest floor: the order within it is free of circles, which is checked as for any folder.
+LOWEST = len(FLOORS) - 1
+
+BUDGETS = {
+    "files in src": 280,
+    "lines of code in src": 37_000,
+    "public items": 600,
+    "crates in a default build": 195,
+    "words of documentation": 55_000,
+    "processor seconds of a clean release build": 400,
+    "bytes of the stripped program": 14 << 20,
+}
+
+
+def modules(folder, suffix, package):
+    """Returns the files of a source tree by module path."""
+    found = {}
+    for path in sorted(folder.rglob(f"*{suffix}")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if is_test(parts):
+            continue
+        found[parts[:-1] if parts[-1] == package else parts] = path
+    return found
+
+
+def is_test(parts):
+    return any(part == "tests" or part.endswith("_tests") for part in parts)
+
+
+# --- Rust ---
+
+
+def rust_code(path):
+    """Returns the code of a file without comments and tests."""
+    code = re.split(r"#\[cfg\((?:all\()?test\b[^\n]*\]\s*(?:#\[[^\n]*\]\s*)*mod \w+ \{", path.read_text())[0]
+    return re.sub(r"^\s*//.*$", "", code, flags=re.M)
+
+
+def use_paths(tree, head=()):
+    """Returns the paths of a `use` tree, and the name that each gets."""
+    tree = tree.strip()
+    if "{" not in tree:
+        path, _, name = tree.partition(" as ")
+        parts = head + tuple(part.strip() for part in path.split("::") if part.strip())
+        if parts and parts[-1] == "self":
+            parts = parts[:-1]
+        return [(parts, name.strip() or (parts[-1] if parts else ""))]
+    begin = tree.index("{")
+    head += tuple(part.strip() for part in tree[:begin].split("::") if part.strip())
+    found, depth, at = [], 0, begin + 1
+    for n, c in enumerate(tree[begin:], begin):
+        depth += {"{": 1, "}": -1}.get(c, 0)
+        if (c == "," and depth == 1) or (c == "}" and depth == 0):
+            found += use_paths(tree[at:n], head) if tree[at:n].strip() else []
+            at = n + 1
+    return found
+
+
+def absolute(module, path):
+    """Returns a path from the crate's root; None if it leads to another crate."""
+    if path[0] not in ("crate", "self", "super"):
+        return module + path
+    at = () if path[0] == "crate" else module
+    for part in path:
+        at = at[:-1] if part == "super" else at if part in ("crate", "self") else at + (part,)
+    return at
+
+
+class Rust:
+    def __init__(self, folder):
+        self.files = {("",) if m in ((), ("lib",)) else m: p for m, p in modules(folder, ".rs", "mod").items()}
+        self.names, self.paths = {}, {}
+        for module, path in self.files.items():
+            at = () if module == ("",) else module
+            code, self.names[module], self.paths[module] = rust_code(path), {}, set()
+            for public, tree in re.findall(r"^\s*(pub(?:\([^)]*\))?\s+)?use ([^;]+);", code, flags=re.M):
+                for parts, name in use_paths(" ".join(tree.split())):
+                    full = absolute(at, parts)
+                    (self.names[module].__setitem__(name, full) if public else self.paths[module].add(full))
+            code = re.sub(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use [^;]+;", "", code, flags=re.M)
+            for text in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", code):
+                self.paths[module].add(absolute(at, tuple(text.split("::"))))
+
+    def file_of(self, path, depth=0):
+        """Returns the file that defines the item at a path."""
+        for n in range(len(path), -1, -1):
+            module = path[:n] or ("",)
+            if module in self.files:
+                source = self.names[module].get(path[n]) if n < len(path) else None
+                known = self.file_of(source, depth + 1) if source and source != path and depth < 8 else None
+                return known or module
+        return None
+
+    def imports(self):
+        return {
+            module: {to for path in paths if (to := self.file_of(path)) not in (None, module, ("",))}
+            for module, paths in self.paths.items()
+            if module != ("",)
+        }
+
+
+def wrong_floors(imports):
+    floor = {name: n for n, names in enumerate(FLOORS) for name in names}
+    for module, used in imports.items():
+        if module[0] not in floor and module[0] not in ("internals",):
+            yield f"src/{module[0]} has no floor: add it to FLOORS"
+        for to in used:
+            here, there = floor.get(module[0], -1), floor.get(to[0], LOWEST)
+            if module[0] != to[0] and there <= here and here != LOWEST:
+                yield f"{'/'.join(module)} uses {'/'.join(to)}, which is not below it"
+
+
+def circles(imports):
+    """Returns the groups of files that import each other in circles."""
+    reach = {}
+    for start in imports:
+        seen, todo = set(), [start]
+        while todo:
+            new = imports.get(todo.pop(), set()) - seen
+            seen |= new
+            todo += new
+        reach[start] = seen
+    groups = {frozenset(to for to in seen if start in reach.get(to, ())) for start, seen in reach.items() if start in seen}
+    return sorted(", ".join(sorted("/".join(m) for m in group)) for group in groups)
+
+
+# --- Python ---
+
+
+def python_imports(folder):
+    files = modules(folder, ".py", "__init__")
+    imports = {}
+    for module, path in files.items():
+        # what only type checkers import is no circle
+        text = re.sub(r"^if TYPE_CHECKING:\n(?:(?: {4}.*)?\n)*", "", path.read_text(), flags=re.M)
+        named = re.findall(r"^\s*from \.(\w*) import \(?([^)\n]*)", text, flags=re.M)
+        used = {(name,) for name, _ in named if name} | {
+            (name.strip(),) for before, names in named if not before for name in names.split(",")
+        }
+        imports[module] = {name for name in used if name in files and name != module}
+    return imports
+
+
+# --- names in the documents ---
+
+
+def missing_names(rust):
+    known = {"/".join(module) for module in rust.files}
+    for document in ("architecture.md", "adding-a-format.md", "adding-a-view.md"):
+        for name in re.findall(r"`([\w/.-]+\.rs)`", (ROOT / "docs" / document).read_text()):
+            stem = name.removesuffix(".rs").removesuffix("/mod")
+            is_there = (ROOT / name).exists() or (ROOT / "src" / name).exists() or any(k == stem or k.endswith(f"/{stem}") for k in known)
+            if not is_there and not re.search(r"brk|NAME|shape\.rs", name):
+                yield f"docs/{document} names {name}"
+    for name in re.findall(r"`(\w+(?:::\w+)+)`", (ROOT / "docs/semantics.md").read_text()):
+        *module, test = name.split("::")
+        if test == "NAME":
+            continue
+        base = ROOT / "src" if module[0] == "lib" else ROOT / "tests"
+        path = base.joinpath(*module[module[0] == "lib" :])
+        texts = [p.read_text() for p in (path.with_suffix(".rs"), path / "mod.rs", path.parent.with_suffix(".rs"), path.parent / "mod.rs") if p.exists()]
+        if not any(f"fn {test}(" in text for text in texts):
+            yield f"docs/semantics.md names the test {name}"
+
+
+# --- sizes ---
+
+
+def sizes():
+    files = sorted((ROOT / "src").rglob("*.rs"))
+    code = public = 0
+    for path in files:
+        text = path.read_text()
+        public += len(re.findall(r"^\s*pub (?:unsafe |async |const )*(?:fn|struct|enum|trait|const|static|type|mod|use)\b", text, re.M))
+        if not is_test(path.relative_to(ROOT).with_suffix("").parts):
+            lines = (line.strip() for line in re.split(r"#\[cfg\((?:all\()?test\b", text)[0].splitlines())
+            code += sum(1 for line in lines if line and not line.startswith("//"))
+    tree = subprocess.run(
+        ["cargo", "tree", "--locked", "-e", "normal,build", "--prefix", "none"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    documents = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    return {
+        "files in src": len(files),
+        "lines of code in src": code,
+        "public items": public,
+        "crates in a default build": len({line.split()[0] for line in tree.stdout.splitlines() if line.strip()}),
+        "words of documentation": sum(len(path.read_text().split()) for path in documents),
+    }
+
+
+def build_sizes():
+    with tempfile.TemporaryDirectory(prefix="volfs-build.") as target:
+        before, begin = os.times(), time.monotonic()
+        build = ["cargo", "build", "--release", "--locked", "--bin", "volfs", "--target-dir", target]
+        subprocess.run(build, cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+        after = os.times()
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        print(f"a clean release build took {time.monotonic() - begin:.0f} s")
+        program = Path(target) / "stripped"
+        shutil.copy(Path(target) / "release/volfs", program)
+        subprocess.run(["strip", program], check=True)
+        return {"processor seconds of a clean release build": round(spent), "bytes of the stripped program": program.stat().st_size}
+
+
+def main():
+    rust = Rust(ROOT / "src")
+    imports = rust.imports()
+    assert sum(map(len, imports.values())) > 200, "the imports are not read"
+    wrong = [*wrong_floors(imports), *(f"circle: {c}" for c in circles(imports))]
+    wrong += [f"circle in Python: {c}" for c in circles(python_imports(ROOT / "python/volfs"))]
+    wrong += missing_names(rust)
+    for name, size in {**sizes(), **(build_sizes() if "--build" in sys.argv else {})}.items():
+        print(f"{name:<44}{size:>12,}  of {BUDGETS[name]:,}")
+        if size > BUDGETS[name]:
+            wrong.append(f"{name}: {size:,} is beyond the budget of {BUDGETS[name]:,}")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
