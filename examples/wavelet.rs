@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{Error, Result};
 use std::time::Duration;
 
-use volfs::format::vds::wavelet::{Expected, Sample, Scratch, decode};
+use volfs::internals::Wavelet;
 
 /// Codes of the wavelet methods: lossy, normalised, lossless, normalised lossless.
 const METHODS: [i32; 4] = [1, 4, 5, 6];
@@ -20,15 +20,15 @@ fn main() -> Result<()> {
     let seconds = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(2.0);
     let data = fs::read(&file)?;
     let layers = layers(&data).ok_or_else(|| Error::other("not a .vds file that can be read"))?;
-    let mut scratch = Scratch::default();
+    let mut decoder = Wavelet::default();
     for (name, chunks) in &layers {
-        let mut out = vec![0; chunks.iter().map(|(expected, _)| bytes(expected)).max().unwrap_or(0)];
+        let mut out = vec![0; chunks.iter().map(Chunk::bytes).max().unwrap_or(0)];
         let (mut decoded, start) = (0, processor_time()?);
         let mut took = Duration::ZERO;
         while took.as_secs_f64() < seconds && !chunks.is_empty() {
-            for (expected, chunk) in chunks {
-                let out = &mut out[..bytes(expected)];
-                decode(chunk, expected, None, &mut scratch, out).map_err(Error::other)?;
+            for chunk in chunks {
+                let out = &mut out[..chunk.bytes()];
+                decoder.decode(chunk.stored, chunk.size, chunk.sample, chunk.method, out)?;
                 decoded += out.len();
             }
             took = processor_time()? - start;
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
         println!(
             "{name}: {} chunks, {rate:.0} MB of samples per CPU second, {} bytes of scratch",
             chunks.len(),
-            scratch.bytes()
+            decoder.scratch()
         );
     }
     Ok(())
@@ -50,11 +50,22 @@ fn processor_time() -> Result<Duration> {
     Ok(Duration::from_nanos(time))
 }
 
-fn bytes(expected: &Expected) -> usize {
-    expected.size.iter().product::<usize>() * expected.sample.bytes()
+/// A stored chunk, with the parameters in its header, unchecked.
+struct Chunk<'a> {
+    size: [usize; 3],
+    /// Bytes of a sample.
+    sample: usize,
+    method: i32,
+    stored: &'a [u8],
 }
 
-type Layer<'a> = (String, Vec<(Expected, &'a [u8])>);
+impl Chunk<'_> {
+    fn bytes(&self) -> usize {
+        self.size.iter().product::<usize>() * self.sample
+    }
+}
+
+type Layer<'a> = (String, Vec<Chunk<'a>>);
 
 /// Returns the wavelet layers of a file, and their stored chunks.
 fn layers(data: &[u8]) -> Option<Vec<Layer<'_>>> {
@@ -76,7 +87,7 @@ fn layers(data: &[u8]) -> Option<Vec<Layer<'_>>> {
             let length = if page == 0 { 0 } else { read_i32(data, entry + 8)? as usize };
             if length > 0 {
                 let chunk = data.get(read_offset(entry)?..)?.get(..length)?;
-                stored.push((expected(chunk, method)?, chunk));
+                stored.push(parse(chunk, method)?);
             }
         }
         let text = data.get(at + 32..at + 32 + name)?;
@@ -89,21 +100,13 @@ fn read_i32(data: &[u8], at: usize) -> Option<i32> {
     Some(i32::from_le_bytes(*data.get(at..)?.first_chunk()?))
 }
 
-/// Returns the parameters in the header of a chunk, unchecked.
-fn expected(chunk: &[u8], method: i32) -> Option<Expected> {
-    let flags = read_i32(chunk, 20)?;
-    let side = |d: usize| if d < (flags & 255) as usize { read_i32(chunk, 8 + 4 * d) } else { Some(1) };
-    Some(Expected {
-        size: [side(0)? as usize, side(1)? as usize, side(2)? as usize],
-        sample: match (flags >> 8 & 1, flags >> 11 & 1) {
-            (0, _) => Sample::F32,
-            (_, 0) => Sample::U8,
-            _ => Sample::U16,
-        },
-        no_value: None,
-        scale: 1.0,
-        offset: 0.0,
-        normalized: method == 4 || method == 6,
-        lossless: method == 5 || method == 6,
-    })
+fn parse(stored: &[u8], method: i32) -> Option<Chunk<'_>> {
+    let flags = read_i32(stored, 20)?;
+    let side = |d: usize| if d < (flags & 255) as usize { read_i32(stored, 8 + 4 * d) } else { Some(1) };
+    let sample = match (flags >> 8 & 1, flags >> 11 & 1) {
+        (0, _) => 4,
+        (_, 0) => 1,
+        _ => 2,
+    };
+    Some(Chunk { size: [side(0)? as usize, side(1)? as usize, side(2)? as usize], sample, method, stored })
 }

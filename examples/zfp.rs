@@ -16,11 +16,7 @@ use std::time::Duration;
 
 use compressor::{Mode, compress};
 use nix::time::{ClockId, clock_gettime};
-use volfs::catalog::open_dataset;
-use volfs::codec::zfp::{Header, Instructions, Strides, ZfpError, decode_blocks, decode_by_libzfp};
-use volfs::format::registry;
-use volfs::source::Wait;
-use volfs::volume::Brick;
+use volfs::internals::{Zfp, ZfpSize, levels};
 
 /// The most bytes of samples of a file that are decoded in a round.
 const MOST_BYTES: usize = 64 << 20;
@@ -42,29 +38,26 @@ fn main() -> Result<()> {
 
 /// Decodes all streams in each round, and prints what they took.
 fn measure(name: &str, streams: &[Vec<u8>], rounds: usize) -> Result<()> {
-    let headers: Vec<Header> =
-        streams.iter().map(|stream| Header::read(stream).map_err(Error::other)).collect::<Result<_>>()?;
-    let samples: u64 = headers.iter().map(Header::samples).sum();
+    let sizes: Vec<ZfpSize> = streams.iter().map(|stream| Zfp::size(stream)).collect::<Result<_>>()?;
+    let samples: u64 = sizes.iter().map(|size| size.samples).sum();
     let bits = streams.iter().map(Vec::len).sum::<usize>() as f64 * 8.0 / samples as f64;
-    let most = headers.iter().map(bytes).max().ok_or_else(|| Error::other("there are no compressed bricks"))?;
+    let most =
+        sizes.iter().map(|size| size.bytes).max().ok_or_else(|| Error::other("there are no compressed bricks"))?;
     let (mut theirs, mut ours) = (vec![0; most], vec![0; most]);
     // libzfp alone needs zeros behind a stream, or copies it
     let padded: Vec<Vec<u8>> = streams
         .iter()
-        .zip(&headers)
-        .map(|(stream, header)| {
-            [&stream[..], &vec![0; (header.longest() as usize).saturating_sub(stream.len())]].concat()
-        })
+        .zip(&sizes)
+        .map(|(stream, size)| [&stream[..], &vec![0; size.longest.saturating_sub(stream.len())]].concat())
         .collect();
     // the least time of each stream, since other programs can only add to it
     let mut best = vec![[f64::MAX; 3]; streams.len()];
     for _ in 0..rounds {
-        for (((stream, padded), header), best) in streams.iter().zip(&padded).zip(&headers).zip(&mut best) {
-            let (theirs, ours) = (&mut theirs[..bytes(header)], &mut ours[..bytes(header)]);
-            best[0] = timed(|| decode_by_libzfp(padded, theirs).map(drop))?.min(best[0]);
-            for (at, instructions) in [(1, Instructions::Portable), (2, Instructions::best())] {
-                let dense = Strides::dense(header.shape);
-                let took = timed(|| decode_blocks(stream, header, &dense, ours, instructions).map(drop))?;
+        for (((stream, padded), size), best) in streams.iter().zip(&padded).zip(&sizes).zip(&mut best) {
+            let (theirs, ours) = (&mut theirs[..size.bytes], &mut ours[..size.bytes]);
+            best[0] = timed(|| Zfp::Libzfp.decode(padded, theirs))?.min(best[0]);
+            for (at, decoder) in [(1, Zfp::Portable), (2, Zfp::Best)] {
+                let took = timed(|| decoder.decode(stream, ours))?;
                 best[at] = took.min(best[at]);
                 if theirs != ours {
                     return Err(Error::other(format!("{name}: the decoders differ")));
@@ -72,43 +65,24 @@ fn measure(name: &str, streams: &[Vec<u8>], rounds: usize) -> Result<()> {
             }
         }
     }
-    let megabytes = headers.iter().map(bytes).sum::<usize>() as f64 / 1e6;
+    let megabytes = sizes.iter().map(|size| size.bytes).sum::<usize>() as f64 / 1e6;
     let rate = |at: usize| megabytes / best.iter().map(|best| best[at]).sum::<f64>().max(1e-9);
     println!("{name}\t{bits:.2}\t{:.0}\t{:.0}\t{:.0}", rate(0), rate(1), rate(2));
     Ok(())
 }
 
-fn bytes(header: &Header) -> usize {
-    header.samples() as usize * header.scalar.size()
-}
-
 /// Returns the processor time that `work` takes, in seconds.
-fn timed(work: impl FnOnce() -> std::result::Result<(), ZfpError>) -> Result<f64> {
+fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let now = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
     let start = now()?;
-    work().map_err(Error::other)?;
+    work()?;
     Ok(now()?.saturating_sub(start).as_secs_f64())
 }
 
 /// Returns the compressed bricks of the finest level of a ZGY file, the first ones.
 fn stored(file: &Path) -> Result<Vec<Vec<u8>>> {
-    let open = open_dataset(registry(), file, None).map_err(Error::other)?;
-    let layer = open.dataset.layers().first().ok_or_else(|| Error::other("there is no layer"))?;
-    let array = layer.levels.first().ok_or_else(|| Error::other("there is no level"))?;
-    let grid = &array.info().grid;
-    let (mut streams, mut decoded) = (Vec::new(), 0);
-    for number in 0..grid.total() {
-        if let Brick::Coded(coded) = array.brick(&grid.count().index_of(number), Wait::Yes).map_err(Error::other)? {
-            let mut stream = vec![0; coded.length.most() as usize];
-            array.source().read_at("", coded.offset, &mut stream, Wait::Yes).map_err(Error::other)?;
-            streams.push(stream);
-            decoded += coded.decoded;
-        }
-        if decoded >= MOST_BYTES {
-            break;
-        }
-    }
-    Ok(streams)
+    let levels = levels(file)?;
+    levels.first().ok_or_else(|| Error::other("there is no level"))?.coded_bricks(MOST_BYTES)
 }
 
 /// Returns streams of waves with noise, of every dimension, type and mode.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// The folders and files of `src`, from the top down. Each line uses only lines below it.
 const FLOORS: &[&[&str]] = &[
-    &["main"],
+    &["main", "internals"],
     &["cli"],
     &["mount", "serve"],
     &["fs"],

@@ -4,29 +4,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that many threads add to.
 #[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds `n`.
-    pub fn add(&self, n: u64) {
+    pub(crate) fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
     /// Adds 1 and returns the sum.
-    pub fn increment(&self) -> u64 {
+    pub(crate) fn increment(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// Returns the sum so far.
     #[must_use]
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// The counters of a mount or of one dataset, as status.json shows them.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Read requests of the kernel.
     pub reads: Counter,
     /// Bytes delivered to them.
@@ -49,7 +49,7 @@ pub struct Counters {
 
 impl Counters {
     /// Adds `n` to a counter of these, and to the same one of `part`, which counts a part of what these count.
-    pub fn add(&self, part: Option<&Self>, counter: impl Fn(&Self) -> &Counter, n: u64) {
+    pub(crate) fn add(&self, part: Option<&Self>, counter: impl Fn(&Self) -> &Counter, n: u64) {
         if n > 0 {
             counter(self).add(n);
             part.inspect(|part| counter(part).add(n));
@@ -58,7 +58,7 @@ impl Counters {
 
     /// Returns every counter with its name, in the order of status.json.
     #[must_use]
-    pub fn list(&self) -> [(&'static str, u64); 9] {
+    pub(crate) fn list(&self) -> [(&'static str, u64); 9] {
         [
             ("reads", self.reads.get()),
             ("bytes_read", self.bytes_read.get()),

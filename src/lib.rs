@@ -25,30 +25,59 @@
 //! the pool, whose threads reply. A new format is a folder below `format` and a line in its registry; a new kind of
 //! virtual file is a file below `view` and a line in its registry.
 
+// what only these features use stays in a build without them
+#![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]
+
 #[cfg(test)]
 mod architecture_tests;
-pub mod array;
-pub mod cache;
-pub mod catalog;
-pub mod cli;
-pub mod codec;
-pub mod counters;
+mod array;
+mod cache;
+mod catalog;
+mod cli;
+mod codec;
+mod counters;
+mod format;
 #[cfg(test)]
-#[path = "../tests/support/exchange.rs"]
-mod exchange;
-pub mod format;
-pub mod fs;
-pub mod log_limit;
-pub mod logging;
-pub mod memory;
-pub mod mount;
-pub mod pool;
-pub mod safe_open;
-pub mod sequential;
+#[path = "../tests/formats/mod.rs"]
+mod formats_tests;
+mod fs;
+/// The bodies of the fuzz targets.
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzz/src/mod.rs"]
+pub mod fuzz;
+#[doc(hidden)]
+pub mod internals;
+mod log_limit;
+mod logging;
+mod memory;
+mod mount;
+mod pool;
+mod safe_open;
+mod sequential;
 #[cfg(feature = "serve")]
-pub mod serve;
-pub mod source;
-pub mod sync;
-pub mod verify;
-pub mod view;
-pub mod volume;
+mod serve;
+mod source;
+mod sync;
+#[cfg(test)]
+#[path = "../tests/support/library.rs"]
+mod test_support;
+mod verify;
+mod view;
+mod volume;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use memory::ReservingAllocator;
+
+/// Runs the command that the arguments name, and prints an error if it fails. `args` begins with the name of the
+/// program.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match cli::run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            error.print();
+            ExitCode::from(error.exit_status())
+        }
+    }
+}

@@ -19,7 +19,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 /// The messages that were logged lately.
-pub struct LogLimit {
+pub(crate) struct LogLimit {
     state: Mutex<State>,
     again_after: Duration,
 }
@@ -33,7 +33,7 @@ struct State {
 
 /// Whether a message is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// It was logged before, or there are too many lines in this period.
     Suppress,
     /// It is logged, after a line about the suppressed ones, if any.
@@ -46,7 +46,7 @@ pub enum Decision {
 impl LogLimit {
     /// Admits a message again when this time has passed.
     #[must_use]
-    pub fn new(again_after: Duration) -> Self {
+    pub(crate) fn new(again_after: Duration) -> Self {
         let logged = LruCache::new(REMEMBERED);
         let state = State { logged, period_start: Instant::now(), lines: 0, suppressed: 0 };
         Self { state: Mutex::new(state), again_after }
@@ -54,7 +54,7 @@ impl LogLimit {
 
     /// Decides whether a message, which `key` identifies, is logged `now`.
     #[must_use]
-    pub fn decide(&self, key: impl Hash, now: Instant) -> Decision {
+    pub(crate) fn decide(&self, key: impl Hash, now: Instant) -> Decision {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
         let key = hasher.finish();
@@ -76,7 +76,7 @@ impl LogLimit {
 }
 
 /// Logs a warning unless the same one was logged a few minutes ago, or many others just now.
-pub fn warn_seldom(message: &str) {
+pub(crate) fn warn_seldom(message: &str) {
     static LIMIT: LazyLock<LogLimit> = LazyLock::new(|| LogLimit::new(AGAIN_AFTER));
     let Decision::Log { suppressed } = LIMIT.decide(message, Instant::now()) else { return };
     if suppressed > 0 {

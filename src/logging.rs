@@ -34,7 +34,7 @@ const SYSLOG: &str = "/dev/log";
 
 /// Where log lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// Standard error.
     Stderr,
     /// The end of a file, which is created if it does not exist.
@@ -45,7 +45,7 @@ pub enum Target {
 
 /// Why logging could not start.
 #[derive(Debug, Error)]
-pub enum LoggingError {
+pub(crate) enum LoggingError {
     /// The log file cannot be written.
     #[error(
         "cannot write the log file {}: {error}; choose another with --log-file",
@@ -75,12 +75,12 @@ pub enum LoggingError {
 
 /// A ring of the last log lines of level info and above.
 #[derive(Debug, Default)]
-pub struct RecentLines(Mutex<VecDeque<String>>);
+pub(crate) struct RecentLines(Mutex<VecDeque<String>>);
 
 impl RecentLines {
     /// Returns the lines, oldest first, each with a newline.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.lock().iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
 
@@ -97,7 +97,7 @@ impl RecentLines {
 ///
 /// # Errors
 /// [`LoggingError::File`] if the file cannot be opened, [`LoggingError::Twice`] on a second call.
-pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingError> {
+pub(crate) fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingError> {
     let filter = Builder::from_env(Env::default().default_filter_or("info,fuser=error")).build();
     let max_level = filter.filter().max(LevelFilter::Info);
     let logger = Tee { filter, recent, sink: Sink::open(target)? };
@@ -114,7 +114,7 @@ pub fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingErro
 /// Escapes control characters, line breaks included, and characters that change the direction of writing: a name from
 /// data must not move the cursor, colour the terminal or look like another name.
 #[must_use]
-pub fn one_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text);
     }
@@ -235,7 +235,7 @@ fn syslog_datagram(level: Level, message: &str) -> String {
 /// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the
 /// year 9999 its end.
 #[must_use]
-pub fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
     format!("{time:.3}")
 }

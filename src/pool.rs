@@ -22,7 +22,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Bulkhead {
+pub(crate) struct Bulkhead {
     number: u64,
     limit: usize,
 }
@@ -30,14 +30,14 @@ pub struct Bulkhead {
 impl Bulkhead {
     /// Returns the bulkhead of this number, for jobs that a request waits for.
     #[must_use]
-    pub fn new(number: u64) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         Self { number, limit: JOBS_OF_BULKHEAD }
     }
 
     /// Returns a second bulkhead of the same source for prefetching, with at most `limit` jobs at a time. It is limited
     /// separately, so that prefetching does not delay jobs that a request waits for.
     #[must_use]
-    pub fn for_prefetch(self, limit: usize) -> Self {
+    pub(crate) fn for_prefetch(self, limit: usize) -> Self {
         Self { number: self.number, limit: limit.clamp(1, JOBS_OF_BULKHEAD - 1) }
     }
 }
@@ -46,7 +46,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A job that a worker runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RunningJob {
+pub(crate) struct RunningJob {
     /// The number of its bulkhead.
     pub number: u64,
     /// The worker's thread.
@@ -56,7 +56,7 @@ pub struct RunningJob {
 }
 
 /// A request that waits for jobs of a bulkhead, for as long as this value lives.
-pub struct WaitingRequest {
+pub(crate) struct WaitingRequest {
     pool: Arc<Pool>,
     number: u64,
 }
@@ -81,13 +81,13 @@ thread_local! {
 
 /// Returns whether this thread is a worker of a pool, so that it may wait.
 #[must_use]
-pub fn is_worker() -> bool {
+pub(crate) fn is_worker() -> bool {
     IS_WORKER.get()
 }
 
 /// A pool of worker threads.
 #[derive(Default)]
-pub struct Pool {
+pub(crate) struct Pool {
     state: Mutex<State>,
     /// Notified when a job becomes ready.
     job_ready: Condvar,
@@ -132,12 +132,12 @@ struct BulkheadState {
 impl Pool {
     /// Creates a pool without threads; they are spawned when jobs are submitted.
     #[must_use]
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
 
     /// Runs `job` on a worker thread, as soon as its bulkhead admits it.
-    pub fn submit(self: &Arc<Self>, bulkhead: Bulkhead, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn submit(self: &Arc<Self>, bulkhead: Bulkhead, job: impl FnOnce() + Send + 'static) {
         self.enqueue(bulkhead, Box::new(job));
         if !self.is_busy.load(Ordering::Relaxed)
             && !self.is_busy.swap(true, Ordering::Relaxed)
@@ -149,13 +149,13 @@ impl Pool {
 
     /// Has `call` called at the first job, and again at the first one after each [`Pool::rest`]. Only the first call has
     /// an effect.
-    pub fn on_first_job(&self, call: Box<dyn Fn() + Send + Sync>) {
+    pub(crate) fn on_first_job(&self, call: Box<dyn Fn() + Send + Sync>) {
         let _ = self.on_first_job.set(call);
     }
 
     /// Returns whether there are no jobs. Then the next one is told of.
     #[must_use]
-    pub fn rest(&self) -> bool {
+    pub(crate) fn rest(&self) -> bool {
         self.is_busy.store(false, Ordering::Relaxed);
         // a job that this count misses is enqueued later, and finds what was stored
         let is_idle = self.jobs() == 0;
@@ -191,31 +191,31 @@ impl Pool {
 
     /// Returns the number of jobs that run, are ready or wait for their bulkhead.
     #[must_use]
-    pub fn jobs(&self) -> usize {
+    pub(crate) fn jobs(&self) -> usize {
         self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
     /// Returns the jobs that run.
     #[must_use]
-    pub fn running(&self) -> Vec<RunningJob> {
+    pub(crate) fn running(&self) -> Vec<RunningJob> {
         self.lock().running.clone()
     }
 
     /// Counts a request that waits for jobs of a bulkhead, until the returned value is dropped.
     #[must_use]
-    pub fn request(self: &Arc<Self>, bulkhead: Bulkhead) -> WaitingRequest {
+    pub(crate) fn request(self: &Arc<Self>, bulkhead: Bulkhead) -> WaitingRequest {
         *self.waiting.lock().entry(bulkhead.number).or_default() += 1;
         WaitingRequest { pool: Arc::clone(self), number: bulkhead.number }
     }
 
     /// Returns the number of requests that wait for jobs of the bulkheads of this number.
     #[must_use]
-    pub fn requests(&self, number: u64) -> usize {
+    pub(crate) fn requests(&self, number: u64) -> usize {
         self.waiting.lock().get(&number).copied().unwrap_or(0)
     }
 
     /// Spawns workers that do not end when they are idle, until there are `number` of them.
-    pub fn keep_workers(self: &Arc<Self>, number: usize) {
+    pub(crate) fn keep_workers(self: &Arc<Self>, number: usize) {
         loop {
             let mut state = self.lock();
             state.kept = number;

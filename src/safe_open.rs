@@ -16,7 +16,7 @@ const MAX_LINKS: usize = 40;
 
 /// What was opened.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// The open file or folder.
     pub fd: OwnedFd,
     /// Whether a link in /proc led to it, such as /proc/self/fd/2 (/dev/stderr): this process had it open already.
@@ -25,7 +25,7 @@ pub struct Opened {
 
 /// Why a path cannot be opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// It is a link of this user's, who may let it lead anywhere.
     #[error("it is a link that belongs to another user (id {0})")]
     OthersLink(u32),
@@ -38,7 +38,7 @@ pub enum OpenError {
 ///
 /// # Errors
 /// [`OpenError`]
-pub fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<Opened, OpenError> {
+pub(crate) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<Opened, OpenError> {
     let opened = |fd, was_open| Ok(Opened { fd, was_open });
     let (mut path, mut base) = (path.to_owned(), None::<OwnedFd>);
     for _ in 0..MAX_LINKS {
@@ -75,7 +75,7 @@ pub fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<Opened, OpenError>
 }
 
 /// Returns whether a user is this process's or root, who can do to it what they like anyway.
-pub fn is_trusted(user: u32) -> bool {
+pub(crate) fn is_trusted(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw()
 }
 

@@ -13,7 +13,7 @@ const CAPACITY: usize = 4;
 
 /// The streams of one open file, least recently used first. In a full table a new one evicts the least recently used.
 #[derive(Debug)]
-pub struct StreamTable<S> {
+pub(crate) struct StreamTable<S> {
     streams: Mutex<Vec<S>>,
 }
 
@@ -28,7 +28,7 @@ impl<S> StreamTable<S> {
     /// several at the same distance. `distance` returns `None` if the read cannot belong to the stream. Makes the
     /// stream the most recently used, and returns the result of `found`, which runs under the lock of the table. If no
     /// stream matches, inserts `new` and returns `None`.
-    pub fn find_or_insert<D: Ord, R>(
+    pub(crate) fn find_or_insert<D: Ord, R>(
         &self,
         distance: impl Fn(&S) -> Option<D>,
         found: impl FnOnce(&mut S) -> R,
@@ -48,7 +48,7 @@ impl<S> StreamTable<S> {
     }
 
     /// Whether any stream satisfies `condition`, which runs under the lock of the table.
-    pub fn any(&self, condition: impl FnMut(&S) -> bool) -> bool {
+    pub(crate) fn any(&self, condition: impl FnMut(&S) -> bool) -> bool {
         self.streams.lock().iter().any(condition)
     }
 }
@@ -61,7 +61,7 @@ const READ_AHEAD: u64 = 256 << 10;
 
 /// How far one reader has come, and how much of that range it has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     first: u64,
     next: u64,
     covered: u64,
@@ -70,25 +70,25 @@ pub struct Progress {
 impl Progress {
     /// A reader that begins with `read`.
     #[must_use]
-    pub const fn new(read: &Range<u64>) -> Self {
+    pub(crate) const fn new(read: &Range<u64>) -> Self {
         Self { first: read.start, next: read.end, covered: read.end.saturating_sub(read.start) }
     }
 
     /// The first unit of the range.
     #[must_use]
-    pub const fn first(&self) -> u64 {
+    pub(crate) const fn first(&self) -> u64 {
         self.first
     }
 
     /// One past the last unit that was read.
     #[must_use]
-    pub const fn next(&self) -> u64 {
+    pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
     /// Units from the first to the last, whether or not all of them were read.
     #[must_use]
-    pub const fn length(&self) -> u64 {
+    pub(crate) const fn length(&self) -> u64 {
         self.next.saturating_sub(self.first)
     }
 
@@ -96,7 +96,7 @@ impl Progress {
     /// further than the kernel does by itself. Planes of `plane` units follow a header of `header`; a unit has `size`
     /// bytes.
     #[must_use]
-    pub fn end_of_only_plane(&self, header: u64, plane: u64, size: u64) -> Option<u64> {
+    pub(crate) fn end_of_only_plane(&self, header: u64, plane: u64, size: u64) -> Option<u64> {
         let (size, plane) = (size.max(1), plane.max(1));
         let wanted = self.first.saturating_add(READ_AROUND / size).saturating_sub(header);
         let end = (wanted / plane + 1).saturating_mul(plane).saturating_add(header);
@@ -106,7 +106,7 @@ impl Progress {
     /// Records a read. Returns whether the reader is sequential: it has come `threshold` units or more and has read
     /// three quarters of them. A reader that has come as far but left out more, such as one that reads the rows of a
     /// box, starts again at the end of the read.
-    pub fn advance(&mut self, read: &Range<u64>, threshold: u64) -> bool {
+    pub(crate) fn advance(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.covered.saturating_add(read.end.saturating_sub(read.start));
         self.is_sequential_or_restart(threshold)
@@ -114,7 +114,7 @@ impl Progress {
 
     /// Like [`Progress::advance`], but everything up to the read was prefetched for the reader and counts as read,
     /// since the reader need not ask for it.
-    pub fn advance_prefetched(&mut self, read: &Range<u64>, threshold: u64) -> bool {
+    pub(crate) fn advance_prefetched(&mut self, read: &Range<u64>, threshold: u64) -> bool {
         self.next = self.next.max(read.end);
         self.covered = self.length();
         self.is_sequential_or_restart(threshold)

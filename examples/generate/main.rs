@@ -12,8 +12,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use volfs::cli::args::Shell;
-use volfs::cli::completion_script;
+use volfs::internals::completion_script;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -25,8 +24,8 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&completions)?;
     fs::create_dir_all(&man)?;
     // the names by which the shells find them
-    for (shell, name) in [(Shell::Bash, "volfs.bash"), (Shell::Zsh, "_volfs"), (Shell::Fish, "volfs.fish")] {
-        fs::write(completions.join(name), completion_script(shell))?;
+    for (shell, name) in [("bash", "volfs.bash"), ("zsh", "_volfs"), ("fish", "volfs.fish")] {
+        fs::write(completions.join(name), completion_script(shell).unwrap_or_default())?;
     }
     pages::write(&man, date)?;
     let layout = include_str!("../../docs/mount-layout.md");

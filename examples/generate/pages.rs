@@ -4,17 +4,16 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use volfs::cli::args::Cli;
 
 use super::sections::{self, Entry};
 
 /// Writes one page for the program and one for each command.
 pub fn write(folder: &Path, date: &str) -> io::Result<()> {
     // `volfs help` has no page of its own
-    let mut cli = Cli::command().disable_help_subcommand(true);
+    let mut cli = volfs::internals::command().disable_help_subcommand(true);
     cli.build();
     let version = cli.get_version().unwrap_or_default();
     let commands = cli.get_subcommands().filter(|command| !command.is_hide_set());

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    let _ = volfs_fuzz::vds_wavelet::run(input);
+    let _ = volfs::fuzz::vds_wavelet::run(input);
 });

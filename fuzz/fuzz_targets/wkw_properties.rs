@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    let _ = volfs_fuzz::wkw_properties::run(input);
+    let _ = volfs::fuzz::wkw_properties::run(input);
 });

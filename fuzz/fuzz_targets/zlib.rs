@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    let _ = volfs_fuzz::zlib::run(input);
+    let _ = volfs::fuzz::zlib::run(input);
 });

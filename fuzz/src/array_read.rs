@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, mpsc};
 use std::{panic, thread};
 
-use volfs::array::{BoxRequest, ReadError, ReadRequest, Reader, ReaderConfig, ScanDetector};
-use volfs::format::Array;
-use volfs::memory::Buffer;
-use volfs::pool::{Bulkhead, Pool};
-use volfs::volume::{AxisPermutation, Dims, Region};
+use crate::array::{BoxRequest, ReadError, ReadRequest, Reader, ReaderConfig, ScanDetector};
+use crate::format::Array;
+use crate::memory::Buffer;
+use crate::pool::{Bulkhead, Pool};
+use crate::volume::{AxisPermutation, Dims, Region};
 
 use super::bytes::Bytes;
 use array::Imagined;

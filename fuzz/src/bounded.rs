@@ -1,5 +1,7 @@
 //! Bounds of the memory that an input may cost.
 
+use super::allocations::{Allocated, measure};
+
 /// Bytes that opening may take for each byte of the input. A value of a JSON list takes two bytes of text and 32 of
 /// memory, and a list that grows is there twice; an entry of VDS metadata takes a KiB while it is parsed.
 const FOR_EACH_BYTE: u64 = 512;
@@ -19,8 +21,7 @@ pub fn opening<T>(length: usize, work: impl FnOnce() -> T) -> T {
 /// # Panics
 /// If `work` had more than `most` bytes allocated at a time.
 pub fn at_most<T>(most: u64, what: &str, work: impl FnOnce() -> T) -> T {
-    let mut result = None;
-    let used = allocation_counter::measure(|| result = Some(work())).bytes_max;
+    let (result, Allocated { most: used, .. }) = measure(work);
     assert!(used <= most, "{what} had {used} bytes allocated at a time: more than {most}");
-    result.expect("the work was done")
+    result
 }

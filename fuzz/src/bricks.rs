@@ -1,8 +1,8 @@
 //! Reads some bricks of every array of a dataset, and checks what a format promises of them.
 
-use volfs::format::{Array, Dataset, FormatError};
-use volfs::source::Wait;
-use volfs::volume::{Brick, Coded, Dims, StoredLength};
+use crate::format::{Array, Dataset, FormatError};
+use crate::source::Wait;
+use crate::volume::{Brick, Coded, Dims, StoredLength};
 
 use super::bounded;
 

@@ -1,7 +1,7 @@
 //! Decodes arbitrary bytes as an LZ4 block, and compares the result with a naive decoder. The first byte of the input
 //! chooses whether the buffer has the length that the block decodes to.
 
-use volfs::codec::lz4;
+use crate::codec::lz4;
 
 use super::bounded;
 

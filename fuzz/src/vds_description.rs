@@ -1,7 +1,7 @@
 //! Parses any text as the description of a VDS: as a `VDSObject` if it begins like one, else as a `VolumeDataLayout` in
 //! JSON; and makes all JSON of the result.
 
-use volfs::format::vds::fuzz_entry;
+use crate::format::vds::fuzz_entry;
 
 use super::bounded;
 

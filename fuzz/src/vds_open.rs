@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use volfs::format::vds::Vds;
-use volfs::format::{Format, FormatError, OpenWith};
-use volfs::source::IndexCache;
+use crate::format::vds::Vds;
+use crate::format::{Format, FormatError, OpenWith};
+use crate::source::IndexCache;
 
 use super::bricks::{self, Kept};
 use super::memory_folder::MemoryFolder;

@@ -1,7 +1,7 @@
 //! Decodes arbitrary bytes as run lengths of VDS, and compares the result with a naive decoder. The header is corrected;
 //! the first byte of the input chooses the unit and whether to spoil the header.
 
-use volfs::format::vds::fuzz_entry;
+use crate::format::vds::fuzz_entry;
 
 use super::bounded;
 

@@ -2,7 +2,7 @@
 //! version word gives the parameters of the channel (bits: lossless, normalised, with NoValue; two for the type; then
 //! the level).
 
-use volfs::format::vds::wavelet::{Expected, Sample, Scratch, decode, working_set};
+use crate::format::vds::wavelet::{Expected, Sample, Scratch, decode, working_set};
 
 use super::bounded;
 

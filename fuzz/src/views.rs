@@ -6,13 +6,13 @@ use std::fs;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+use crate::catalog::OpenDataset;
+use crate::format::Dataset;
+use crate::memory::BufferPool;
+use crate::source::FileStamp;
+use crate::view::{ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_names, json, json_text, registry};
+use crate::volume::Region;
 use serde_json::Value;
-use volfs::catalog::OpenDataset;
-use volfs::format::Dataset;
-use volfs::memory::BufferPool;
-use volfs::source::FileStamp;
-use volfs::view::{ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_names, json, json_text, registry};
-use volfs::volume::Region;
 
 /// At most this many layers have all their files made.
 const LAYERS: usize = 8;

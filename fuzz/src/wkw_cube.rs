@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use volfs::codec::lz4;
+use crate::codec::lz4;
 
 use super::bytes::Bytes;
 use super::wkw_open;

@@ -6,7 +6,7 @@
 //!
 //! Invalid memory accesses inside libzfp are only found if it is built with AddressSanitizer as well: fuzz/README.md.
 
-use volfs::codec::zfp::{self, Decoder, Header, Instructions, Strides};
+use crate::codec::zfp::{self, Decoder, Header, Instructions, Strides};
 
 use super::bounded;
 

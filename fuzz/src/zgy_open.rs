@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use volfs::format::zgy::Zgy;
-use volfs::format::{Format, OpenWith};
-use volfs::source::IndexCache;
+use crate::format::zgy::Zgy;
+use crate::format::{Format, OpenWith};
+use crate::source::IndexCache;
 
 use super::bricks::{self, Kept};
 use super::memory_folder::MemoryFolder;

@@ -2,8 +2,8 @@
 //! first byte of the input chooses whether the input is the whole stream, or only its deflate data: then a valid header
 //! and checksum are put around it.
 
+use crate::codec::zlib;
 use flate2::{Decompress, FlushDecompress, Status};
-use volfs::codec::zlib;
 
 use super::bounded;
 

@@ -5,4 +5,4 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export VOLFS_STRESS_SECONDS=${1:-300} VOLFS_STRESS_SEED=${2:-$RANDOM}
 echo "seed $VOLFS_STRESS_SEED"
-exec cargo test --test cli disk_cache -- --nocapture
+exec cargo test --lib disk_cache -- --nocapture

@@ -5,4 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export VOLFS_STRESS_SECONDS=${1:-600} VOLFS_STRESS_SEED=${2:-$RANDOM}
 echo "seed $VOLFS_STRESS_SEED"
-exec cargo test --test mount faults -- --nocapture
+cargo test --test mount faults -- --nocapture
+exec cargo test --lib faults_at_opening -- --nocapture

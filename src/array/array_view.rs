@@ -11,7 +11,7 @@ use super::brick_sizes::layer_bricks;
 
 /// An array as a reader sees it. The cache holds bricks in the array's own order of axes, so that all views share them.
 #[derive(Clone)]
-pub struct ArrayView {
+pub(crate) struct ArrayView {
     /// The array; its axes are permuted already.
     pub array: Arc<dyn Array>,
     /// The permutation, `None` where the reader wants the array's own order.
@@ -22,17 +22,17 @@ pub struct ArrayView {
 
 impl ArrayView {
     /// The array's shape, type and brick grid, in the reader's order of axes.
-    pub fn info(&self) -> &ArrayInfo {
+    pub(crate) fn info(&self) -> &ArrayInfo {
         self.array.info()
     }
 
     /// The number of a brick in the reader's grid.
-    pub fn number(&self, brick: &Dims) -> u64 {
+    pub(crate) fn number(&self, brick: &Dims) -> u64 {
         self.info().grid.count().linear_of(brick)
     }
 
     /// The cache's key of a brick: the same in every order of axes.
-    pub fn key(&self, brick: &Dims) -> BrickKey {
+    pub(crate) fn key(&self, brick: &Dims) -> BrickKey {
         let info = self.info();
         let number = match &self.permutation {
             Some(order) => order.invert_dims(&info.grid.count()).linear_of(&order.invert_dims(brick)),
@@ -42,13 +42,13 @@ impl ArrayView {
     }
 
     /// The cache's keys of all bricks of a layer.
-    pub fn layer_keys(&self, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
+    pub(crate) fn layer_keys(&self, layer: u64) -> impl DoubleEndedIterator<Item = BrickKey> {
         let (count, bricks) = (self.info().grid.count(), layer_bricks(self.info()));
         (layer * bricks..(layer + 1) * bricks).map(move |number| self.key(&count.index_of(number)))
     }
 
     /// Converts a brick from the cache to the reader's order of axes. The bytes are shared.
-    pub fn in_reader_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+    pub(crate) fn in_reader_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
         match &self.permutation {
             Some(order) => Arc::new(brick.with_layout(order.permute_layout(&brick.layout))),
             None => brick,
@@ -56,7 +56,7 @@ impl ArrayView {
     }
 
     /// Converts a brick of the reader to the array's own order of axes, for the cache. The bytes are shared.
-    pub fn in_cache_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
+    pub(crate) fn in_cache_order(&self, brick: Arc<DecodedBrick>) -> Arc<DecodedBrick> {
         match &self.permutation {
             Some(order) => Arc::new(brick.with_layout(order.invert_layout(&brick.layout))),
             None => brick,

@@ -8,34 +8,34 @@ use crate::volume::ArrayInfo;
 const PAGE: usize = 4096;
 
 /// The number of bricks in a layer of bricks: those that one plane (one index of the slowest axis) touches.
-pub fn layer_bricks(info: &ArrayInfo) -> u64 {
+pub(crate) fn layer_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count()[1..].iter().product::<u64>().max(1)
 }
 
 /// Whether a layer has so few bricks that a thread which talks to the kernel may look at each of them.
-pub fn may_be_walked(info: &ArrayInfo) -> bool {
+pub(crate) fn may_be_walked(info: &ArrayInfo) -> bool {
     layer_bricks(info) <= 1 << 16
 }
 
 /// The number of bricks in a row of bricks: those that a few rows of a plane touch.
-pub fn row_bricks(info: &ArrayInfo) -> u64 {
+pub(crate) fn row_bricks(info: &ArrayInfo) -> u64 {
     info.grid.count().get(2..).map_or(1, |inner| inner.iter().product::<u64>()).max(1)
 }
 
 /// Bytes of a decoded brick.
-pub fn brick_bytes(info: &ArrayInfo) -> usize {
+pub(crate) fn brick_bytes(info: &ArrayInfo) -> usize {
     let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
     samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
 }
 
 /// Bytes that a decoded brick takes in the cache, overhead included.
-pub fn brick_cost(info: &ArrayInfo) -> usize {
+pub(crate) fn brick_cost(info: &ArrayInfo) -> usize {
     let brick = brick_bytes(info);
     entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
 }
 
 /// The number of workers worth waking for `bricks` bricks if each is to decode `batch` bytes.
-pub fn workers(bricks: u64, info: &ArrayInfo, batch: usize) -> usize {
+pub(crate) fn workers(bricks: u64, info: &ArrayInfo, batch: usize) -> usize {
     let bytes = bricks.saturating_mul(brick_bytes(info) as u64);
     usize::try_from(bytes.div_ceil(batch as u64).min(bricks)).unwrap_or(usize::MAX)
 }

@@ -3,7 +3,7 @@
 use crate::sync::{Condvar, Mutex};
 
 /// A counting semaphore with a second budget, of bytes. One decoder is always admitted, however much it needs.
-pub struct DecodeGate {
+pub(crate) struct DecodeGate {
     admitted: Mutex<Admitted>,
     released: Condvar,
     decoders: usize,
@@ -22,25 +22,25 @@ impl DecodeGate {
     /// Creates a gate that admits at most `decoders` decoders at a time, which need no more than `budget` bytes
     /// together.
     #[must_use]
-    pub fn new(decoders: usize, budget: usize) -> Self {
+    pub(crate) fn new(decoders: usize, budget: usize) -> Self {
         Self { admitted: Mutex::default(), released: Condvar::new(), decoders: decoders.max(1), budget }
     }
 
     /// The greatest number of decoders at a time.
     #[must_use]
-    pub fn decoders(&self) -> usize {
+    pub(crate) fn decoders(&self) -> usize {
         self.decoders
     }
 
     /// Returns the number of decoders that are admitted now, and the bytes that they need.
     #[must_use]
-    pub fn admitted(&self) -> (usize, usize) {
+    pub(crate) fn admitted(&self) -> (usize, usize) {
         let admitted = self.admitted.lock();
         (admitted.decoders, admitted.bytes)
     }
 
     /// Waits for admission, then runs `decode`, which needs `bytes` of memory.
-    pub fn admit<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
+    pub(crate) fn admit<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
         let mut admitted = self.admitted.lock();
         while admitted.decoders > 0
             && (admitted.decoders >= self.decoders || admitted.bytes.saturating_add(bytes) > self.budget)

@@ -27,8 +27,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-pub use decode_gate::DecodeGate;
-pub use error::ReadError;
-pub use reader::{BoxRequest, CheckedBrick, Gauges, ReadRequest, Reader, ReaderConfig};
-pub use request::boxes;
-pub use scan::ScanDetector;
+pub(crate) use error::ReadError;
+pub(crate) use reader::{BoxRequest, CheckedBrick, Gauges, ReadRequest, Reader, ReaderConfig};
+pub(crate) use request::boxes;
+pub(crate) use scan::ScanDetector;

@@ -8,7 +8,7 @@ use crate::source::{Source, Wait};
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, ObjectName, Plain};
 
 /// An array with permuted axes: the same bricks with permuted strides. Readers treat it like any other array.
-pub struct PermutedArray {
+pub(crate) struct PermutedArray {
     array: Arc<dyn Array>,
     permutation: AxisPermutation,
     info: ArrayInfo,
@@ -16,7 +16,7 @@ pub struct PermutedArray {
 
 impl PermutedArray {
     /// Permutes the axes of `array`.
-    pub fn shared(array: Arc<dyn Array>, permutation: AxisPermutation) -> Arc<dyn Array> {
+    pub(crate) fn shared(array: Arc<dyn Array>, permutation: AxisPermutation) -> Arc<dyn Array> {
         let info = permutation.permute_info(array.info());
         Arc::new(Self { array, permutation, info })
     }

@@ -17,7 +17,7 @@ const PREFAULTING: u64 = u64::MAX - 1;
 const QUIET: Duration = Duration::from_millis(3);
 
 /// The cache, the workers and the memory that all reads of the process share.
-pub struct Resources {
+pub(crate) struct Resources {
     /// Decoded bricks.
     pub cache: BrickCache,
     /// Bounds the number of decoders and their memory.
@@ -35,7 +35,7 @@ pub struct Resources {
 impl Resources {
     /// Has a worker make the pages of the next bricks, within the room that the cache has, once nobody has decoded for a
     /// while, and for as long as nobody does.
-    pub fn prefault(self: &Arc<Self>) {
+    pub(crate) fn prefault(self: &Arc<Self>) {
         let wants = self.buffers.wants_prefaulted(self.cache.room());
         if !wants || self.prefaulting.swap(true, Ordering::Relaxed) {
             return;

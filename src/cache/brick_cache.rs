@@ -9,10 +9,10 @@ use super::single_flight::{InFlight, InFlightGuard};
 use crate::sync::{Mutex, MutexGuard};
 
 /// A brick to look up, and what the lookup found.
-pub type Lookup = (BrickKey, Option<Arc<DecodedBrick>>);
+pub(crate) type Lookup = (BrickKey, Option<Arc<DecodedBrick>>);
 
 /// The decoded bricks of all datasets.
-pub struct BrickCache {
+pub(crate) struct BrickCache {
     state: Mutex<State>,
     capacity: usize,
 }
@@ -25,13 +25,13 @@ struct State {
 impl BrickCache {
     /// Creates a cache of at most `capacity` bytes.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let state = State { partitions: Partitions::new(capacity), in_flight: HashMap::new() };
         Self { state: Mutex::new(state), capacity }
     }
 
     /// Looks up many bricks under one lock, and returns how many were found. Never waits for a decoder.
-    pub fn get_many(&self, lookups: &mut [Lookup]) -> usize {
+    pub(crate) fn get_many(&self, lookups: &mut [Lookup]) -> usize {
         if lookups.is_empty() {
             return 0;
         }
@@ -46,7 +46,7 @@ impl BrickCache {
     /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here
     /// without any lock; and whether it was in the cache. The result of `decode` is inserted into `partition`; `None`
     /// does not cache it. An error is that of `decode`, whichever thread ran it.
-    pub fn get_or_decode(
+    pub(crate) fn get_or_decode(
         &self,
         key: BrickKey,
         partition: Option<Partition>,
@@ -84,57 +84,57 @@ impl BrickCache {
 
     /// Returns a brick without marking it as used, and without counting a hit.
     #[must_use]
-    pub fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
+    pub(crate) fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
         self.lock().partitions.peek(&key)
     }
 
     /// Returns whether a brick is there, without marking it as used, and without counting a hit.
     #[must_use]
-    pub fn contains(&self, key: BrickKey) -> bool {
+    pub(crate) fn contains(&self, key: BrickKey) -> bool {
         self.lock().partitions.contains(&key)
     }
 
     /// Removes a brick.
-    pub fn remove(&self, key: BrickKey) {
+    pub(crate) fn remove(&self, key: BrickKey) {
         let removed = self.lock().partitions.remove(&key);
         drop(removed);
     }
 
     /// The capacity in bytes, the scans' quota included.
     #[must_use]
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Returns the bytes that it may still grow by: less than its capacity and what it holds tell, where scans keep planes
     /// outside of it.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.lock().partitions.room()
     }
 
     /// Sets the share of the capacity that scans get. Cached bricks under `wanted` move to the scan partition, as its
     /// most recently used ones.
-    pub fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {
+    pub(crate) fn set_scan_quota(&self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) {
         let evicted = self.lock().partitions.set_quota(quota, wanted);
         drop(evicted);
     }
 
     /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `page_cached` means that what
     /// was read of them is in the kernel's page cache, too: they stay no longer than they are likely to be used again.
-    pub fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>, page_cached: bool) {
+    pub(crate) fn demote(&self, keys: impl DoubleEndedIterator<Item = BrickKey>, page_cached: bool) {
         self.lock().partitions.demote(keys, page_cached);
     }
 
     /// Bytes held.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.lock().partitions.bytes()
     }
 
     /// Bricks that are being decoded.
     #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.lock().in_flight.len()
     }
 

@@ -7,7 +7,7 @@ use crate::memory::Buffer;
 use crate::volume::{ArrayId, Layout};
 
 /// The samples of one brick, decoded.
-pub struct DecodedBrick {
+pub(crate) struct DecodedBrick {
     /// The bytes, little-endian.
     pub bytes: Arc<Buffer>,
     /// The region and the strides of the samples.
@@ -17,13 +17,13 @@ pub struct DecodedBrick {
 impl DecodedBrick {
     /// Returns the same bytes under another layout.
     #[must_use]
-    pub fn with_layout(&self, layout: Layout) -> Self {
+    pub(crate) fn with_layout(&self, layout: Layout) -> Self {
         Self { bytes: Arc::clone(&self.bytes), layout }
     }
 }
 
 /// An array, and the number of a brick in its grid (C order of the array's own axes).
-pub type BrickKey = (ArrayId, u64);
+pub(crate) type BrickKey = (ArrayId, u64);
 
 /// A decoded brick, or the reason why there is none: the same for all readers that waited for it.
-pub type DecodeResult = Result<Arc<DecodedBrick>, FormatError>;
+pub(crate) type DecodeResult = Result<Arc<DecodedBrick>, FormatError>;

@@ -12,7 +12,7 @@ use crate::memory::LruByWeight;
 
 /// The part of the cache that a brick is inserted into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Partition {
+pub(crate) enum Partition {
     /// For all readers.
     Shared,
     /// For scans.
@@ -21,7 +21,7 @@ pub enum Partition {
 
 /// How much of the cache's capacity scans get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ScanQuota {
+pub(crate) struct ScanQuota {
     /// Bytes that scans keep outside of the cache, in segments.
     pub outside: usize,
     /// Capacity of the scan partition, in bytes.
@@ -52,29 +52,34 @@ struct ScanBrick {
 
 impl Partitions {
     /// Creates empty partitions that hold at most `capacity` bytes together, all of it shared at first.
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let (shared, scan, passed) = (LruByWeight::new(capacity), LruByWeight::new(0), PassedBricks::new(capacity));
         Self { capacity, shared, scan, scan_resistant: false, passed }
     }
 
     /// Returns a brick and makes it the most recently used of its partition.
-    pub fn get(&mut self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
+    pub(crate) fn get(&mut self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
         self.scan.get(key).map(|scan| scan.brick).or_else(|| self.shared.get(key))
     }
 
     /// Whether a brick is there, without touching the order of eviction.
-    pub fn contains(&self, key: &BrickKey) -> bool {
+    pub(crate) fn contains(&self, key: &BrickKey) -> bool {
         self.scan.contains(key) || self.shared.contains(key)
     }
 
     /// Returns a brick without marking it as used.
-    pub fn peek(&self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
+    pub(crate) fn peek(&self, key: &BrickKey) -> Option<Arc<DecodedBrick>> {
         self.scan.peek(key).map(|scan| scan.brick).or_else(|| self.shared.peek(key))
     }
 
     /// Inserts a brick that was just decoded; `None` evicts it at once.
     #[must_use]
-    pub fn insert_decoded(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
+    pub(crate) fn insert_decoded(
+        &mut self,
+        key: BrickKey,
+        brick: Arc<DecodedBrick>,
+        partition: Option<Partition>,
+    ) -> Evicted {
         self.passed.record_decoded(&key, brick.bytes.capacity());
         self.insert(key, brick, partition)
     }
@@ -116,14 +121,14 @@ impl Partitions {
 
     /// Removes a brick from both partitions.
     #[must_use]
-    pub fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
+    pub(crate) fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
         [self.scan.remove(key).map(|scan| scan.brick), self.shared.remove(key)]
     }
 
     /// Sets the capacities of both partitions. Bricks under `wanted` move to the scan partition, as its most recently
     /// used ones.
     #[must_use]
-    pub fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
+    pub(crate) fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
         self.scan_resistant = quota.scan_resistant;
         let displaced = self.scan.set_capacity(quota.partition);
         let mut evicted = Vec::new();
@@ -143,7 +148,7 @@ impl Partitions {
 
     /// Makes bricks of the scan partition the first to be evicted, in the order of `keys`. `passed` means that what was
     /// read of them is in the kernel's page cache, too.
-    pub fn demote(&mut self, keys: impl DoubleEndedIterator<Item = BrickKey>, passed: bool) {
+    pub(crate) fn demote(&mut self, keys: impl DoubleEndedIterator<Item = BrickKey>, passed: bool) {
         for key in keys.rev() {
             if let Some(found) = self.scan.get_mut(&key) {
                 found.passed = passed;
@@ -153,12 +158,12 @@ impl Partitions {
     }
 
     /// Bytes that both partitions may still grow by.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.shared.capacity().saturating_add(self.scan.capacity()).saturating_sub(self.bytes())
     }
 
     /// Bytes held in both partitions.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.shared.weight() + self.scan.weight()
     }
 }

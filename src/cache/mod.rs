@@ -9,6 +9,6 @@ mod eviction;
 mod passed;
 mod single_flight;
 
-pub use brick_cache::{BrickCache, Lookup};
-pub use decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
-pub use eviction::{Partition, ScanQuota};
+pub(crate) use brick_cache::{BrickCache, Lookup};
+pub(crate) use decoded_brick::{BrickKey, DecodeResult, DecodedBrick};
+pub(crate) use eviction::{Partition, ScanQuota};

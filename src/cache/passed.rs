@@ -33,13 +33,13 @@ pub(super) struct PassedBricks {
 
 impl PassedBricks {
     /// For a cache of `capacity` bytes. What would not fit into it leaves no ghost.
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let ghosts = LruByWeight::new(capacity);
         Self { recent: VecDeque::new(), recent_bytes: 0, ghosts, credit: 0, capacity }
     }
 
     /// Adds a brick that a scan has passed.
-    pub fn add(&mut self, key: BrickKey, bytes: usize) {
+    pub(crate) fn add(&mut self, key: BrickKey, bytes: usize) {
         // so that the list is bounded however small the bricks are
         let weight = entry_weight(bytes);
         self.recent.push_back((key, weight));
@@ -47,7 +47,7 @@ impl PassedBricks {
     }
 
     /// Returns the next brick to evict, if there is one, and leaves its ghost.
-    pub fn next_to_evict(&mut self) -> Option<BrickKey> {
+    pub(crate) fn next_to_evict(&mut self) -> Option<BrickKey> {
         while self.recent_bytes > RECENT.min(self.capacity / RECENT_PART) {
             let (key, bytes) = self.recent.pop_front()?;
             self.recent_bytes -= bytes;
@@ -65,14 +65,14 @@ impl PassedBricks {
     }
 
     /// Records that a brick of `bytes` bytes had to be decoded.
-    pub fn record_decoded(&mut self, key: &BrickKey, bytes: usize) {
+    pub(crate) fn record_decoded(&mut self, key: &BrickKey, bytes: usize) {
         if is_sampled(key) && self.ghosts.remove(key).is_some() {
             self.pay(bytes.saturating_mul(SAMPLED * PAID_BY_GHOST));
         }
     }
 
     /// Records that a scan comes to a brick of `bytes` bytes that had stayed.
-    pub fn record_reused(&mut self, bytes: usize) {
+    pub(crate) fn record_reused(&mut self, bytes: usize) {
         self.pay(bytes);
     }
 

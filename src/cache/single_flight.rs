@@ -15,7 +15,7 @@ pub(super) struct InFlight {
 
 impl InFlight {
     /// Waits for the decoding thread and returns its result.
-    pub fn wait(&self) -> DecodeResult {
+    pub(crate) fn wait(&self) -> DecodeResult {
         let mut result = self.result.lock();
         loop {
             match &*result {
@@ -36,12 +36,12 @@ pub(super) struct InFlightGuard<F: FnOnce(&DecodeResult)> {
 
 impl<F: FnOnce(&DecodeResult)> InFlightGuard<F> {
     /// Guards a brick in flight. `publish` gets the result first.
-    pub fn new(in_flight: Arc<InFlight>, publish: F) -> Self {
+    pub(crate) fn new(in_flight: Arc<InFlight>, publish: F) -> Self {
         Self { in_flight, result: None, publish: Some(publish) }
     }
 
     /// Completes it with `result`.
-    pub fn complete(mut self, result: DecodeResult) {
+    pub(crate) fn complete(mut self, result: DecodeResult) {
         self.result = Some(result);
     }
 }

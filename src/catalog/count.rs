@@ -15,7 +15,7 @@ const INDEX_BYTES: usize = 1 << 20;
 
 /// The datasets found below a source within the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DatasetCount {
+pub(crate) struct DatasetCount {
     /// Datasets found, also those that do not open.
     pub datasets: usize,
     /// Whether the time was long enough to find all.
@@ -26,7 +26,7 @@ pub struct DatasetCount {
 
 /// Counts the datasets of `formats` below a source until the time is up.
 #[must_use]
-pub fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
+pub(crate) fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
     if let Ok(tree) = origin.tree(false, Arc::default())

@@ -6,7 +6,7 @@ use crate::source::{About, FileStamp, Permissions};
 
 /// What a path of SOURCE is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
+pub(crate) enum NodeKind {
     /// A folder that is shown with the folders and datasets in it.
     Folder,
     /// A dataset, or a file with the extension of a format.
@@ -14,7 +14,7 @@ pub enum NodeKind {
 }
 
 /// A folder or dataset as it was at one look.
-pub struct Entry {
+pub(crate) struct Entry {
     pub kind: NodeKind,
     pub stamp: FileStamp,
     /// The time of the last change of content or attributes (ctime).
@@ -28,7 +28,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub fn new(kind: NodeKind, about: &About) -> Self {
+    pub(crate) fn new(kind: NodeKind, about: &About) -> Self {
         let permissions = match about.is_folder() {
             true => about.permissions,
             false => about.permissions.map(Permissions::as_folder),
@@ -38,7 +38,7 @@ impl Entry {
     }
 
     /// The dataset that a folder is, in the version of the file that describes it, if there is one.
-    pub fn of_folder(folder: &About, description: Option<&About>) -> Self {
+    pub(crate) fn of_folder(folder: &About, description: Option<&About>) -> Self {
         let of = Self::new(NodeKind::Dataset, folder);
         let Some(description) = description else { return of };
         let described = Self::new(NodeKind::Dataset, description);

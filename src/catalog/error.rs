@@ -9,7 +9,7 @@ use crate::source::tells_what_is_there;
 
 /// Why a folder or dataset of SOURCE cannot be looked at.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum CatalogError {
+pub(crate) enum CatalogError {
     /// It is gone, or another one has taken its place.
     #[error("{0}: changed or gone")]
     Stale(String),
@@ -28,7 +28,7 @@ pub enum CatalogError {
 impl CatalogError {
     /// Returns whether the system failed, so that nothing is known of what is there: the same look may succeed later.
     #[must_use]
-    pub fn is_failure_of_system(&self) -> bool {
+    pub(crate) fn is_failure_of_system(&self) -> bool {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
     }
 
@@ -39,7 +39,7 @@ impl CatalogError {
 
     /// Makes an error of the system that concerns `path`.
     #[must_use]
-    pub fn io(path: &Path, error: &io::Error) -> Self {
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }
 }

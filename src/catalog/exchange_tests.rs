@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::exchange::Exchange;
 use crate::format::{OpenWith, registry};
 use crate::source::{IndexCache, LocalTree, Wait};
+use crate::test_support::exchange::Exchange;
 
 const TIME: Duration = Duration::from_millis(800);
 

@@ -5,15 +5,15 @@ use std::path::Path;
 use crate::format::{Format, Registry};
 
 /// Bytes of a file that may be read to find out its format.
-pub const HEAD: u64 = 16;
+pub(crate) const HEAD: u64 = 16;
 
 /// Returns the format of a file that begins with `head`.
-pub fn format_of_head(formats: Registry, head: &[u8]) -> Option<&'static dyn Format> {
+pub(crate) fn format_of_head(formats: Registry, head: &[u8]) -> Option<&'static dyn Format> {
     formats.iter().find(|format| format.is_file(head))
 }
 
 /// Returns the format with the extension of a file's name.
-pub fn format_of_extension(formats: Registry, name: &Path) -> Option<&'static dyn Format> {
+pub(crate) fn format_of_extension(formats: Registry, name: &Path) -> Option<&'static dyn Format> {
     let extension = name.extension()?.to_str()?.to_ascii_lowercase();
     formats.iter().find(|format| format.extension() == Some(&*extension))
 }

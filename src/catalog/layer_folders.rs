@@ -20,7 +20,7 @@ const MAX_REMOTE_LAYERS: usize = 16;
 const MAX_ENTRIES: usize = 4096;
 
 /// Returns the format of the dataset that a folder without a description is.
-pub fn format_of(formats: Registry, folder: &FolderProbe) -> Option<&'static dyn Format> {
+pub(crate) fn format_of(formats: Registry, folder: &FolderProbe) -> Option<&'static dyn Format> {
     // `Some(false)`: the folder has a description, and it is one of other data
     let undescribed = || formats.iter().filter(|format| format.described_folder(folder).is_none());
     if let Some(format) = undescribed().find(|format| format.is_layer_folder(folder)) {

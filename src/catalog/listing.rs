@@ -29,17 +29,17 @@ const MAX_TIMEOUTS: usize = 2;
 /// An entry of a listing: the number of a node, or, with the top bit, of a name that could not be looked at. A number
 /// stands for the same name in the same folder for as long as the catalog exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryNumber(pub u32);
+pub(crate) struct EntryNumber(pub u32);
 
 /// The bit of numbers of names that could not be looked at.
 const UNSEEN: u32 = 1 << 31;
 
 /// What a folder shows, by name. A hundred thousand entries take 400 KB.
-pub type Listing = Arc<[EntryNumber]>;
+pub(crate) type Listing = Arc<[EntryNumber]>;
 
 /// An entry of a folder.
 #[derive(Clone)]
-pub enum Listed {
+pub(crate) enum Listed {
     /// The entry was looked at.
     Found(Arc<Node>),
     /// The look hangs or fails, or there was no time for it: the name of a folder, or of a file with the extension of a
@@ -50,7 +50,7 @@ pub enum Listed {
 impl Listed {
     /// Returns the entry's name in its folder.
     #[must_use]
-    pub fn name(&self) -> &OsStr {
+    pub(crate) fn name(&self) -> &OsStr {
         match self {
             Self::Found(node) => &node.name,
             Self::Unseen(name) => name,
@@ -60,7 +60,7 @@ impl Listed {
 
 /// Returns the entry with a number, also if its folder does not show it any more.
 #[must_use]
-pub fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
+pub(crate) fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
     match number.0 & UNSEEN {
         0 => catalog.node(number.0).map(Listed::Found),
         _ => catalog.unseen.name(number.0 & !UNSEEN).map(Listed::Unseen),
@@ -69,14 +69,14 @@ pub fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
 
 /// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
 #[must_use]
-pub fn position_after(catalog: &Catalog, listing: &Listing, last: EntryNumber) -> usize {
+pub(crate) fn position_after(catalog: &Catalog, listing: &Listing, last: EntryNumber) -> usize {
     let Some(last) = entry(catalog, last) else { return listing.len() };
     listing.partition_point(|number| entry(catalog, *number).is_some_and(|entry| entry.name() <= last.name()))
 }
 
 /// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
 #[must_use]
-pub fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
+pub(crate) fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
     // the bulkheads of datasets are their numbers, which are small
@@ -145,7 +145,7 @@ struct Results {
 ///
 /// # Errors
 /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
-pub fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
+pub(crate) fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
     let names = names(catalog, folder)?;
     let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });
     let (catalog, folder) = (Arc::clone(catalog), Arc::clone(folder));

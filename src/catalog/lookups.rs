@@ -8,20 +8,20 @@ use super::node::NodeId;
 use crate::sync::Mutex;
 
 /// A name in a folder.
-pub type LookupKey = (NodeId, OsString);
+pub(crate) type LookupKey = (NodeId, OsString);
 
 /// The names that threads look up for listings at this moment.
 #[derive(Default)]
-pub struct LookupsInFlight(Mutex<HashMap<LookupKey, Instant>>);
+pub(crate) struct LookupsInFlight(Mutex<HashMap<LookupKey, Instant>>);
 
 impl LookupsInFlight {
     /// Registers a lookup, and returns how long one of the same name has been in flight already.
-    pub fn begin(&self, key: &LookupKey) -> Duration {
+    pub(crate) fn begin(&self, key: &LookupKey) -> Duration {
         self.0.lock().entry(key.clone()).or_insert_with(Instant::now).elapsed()
     }
 
     /// Removes a lookup that has returned.
-    pub fn end(&self, key: &LookupKey) {
+    pub(crate) fn end(&self, key: &LookupKey) {
         self.0.lock().remove(key);
     }
 }

@@ -12,13 +12,13 @@ use crate::source::{FileStamp, Permissions, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
-pub type NodeId = u32;
+pub(crate) type NodeId = u32;
 
 /// No node has this number or a greater one: an inode number has 24 bits for it.
-pub const MAX_NODES: usize = 1 << 24;
+pub(crate) const MAX_NODES: usize = 1 << 24;
 
 /// The number of the top folder.
-pub const ROOT: NodeId = 0;
+pub(crate) const ROOT: NodeId = 0;
 
 /// How long a look at the disk counts. Together with the time for which the kernel caches a name it stays below a
 /// second.
@@ -29,10 +29,10 @@ const CHECK_TTL: Duration = Duration::from_millis(150);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// An open dataset, or why it does not open.
-pub type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
+pub(crate) type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// How opening a dataset again for a refresh ended.
-pub enum Reopened {
+pub(crate) enum Reopened {
     /// Nothing that was read of it is in use, or may be any more: it is opened anew when somebody needs it.
     NotNeeded,
     /// It has the same files as before: whoever reads them may go on.
@@ -44,7 +44,7 @@ pub enum Reopened {
 }
 
 /// One folder or dataset.
-pub struct Node {
+pub(crate) struct Node {
     /// Its number.
     pub id: NodeId,
     /// The folder that shows it; none for the root.
@@ -115,7 +115,7 @@ impl Node {
 
     /// Returns its path.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         match &self.parent {
             Some(parent) => parent.path().join(&*self.name),
             None => PathBuf::from(&*self.name),
@@ -124,33 +124,33 @@ impl Node {
 
     /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
     #[must_use]
-    pub fn stamp(&self) -> FileStamp {
+    pub(crate) fn stamp(&self) -> FileStamp {
         self.last_look.lock().stamp
     }
 
     /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
     #[must_use]
-    pub fn times(&self) -> (SystemTime, SystemTime) {
+    pub(crate) fn times(&self) -> (SystemTime, SystemTime) {
         self.last_look().0
     }
 
     /// Returns the [times](Self::times) that the last look found, and how long ago that was.
     #[must_use]
-    pub fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
+    pub(crate) fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
         let look = self.last_look.lock();
         ((look.stamp.modified(), look.changed), look.at.elapsed())
     }
 
     /// Returns who may list and search the folder that shows it, by the last look, if that is asked for.
     #[must_use]
-    pub fn permissions(&self) -> Option<Permissions> {
+    pub(crate) fn permissions(&self) -> Option<Permissions> {
         self.last_look.lock().permissions
     }
 
     /// Returns who may read all that was read of a dataset to open it, its description above all: what is told of the
     /// dataset as a whole, or why it does not open.
     #[must_use]
-    pub fn description_permissions(&self) -> Option<Permissions> {
+    pub(crate) fn description_permissions(&self) -> Option<Permissions> {
         let shown = self.permissions()?;
         let read = self.dataset.get().and_then(|state| *state.read.lock());
         Some(read.map_or(shown, |read| shown.restrict(read)))
@@ -202,7 +202,7 @@ impl Node {
 
     /// Returns whether the last look still counts.
     #[must_use]
-    pub fn checked_lately(&self) -> bool {
+    pub(crate) fn checked_lately(&self) -> bool {
         self.last_look.lock().at.elapsed() < CHECK_TTL
     }
 
@@ -238,30 +238,30 @@ impl Node {
 
     /// Returns the number of refreshes so far. What was read before the last one may be old.
     #[must_use]
-    pub fn epoch(&self) -> u32 {
+    pub(crate) fn epoch(&self) -> u32 {
         self.dataset.get().map_or(0, |state| state.epoch.load(Ordering::Acquire))
     }
 
     /// Returns whether the dataset is known to have become another one: no later look finds this node again.
     #[must_use]
-    pub fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Acquire))
     }
 
     /// Returns whether a refresh is due.
     #[must_use]
-    pub fn is_refresh_due(&self) -> bool {
+    pub(crate) fn is_refresh_due(&self) -> bool {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
     /// Returns whether it was written so shortly before it was read that it will be read again.
     #[must_use]
-    pub fn is_refresh_pending(&self) -> bool {
+    pub(crate) fn is_refresh_pending(&self) -> bool {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_pending())
     }
 
     /// Queues the refresh that is due later, if there is one.
-    pub fn requeue_refresh(&self) {
+    pub(crate) fn requeue_refresh(&self) {
         if let Some(recent) = self.dataset.get().and_then(|state| state.recent.get()) {
             recent.requeue();
         }

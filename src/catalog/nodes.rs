@@ -12,7 +12,7 @@ use crate::log_limit::warn_seldom;
 
 /// The nodes, by number and by name. A name is stored once, in its node, and is found through a table of numbers: a
 /// folder may have a hundred thousand of them.
-pub struct Nodes {
+pub(crate) struct Nodes {
     all: Vec<Arc<Node>>,
     children: HashTable<NodeId>,
     hasher: DefaultHashBuilder,
@@ -20,24 +20,24 @@ pub struct Nodes {
 
 impl Nodes {
     /// Returns the nodes of a catalog that has only its root.
-    pub fn new(root: Node) -> Self {
+    pub(crate) fn new(root: Node) -> Self {
         Self { all: vec![Arc::new(root)], children: HashTable::new(), hasher: DefaultHashBuilder::default() }
     }
 
     /// Returns the node of this number, also if it is not the one that its name has now.
-    pub fn get(&self, id: NodeId) -> Option<Arc<Node>> {
+    pub(crate) fn get(&self, id: NodeId) -> Option<Arc<Node>> {
         self.all.get(id as usize).cloned()
     }
 
     /// Returns the node that has this name in a folder.
-    pub fn child(&self, folder: NodeId, name: &OsStr) -> Option<Arc<Node>> {
+    pub(crate) fn child(&self, folder: NodeId, name: &OsStr) -> Option<Arc<Node>> {
         let found = self.children.find(self.hasher.hash_one((folder, name)), |id| self.is_child(*id, folder, name));
         self.get(*found?)
     }
 
     /// Adds a node and gives it the name, which another one has had if `replaces`. Returns `None` if there are no more
     /// numbers.
-    pub fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry, replaces: bool) -> Option<Arc<Node>> {
+    pub(crate) fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry, replaces: bool) -> Option<Arc<Node>> {
         if self.all.len() >= MAX_NODES {
             warn_seldom("too many files were found or changed since the mount was made; mount anew to see new ones");
             return None;
@@ -55,7 +55,7 @@ impl Nodes {
     }
 
     /// Takes the name from the node that has it.
-    pub fn remove_child(&mut self, folder: NodeId, name: &OsStr) {
+    pub(crate) fn remove_child(&mut self, folder: NodeId, name: &OsStr) {
         let hash = self.hasher.hash_one((folder, name));
         let all = &self.all;
         let is_child = |id: &NodeId| is_child(all, *id, folder, name);

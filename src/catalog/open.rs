@@ -18,7 +18,7 @@ use crate::source::{
 const INDEX_BYTES: usize = 41 << 20;
 
 /// A dataset with its headers read.
-pub struct OpenDataset {
+pub(crate) struct OpenDataset {
     /// The name of its file or folder.
     pub name: String,
     /// Its path relative to SOURCE.
@@ -38,13 +38,13 @@ pub struct OpenDataset {
 impl OpenDataset {
     /// Returns whether it is known to have changed since it was opened.
     #[must_use]
-    pub fn is_changed(&self) -> bool {
+    pub(crate) fn is_changed(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.has_changed()) || self.dataset.is_changed()
     }
 
     /// Returns the bytes of all arrays, every layer and level.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
         levels.fold(0, |sum, level| sum.saturating_add(level.info().bytes()))
     }
@@ -52,7 +52,7 @@ impl OpenDataset {
 
 /// Why a dataset does not open; its text is that of error.txt.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// It is of no known format; the text lists these.
     #[error("not a dataset of a format that this version reads ({0})")]
     Unknown(String),
@@ -72,7 +72,7 @@ pub enum OpenError {
 impl OpenError {
     /// Returns whether opening may succeed later although the file does not change.
     #[must_use]
-    pub fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Io { .. } | Self::Format(FormatError::Source(SourceError::Io { .. } | SourceError::Changed))
@@ -81,7 +81,7 @@ impl OpenError {
 
     /// Returns whether there was no memory to open it.
     #[must_use]
-    pub fn is_out_of_memory(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             Self::Io { kind, .. } => *kind == io::ErrorKind::OutOfMemory,
             Self::Format(error) => error.is_out_of_memory(),
@@ -91,7 +91,7 @@ impl OpenError {
 
     /// Returns whether the system failed, so that nothing is known of what is there.
     #[must_use]
-    pub fn is_failure_of_system(&self) -> bool {
+    pub(crate) fn is_failure_of_system(&self) -> bool {
         match self {
             Self::Io { kind, .. } => !tells_what_is_there(*kind),
             Self::Format(FormatError::Source(error)) => error.is_failure_of_system(),
@@ -107,7 +107,7 @@ impl From<io::Error> for OpenError {
 }
 
 /// What all datasets of a source are opened with.
-pub struct OpenContext {
+pub(crate) struct OpenContext {
     pub recogniser: Arc<Recogniser>,
     pub tree: Arc<dyn Tree>,
     pub with: OpenWith,
@@ -119,7 +119,7 @@ pub struct OpenContext {
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open(
+pub(crate) fn open(
     (path, below): (&Path, &Path),
     (stamp, at): (FileStamp, Option<(u64, u64)>),
     recent: &Arc<RecentWrites>,
@@ -202,7 +202,7 @@ fn open_folder(
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
+pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     open_source(formats, LocalTree::below(path, false, Arc::default()), quality, Decoder::default())
 }
 
@@ -210,7 +210,7 @@ pub fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Resu
 ///
 /// # Errors
 /// [`OpenError`]: why it does not open.
-pub fn open_source(
+pub(crate) fn open_source(
     formats: Registry,
     tree: Arc<dyn Tree>,
     quality: Option<u8>,

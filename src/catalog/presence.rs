@@ -8,7 +8,7 @@ use crate::log_limit::{Decision, LogLimit};
 use crate::source::Tree;
 
 /// Whether SOURCE was there at the last look.
-pub struct Presence {
+pub(crate) struct Presence {
     tree: Arc<dyn Tree>,
     is_gone: AtomicBool,
     /// Each change is worth a line, but a source may come and go many times a second.
@@ -16,13 +16,13 @@ pub struct Presence {
 }
 
 impl Presence {
-    pub fn of(tree: Arc<dyn Tree>) -> Self {
+    pub(crate) fn of(tree: Arc<dyn Tree>) -> Self {
         Self { tree, is_gone: AtomicBool::new(false), lines: LogLimit::new(Duration::ZERO) }
     }
 
     /// Looks at the source, and logs one line if SOURCE has gone since the last look, or come back. Returns whether it is
     /// gone.
-    pub fn look_if_gone(&self) -> bool {
+    pub(crate) fn look_if_gone(&self) -> bool {
         let is_gone = self.tree.is_gone();
         let has_changed = self.is_gone.swap(is_gone, Ordering::Relaxed) != is_gone;
         if has_changed && self.lines.decide(is_gone, Instant::now()) != Decision::Suppress {
@@ -40,7 +40,7 @@ impl Presence {
     }
 
     /// Returns whether it was gone at the last look.
-    pub fn was_gone(&self) -> bool {
+    pub(crate) fn was_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 }

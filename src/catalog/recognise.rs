@@ -30,7 +30,7 @@ const VERDICT_TTL: Duration = Duration::from_secs(1);
 type Verdict = (Option<&'static dyn Format>, Instant);
 
 /// Tells datasets of a list of formats from other files and folders.
-pub struct Recogniser {
+pub(crate) struct Recogniser {
     formats: Registry,
     verdicts: Mutex<LruCache<FileStamp, Verdict>>,
 }
@@ -38,13 +38,13 @@ pub struct Recogniser {
 impl Recogniser {
     /// Creates a recogniser of these formats.
     #[must_use]
-    pub fn new(formats: Registry) -> Self {
+    pub(crate) fn new(formats: Registry) -> Self {
         Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
     }
 
     /// Returns the formats that it knows.
     #[must_use]
-    pub fn formats(&self) -> Registry {
+    pub(crate) fn formats(&self) -> Registry {
         self.formats
     }
 
@@ -53,7 +53,7 @@ impl Recogniser {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+    pub(crate) fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
         self.format_at(&*LocalTree::below(path, false, Arc::default()), path)
     }
 
@@ -61,7 +61,7 @@ impl Recogniser {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+    pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Option<&'static dyn Format>> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
         if place.about().is_folder() {
             return self.format_of_folder(&FolderProbe::new(place));
@@ -81,7 +81,7 @@ impl Recogniser {
     /// Returns whether a file has the extension of a format. Such a file is shown even if it is not a dataset: its
     /// error.txt gives the reason.
     #[must_use]
-    pub fn has_dataset_extension(&self, name: &Path) -> bool {
+    pub(crate) fn has_dataset_extension(&self, name: &Path) -> bool {
         format_of_extension(self.formats, name).is_some()
     }
 

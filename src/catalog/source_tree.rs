@@ -31,7 +31,7 @@ const KEPT_OPEN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 const OPENING: usize = 48 << 20;
 
 /// The folders and datasets of SOURCE, as far as they were looked up.
-pub struct Catalog {
+pub(crate) struct Catalog {
     /// The folder that the root shows.
     base: PathBuf,
     /// The name of the only entry that the root shows, if SOURCE is one dataset.
@@ -54,7 +54,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if it is not there.
-    pub fn new(
+    pub(crate) fn new(
         formats: Registry,
         tree: Arc<dyn Tree>,
         with: OpenWith,
@@ -82,20 +82,20 @@ impl Catalog {
 
     /// Returns the folder or dataset with this number, also if it is stale.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> Option<Arc<Node>> {
+    pub(crate) fn node(&self, id: NodeId) -> Option<Arc<Node>> {
         self.nodes.read().get(id)
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
     #[must_use]
-    pub fn known_bytes(&self) -> u64 {
+    pub(crate) fn known_bytes(&self) -> u64 {
         self.known_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs that
     /// it has gone, or come back, once.
     #[must_use]
-    pub fn source_is_gone(&self) -> bool {
+    pub(crate) fn source_is_gone(&self) -> bool {
         self.presence.look_if_gone()
     }
 
@@ -108,7 +108,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::Io`] where the system fails.
-    pub fn find(&self, folder: &Arc<Node>, name: &OsStr) -> Result<Option<Arc<Node>>, CatalogError> {
+    pub(crate) fn find(&self, folder: &Arc<Node>, name: &OsStr) -> Result<Option<Arc<Node>>, CatalogError> {
         if self.only_of(folder).is_some_and(|only| only != name) {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn names(&self, folder: &Node) -> io::Result<Vec<OsString>> {
+    pub(crate) fn names(&self, folder: &Node) -> io::Result<Vec<OsString>> {
         let place = self.tree.look(&folder.path())?.ok_or(io::ErrorKind::NotFound)?;
         let mut names = Vec::new();
         place.visit(&mut |name, _| {
@@ -205,7 +205,7 @@ impl Catalog {
 
     /// Returns the source, which knows its open files.
     #[must_use]
-    pub fn tree(&self) -> &dyn Tree {
+    pub(crate) fn tree(&self) -> &dyn Tree {
         &*self.tree
     }
 
@@ -214,7 +214,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
-    pub fn list(&self, folder: &Arc<Node>) -> Result<Vec<Arc<Node>>, CatalogError> {
+    pub(crate) fn list(&self, folder: &Arc<Node>) -> Result<Vec<Arc<Node>>, CatalogError> {
         if let Some(only) = self.only_of(folder) {
             return Ok(self.find(folder, only)?.into_iter().collect());
         }
@@ -237,13 +237,13 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::Stale`] if it is not.
-    pub fn check(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
+    pub(crate) fn check(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
         if node.checked_lately() { Ok(()) } else { self.check_now(node) }
     }
 
     /// Returns whether [`Catalog::check`] needs no look at the disk.
     #[must_use]
-    pub fn checked_lately(&self, node: &Node) -> bool {
+    pub(crate) fn checked_lately(&self, node: &Node) -> bool {
         node.parent.is_none() || node.checked_lately()
     }
 
@@ -251,7 +251,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`CatalogError::Stale`] if it is not.
-    pub fn check_now(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
+    pub(crate) fn check_now(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
         let Some(parent) = &node.parent else { return Ok(()) };
         match self.find(parent, &node.name)? {
             Some(now) if now.id == node.id => Ok(()),
@@ -260,7 +260,7 @@ impl Catalog {
     }
 
     /// Looks at the folder that the root shows, and notes its times and permissions. May wait for ever.
-    pub fn look_at_root(&self) {
+    pub(crate) fn look_at_root(&self) {
         // one that is gone stays as it was
         if let (Some(root), Ok(about)) = (self.node(ROOT), self.tree.about_base(&self.base)) {
             root.is_still(&Entry::new(NodeKind::Folder, &about));
@@ -269,7 +269,7 @@ impl Catalog {
 
     /// Returns the dataset if it is open, or the error if it is known not to open. Does not look at the disk.
     #[must_use]
-    pub fn opened(&self, node: &Arc<Node>) -> Option<OpenResult> {
+    pub(crate) fn opened(&self, node: &Arc<Node>) -> Option<OpenResult> {
         let opened = node.opened()?;
         self.lock_open().promote(&node.id);
         Some(opened)
@@ -279,7 +279,7 @@ impl Catalog {
     ///
     /// # Errors
     /// [`OpenError`](super::OpenError): why it does not open.
-    pub fn open(&self, node: &Arc<Node>) -> OpenResult {
+    pub(crate) fn open(&self, node: &Arc<Node>) -> OpenResult {
         let log_failure = |error: &OpenError| {
             if !self.presence.look_if_gone() {
                 warn_seldom(&format!("{}: {error}", node.path().display()));
@@ -322,7 +322,7 @@ impl Catalog {
     /// it has the files of the old one; otherwise the dataset is stale from then on. After a failure of the system all
     /// stays as it is for readers, and the refresh is due again soon; without readers the dataset is closed. Returns
     /// whether a refresh was due and did not fail so.
-    pub fn refresh(
+    pub(crate) fn refresh(
         &self,
         node: &Arc<Node>,
         (has_readers, in_use): (bool, Option<OpenResult>),
@@ -381,7 +381,7 @@ impl Catalog {
     }
 
     /// Closes a dataset if it is open, and forgets why it did not open. Those who hold it may go on reading.
-    pub fn close(&self, node: &Arc<Node>) {
+    pub(crate) fn close(&self, node: &Arc<Node>) {
         self.forget(node);
     }
 

@@ -13,7 +13,7 @@ const MAX_NAMES: usize = 1 << 16;
 /// Names that listings show although nothing is known of them, since a look at them hangs. Each gets a number once and
 /// for all, like a node.
 #[derive(Default)]
-pub struct UnseenNames(Mutex<Names>);
+pub(crate) struct UnseenNames(Mutex<Names>);
 
 #[derive(Default)]
 struct Names {
@@ -23,7 +23,7 @@ struct Names {
 
 impl UnseenNames {
     /// Returns the number of a name in a folder; `None` if there are too many names.
-    pub fn number(&self, folder: NodeId, name: &OsStr) -> Option<u32> {
+    pub(crate) fn number(&self, folder: NodeId, name: &OsStr) -> Option<u32> {
         let mut names = self.0.lock();
         let key = (folder, Arc::from(name));
         if let Some(number) = names.by_name.get(&key) {
@@ -40,7 +40,7 @@ impl UnseenNames {
     }
 
     /// Returns the name with a number.
-    pub fn name(&self, number: u32) -> Option<Arc<OsStr>> {
+    pub(crate) fn name(&self, number: u32) -> Option<Arc<OsStr>> {
         self.0.lock().by_number.get(number as usize).cloned()
     }
 }

@@ -15,7 +15,7 @@ use crate::source::{Origin, StoreUrl, is_url, shown};
 ///
 /// # Errors
 /// [`CliError`]: SOURCE cannot be read, or is neither a folder nor a volume, or no URL that can be used.
-pub fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
+pub(crate) fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
     if is_url(typed) {
         let url = StoreUrl::parse(typed).map_err(|error| CliError::Store(shown(typed), error.to_string()))?;
         return Ok(url.path());
@@ -39,7 +39,7 @@ pub fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
 ///
 /// # Errors
 /// Those of [`resolved_source`], and what the store says.
-pub fn checked_source(typed: &Origin) -> Result<Origin, CliError> {
+pub(crate) fn checked_source(typed: &Origin) -> Result<Origin, CliError> {
     let origin = Origin { path: resolved_source(&typed.path)?, ..typed.clone() };
     if origin.is_url() {
         check_store(&origin)?;

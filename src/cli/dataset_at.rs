@@ -14,7 +14,7 @@ use crate::fs::layer_folders;
 use crate::source::{Origin, StoreOption, is_url};
 
 /// An open dataset, and what the path says besides.
-pub struct DatasetAt {
+pub(crate) struct DatasetAt {
     /// Where the dataset is: the path that was typed, or its source.
     pub path: PathBuf,
     /// The dataset.
@@ -33,7 +33,7 @@ impl DatasetAt {
     ///
     /// # Errors
     /// [`CliError`]: it cannot be opened, or a path inside a mount shows nothing of it.
-    pub fn open(
+    pub(crate) fn open(
         typed: &Path,
         store_options: &[StoreOption],
         quality: Option<u8>,

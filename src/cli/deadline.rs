@@ -16,7 +16,7 @@ use crate::mount::side_process::{Link, SideProcess};
 use crate::source::is_url;
 
 /// How long a source may take to answer.
-pub const LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// The time between two looks at a side process that says nothing.
 const LOOK: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ const FAILED: u8 = b'f';
 const DONE: u8 = b'd';
 
 /// Where work prints to.
-pub enum Output<'a> {
+pub(crate) enum Output<'a> {
     /// This process's standard output.
     Own,
     /// The process that waits for this one.
@@ -45,7 +45,7 @@ impl Output<'_> {
     ///
     /// # Errors
     /// [`CliError::Output`]: for instance, the disk is full.
-    pub fn part(&self, bytes: &[u8]) -> Result<bool, CliError> {
+    pub(crate) fn part(&self, bytes: &[u8]) -> Result<bool, CliError> {
         match self {
             Self::Own => output::part(bytes),
             Self::Of(link) => Ok(bytes.chunks(PIECE).all(|piece| link.send_waiting(&message(OUTPUT, piece)))),
@@ -53,7 +53,7 @@ impl Output<'_> {
     }
 
     /// Prints a remark apart from the output.
-    pub fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         match self {
             Self::Own => output::note(text),
             Self::Of(link) => drop(link.send_waiting(&message(NOTE, text.as_bytes()))),
@@ -61,7 +61,7 @@ impl Output<'_> {
     }
 
     /// Tells what is looked at next, which is what does not answer if nothing more comes.
-    pub fn looks_at(&self, path: &Path) {
+    pub(crate) fn looks_at(&self, path: &Path) {
         if let Self::Of(link) = self {
             link.send_waiting(&message(LOOKS, path.as_os_str().as_bytes()));
         }
@@ -84,7 +84,7 @@ fn reported(status: u8, text: &[u8]) -> CliError {
 ///
 /// # Errors
 /// Those of the command; [`CliError::SourceTimeout`] if it does nothing for [`LIMIT`].
-pub fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
+pub(crate) fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
     if is_url(path) { work(&Output::Own) } else { run_within(LIMIT, path, work) }
 }
 
@@ -92,7 +92,7 @@ pub fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) 
 ///
 /// # Errors
 /// Those of [`run`].
-pub fn run_within(
+pub(crate) fn run_within(
     limit: Duration,
     path: &Path,
     work: impl FnOnce(&Output<'_>) -> Result<(), CliError>,
@@ -198,7 +198,7 @@ fn switches(pid: u32) -> Option<Vec<String>> {
 ///
 /// # Errors
 /// [`CliError::SourceTimeout`], or [`CliError::Reported`] with that line.
-pub fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>) -> Result<(), CliError> {
+pub(crate) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>) -> Result<(), CliError> {
     let looked = start(|link| {
         link.send(&look().map_or_else(|| vec![DONE], |text| failure(1, &text)));
     });
@@ -217,7 +217,7 @@ pub fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>
 ///
 /// # Errors
 /// [`CliError::SourceTimeout`]
-pub fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliError> {
+pub(crate) fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliError> {
     if is_url(path) {
         return Ok(());
     }

@@ -17,7 +17,7 @@ const DEFAULT_SIZE: u64 = 10 << 30;
 ///
 /// # Errors
 /// [`CliError`]: SOURCE is no URL, the folder lies in a mount, or it cannot be a disk cache.
-pub fn chosen(
+pub(crate) fn chosen(
     dir: Option<&Path>,
     size: Option<Size>,
     source: &Path,

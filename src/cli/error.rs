@@ -22,7 +22,7 @@ const MOST_NAMES: usize = 10_000;
 
 /// Why a command failed.
 #[derive(Debug, Error)]
-pub enum CliError {
+pub(crate) enum CliError {
     /// The arguments are wrong, or ask for help.
     #[error(transparent)]
     Usage(#[from] clap::Error),
@@ -311,7 +311,7 @@ pub enum CliError {
 impl CliError {
     /// The exit status of the process.
     #[must_use]
-    pub fn exit_status(&self) -> u8 {
+    pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),
             Self::Argument(_) | Self::Terminal => 2,
@@ -324,7 +324,7 @@ impl CliError {
     }
 
     /// Prints the error on standard error; help that was asked for goes to standard output.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         // an error of standard error cannot be reported anywhere
         match self {
             Self::Usage(error) => drop(error.print()),

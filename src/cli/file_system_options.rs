@@ -16,7 +16,7 @@ use crate::fs::{Options, Ownership};
 ///
 /// # Errors
 /// [`CliError`]: there is too little memory, or the disk cache cannot be one.
-pub fn chosen(args: FileSystemArgs, source: PathBuf, mountpoint: Option<&Path>) -> Result<Options, CliError> {
+pub(crate) fn chosen(args: FileSystemArgs, source: PathBuf, mountpoint: Option<&Path>) -> Result<Options, CliError> {
     let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
     if let Some(reason) = limits::too_little_memory(cache_size) {
         return Err(CliError::Machine(reason));

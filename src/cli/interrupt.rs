@@ -17,10 +17,10 @@ const GRACE: Duration = Duration::from_secs(2);
 const SIGNALS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
 
 /// The signals that end the process.
-pub struct Interrupts(Option<SigSet>);
+pub(crate) struct Interrupts(Option<SigSet>);
 
 /// Waits until the thread of the signals has ended the process, which gives the exit status.
-pub fn wait_for_end() -> ! {
+pub(crate) fn wait_for_end() -> ! {
     loop {
         thread::park();
     }
@@ -29,14 +29,14 @@ pub fn wait_for_end() -> ! {
 impl Interrupts {
     /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process without
     /// a word.
-    pub fn block() -> Self {
+    pub(crate) fn block() -> Self {
         let set: SigSet = ending_signals().into_iter().collect();
         Self(set.thread_block().is_ok().then_some(set))
     }
 
     /// Starts a thread that waits for a signal, calls `finish`, and ends the process with the exit status that shells
     /// give: 128 and the number of the signal.
-    pub fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
+    pub(crate) fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
         let Some(set) = self.0 else { return };
         let wait = move || {
             if let Ok(signal) = set.wait() {
@@ -52,7 +52,7 @@ impl Interrupts {
 }
 
 /// Returns the signals that end the process.
-pub fn ending_signals() -> Vec<Signal> {
+pub(crate) fn ending_signals() -> Vec<Signal> {
     let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
     SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect()
 }

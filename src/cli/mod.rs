@@ -14,7 +14,7 @@
 //! * [`progress_bar`] and [`interrupt`]: what long commands show, and how a signal ends them.
 //! * [`timeout`]: timeouts within a process.
 
-pub mod args;
+pub(crate) mod args;
 mod chosen_source;
 mod commands;
 mod dataset_at;
@@ -34,14 +34,14 @@ use std::ffi::OsString;
 
 use crate::source::raise_descriptor_limit;
 use args::{Cli, Command};
-pub use commands::complete::script as completion_script;
-pub use error::CliError;
+pub(crate) use commands::complete::script as completion_script;
+pub(crate) use error::CliError;
 
 /// Runs the command that the arguments name. `args` begins with the name of the program.
 ///
 /// # Errors
 /// [`CliError`], which knows the exit status and prints as one line.
-pub fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
+pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
     // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller
     let stays = matches!(

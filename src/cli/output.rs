@@ -8,7 +8,7 @@ use crate::cli::error::CliError;
 ///
 /// # Errors
 /// [`CliError::Output`]: for instance, the disk is full.
-pub fn line(text: &str) -> Result<(), CliError> {
+pub(crate) fn line(text: &str) -> Result<(), CliError> {
     whole(&format!("{text}\n"))
 }
 
@@ -16,7 +16,7 @@ pub fn line(text: &str) -> Result<(), CliError> {
 ///
 /// # Errors
 /// [`CliError::Output`]: for instance, the disk is full.
-pub fn whole(text: &str) -> Result<(), CliError> {
+pub(crate) fn whole(text: &str) -> Result<(), CliError> {
     part(text.as_bytes()).map(|_| ())
 }
 
@@ -24,7 +24,7 @@ pub fn whole(text: &str) -> Result<(), CliError> {
 ///
 /// # Errors
 /// [`CliError::Output`]: for instance, the disk is full.
-pub fn part(bytes: &[u8]) -> Result<bool, CliError> {
+pub(crate) fn part(bytes: &[u8]) -> Result<bool, CliError> {
     write_to(&mut io::stdout().lock(), bytes)
 }
 
@@ -32,7 +32,7 @@ pub fn part(bytes: &[u8]) -> Result<bool, CliError> {
 ///
 /// # Errors
 /// [`CliError::Output`]: for instance, the disk is full.
-pub fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<bool, CliError> {
+pub(crate) fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<bool, CliError> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -41,14 +41,14 @@ pub fn write_to(out: &mut impl Write, bytes: &[u8]) -> Result<bool, CliError> {
 }
 
 /// Prints a remark on standard error, apart from the output.
-pub fn note(text: &str) {
+pub(crate) fn note(text: &str) {
     // an error of standard error cannot be reported anywhere
     drop(writeln!(io::stderr(), "volfs: {text}"));
 }
 
 /// Returns whether the output may have colours: it goes to a terminal, and neither NO_COLOR nor TERM=dumb is set.
 #[must_use]
-pub fn coloured() -> bool {
+pub(crate) fn coloured() -> bool {
     let unwanted = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !unwanted("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

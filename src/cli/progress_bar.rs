@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The progress bar. Without a terminal it draws nothing.
 #[derive(Clone)]
-pub struct Bar {
+pub(crate) struct Bar {
     bar: ProgressBar,
     /// Whether it is gone for good. Locked while it is drawn: another thread may take it away.
     gone: Arc<Mutex<bool>>,
@@ -22,24 +22,24 @@ pub struct Bar {
 
 impl Bar {
     /// Makes a bar of this template.
-    pub fn new(template: &str) -> Self {
+    pub(crate) fn new(template: &str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         bar.set_style(style(template));
         Self { bar, gone: Arc::default() }
     }
 
     /// Makes a bar that draws nothing.
-    pub fn hidden() -> Self {
+    pub(crate) fn hidden() -> Self {
         Self { bar: ProgressBar::hidden(), gone: Arc::default() }
     }
 
     /// Returns whether nothing is drawn.
-    pub fn is_hidden(&self) -> bool {
+    pub(crate) fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }
 
     /// Draws the bar again and again, until the result is dropped. `draw` gets the time since the first call.
-    pub fn follow(&self, draw: impl Fn(&ProgressBar, Duration) + Send + 'static) -> Shown {
+    pub(crate) fn follow(&self, draw: impl Fn(&ProgressBar, Duration) + Send + 'static) -> Shown {
         let (stop, stopped) = mpsc::channel::<()>();
         if !self.is_hidden() {
             let this = self.clone();
@@ -57,12 +57,12 @@ impl Bar {
     }
 
     /// Runs `print` while the bar is not there.
-    pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)
     }
 
     /// Takes the bar away for good.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let mut gone = self.gone.lock();
         if !std::mem::replace(&mut *gone, true) {
             self.bar.finish_and_clear();
@@ -71,7 +71,7 @@ impl Bar {
 }
 
 /// The bar while it is shown.
-pub struct Shown {
+pub(crate) struct Shown {
     bar: Bar,
     stop: Sender<()>,
 }
@@ -85,12 +85,12 @@ impl Drop for Shown {
 }
 
 /// Starts a thread for a bar. Without it the bar shows less, and nothing else changes.
-pub fn spawn(work: impl FnOnce() + Send + 'static) {
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) {
     drop(thread::Builder::new().name("volfs-bar".into()).spawn(work));
 }
 
 /// Returns the style of a template.
-pub fn style(template: &str) -> ProgressStyle {
+pub(crate) fn style(template: &str) -> ProgressStyle {
     // the templates are valid: tests of their modules draw them
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }

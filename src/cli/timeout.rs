@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Returns the result of `work`, or `None` if it takes longer than `limit` or the system has no more threads. A call that
 /// hangs is left behind in its thread, which ends with the process.
-pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub(crate) fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
     // the receiver is gone after a timeout; without a thread the sender is dropped, which ends the waiting
     let _ = thread::Builder::new().spawn(move || drop(sender.send(work())));
@@ -15,7 +15,7 @@ pub fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T
 
 /// Calls `done` again and again, with growing pauses, until it returns `true` or `limit` has passed. Returns its
 /// last result.
-pub fn poll_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
+pub(crate) fn poll_until(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     let mut pause = Duration::from_millis(1);
     loop {

@@ -1,5 +1,5 @@
 //! Decoders that are not tied to one format: stored bytes in, samples of a known length out.
 
-pub mod lz4;
-pub mod zfp;
-pub mod zlib;
+pub(crate) mod lz4;
+pub(crate) mod zfp;
+pub(crate) mod zlib;

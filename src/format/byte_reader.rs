@@ -4,7 +4,7 @@ use super::FormatError;
 
 /// A position in a slice of bytes. `part` names the bytes in errors; [`ByteReader::enter`] changes it.
 #[derive(Clone, Copy, Debug)]
-pub struct ByteReader<'a, P> {
+pub(crate) struct ByteReader<'a, P> {
     bytes: &'a [u8],
     position: usize,
     part: P,
@@ -12,7 +12,7 @@ pub struct ByteReader<'a, P> {
 
 /// The bytes end inside `part`: a field at `position` would need more of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PastEnd<P> {
+pub(crate) struct PastEnd<P> {
     /// The part that was being read.
     pub part: P,
     /// The byte at which the field begins.
@@ -21,27 +21,27 @@ pub struct PastEnd<P> {
 
 impl<'a, P: Copy> ByteReader<'a, P> {
     /// Creates a reader at the beginning of `bytes`.
-    pub fn new(part: P, bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(part: P, bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0, part }
     }
 
     /// Names the part that begins here, for errors.
-    pub fn enter(&mut self, part: P) {
+    pub(crate) fn enter(&mut self, part: P) {
         self.part = part;
     }
 
     /// Returns the number of bytes before the next field.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// Returns all bytes that were not read; none if an alignment went past the end.
-    pub fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.position..).unwrap_or(&[])
     }
 
     /// Skips to the next multiple of `alignment`. The padding may be missing at the end.
-    pub fn align(&mut self, alignment: usize) {
+    pub(crate) fn align(&mut self, alignment: usize) {
         self.position = self.position.next_multiple_of(alignment);
     }
 
@@ -50,7 +50,7 @@ impl<'a, P: Copy> ByteReader<'a, P> {
     /// # Errors
     /// [`PastEnd`] if there are fewer; the position then stays.
     #[inline]
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd<P>> {
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd<P>> {
         let field = self.bytes.get(self.position..).and_then(|rest| rest.get(..count));
         let field = field.ok_or(PastEnd { part: self.part, position: self.position })?;
         self.position += count;
@@ -61,63 +61,63 @@ impl<'a, P: Copy> ByteReader<'a, P> {
     ///
     /// # Errors
     /// [`PastEnd`] if there are fewer, as for every method below.
-    pub fn skip(&mut self, count: usize) -> Result<(), PastEnd<P>> {
+    pub(crate) fn skip(&mut self, count: usize) -> Result<(), PastEnd<P>> {
         self.take(count).map(|_| ())
     }
 
     /// Reads the next `N` bytes.
-    pub fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd<P>> {
+    pub(crate) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], PastEnd<P>> {
         let past_end = PastEnd { part: self.part, position: self.position };
         self.take(N)?.first_chunk().copied().ok_or(past_end)
     }
 
     /// Reads a byte.
-    pub fn u8(&mut self) -> Result<u8, PastEnd<P>> {
+    pub(crate) fn u8(&mut self) -> Result<u8, PastEnd<P>> {
         self.bytes().map(u8::from_le_bytes)
     }
 
     /// Reads an unsigned 32-bit integer.
-    pub fn u32(&mut self) -> Result<u32, PastEnd<P>> {
+    pub(crate) fn u32(&mut self) -> Result<u32, PastEnd<P>> {
         self.bytes().map(u32::from_le_bytes)
     }
 
     /// Reads a signed 32-bit integer.
-    pub fn i32(&mut self) -> Result<i32, PastEnd<P>> {
+    pub(crate) fn i32(&mut self) -> Result<i32, PastEnd<P>> {
         self.bytes().map(i32::from_le_bytes)
     }
 
     /// Reads an unsigned 64-bit integer.
-    pub fn u64(&mut self) -> Result<u64, PastEnd<P>> {
+    pub(crate) fn u64(&mut self) -> Result<u64, PastEnd<P>> {
         self.bytes().map(u64::from_le_bytes)
     }
 
     /// Reads a signed 64-bit integer.
-    pub fn i64(&mut self) -> Result<i64, PastEnd<P>> {
+    pub(crate) fn i64(&mut self) -> Result<i64, PastEnd<P>> {
         self.bytes().map(i64::from_le_bytes)
     }
 
     /// Reads a 32-bit float.
-    pub fn f32(&mut self) -> Result<f32, PastEnd<P>> {
+    pub(crate) fn f32(&mut self) -> Result<f32, PastEnd<P>> {
         self.bytes().map(f32::from_le_bytes)
     }
 
     /// Reads a 64-bit float.
-    pub fn f64(&mut self) -> Result<f64, PastEnd<P>> {
+    pub(crate) fn f64(&mut self) -> Result<f64, PastEnd<P>> {
         self.bytes().map(f64::from_le_bytes)
     }
 
     /// Reads `N` signed 32-bit integers.
-    pub fn i32s<const N: usize>(&mut self) -> Result<[i32; N], PastEnd<P>> {
+    pub(crate) fn i32s<const N: usize>(&mut self) -> Result<[i32; N], PastEnd<P>> {
         self.array(Self::i32)
     }
 
     /// Reads `N` 32-bit floats.
-    pub fn f32s<const N: usize>(&mut self) -> Result<[f32; N], PastEnd<P>> {
+    pub(crate) fn f32s<const N: usize>(&mut self) -> Result<[f32; N], PastEnd<P>> {
         self.array(Self::f32)
     }
 
     /// Reads `N` 64-bit floats.
-    pub fn f64s<const N: usize>(&mut self) -> Result<[f64; N], PastEnd<P>> {
+    pub(crate) fn f64s<const N: usize>(&mut self) -> Result<[f64; N], PastEnd<P>> {
         self.array(Self::f64)
     }
 
@@ -134,12 +134,12 @@ impl<'a, P: Copy> ByteReader<'a, P> {
 }
 
 /// Returns the 32-bit floats that `bytes` hold; up to three further bytes are ignored.
-pub fn f32_values(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+pub(crate) fn f32_values(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b))
 }
 
 /// Returns the error of a file that ends inside `part`.
-pub fn truncated(part: &str) -> FormatError {
+pub(crate) fn truncated(part: &str) -> FormatError {
     FormatError::Damaged(format!("truncated in the {part}"))
 }
 

@@ -9,7 +9,7 @@ use crate::source::SourceError;
 
 /// Why a dataset, or a part of one, cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum FormatError {
+pub(crate) enum FormatError {
     /// The file or folder is not of this format.
     #[error("{0}")]
     NotThisFormat(String),
@@ -36,13 +36,13 @@ impl From<OutOfMemory> for FormatError {
 impl FormatError {
     /// Returns whether the call failed for want of memory.
     #[must_use]
-    pub fn is_out_of_memory(&self) -> bool {
+    pub(crate) fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::Source(SourceError::Io { kind: io::ErrorKind::OutOfMemory, .. }))
     }
 
     /// Returns whether the call failed only because it was not allowed to wait.
     #[must_use]
-    pub fn would_block(&self) -> bool {
+    pub(crate) fn would_block(&self) -> bool {
         *self == Self::Source(SourceError::WouldBlock)
     }
 }

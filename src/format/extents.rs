@@ -10,7 +10,7 @@ const WINDOW: usize = 1 << 20;
 
 /// A range of a file and its owner. Ranges are ordered by where they begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// The first byte.
     pub offset: u64,
     /// The number of bytes.
@@ -27,7 +27,7 @@ impl Extent {
 
 /// Two ranges that have bytes in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overlap {
+pub(crate) struct Overlap {
     /// The one that begins first.
     pub first: Extent,
     /// The other one.
@@ -37,7 +37,7 @@ pub struct Overlap {
 impl Overlap {
     /// Returns whether the two are one range with two owners.
     #[must_use]
-    pub fn is_shared(&self) -> bool {
+    pub(crate) fn is_shared(&self) -> bool {
         (self.first.offset, self.first.length) == (self.second.offset, self.second.length)
     }
 }
@@ -47,7 +47,7 @@ impl Overlap {
 ///
 /// # Errors
 /// Those of `visit_all`.
-pub fn find_overlaps(
+pub(crate) fn find_overlaps(
     visit_all: impl FnMut(&mut dyn FnMut(Extent)) -> Result<(), FormatError>,
     found: impl FnMut(Overlap),
 ) -> Result<(), FormatError> {

@@ -4,7 +4,7 @@ use crate::volume::Dims;
 
 /// How much a finding matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Severity {
+pub(crate) enum Severity {
     /// Something is damaged, missing or contradicts itself.
     Damage,
     /// Something could not be read, so that nothing is known of it.
@@ -15,7 +15,7 @@ pub enum Severity {
 
 /// Something that a check of a dataset's structure found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// How much it matters.
     pub severity: Severity,
     /// The layer that it concerns; `None` for the whole dataset.
@@ -31,37 +31,37 @@ pub struct Finding {
 impl Finding {
     /// Describes damage of the whole dataset.
     #[must_use]
-    pub fn damage(reason: impl Into<String>) -> Self {
+    pub(crate) fn damage(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Damage, layer: None, lod: None, brick: None, reason: reason.into() }
     }
 
     /// Describes a failure to read something, of the whole dataset.
     #[must_use]
-    pub fn unread(reason: impl Into<String>) -> Self {
+    pub(crate) fn unread(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Unread, ..Self::damage(reason) }
     }
 
     /// Describes what users of the whole dataset may want to know.
     #[must_use]
-    pub fn note(reason: impl Into<String>) -> Self {
+    pub(crate) fn note(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::damage(reason) }
     }
 
     /// Limits the finding to a layer.
     #[must_use]
-    pub fn of_layer(self, layer: &str) -> Self {
+    pub(crate) fn of_layer(self, layer: &str) -> Self {
         Self { layer: Some(layer.to_owned()), ..self }
     }
 
     /// Limits the finding to a level of its layer.
     #[must_use]
-    pub fn of_lod(self, lod: usize) -> Self {
+    pub(crate) fn of_lod(self, lod: usize) -> Self {
         Self { lod: Some(lod), ..self }
     }
 
     /// Limits the finding to a brick of its level.
     #[must_use]
-    pub fn of_brick(self, brick: Dims) -> Self {
+    pub(crate) fn of_brick(self, brick: Dims) -> Self {
         Self { brick: Some(brick), ..self }
     }
 }

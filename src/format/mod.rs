@@ -5,18 +5,18 @@
 
 mod byte_reader;
 mod error;
-pub mod extents;
+pub(crate) mod extents;
 mod finding;
 mod registry;
 mod segy_import;
 mod traits;
 mod value_limit;
-pub mod vds;
-pub mod wkw;
-pub mod zgy;
+pub(crate) mod vds;
+pub(crate) mod wkw;
+pub(crate) mod zgy;
 
-pub use error::FormatError;
-pub use finding::{Finding, Severity};
-pub use registry::{Registry, registry};
-pub use segy_import::{SegyImport, SegySample};
-pub use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};
+pub(crate) use error::FormatError;
+pub(crate) use finding::{Finding, Severity};
+pub(crate) use registry::{Registry, registry};
+pub(crate) use segy_import::{SegyImport, SegySample};
+pub(crate) use traits::{Array, Census, Dataset, Format, HiddenLayer, Layer, OpenWith, StoredBrick};

@@ -5,23 +5,24 @@ use super::{Format, vds, wkw, zgy};
 /// A list of formats, in the order in which they are asked whether a path is theirs. Tests may add formats of their
 /// own.
 #[derive(Clone, Copy)]
-pub struct Registry(&'static [&'static dyn Format]);
+pub(crate) struct Registry(&'static [&'static dyn Format]);
 
 impl Registry {
     /// Creates a registry of these formats.
+    #[cfg(test)]
     #[must_use]
-    pub const fn new(formats: &'static [&'static dyn Format]) -> Self {
+    pub(crate) const fn new(formats: &'static [&'static dyn Format]) -> Self {
         Self(formats)
     }
 
     /// Returns the formats in order.
-    pub fn iter(self) -> impl Iterator<Item = &'static dyn Format> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'static dyn Format> {
         self.0.iter().copied()
     }
 
     /// Returns the names of all formats in upper case, separated by commas, for messages.
     #[must_use]
-    pub fn names(self) -> String {
+    pub(crate) fn names(self) -> String {
         let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();
         names.join(", ")
     }
@@ -29,6 +30,6 @@ impl Registry {
 
 /// Returns the formats of this version.
 #[must_use]
-pub const fn registry() -> Registry {
+pub(crate) const fn registry() -> Registry {
     Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds])
 }

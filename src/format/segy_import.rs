@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// A SEG-Y file with fixed trace length and without extended textual headers, whose samples were stored without loss.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SegyImport {
+pub(crate) struct SegyImport {
     /// The textual and the binary header, as they were: 3600 bytes.
     pub headers: Arc<[u8]>,
     /// The type of the samples in the file.
@@ -28,7 +28,7 @@ pub struct SegyImport {
 
 /// The type of samples in a SEG-Y file, and how a dataset stores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegySample {
+pub(crate) enum SegySample {
     /// Floating point of IBM, 4 bytes, as float32.
     Ibm,
     /// IEEE 754, 4 bytes, as float32.
@@ -50,7 +50,7 @@ pub enum SegySample {
 impl SegySample {
     /// Returns the type with a code of the standard, if a dataset can store it without loss.
     #[must_use]
-    pub fn of_code(code: i64) -> Option<Self> {
+    pub(crate) fn of_code(code: i64) -> Option<Self> {
         Some(match code {
             1 => Self::Ibm,
             2 => Self::Int32,
@@ -66,7 +66,7 @@ impl SegySample {
 
     /// Returns the bytes of a sample in the file.
     #[must_use]
-    pub fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Self::Ibm | Self::Float | Self::Int32 | Self::UInt32 => 4,
             Self::Int16 | Self::UInt16 => 2,

@@ -14,7 +14,7 @@ use crate::volume::{
 
 /// One format. A format recognises only its own files and folders: the catalog's recogniser combines the answers of
 /// all formats.
-pub trait Format: Send + Sync {
+pub(crate) trait Format: Send + Sync {
     /// Returns the format's name as JSON has it: `zgy`.
     fn name(&self) -> &'static str;
 
@@ -69,7 +69,7 @@ pub trait Format: Send + Sync {
 
 /// The options and shared tables that a dataset is opened with.
 #[derive(Clone)]
-pub struct OpenWith {
+pub(crate) struct OpenWith {
     /// Caches the dataset's tables.
     pub index: Arc<IndexCache>,
     /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
@@ -82,13 +82,13 @@ pub struct OpenWith {
 impl OpenWith {
     /// Opens datasets at full precision and with the decoders of volfs, with their tables in `index`.
     #[must_use]
-    pub fn new(index: Arc<IndexCache>) -> Self {
+    pub(crate) fn new(index: Arc<IndexCache>) -> Self {
         Self { index, quality: None, zfp: Decoder::default() }
     }
 }
 
 /// An open dataset.
-pub trait Dataset: Send + Sync {
+pub(crate) trait Dataset: Send + Sync {
     /// Describes the dataset as a whole.
     fn info(&self) -> &DatasetInfo;
 
@@ -133,7 +133,7 @@ pub trait Dataset: Send + Sync {
 }
 
 /// One layer: an array at several levels of detail.
-pub struct Layer {
+pub(crate) struct Layer {
     /// The layer's name in the dataset.
     pub name: String,
     /// The levels, the finest first; the index is the LOD. Never empty.
@@ -143,7 +143,7 @@ pub struct Layer {
 }
 
 /// A layer that cannot be shown.
-pub struct HiddenLayer {
+pub(crate) struct HiddenLayer {
     /// The layer's name in the dataset.
     pub name: String,
     /// The type of its samples, if known.
@@ -159,7 +159,7 @@ pub struct HiddenLayer {
 }
 
 /// One layer at one LOD, brick by brick. Many threads read one array at a time.
-pub trait Array: Send + Sync {
+pub(crate) trait Array: Send + Sync {
     /// Describes the array: shape, type of samples, axes, brick grid.
     fn info(&self) -> &ArrayInfo;
 
@@ -237,7 +237,7 @@ pub trait Array: Send + Sync {
 
 /// How a brick is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoredBrick {
+pub(crate) struct StoredBrick {
     /// The bytes that are stored of it, as many as are read for decoding it; 0 for a constant, `None` if unknown.
     pub bytes: Option<u64>,
     /// Whether it has to be decoded.
@@ -246,12 +246,12 @@ pub struct StoredBrick {
 
 impl StoredBrick {
     /// A brick without stored bytes.
-    pub const EMPTY: Self = Self { bytes: Some(0), is_coded: false };
+    pub(crate) const EMPTY: Self = Self { bytes: Some(0), is_coded: false };
 }
 
 /// The bricks of an array, counted.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Census {
+pub(crate) struct Census {
     /// The number of bricks of each kind.
     pub counts: BrickCounts,
     /// The codec of the stored ones: `raw`, `zfp`, ..., or `mixed`.

@@ -9,7 +9,7 @@ const MAX_VALUES: usize = 1 << 17;
 ///
 /// # Errors
 /// A sentence for people.
-pub fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
+pub(crate) fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
     let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
     if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }
 }

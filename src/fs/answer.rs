@@ -13,7 +13,7 @@ use crate::source::Wait;
 impl Volfs {
     /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
     /// wait.
-    pub fn answer<T: 'static>(
+    pub(crate) fn answer<T: 'static>(
         self: &Arc<Self>,
         bulkhead: Bulkhead,
         call: impl Fn(&Arc<Self>, Wait) -> Result<T, FsError> + Send + 'static,

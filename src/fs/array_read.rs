@@ -14,7 +14,7 @@ use crate::view::Content;
 
 impl Volfs {
     /// Like [`Volfs::read`], for whoever keeps the bytes: those of an array are not copied.
-    pub fn read_owned(
+    pub(crate) fn read_owned(
         self: &Arc<Self>,
         read: ReadRequest,
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,

@@ -15,7 +15,7 @@ use crate::source::{Permissions, Wait};
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// Inode number.
     pub ino: Ino,
     /// Size in bytes.
@@ -38,7 +38,7 @@ impl Volfs {
     /// # Errors
     /// [`FsError::NotFound`] if the folder has no such name, [`FsError::Stale`] if it belongs to a source that has
     /// changed.
-    pub fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
+    pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
         let folder = self.resolve(parent, wait)?;
         // `.volfs` exists even if the source does not answer
         if !is_dot_volfs(parent, name) {
@@ -52,7 +52,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if the inode number is no longer known, since its source has changed.
-    pub fn getattr(self: &Arc<Self>, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
+    pub(crate) fn getattr(self: &Arc<Self>, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
         let resolved = self.resolve(ino, wait)?;
         let is_current = self.ask_permissions(&resolved, wait)?;
         let mut attributes = self.attributes(&resolved, wait)?;
@@ -84,7 +84,7 @@ impl Volfs {
 
     /// Returns the attributes of a folder or dataset of the source that a listing found, and how old they are. `None`
     /// for everything else. Does not look at the source.
-    pub fn listed_attributes(&self, ino: Ino) -> Option<(Attributes, Duration)> {
+    pub(crate) fn listed_attributes(&self, ino: Ino) -> Option<(Attributes, Duration)> {
         if ino.index() != 0 {
             return None;
         }
@@ -99,7 +99,7 @@ impl Volfs {
     /// # Errors
     /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::AttributeNotSupported`] if no file has
     /// attributes of that kind, such as access lists and security labels.
-    pub fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
+    pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.
         if !xattr::is_user_attribute(name) {
@@ -114,7 +114,7 @@ impl Volfs {
     ///
     /// # Errors
     /// Those of resolving the file.
-    pub fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
+    pub(crate) fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
         Ok(self.resolve(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
     }
 

@@ -15,7 +15,7 @@ use crate::view::Content;
 const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// What is known of the contents that were computed last.
-pub struct ComputedContents {
+pub(crate) struct ComputedContents {
     contents: Mutex<LruCache<Ino, Known>>,
 }
 
@@ -37,17 +37,17 @@ impl Default for ComputedContents {
 
 impl ComputedContents {
     /// Returns the size of a file, in bytes, if it is known.
-    pub fn size(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<u64> {
+    pub(crate) fn size(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<u64> {
         self.look_up(ino, open, |known| known.size)
     }
 
     /// Returns the text of a file if it is open.
-    pub fn text(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<Arc<[u8]>> {
+    pub(crate) fn text(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<Arc<[u8]>> {
         self.look_up(ino, open, |known| known.text.as_ref()?.upgrade())
     }
 
     /// Notes the content of a file that was just computed. Its size counts from now on if it is `fixed`.
-    pub fn put(&self, ino: Ino, open: &Arc<OpenDataset>, content: &Content, fixed: bool) {
+    pub(crate) fn put(&self, ino: Ino, open: &Arc<OpenDataset>, content: &Content, fixed: bool) {
         let text = match content {
             Content::Bytes(text) => Some(Arc::downgrade(text)),
             Content::Computed(_) => None,

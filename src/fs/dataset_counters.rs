@@ -10,10 +10,10 @@ use crate::counters::Counters;
 use crate::sync::Mutex;
 
 /// The most datasets whose counters are kept although no client has them open.
-pub const MAX_IDLE: usize = 64;
+pub(crate) const MAX_IDLE: usize = 64;
 
 /// The counters of one dataset.
-pub struct DatasetCounters {
+pub(crate) struct DatasetCounters {
     /// The path relative to the root of the mount.
     pub path: String,
     /// How long the mount had been up when counting began.
@@ -26,12 +26,12 @@ pub struct DatasetCounters {
 
 impl DatasetCounters {
     /// Begins counting for the dataset at `path`. `number` is that of the mount's last read.
-    pub fn new(path: String, since: Duration, number: u64) -> Self {
+    pub(crate) fn new(path: String, since: Duration, number: u64) -> Self {
         Self { path, since, counters: Arc::default(), last_read: AtomicU64::new(number) }
     }
 
     /// Counts a read, which has this number among all reads of the mount.
-    pub fn count_read(&self, number: u64) {
+    pub(crate) fn count_read(&self, number: u64) {
         self.counters.reads.increment();
         self.last_read.store(number, Ordering::Relaxed);
     }
@@ -44,7 +44,7 @@ impl DatasetCounters {
 
 /// The sums of the counters of datasets, in the order of [`Counters::list`], and the number of datasets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CounterSums {
+pub(crate) struct CounterSums {
     /// The datasets; one whose counting began several times is there as often.
     pub datasets: u64,
     /// The sums.
@@ -53,7 +53,7 @@ pub struct CounterSums {
 
 impl CounterSums {
     /// Adds a dataset, unless it was never read.
-    pub fn add(&mut self, counters: &Counters) {
+    pub(crate) fn add(&mut self, counters: &Counters) {
         let counted = counters.list();
         self.datasets += u64::from(counted.iter().any(|(_, n)| *n > 0));
         self.sums.iter_mut().zip(counted).for_each(|(sum, (_, n))| *sum += n);
@@ -62,7 +62,7 @@ impl CounterSums {
 
 /// The counters of all datasets that clients have open, and of [`MAX_IDLE`] others or a few more.
 #[derive(Default)]
-pub struct CountedDatasets(Mutex<State>);
+pub(crate) struct CountedDatasets(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -75,7 +75,7 @@ struct State {
 
 impl CountedDatasets {
     /// Returns the counters of a dataset. Counting begins if there are none.
-    pub fn of(&self, node: NodeId, new: impl FnOnce() -> DatasetCounters) -> Arc<DatasetCounters> {
+    pub(crate) fn of(&self, node: NodeId, new: impl FnOnce() -> DatasetCounters) -> Arc<DatasetCounters> {
         let mut state = self.0.lock();
         if let Some(known) = state.datasets.get(&node) {
             return Arc::clone(known);
@@ -90,7 +90,7 @@ impl CountedDatasets {
     }
 
     /// Returns all datasets whose counters are kept, the one that was read last first, and the sums of the others.
-    pub fn list(&self) -> (Vec<Arc<DatasetCounters>>, CounterSums) {
+    pub(crate) fn list(&self) -> (Vec<Arc<DatasetCounters>>, CounterSums) {
         let state = self.0.lock();
         let mut listed: Vec<_> = state.datasets.values().map(|dataset| (last_read(dataset), dataset)).collect();
         listed.sort_by(|(a, _), (b, _)| b.cmp(a));

@@ -10,7 +10,7 @@ use crate::log_limit::warn_seldom;
 
 /// Why an operation of the file system fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum FsError {
+pub(crate) enum FsError {
     /// The answer is not in memory. Only with [`Wait::No`](crate::source::Wait::No).
     #[error("would block")]
     WouldBlock,
@@ -55,7 +55,7 @@ pub enum FsError {
 impl FsError {
     /// Returns the error number of the operating system.
     #[must_use]
-    pub fn errno(&self) -> i32 {
+    pub(crate) fn errno(&self) -> i32 {
         let errno = match self {
             Self::WouldBlock => Errno::AGAIN,
             Self::NotFound => Errno::NOENT,

@@ -24,7 +24,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::NotAFolder`] if it is a file.
-    pub fn opendir(&self, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
+    pub(crate) fn opendir(&self, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
         let folder = self.resolve(ino, wait)?;
         self.check_now(&folder, wait)?;
         let handle = match folder {
@@ -48,7 +48,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::BadHandle`] if it is not a handle of an open folder.
-    pub fn readdir(
+    pub(crate) fn readdir(
         &self,
         handle: u64,
         from: u64,

@@ -22,7 +22,7 @@ use crate::view::Content;
 const MAX_EXPECTED: usize = 8;
 
 /// An open file or folder.
-pub enum Handle {
+pub(crate) enum Handle {
     /// A file that a client has open.
     File(Arc<FileHandle>),
     /// The open file of a client, which the read-ahead process has opened as well.
@@ -36,7 +36,7 @@ pub enum Handle {
 }
 
 /// The open file of a client.
-pub struct FileHandle {
+pub(crate) struct FileHandle {
     /// The inode number.
     pub ino: Ino,
     /// The content as of the moment the file was opened.
@@ -61,7 +61,7 @@ pub struct FileHandle {
 
 /// Whether the content of an open file is still that of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentState {
+pub(crate) enum ContentState {
     /// It is.
     Current,
     /// The dataset has become another one: reads fail.
@@ -72,7 +72,7 @@ pub enum ContentState {
 
 impl FileHandle {
     /// Creates the handle of a file that was just opened, in this epoch of its dataset.
-    pub fn new(
+    pub(crate) fn new(
         ino: Ino,
         content: Content,
         (layer, dataset): (Option<DatasetLayer>, Option<Arc<DatasetCounters>>),
@@ -93,34 +93,34 @@ impl FileHandle {
     }
 
     /// Returns the counters of the dataset, if the file shows samples.
-    pub fn counters(&self) -> Option<Arc<Counters>> {
+    pub(crate) fn counters(&self) -> Option<Arc<Counters>> {
         self.dataset.as_ref().map(|dataset| Arc::clone(&dataset.counters))
     }
 
     /// Counts a read for the dataset; it has this number among all reads of the mount.
-    pub fn count_read(&self, number: u64) {
+    pub(crate) fn count_read(&self, number: u64) {
         self.dataset.as_ref().inspect(|dataset| dataset.count_read(number));
     }
 
     /// Counts bytes that were delivered, for the mount and for the dataset.
-    pub fn count_bytes_read(&self, mount: &Counters, n: u64) {
+    pub(crate) fn count_bytes_read(&self, mount: &Counters, n: u64) {
         mount.add(self.dataset.as_ref().map(|dataset| &*dataset.counters), |counters| &counters.bytes_read, n);
     }
 
     /// Returns the open file with the content of another epoch: nothing of its readers is known yet.
-    pub fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
+    pub(crate) fn with_content(&self, content: Content, layer: Option<DatasetLayer>, epoch: u32) -> Self {
         let requested = AtomicBool::new(self.readahead_requested.load(Ordering::Relaxed));
         Self { readahead_requested: requested, ..Self::new(self.ino, content, (layer, self.dataset.clone()), epoch) }
     }
 
     /// Returns the open file with the content that it had, which is not to be read any more.
-    pub fn outdated(&self, state: ContentState, epoch: u32) -> Self {
+    pub(crate) fn outdated(&self, state: ContentState, epoch: u32) -> Self {
         Self { state, ..self.with_content(self.content.clone(), None, epoch) }
     }
 }
 
 /// A layer of an open dataset. Keeps the dataset open.
-pub struct DatasetLayer {
+pub(crate) struct DatasetLayer {
     /// The dataset.
     pub open: Arc<OpenDataset>,
     /// The index of the layer.
@@ -128,7 +128,7 @@ pub struct DatasetLayer {
 }
 
 /// An open folder of a view whose entries are streamed.
-pub struct ViewFolder {
+pub(crate) struct ViewFolder {
     /// The folder or dataset of the source that it belongs to.
     pub node: NodeId,
     /// The dataset.
@@ -141,7 +141,7 @@ pub struct ViewFolder {
 
 /// One entry of an open folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FolderEntry {
+pub(crate) struct FolderEntry {
     /// The inode number.
     pub ino: Ino,
     /// The name.
@@ -152,7 +152,7 @@ pub struct FolderEntry {
 
 /// All open handles by number.
 #[derive(Default)]
-pub struct Handles {
+pub(crate) struct Handles {
     open: RwLock<HashMap<u64, Arc<Handle>>>,
     next: AtomicU64,
     readahead: Mutex<ReadaheadState>,
@@ -171,7 +171,7 @@ struct ReadaheadState {
 
 impl Handles {
     /// Adds a handle, and returns its number.
-    pub fn add(&self, handle: Handle) -> u64 {
+    pub(crate) fn add(&self, handle: Handle) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if let Handle::Readahead(file) = &handle {
             *self.readahead.lock().open.entry(file.ino.node()).or_default() += 1;
@@ -181,7 +181,7 @@ impl Handles {
     }
 
     /// Returns the number of open files of datasets.
-    pub fn open_files(&self) -> usize {
+    pub(crate) fn open_files(&self) -> usize {
         let is_of_dataset = |handle: &&Arc<Handle>| match &***handle {
             Handle::File(file) | Handle::Readahead(file) => file.layer.is_some(),
             Handle::SourceFolder(_) | Handle::ViewFolder(_) | Handle::Folder(_) => false,
@@ -190,12 +190,12 @@ impl Handles {
     }
 
     /// Returns the handle with a number.
-    pub fn get(&self, number: u64) -> Option<Arc<Handle>> {
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Handle>> {
         self.open.read().get(&number).cloned()
     }
 
     /// Adds a handle of a folder with these entries, and returns its number. Handles with the same entries share them.
-    pub fn add_folder(&self, ino: Ino, entries: Vec<FolderEntry>) -> u64 {
+    pub(crate) fn add_folder(&self, ino: Ino, entries: Vec<FolderEntry>) -> u64 {
         let mut shared = self.entries.lock();
         let known = shared.get(&ino).and_then(Weak::upgrade).filter(|known| **known == *entries);
         let entries = known.unwrap_or_else(|| {
@@ -209,7 +209,7 @@ impl Handles {
     }
 
     /// Returns all open files of a dataset with the numbers of their handles.
-    pub fn files_of(&self, dataset: NodeId) -> Vec<(u64, Arc<FileHandle>)> {
+    pub(crate) fn files_of(&self, dataset: NodeId) -> Vec<(u64, Arc<FileHandle>)> {
         let open = self.open.read();
         let files = open.iter().filter_map(|(number, handle)| match &**handle {
             Handle::File(file) | Handle::Readahead(file) if file.ino.node() == dataset => {
@@ -221,7 +221,7 @@ impl Handles {
     }
 
     /// Makes a handle one of `new`, if it is still one of `old` and `is_current` then.
-    pub fn replace(
+    pub(crate) fn replace(
         &self,
         number: u64,
         old: &Arc<FileHandle>,
@@ -238,7 +238,7 @@ impl Handles {
     }
 
     /// Removes a handle. Returns the file if it was a client's and read-ahead was requested for it.
-    pub fn remove(&self, number: u64) -> Option<Ino> {
+    pub(crate) fn remove(&self, number: u64) -> Option<Ino> {
         let removed = self.open.write().remove(&number);
         match removed.as_deref()? {
             Handle::File(file) if file.readahead_requested.load(Ordering::Relaxed) => {
@@ -266,13 +266,13 @@ impl Handles {
     }
 
     /// Returns the number of open handles of the read-ahead process: in a dataset, and in all datasets.
-    pub fn readahead_handles(&self, dataset: NodeId) -> (usize, usize) {
+    pub(crate) fn readahead_handles(&self, dataset: NodeId) -> (usize, usize) {
         let readahead = self.readahead.lock();
         (readahead.open.get(&dataset).copied().unwrap_or_default(), readahead.open.values().sum())
     }
 
     /// Records that read-ahead is requested for a client's file: the read-ahead process is expected to open it.
-    pub fn expect_readahead(&self, file: &Arc<FileHandle>) {
+    pub(crate) fn expect_readahead(&self, file: &Arc<FileHandle>) {
         file.readahead_requested.store(true, Ordering::Relaxed);
         let mut readahead = self.readahead.lock();
         let expected = readahead.expected.entry(file.ino).or_default();
@@ -283,7 +283,7 @@ impl Handles {
     }
 
     /// Returns the client's file for which the read-ahead process now opens a file: the oldest that is expected.
-    pub fn take_expected(&self, ino: Ino) -> Option<Arc<FileHandle>> {
+    pub(crate) fn take_expected(&self, ino: Ino) -> Option<Arc<FileHandle>> {
         let mut readahead = self.readahead.lock();
         let expected = readahead.expected.get_mut(&ino)?;
         let oldest = expected.pop_front();

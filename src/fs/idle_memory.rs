@@ -13,7 +13,7 @@ pub(super) struct IdleMemory {
 impl IdleMemory {
     /// Records that `decoded` bricks were decoded until `now`. Returns whether the memory is to be given back: once,
     /// when none was decoded for as long as `unused`.
-    pub fn look(&mut self, decoded: u64, now: Instant, unused: Duration) -> bool {
+    pub(crate) fn look(&mut self, decoded: u64, now: Instant, unused: Duration) -> bool {
         if decoded != self.decoded {
             *self = Self { decoded, since: Some(now) };
         }
@@ -21,7 +21,7 @@ impl IdleMemory {
     }
 
     /// Returns whether there may be memory to be given back.
-    pub fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         self.since.is_some()
     }
 }

@@ -9,35 +9,35 @@ const INDEX_BITS: u32 = 40;
 
 /// An inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ino(pub u64);
+pub(crate) struct Ino(pub u64);
 
 impl Ino {
     /// The root of the mount; the kernel wants it to be 1.
-    pub const ROOT: Self = Self(1);
+    pub(crate) const ROOT: Self = Self(1);
     /// `.volfs`, the folder about the state of the mount.
-    pub const DOT_VOLFS: Self = Self(2);
+    pub(crate) const DOT_VOLFS: Self = Self(2);
     /// `.volfs/status.json`.
-    pub const STATUS: Self = Self(3);
+    pub(crate) const STATUS: Self = Self(3);
     /// `.volfs/log`.
-    pub const LOG: Self = Self(4);
+    pub(crate) const LOG: Self = Self(4);
     /// `.volfs/status.json` as users other than the owner of the mount see it.
-    pub const PUBLIC_STATUS: Self = Self(5);
+    pub(crate) const PUBLIC_STATUS: Self = Self(5);
 
     /// Returns the number of file `index` of a folder or dataset. Index 0 is the folder itself.
     #[must_use]
-    pub fn new(node: NodeId, index: u64) -> Self {
+    pub(crate) fn new(node: NodeId, index: u64) -> Self {
         Self(u64::from(node) << INDEX_BITS | (index + 1) & ((1 << INDEX_BITS) - 1))
     }
     /// Returns the folder or dataset.
     #[must_use]
-    pub fn node(self) -> NodeId {
+    pub(crate) fn node(self) -> NodeId {
         (self.0 >> INDEX_BITS) as NodeId
     }
 
     /// Returns the index of the file in its folder or dataset; for a number that was never assigned, one beyond all
     /// files.
     #[must_use]
-    pub fn index(self) -> u64 {
+    pub(crate) fn index(self) -> u64 {
         (self.0 & ((1 << INDEX_BITS) - 1)).wrapping_sub(1)
     }
 }

@@ -21,7 +21,7 @@ impl Volfs {
 }
 
 /// Returns the path of a folder or dataset of the source, relative to the root of the mount.
-pub fn path_of(node: &Node) -> PathBuf {
+pub(crate) fn path_of(node: &Node) -> PathBuf {
     let (mut names, mut next) = (Vec::new(), node);
     while let Some(parent) = &next.parent {
         names.push(name_in_mount(parent.id, &next.name));

@@ -19,7 +19,7 @@ use crate::sync::Mutex;
 const MAX_ENTRIES: usize = 1 << 20;
 
 /// Listings by folder.
-pub struct Listings {
+pub(crate) struct Listings {
     kept: Mutex<Kept>,
     making: Mutex<HashMap<NodeId, Arc<Making>>>,
 }
@@ -47,7 +47,7 @@ impl Default for Listings {
 
 impl Listings {
     /// Returns the listing of a folder if it is kept.
-    pub fn get(&self, folder: NodeId) -> Option<Listing> {
+    pub(crate) fn get(&self, folder: NodeId) -> Option<Listing> {
         self.kept.lock().listings.get(&folder).cloned()
     }
 
@@ -55,7 +55,7 @@ impl Listings {
     ///
     /// # Errors
     /// Those of `make`.
-    pub fn make<E>(&self, folder: NodeId, make: impl FnOnce() -> Result<Listing, E>) -> Result<Listing, E> {
+    pub(crate) fn make<E>(&self, folder: NodeId, make: impl FnOnce() -> Result<Listing, E>) -> Result<Listing, E> {
         let making = Arc::clone(self.making.lock().entry(folder).or_default());
         let begun = making.begun.load(Ordering::SeqCst);
         let mut made = making.made.lock();
@@ -103,7 +103,7 @@ impl Listings {
 
     /// Drops the listing of a folder.
     #[cfg(test)]
-    pub fn forget(&self, folder: NodeId) {
+    pub(crate) fn forget(&self, folder: NodeId) {
         let mut kept = self.kept.lock();
         let dropped = kept.listings.pop(&folder);
         kept.entries -= dropped.map_or(0, |listing| listing.len());

@@ -17,15 +17,15 @@ use crate::volume::ArrayId;
 
 /// Bytes that the kernel reads ahead of long reads by itself, at most. No range of [`advice_ranges`] is longer, so
 /// several threads of the daemon answer one request.
-pub const KERNEL_WINDOW: u64 = 128 << 10;
+pub(crate) const KERNEL_WINDOW: u64 = 128 << 10;
 /// Each multiple of this many bytes is the offset of a marker page. No read-ahead request is longer than this.
-pub const MARKER_SPACING: u64 = 2 << 20;
+pub(crate) const MARKER_SPACING: u64 = 2 << 20;
 /// The greatest number of stored marker pages, all readers together. A page that was evicted is read like any other.
 const MAX_STORED: NonZeroUsize = NonZeroUsize::new(128).unwrap();
 
 /// Splits a read-ahead request into the ranges for which the kernel is advised, in order: each ends at the next
 /// multiple of 128 KiB, and none contains a marker page. `page` is the size of a page in bytes.
-pub fn advice_ranges(request: Range<u64>, page: u64) -> impl Iterator<Item = Range<u64>> {
+pub(crate) fn advice_ranges(request: Range<u64>, page: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = request.start;
     iter::from_fn(move || {
         if at.is_multiple_of(MARKER_SPACING) {
@@ -39,12 +39,12 @@ pub fn advice_ranges(request: Range<u64>, page: u64) -> impl Iterator<Item = Ran
 }
 
 /// Whether a read is of a marker page and nothing else.
-pub fn is_marker(offset: u64, length: u64, page: u64) -> bool {
+pub(crate) fn is_marker(offset: u64, length: u64, page: u64) -> bool {
     offset.is_multiple_of(MARKER_SPACING) && length == page
 }
 
 /// Returns the offset of the marker page that ends at `offset`, if there is one.
-pub fn marker_before(offset: u64, page: u64) -> Option<u64> {
+pub(crate) fn marker_before(offset: u64, page: u64) -> Option<u64> {
     offset.checked_sub(page).filter(|at| at.is_multiple_of(MARKER_SPACING))
 }
 
@@ -52,7 +52,7 @@ pub fn marker_before(offset: u64, page: u64) -> Option<u64> {
 type PageKey = (Ino, ArrayId, u64);
 
 /// The stored marker pages.
-pub struct MarkerPages {
+pub(crate) struct MarkerPages {
     pages: Mutex<LruCache<PageKey, Box<[u8]>>>,
 }
 
@@ -64,12 +64,12 @@ impl Default for MarkerPages {
 
 impl MarkerPages {
     /// Stores the bytes of a page until they are taken.
-    pub fn put(&self, (file, array): (Ino, ArrayId), offset: u64, page: &[u8]) {
+    pub(crate) fn put(&self, (file, array): (Ino, ArrayId), offset: u64, page: &[u8]) {
         self.pages.lock().put((file, array, offset), page.into());
     }
 
     /// Removes and returns the bytes of a page.
-    pub fn take(&self, (file, array): (Ino, ArrayId), offset: u64) -> Option<Box<[u8]>> {
+    pub(crate) fn take(&self, (file, array): (Ino, ArrayId), offset: u64) -> Option<Box<[u8]>> {
         self.pages.lock().pop(&(file, array, offset))
     }
 }

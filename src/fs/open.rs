@@ -18,7 +18,7 @@ const MAX_ATTEMPTS: usize = 4;
 
 /// A new handle, and how the kernel may use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpenReply {
+pub(crate) struct OpenReply {
     /// The handle.
     pub handle: u64,
     /// How the kernel may use its page cache for the file.
@@ -27,7 +27,7 @@ pub struct OpenReply {
 
 /// How the kernel may use its page cache for an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pages {
+pub(crate) enum Pages {
     /// The pages that it has from earlier opens are still right.
     Keep,
     /// It must drop the pages that it has, and may keep those that are read from now on.
@@ -42,7 +42,7 @@ impl Volfs {
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::Io`] if its content cannot be
     /// computed.
-    pub fn open(self: &Arc<Self>, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
+    pub(crate) fn open(self: &Arc<Self>, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
         for _ in 0..MAX_ATTEMPTS {
             let mut resolved = self.resolve(ino, wait)?;
             self.check_now(&resolved, wait)?;
@@ -104,7 +104,7 @@ impl Volfs {
     /// # Errors
     /// [`FsError::NotFound`] if there was no such request, the client has closed the file, or its dataset was
     /// refreshed.
-    pub fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
+    pub(crate) fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
         let file = self.handles.take_expected(ino).ok_or(FsError::NotFound)?;
         let epoch = file.epoch;
         let handle = self.handles.add(Handle::Readahead(file));
@@ -117,7 +117,7 @@ impl Volfs {
     }
 
     /// Closes a file or folder. Cancels read-ahead requests for a file that a client has closed.
-    pub fn release(&self, handle: u64) {
+    pub(crate) fn release(&self, handle: u64) {
         if let (Some(file), Some(readahead)) = (self.handles.remove(handle), self.readahead.get()) {
             readahead.cancel(file);
         }

@@ -15,7 +15,7 @@ use crate::volume::Region;
 
 /// What is known of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// Size in bytes.
     pub size: u64,
     /// The number of refreshes of the dataset before the content was found out: a file has one content for each inode
@@ -30,7 +30,7 @@ pub struct Opened {
 impl Volfs {
     /// Returns what is known of an open file; `None` if there is no such handle.
     #[must_use]
-    pub fn opened(&self, handle: u64) -> Option<Opened> {
+    pub(crate) fn opened(&self, handle: u64) -> Option<Opened> {
         let handle = self.handles.get(handle)?;
         let Handle::File(file) = &*handle else { return None };
         let is_recent = self.catalog.node(file.ino.node()).is_some_and(|node| node.is_refresh_pending());
@@ -47,7 +47,7 @@ impl Volfs {
 
     /// Reads a box of the array that an open file consists of; see [`Opened::samples`]. Calls `done` with the samples in
     /// C order, little-endian: from within this call if nothing has to be waited for, otherwise on a thread of the pool.
-    pub fn read_box(
+    pub(crate) fn read_box(
         self: &Arc<Self>,
         handle: u64,
         region: Region,
@@ -80,7 +80,7 @@ impl Volfs {
 
     /// Returns whether an inode is the folder of a dataset.
     #[must_use]
-    pub fn is_dataset(&self, ino: Ino) -> bool {
+    pub(crate) fn is_dataset(&self, ino: Ino) -> bool {
         ino.index() == 0 && self.catalog.node(ino.node()).is_some_and(|node| node.kind == NodeKind::Dataset)
     }
 }

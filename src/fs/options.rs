@@ -10,7 +10,7 @@ use crate::source::{Origin, StoreOption};
 
 /// The options of a mount, as parsed from the command line.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The folder or the one dataset to show: an absolute path without symbolic links, or a URL.
     pub source: PathBuf,
     /// Size of the cache of decoded bricks, in bytes.
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// The owner, group and mode that a user wants all files and folders to have, as `-o uid=, gid=, umask=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ownership {
+pub(crate) struct Ownership {
     /// The owner.
     pub uid: Option<u32>,
     /// The group.
@@ -53,7 +53,7 @@ pub struct Ownership {
 impl Options {
     /// Returns what is shown, and how it is read.
     #[must_use]
-    pub fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         let (path, store_options) = (self.source.clone(), self.store_options.clone());
         let permissions = self.allow_other;
         Origin {
@@ -69,7 +69,7 @@ impl Options {
 #[cfg(test)]
 impl Options {
     /// Returns the options of a small mount for tests.
-    pub fn for_tests(source: impl Into<PathBuf>) -> Self {
+    pub(crate) fn for_tests(source: impl Into<PathBuf>) -> Self {
         Self {
             source: source.into(),
             cache_size: 1 << 20,
@@ -88,7 +88,7 @@ impl Options {
     }
 
     /// Returns the options of a small mount of the demo data.
-    pub fn demo() -> Self {
+    pub(crate) fn demo() -> Self {
         Self::for_tests(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/demo"))
     }
 }

@@ -21,7 +21,7 @@ const MAX_IN_FLIGHT_OF_DATASET: usize = 2;
 
 /// A read of an open file.
 #[derive(Clone, Copy, Debug)]
-pub struct ReadRequest {
+pub(crate) struct ReadRequest {
     /// The file's handle.
     pub handle: u64,
     /// Offset of the first byte.
@@ -40,7 +40,7 @@ fn page() -> u64 {
 impl Volfs {
     /// Sets the implementation of read-ahead for sequential readers. Only the first call has an effect, and none has
     /// one if the page cache is bypassed.
-    pub fn set_readahead(&self, readahead: Box<dyn Readahead>) {
+    pub(crate) fn set_readahead(&self, readahead: Box<dyn Readahead>) {
         if !self.options.direct_io {
             let _ = self.readahead.set(readahead);
         }
@@ -48,7 +48,11 @@ impl Volfs {
 
     /// Reads from an open file. Calls `done` with the bytes, which are fewer than asked for at the end of the file:
     /// from within this call if nothing has to be waited for, otherwise on a thread of the pool.
-    pub fn read(self: &Arc<Self>, read: ReadRequest, done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static) {
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        read: ReadRequest,
+        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
+    ) {
         let number = self.counters.reads.increment();
         let (file, readahead) = match self.handles.get(read.handle).as_deref() {
             Some(Handle::File(file)) => (Arc::clone(file), false),

@@ -15,7 +15,7 @@ use crate::pool::{self, Bulkhead, Pool};
 use crate::volume::ArrayInfo;
 
 /// The errors that were logged lately.
-pub struct ReadErrors(LogLimit);
+pub(crate) struct ReadErrors(LogLimit);
 
 impl Default for ReadErrors {
     fn default() -> Self {
@@ -26,7 +26,7 @@ impl Default for ReadErrors {
 impl ReadErrors {
     /// Returns the client's error for a read of an array that failed. Logs one line with dataset, layer, LOD, brick and
     /// cause: once for each brick, or once for an object that holds many, but none if the whole source is gone.
-    pub fn client_error(
+    pub(crate) fn client_error(
         &self,
         source: (&Arc<Catalog>, &Arc<Pool>),
         layer: Option<&DatasetLayer>,
@@ -63,7 +63,7 @@ impl ReadErrors {
 }
 
 /// Returns the client's error for content that could not be computed when a file was opened. Logs dataset and cause.
-pub fn content_error(source: (&Arc<Catalog>, &Arc<Pool>), open: &OpenDataset, error: &FormatError) -> FsError {
+pub(crate) fn content_error(source: (&Arc<Catalog>, &Arc<Pool>), open: &OpenDataset, error: &FormatError) -> FsError {
     if error.would_block() {
         return FsError::WouldBlock;
     }

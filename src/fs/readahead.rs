@@ -7,7 +7,7 @@ use std::path::Path;
 use super::ino::Ino;
 
 /// Makes the kernel read pages of a file before a client asks for them.
-pub trait Readahead: Send + Sync {
+pub(crate) trait Readahead: Send + Sync {
     /// The number of requests in flight; `None` if no more can be made.
     fn in_flight(&self) -> Option<usize>;
 

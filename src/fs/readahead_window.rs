@@ -22,13 +22,13 @@ const SEQUENTIAL_AFTER: u64 = 256 << 10;
 
 /// The readers of one open file, and their windows.
 #[derive(Default)]
-pub struct ReadaheadWindows {
+pub(crate) struct ReadaheadWindows {
     streams: StreamTable<Stream>,
 }
 
 /// A read that the kernel asks for, and the shape of the file. All in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct KernelRead {
+pub(crate) struct KernelRead {
     /// Offset of the first byte.
     pub offset: u64,
     /// Length, not beyond the end of the file.
@@ -52,7 +52,7 @@ struct Stream {
 impl ReadaheadWindows {
     /// Records a read. Returns the bytes to read ahead of its reader, if there are any and `admit` allows a request
     /// now. Bytes that it does not allow are returned again by a later read.
-    pub fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
+    pub(crate) fn next_request(&self, read: KernelRead, admit: impl FnOnce() -> bool) -> Option<Range<u64>> {
         let advance = |stream: &mut Stream| {
             let request = stream.advance(read)?;
             admit().then(|| {

@@ -35,7 +35,7 @@ const UNUSED: Duration = Duration::from_secs(60);
 
 impl Volfs {
     /// Sets the kernel's page cache. Only the first call has an effect.
-    pub fn set_page_cache(&self, pages: Box<dyn PageCache>) {
+    pub(crate) fn set_page_cache(&self, pages: Box<dyn PageCache>) {
         let _ = self.refreshes.page_cache.set(pages);
     }
 
@@ -44,7 +44,7 @@ impl Volfs {
     ///
     /// # Errors
     /// Those of the system: it has no more threads.
-    pub fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let wakes = Arc::clone(&queue);
         self.catalog.tree().on_first_open(Box::new(move || wakes.wake()));

@@ -19,7 +19,7 @@ const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 const DROPPED_AFTER: Duration = Duration::from_secs(1);
 
 /// The state of refreshes.
-pub struct Refreshes {
+pub(crate) struct Refreshes {
     pub queue: Arc<RefreshQueue>,
     pub page_cache: OnceLock<Box<dyn PageCache>>,
     /// The threads that drop pages. They wait for reads in flight, and so they are not those that answer reads.
@@ -32,7 +32,7 @@ pub struct Refreshes {
 
 /// The look at the root of the source that is in flight, which need not end.
 #[derive(Default)]
-pub struct RootLook {
+pub(crate) struct RootLook {
     pub since: Mutex<Option<Instant>>,
     pub done: Condvar,
 }
@@ -48,7 +48,7 @@ impl Default for Refreshes {
 impl Refreshes {
     /// Returns whether the kernel may keep the pages that it has of a file which is opened in this epoch. Not at the
     /// first open, nor at others that the kernel may finish before that one.
-    pub fn keeps_pages(&self, file: Ino, epoch: u32) -> bool {
+    pub(crate) fn keeps_pages(&self, file: Ino, epoch: u32) -> bool {
         if epoch == 0 {
             return true;
         }

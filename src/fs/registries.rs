@@ -7,7 +7,7 @@ use crate::view::{self, View};
 /// The formats and views that a file system uses. The default is all built-in ones. Others can be passed to
 /// [`Volfs::with_registries`](super::Volfs::with_registries), to test a format or a view without a mount.
 #[derive(Clone, Copy)]
-pub struct Registries {
+pub(crate) struct Registries {
     /// The formats, in the order in which they are asked whether a file is theirs.
     pub formats: Registry,
     /// The views, in the order of their nodes.
@@ -17,7 +17,7 @@ pub struct Registries {
 impl Registries {
     /// Returns the built-in ones that a mount with these options uses.
     #[must_use]
-    pub fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         let formats = format::registry();
         match &options.views {
             // a process has one mount

@@ -14,14 +14,14 @@ use crate::source::Wait;
 use crate::view::ShownArray;
 
 /// The folder with the state of the mount, and its files.
-pub const DOT_VOLFS: &str = ".volfs";
-pub const STATUS: &str = "status.json";
-pub const LOG: &str = "log";
+pub(crate) const DOT_VOLFS: &str = ".volfs";
+pub(crate) const STATUS: &str = "status.json";
+pub(crate) const LOG: &str = "log";
 /// The name in the mount of an entry of SOURCE whose own name is `.volfs`, and which would be hidden.
-pub const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
+pub(crate) const DOT_VOLFS_OF_SOURCE: &str = ".volfs~2";
 
 /// The file or folder that an inode number stands for.
-pub enum Resolved {
+pub(crate) enum Resolved {
     /// A folder of the source, or the root of the mount.
     Folder(Arc<Node>),
     /// `.volfs`
@@ -42,12 +42,12 @@ pub enum Resolved {
 
 impl Resolved {
     /// Whether the content may change at any time.
-    pub fn is_volatile(&self) -> bool {
+    pub(crate) fn is_volatile(&self) -> bool {
         matches!(self, Self::Status | Self::PublicStatus | Self::Log)
     }
 
     /// Returns the dataset and layer of a file.
-    pub fn layer(&self) -> Option<DatasetLayer> {
+    pub(crate) fn layer(&self) -> Option<DatasetLayer> {
         match self {
             Self::Inside(_, open, _, Item::View { layer, .. }) => {
                 Some(DatasetLayer { open: Arc::clone(open), layer: *layer })
@@ -57,14 +57,14 @@ impl Resolved {
     }
 
     /// Returns the array that a file shows, and the name of its format.
-    pub fn array(&self) -> Option<(ShownArray, &'static str)> {
+    pub(crate) fn array(&self) -> Option<(ShownArray, &'static str)> {
         let Self::Inside(_, open, tree, Item::View { layer, view, node }) = self else { return None };
         let shown = tree.view(*view).shown_array(tree.layer(open, *layer), *node)?;
         Some((shown, open.format))
     }
 
     /// Returns the folder or dataset of the source that it belongs to.
-    pub fn node(&self) -> Option<&Arc<Node>> {
+    pub(crate) fn node(&self) -> Option<&Arc<Node>> {
         match self {
             Self::Folder(node) | Self::Dataset(node) | Self::Error(node, _) | Self::Inside(node, ..) => Some(node),
             Self::DotVolfs | Self::Status | Self::PublicStatus | Self::Log => None,
@@ -201,11 +201,11 @@ impl Volfs {
 }
 
 /// Whether `name` in the folder `parent` is `.volfs`, the folder with the state of the mount.
-pub fn is_dot_volfs(parent: Ino, name: &OsStr) -> bool {
+pub(crate) fn is_dot_volfs(parent: Ino, name: &OsStr) -> bool {
     parent == Ino::ROOT && name == DOT_VOLFS
 }
 
 /// Returns the name in the mount of a folder or dataset of the source, whose parent is the folder `parent`.
-pub fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
+pub(crate) fn name_in_mount(parent: NodeId, name: &OsStr) -> &OsStr {
     if parent == ROOT && name == DOT_VOLFS { OsStr::new(DOT_VOLFS_OF_SOURCE) } else { name }
 }

@@ -50,7 +50,7 @@ pub(super) struct Stalls(Mutex<Vec<Stall>>);
 
 impl Stalls {
     /// Returns what still stalls, of which these jobs run: an answer may have come since the last look.
-    pub fn now(&self, running: &[RunningJob]) -> Vec<Stall> {
+    pub(crate) fn now(&self, running: &[RunningJob]) -> Vec<Stall> {
         let is_so = |stall: &&Stall| running.iter().any(|job| job.number == stall.number && job.since <= stall.since);
         self.0.lock().iter().filter(is_so).copied().collect()
     }
@@ -66,7 +66,7 @@ pub(super) struct StallWatch {
 
 impl StallWatch {
     /// Looks at the jobs that run. Returns the stalls that have begun, and those that have ended.
-    pub fn look(&mut self, running: &[RunningJob], stalls: &Stalls) -> (Vec<Stall>, Vec<Stall>) {
+    pub(crate) fn look(&mut self, running: &[RunningJob], stalls: &Stalls) -> (Vec<Stall>, Vec<Stall>) {
         let changed = self.look_at(Instant::now(), running, counts_of);
         stalls.0.lock().clone_from(&self.stalls);
         changed

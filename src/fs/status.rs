@@ -18,7 +18,7 @@ use crate::view::json_text;
 const MAX_TEXT: usize = 40 << 10;
 
 /// What the mount holds and does just now.
-pub struct Now {
+pub(crate) struct Now {
     /// How long it has been up.
     pub uptime: Duration,
     /// Bytes of decoded samples in memory.
@@ -37,7 +37,7 @@ pub struct Now {
 /// nobody reads. Without `names` there is nothing that names files and folders, but for the source, which everybody can
 /// find in the list of mounts.
 #[must_use]
-pub fn status(
+pub(crate) fn status(
     options: &Options,
     counters: &Counters,
     (datasets, names): (&CountedDatasets, bool),

@@ -9,13 +9,13 @@ use crate::view::file_names::{NAME_MAX, file_name, unique};
 use crate::view::{Entry, LayerRef, View};
 
 /// The description of the dataset.
-pub const DATASET_JSON: &str = "dataset.json";
+pub(crate) const DATASET_JSON: &str = "dataset.json";
 /// The file with the reason why the dataset does not open.
-pub const ERROR_TXT: &str = "error.txt";
+pub(crate) const ERROR_TXT: &str = "error.txt";
 
 /// A file or folder of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub(crate) enum Item {
     /// The dataset's folder.
     Dataset,
     /// `dataset.json`.
@@ -37,12 +37,12 @@ pub enum Item {
 
 const DESCRIPTION: u64 = 1;
 /// The index of `error.txt`.
-pub const ERROR: u64 = 2;
+pub(crate) const ERROR: u64 = 2;
 const FIRST_LAYER: u64 = 3;
 
 /// The indices of a dataset's files: a few for the dataset itself, then for each layer its folder and the nodes of its
 /// views.
-pub struct Tree {
+pub(crate) struct Tree {
     views: &'static [&'static dyn View],
     layers: Vec<LayerIndices>,
 }
@@ -60,7 +60,7 @@ struct LayerIndices {
 
 /// Returns the name of the folder of each layer.
 #[must_use]
-pub fn layer_folders(open: &OpenDataset) -> Vec<String> {
+pub(crate) fn layer_folders(open: &OpenDataset) -> Vec<String> {
     layer_names(open, &mut taken_names())
 }
 
@@ -77,7 +77,7 @@ fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
     #[must_use]
-    pub fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
+    pub(crate) fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
         let (mut next, mut taken) = (FIRST_LAYER, taken_names());
         let names = layer_names(open, &mut taken);
         let layers = names.into_iter().enumerate().map(|(layer, name)| {
@@ -103,25 +103,25 @@ impl Tree {
 
     /// Returns a layer of the dataset, with the views that its folder shows.
     #[must_use]
-    pub fn layer<'a>(&self, open: &'a OpenDataset, layer: usize) -> LayerRef<'a> {
+    pub(crate) fn layer<'a>(&self, open: &'a OpenDataset, layer: usize) -> LayerRef<'a> {
         LayerRef { open, layer, views: self.views }
     }
 
     /// Returns all views of the tree.
     #[must_use]
-    pub fn views(&self) -> &'static [&'static dyn View] {
+    pub(crate) fn views(&self) -> &'static [&'static dyn View] {
         self.views
     }
 
     /// Returns the view of an [`Item::View`].
     #[must_use]
-    pub fn view(&self, view: usize) -> &'static dyn View {
+    pub(crate) fn view(&self, view: usize) -> &'static dyn View {
         self.views[view]
     }
 
     /// Returns the file or folder with an index.
     #[must_use]
-    pub fn item(&self, index: u64) -> Option<Item> {
+    pub(crate) fn item(&self, index: u64) -> Option<Item> {
         match index {
             0 => return Some(Item::Dataset),
             DESCRIPTION => return Some(Item::Description),
@@ -139,7 +139,7 @@ impl Tree {
 
     /// Returns the index of a file or folder.
     #[must_use]
-    pub fn index(&self, item: Item) -> u64 {
+    pub(crate) fn index(&self, item: Item) -> u64 {
         match item {
             Item::Dataset => 0,
             Item::Description => DESCRIPTION,
@@ -155,7 +155,7 @@ impl Tree {
 
     /// Whether an item is a folder.
     #[must_use]
-    pub fn is_folder(&self, open: &OpenDataset, item: Item) -> bool {
+    pub(crate) fn is_folder(&self, open: &OpenDataset, item: Item) -> bool {
         match item {
             Item::Dataset | Item::Layer(_) => true,
             Item::Description | Item::Error => false,
@@ -165,7 +165,7 @@ impl Tree {
 
     /// Returns the folder that contains an item.
     #[must_use]
-    pub fn parent(&self, open: &OpenDataset, item: Item) -> Item {
+    pub(crate) fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {
             Item::View { layer, view, node } => match self.view(view).parent(self.layer(open, layer), node) {
                 Some(node) => Item::View { layer, view, node },
@@ -183,7 +183,7 @@ impl Tree {
 
     /// Returns whether the entries of a folder [are streamed](View::is_streamed).
     #[must_use]
-    pub fn is_streamed(&self, open: &OpenDataset, folder: Item) -> bool {
+    pub(crate) fn is_streamed(&self, open: &OpenDataset, folder: Item) -> bool {
         match folder {
             Item::View { layer, view, node } => self.view(view).is_streamed(self.layer(open, layer), node),
             _ => false,
@@ -192,7 +192,7 @@ impl Tree {
 
     /// Passes the entries of a folder that [is streamed](View::is_streamed) to `add`, from position `from` on and until
     /// it returns false: the item, its name, whether it is a folder, and the position of the next entry.
-    pub fn stream(
+    pub(crate) fn stream(
         &self,
         open: &OpenDataset,
         folder: Item,
@@ -209,7 +209,13 @@ impl Tree {
     ///
     /// # Errors
     /// Those of a view that has to look at the source, also if it may not wait.
-    pub fn find(&self, open: &OpenDataset, folder: Item, name: &str, wait: Wait) -> Result<Option<Item>, FormatError> {
+    pub(crate) fn find(
+        &self,
+        open: &OpenDataset,
+        folder: Item,
+        name: &str,
+        wait: Wait,
+    ) -> Result<Option<Item>, FormatError> {
         let Item::View { layer, view, node } = folder else { return Ok(self.find_in_memory(open, folder, name)) };
         let found = self.view(view).find_in_source(self.layer(open, layer), Some(node), name, wait)?;
         Ok(found.map(|entry| Item::View { layer, view, node: entry.node }))
@@ -234,7 +240,7 @@ impl Tree {
     }
 
     /// Passes everything in a folder to `add`, in order: the item, its name, and whether it is a folder.
-    pub fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
+    pub(crate) fn list(&self, open: &OpenDataset, folder: Item, add: &mut dyn FnMut(Item, String, bool)) {
         let from_view = |layer, view: usize, node, add: &mut dyn FnMut(Item, String, bool)| {
             self.view(view).list(self.layer(open, layer), node, &mut |Entry { node, name, folder }| {
                 add(Item::View { layer, view, node }, name, folder);

@@ -42,7 +42,7 @@ const PREFAULTED_PART: usize = 16;
 const TREES: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 
 /// The file system. Its operations are in the other files of this folder.
-pub struct Volfs {
+pub(crate) struct Volfs {
     pub(super) options: Options,
     pub(super) registries: Registries,
     pub(super) catalog: Arc<Catalog>,
@@ -69,7 +69,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
-    pub fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
+    pub(crate) fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
         let registries = Registries::of(&options);
         Self::with_registries(options, log, registries)
     }
@@ -78,7 +78,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if the source does not exist.
-    pub fn with_registries(
+    pub(crate) fn with_registries(
         options: Options,
         log: Arc<RecentLines>,
         registries: Registries,
@@ -127,7 +127,7 @@ impl Volfs {
 
     /// Returns the threads for work that may wait.
     #[must_use]
-    pub fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
@@ -138,19 +138,19 @@ impl Volfs {
 
     /// Returns the options of the mount.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &Options {
         &self.options
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
     #[must_use]
-    pub fn known_bytes(&self) -> u64 {
+    pub(crate) fn known_bytes(&self) -> u64 {
         self.catalog.known_bytes()
     }
 
     /// Returns the bulkhead (the concurrency limit of the pool) for looking up a name in a folder.
     #[must_use]
-    pub fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
+    pub(crate) fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
             Some(folder) if folder.kind == NodeKind::Folder => listing::bulkhead(folder.id, name),
             _ => Self::bulkhead(parent),
@@ -159,7 +159,7 @@ impl Volfs {
 
     /// Returns the bulkhead for work on a file or folder.
     #[must_use]
-    pub fn bulkhead(ino: Ino) -> Bulkhead {
+    pub(crate) fn bulkhead(ino: Ino) -> Bulkhead {
         Bulkhead::new(ino.node().into())
     }
 

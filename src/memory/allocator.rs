@@ -12,7 +12,7 @@ const TOP_PAD: i32 = 1 << 20;
 /// that one thread frees in the arena of another is reused by neither.
 ///
 /// Must be called before threads are started. Has no effect if the C library is not glibc.
-pub fn limit_arenas() {
+pub(crate) fn limit_arenas() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt only sets parameters of the allocator, here to values within their ranges, and there is no other
     // thread that could be allocating.
@@ -25,7 +25,7 @@ pub fn limit_arenas() {
 
 /// Returns freed memory that lies between blocks in use to the system, which takes some milliseconds. Has no effect if
 /// the C library is not glibc.
-pub fn trim_heap() {
+pub(crate) fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim accepts any number, and the allocator takes its own locks.
     unsafe {

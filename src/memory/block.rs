@@ -27,13 +27,13 @@ pub(super) enum Block {
 
 impl Block {
     /// Allocates `size` bytes, all zero. Returns `None` if the system has no more memory.
-    pub fn try_new(size: usize) -> Option<Self> {
+    pub(crate) fn try_new(size: usize) -> Option<Self> {
         Self::try_populated(size, size, || {})
     }
 
     /// Like [`Block::try_new`], for a thread that works while others may want its processor: it lets them have it after
     /// every few pages.
-    pub fn try_new_yielding(size: usize) -> Option<Self> {
+    pub(crate) fn try_new_yielding(size: usize) -> Option<Self> {
         Self::try_populated(size, STEP, thread::yield_now)
     }
 

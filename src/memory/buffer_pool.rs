@@ -31,7 +31,7 @@ const REPLY_CLASSES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
 /// A pool of buffers. A buffer returns to its pool when it is dropped.
 #[derive(Default)]
-pub struct BufferPool {
+pub(crate) struct BufferPool {
     free: Mutex<FreeList>,
     /// Bytes that the free list may hold.
     capacity: usize,
@@ -45,21 +45,21 @@ pub struct BufferPool {
 impl BufferPool {
     /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
     #[must_use]
-    pub fn new(capacity: usize) -> Arc<Self> {
+    pub(crate) fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self { capacity, ..Self::default() })
     }
 
     /// Creates a pool for bricks: it keeps at most `capacity` bytes of unused buffers, or a few large ones if that is
     /// not zero, and makes the pages of at most `prefaulted` bytes of memory ahead.
     #[must_use]
-    pub fn for_bricks(capacity: usize, prefaulted: usize) -> Arc<Self> {
+    pub(crate) fn for_bricks(capacity: usize, prefaulted: usize) -> Arc<Self> {
         let (large_capacity, prefaulted) = (LARGE_KEPT_BYTES, Prefaulted::new(prefaulted));
         Arc::new(Self { capacity, large_capacity, prefaulted, ..Self::default() })
     }
 
     /// Returns an empty buffer, for which nothing is allocated.
     #[must_use]
-    pub fn empty(self: &Arc<Self>) -> Buffer {
+    pub(crate) fn empty(self: &Arc<Self>) -> Buffer {
         Buffer { block: Block::default(), len: 0, pool: Arc::clone(self) }
     }
 
@@ -67,7 +67,7 @@ impl BufferPool {
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
-    pub fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+    pub(crate) fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
         let block = reused.or_else(|| Block::try_new(size)).or_else(|| {
             // idle buffers of other sizes are memory, too
@@ -81,7 +81,7 @@ impl BufferPool {
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
-    pub fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+    pub(crate) fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
         // a brick of less than a page comes from the allocator
         let prefaulted = || (size >= PAGE).then(|| self.prefaulted.take(size)).flatten();
@@ -98,12 +98,12 @@ impl BufferPool {
 
     /// Returns whether memory may be made ahead, but no brick was taken or announced yet.
     #[must_use]
-    pub fn is_unused_for_bricks(&self) -> bool {
+    pub(crate) fn is_unused_for_bricks(&self) -> bool {
         self.prefaulted.is_unused()
     }
 
     /// Announces that `number` bricks of `len` bytes are likely to be taken soon, the first of this pool.
-    pub fn will_need_bricks(&self, len: usize, number: usize) {
+    pub(crate) fn will_need_bricks(&self, len: usize, number: usize) {
         if let Some(size) = len.checked_next_multiple_of(PAGE).filter(|_| len >= PAGE) {
             self.prefaulted.will_need(size, number);
         }
@@ -112,13 +112,13 @@ impl BufferPool {
     /// Whether [`BufferPool::prefault_brick`] would make any pages. Gives up those that were made if they take more than
     /// `room` bytes.
     #[must_use]
-    pub fn wants_prefaulted(&self, room: usize) -> bool {
+    pub(crate) fn wants_prefaulted(&self, room: usize) -> bool {
         self.prefaulted.wanted(room).is_some()
     }
 
     /// Makes the pages of one more brick like the last one, unless there are enough, or no `room` bytes for them.
     /// Returns whether it did.
-    pub fn prefault_brick(&self, room: usize) -> bool {
+    pub(crate) fn prefault_brick(&self, room: usize) -> bool {
         let Some(size) = self.prefaulted.wanted(room) else { return false };
         let block = self.small_block(size).or_else(|| Block::try_new_yielding(size));
         let made = block.is_some();
@@ -128,12 +128,12 @@ impl BufferPool {
 
     /// Returns the bytes of pages that were made ahead.
     #[cfg(test)]
-    pub fn prefaulted_bytes(&self) -> usize {
+    pub(crate) fn prefaulted_bytes(&self) -> usize {
         self.prefaulted.bytes()
     }
 
     /// Gives up unused buffers, and the pages that were made ahead until bricks are taken or announced again.
-    pub fn release_idle(&self) {
+    pub(crate) fn release_idle(&self) {
         let idle = mem::take(&mut *self.free());
         drop(idle);
         self.prefaulted.clear();
@@ -141,7 +141,7 @@ impl BufferPool {
 
     /// Like [`BufferPool::try_take`], for tests.
     #[cfg(test)]
-    pub fn take(self: &Arc<Self>, len: usize) -> Buffer {
+    pub(crate) fn take(self: &Arc<Self>, len: usize) -> Buffer {
         self.try_take(len).unwrap()
     }
 
@@ -160,7 +160,7 @@ impl BufferPool {
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
-    pub fn take_scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+    pub(crate) fn take_scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let step = (len / 2).next_power_of_two() / 4;
         let size = match len {
             PAGE..MIN_MAPPED => MIN_MAPPED,
@@ -176,7 +176,7 @@ impl BufferPool {
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
-    pub fn take_reply(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
+    pub(crate) fn take_reply(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let slot = || {
             let (slab, (pages, size)) = self.slabs.iter().zip(REPLY_CLASSES).find(|(_, (_, size))| len <= *size)?;
             slab.get_or_init(|| Slab::of_huge_pages(pages, size)).as_ref()?.take()
@@ -206,7 +206,7 @@ impl BufferPool {
 }
 
 /// Bytes with a single owner. The memory returns to the pool on drop.
-pub struct Buffer {
+pub(crate) struct Buffer {
     block: Block,
     len: usize,
     pool: Arc<BufferPool>,
@@ -215,12 +215,12 @@ pub struct Buffer {
 impl Buffer {
     /// Returns the bytes of memory that the buffer takes, which may be more than its length.
     #[must_use]
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.block.len()
     }
 
     /// Shortens the buffer to `len` bytes; the memory it takes stays the same.
-    pub fn truncate(&mut self, len: usize) {
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 }

@@ -22,22 +22,22 @@ struct SizeClass {
 
 impl FreeList {
     /// Returns the bytes of all blocks in the list.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Returns the bytes of the largest block.
-    pub fn largest(&self) -> usize {
+    pub(crate) fn largest(&self) -> usize {
         self.classes.keys().copied().max().unwrap_or(0)
     }
 
     /// Returns the bytes of the blocks of exactly `size` bytes.
-    pub fn bytes_of(&self, size: usize) -> usize {
+    pub(crate) fn bytes_of(&self, size: usize) -> usize {
         self.classes.get(&size).map_or(0, |class| class.blocks.len() * size)
     }
 
     /// Takes the block of exactly `size` bytes that was added last.
-    pub fn pop(&mut self, size: usize) -> Option<Block> {
+    pub(crate) fn pop(&mut self, size: usize) -> Option<Block> {
         let class = self.classes.get_mut(&size)?;
         let block = class.blocks.pop();
         if class.blocks.is_empty() {
@@ -49,7 +49,7 @@ impl FreeList {
 
     /// Removes a block: first one of another size than `size`, of the size class to which no block was added for the
     /// longest time.
-    pub fn evict(&mut self, size: usize) -> Option<Block> {
+    pub(crate) fn evict(&mut self, size: usize) -> Option<Block> {
         let age = |(other, class): &(&usize, &mut SizeClass)| (**other == size, class.last_added);
         let (&other, class) = self.classes.iter_mut().min_by_key(age)?;
         let block = class.blocks.remove(0);
@@ -62,7 +62,7 @@ impl FreeList {
 
     /// Adds `block`, and returns the blocks that exceed `capacity` bytes: first those of other sizes, from the size
     /// class to which no block was added for the longest time.
-    pub fn push(&mut self, block: Block, capacity: usize) -> Vec<Block> {
+    pub(crate) fn push(&mut self, block: Block, capacity: usize) -> Vec<Block> {
         let size = block.len();
         let mut evicted = Vec::new();
         while self.bytes + size > capacity {

@@ -13,7 +13,7 @@ const BYTES_PER_OVERHEAD_BYTE: usize = 64;
 /// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
 /// value is.
 #[must_use]
-pub fn entry_weight(bytes: usize) -> usize {
+pub(crate) fn entry_weight(bytes: usize) -> usize {
     bytes.saturating_add(OVERHEAD.saturating_sub(bytes / BYTES_PER_OVERHEAD_BYTE))
 }
 
@@ -22,7 +22,7 @@ pub fn entry_weight(bytes: usize) -> usize {
 ///
 /// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its
 /// lock.
-pub struct LruByWeight<K, V> {
+pub(crate) struct LruByWeight<K, V> {
     /// Values and their weights.
     entries: LruCache<K, (V, usize)>,
     weight: usize,
@@ -32,41 +32,41 @@ pub struct LruByWeight<K, V> {
 impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     /// Creates an empty map with a capacity of `capacity` bytes.
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: LruCache::unbounded(), weight: 0, capacity }
     }
 
     /// Returns the value of `key` and makes it the most recently used.
-    pub fn get(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
         self.entries.get(key).map(|(value, _)| value.clone())
     }
 
     /// Returns the value of `key` to be changed, and makes it the most recently used.
-    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.entries.get_mut(key).map(|(value, _)| value)
     }
 
     /// Returns the value of `key` without touching the order of eviction.
     #[must_use]
-    pub fn peek(&self, key: &K) -> Option<V> {
+    pub(crate) fn peek(&self, key: &K) -> Option<V> {
         self.entries.peek(key).map(|(value, _)| value.clone())
     }
 
     /// Returns whether `key` has an entry, without touching the order of eviction.
     #[must_use]
-    pub fn contains(&self, key: &K) -> bool {
+    pub(crate) fn contains(&self, key: &K) -> bool {
         self.entries.contains(key)
     }
 
     /// Returns the weight of the entry of `key`; 0 if there is none.
     #[must_use]
-    pub fn weight_of(&self, key: &K) -> usize {
+    pub(crate) fn weight_of(&self, key: &K) -> usize {
         self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
 
     /// Inserts `value`, which takes `bytes` bytes, as the most recently used. Returns the evicted entries and the
     /// previous value of `key`. An entry heavier than the whole capacity is returned itself, and evicts nothing else.
-    pub fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
+    pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)> {
         let added = entry_weight(bytes);
         let mut evicted = Vec::new();
         if let Some((key, (old, weight))) = self.entries.pop_entry(&key) {
@@ -85,7 +85,7 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
 
     /// Inserts `value` as the least recently used, which is evicted first. If there is no room the entry is returned
     /// itself.
-    pub fn insert_least_recent(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
+    pub(crate) fn insert_least_recent(&mut self, key: K, value: V, bytes: usize) -> Vec<(K, V)>
     where
         K: Clone,
     {
@@ -98,19 +98,19 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     }
 
     /// Makes `key` the least recently used, which is evicted first.
-    pub fn demote(&mut self, key: &K) {
+    pub(crate) fn demote(&mut self, key: &K) {
         self.entries.demote(key);
     }
 
     /// Removes the entry of `key` and returns its value.
-    pub fn remove(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.entries.pop(key)?;
         self.weight -= weight;
         Some(value)
     }
 
     /// Sets the capacity, and returns the entries evicted by that.
-    pub fn set_capacity(&mut self, capacity: usize) -> Vec<(K, V)> {
+    pub(crate) fn set_capacity(&mut self, capacity: usize) -> Vec<(K, V)> {
         let mut evicted = Vec::new();
         self.capacity = capacity;
         self.make_room(0, &mut evicted);
@@ -128,13 +128,13 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
 
     /// Returns the capacity in bytes.
     #[must_use]
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Returns the sum of the weights of all entries, in bytes.
     #[must_use]
-    pub fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 }

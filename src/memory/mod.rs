@@ -11,11 +11,11 @@ mod reserve;
 mod slab;
 mod small_blocks;
 
-pub use allocator::{limit_arenas, trim_heap};
-pub use buffer_pool::{Buffer, BufferPool};
-pub use lru_by_weight::{LruByWeight, entry_weight};
-pub use out_of_memory::OutOfMemory;
-pub use reserve::{
-    Claim, ReservingAllocator, bytes_refused, claim, has_memory, is_out_of_memory, keep_reserve, try_with_capacity,
-    try_zeroed,
+pub(crate) use allocator::{limit_arenas, trim_heap};
+pub(crate) use buffer_pool::{Buffer, BufferPool};
+pub(crate) use lru_by_weight::{LruByWeight, entry_weight};
+pub(crate) use out_of_memory::OutOfMemory;
+pub use reserve::ReservingAllocator;
+pub(crate) use reserve::{
+    Claim, bytes_refused, claim, has_memory, is_out_of_memory, keep_reserve, try_with_capacity, try_zeroed,
 };

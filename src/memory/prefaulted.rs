@@ -23,13 +23,13 @@ pub(super) struct Prefaulted {
 
 impl Prefaulted {
     /// Creates an empty store for at most `capacity` bytes.
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self { capacity, ..Self::default() }
     }
 
     /// Takes a block of `size` bytes, if there is one. If not, as much memory is given back in blocks of other sizes, since
     /// the new block will need that.
-    pub fn take(&self, size: usize) -> Option<Block> {
+    pub(crate) fn take(&self, size: usize) -> Option<Block> {
         if self.capacity == 0 {
             return None;
         }
@@ -51,12 +51,12 @@ impl Prefaulted {
     }
 
     /// Returns whether there is any capacity, but no block was asked for or announced yet.
-    pub fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.capacity > 0 && self.wanted.load(Ordering::Relaxed) == 0
     }
 
     /// Announces that `number` blocks of `size` bytes may be taken soon. Has no effect once any was taken.
-    pub fn will_need(&self, size: usize, number: usize) {
+    pub(crate) fn will_need(&self, size: usize, number: usize) {
         if self.wanted.compare_exchange(0, size, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             self.target.store(size.saturating_mul(number).min(self.capacity), Ordering::Relaxed);
         }
@@ -64,7 +64,7 @@ impl Prefaulted {
 
     /// Returns the bytes of the block to be made next; `None` if there are enough. All blocks together are to take no
     /// more than `room` bytes; if they do, they are dropped.
-    pub fn wanted(&self, room: usize) -> Option<usize> {
+    pub(crate) fn wanted(&self, room: usize) -> Option<usize> {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let most = self.target.load(Ordering::Relaxed).min(room);
         let blocks = self.blocks.lock();
@@ -78,19 +78,19 @@ impl Prefaulted {
     }
 
     /// Adds a block; it replaces blocks of other sizes if there is no room.
-    pub fn add(&self, block: Block) {
+    pub(crate) fn add(&self, block: Block) {
         let evicted = self.blocks.lock().push(block, self.capacity);
         drop(evicted);
     }
 
     /// Returns the bytes of all blocks.
     #[cfg(test)]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.blocks.lock().bytes()
     }
 
     /// Drops all blocks, and forgets what was asked for.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.wanted.store(0, Ordering::Relaxed);
         self.target.store(0, Ordering::Relaxed);
         self.drop_blocks();

@@ -91,14 +91,14 @@ fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
 /// Returns the bytes of the last block that this thread did not get; 0 if it got all, or goes on without. For a handler
 /// of signals.
 #[must_use]
-pub fn bytes_refused() -> usize {
+pub(crate) fn bytes_refused() -> usize {
     REFUSED.try_with(Cell::get).unwrap_or(0)
 }
 
 /// Returns whether a panic of this thread comes from missing memory: its message has the error of the system, or there
 /// is no memory now. Then [`bytes_refused`] tells so, too. The standard library panics where a thread that starts gets no
 /// stack for its signals, and that ends the process.
-pub fn is_out_of_memory(message: &str) -> bool {
+pub(crate) fn is_out_of_memory(message: &str) -> bool {
     let is_out = message.contains(ENOMEM) || !is_there(LEAST);
     if is_out {
         let _ = REFUSED.try_with(|refused| refused.set(refused.get().max(LEAST)));
@@ -115,7 +115,7 @@ fn give_away() {
 }
 
 /// Reserves the addresses. From then on [`has_memory`] tells whether they are still there.
-pub fn keep_reserve() {
+pub(crate) fn keep_reserve() {
     let _ = reserve(NONE_YET);
 }
 
@@ -133,7 +133,7 @@ fn reserve(instead_of: usize) -> bool {
 /// Returns whether memory is left: not while small blocks take from the reserve. What is large, or becomes large step by
 /// step, asks at each step, and fails without. A process that keeps no reserve always has memory.
 #[must_use]
-pub fn has_memory() -> bool {
+pub(crate) fn has_memory() -> bool {
     match ADDRESS.load(Ordering::Acquire) {
         GIVEN_AWAY => reserve(GIVEN_AWAY),
         _ => true,
@@ -144,7 +144,7 @@ pub fn has_memory() -> bool {
 ///
 /// # Errors
 /// [`OutOfMemory`] if the system has no more memory.
-pub fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
+pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
     let mut bytes = try_with_capacity(length)?;
     bytes.resize(length, 0);
     Ok(bytes)
@@ -154,7 +154,7 @@ pub fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
 ///
 /// # Errors
 /// [`OutOfMemory`] if the system has no more memory.
-pub fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
+pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut elements = Vec::new();
     let refused = OutOfMemory(count.saturating_mul(size_of::<T>()));
     if !has_memory() || elements.try_reserve_exact(count).is_err() {
@@ -170,7 +170,7 @@ static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory that is about to be allocated by something that ends the process if it gets none. A claim takes no memory.
 #[derive(Debug)]
-pub struct Claim(usize);
+pub(crate) struct Claim(usize);
 
 impl Drop for Claim {
     fn drop(&mut self) {
@@ -183,7 +183,7 @@ impl Drop for Claim {
 ///
 /// # Errors
 /// [`OutOfMemory`] if the system does not have so much besides all claims.
-pub fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
+pub(crate) fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
     let claimed = CLAIMED.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
     let claim = Claim(bytes);
     if !has_memory() || (is_limited() && !is_there(claimed)) {

@@ -43,7 +43,7 @@ unsafe impl Sync for Slab {}
 impl Slab {
     /// Creates as many slots of `slot` bytes as fit into `pages` huge pages, 32 at most. Returns `None` if none fits or
     /// if the kernel refuses the memory. Pages take memory from their first use on.
-    pub fn of_huge_pages(pages: usize, slot: usize) -> Option<Arc<Self>> {
+    pub(crate) fn of_huge_pages(pages: usize, slot: usize) -> Option<Arc<Self>> {
         let bytes = pages.checked_mul(HUGE_PAGE)?;
         let slots = u32::try_from(bytes.checked_div(slot)?).ok()?.min(u32::BITS);
         if slots == 0 {
@@ -61,7 +61,7 @@ impl Slab {
     /// Creates as many slots of `slot` bytes as fit into a MiB, 32 at most, all with their pages. A slot that is free
     /// again takes no memory. Returns `None` if none fits, if slots are not whole pages, or if the kernel refuses the
     /// memory.
-    pub fn of_pages(slot: usize) -> Option<Arc<Self>> {
+    pub(crate) fn of_pages(slot: usize) -> Option<Arc<Self>> {
         let slots = ORDINARY.checked_div(slot)?.min(u32::BITS as usize);
         if slots == 0 || !slot.is_multiple_of(page_size()) {
             return None;
@@ -75,22 +75,22 @@ impl Slab {
     }
 
     /// Returns the bytes of a slot.
-    pub fn slot(&self) -> usize {
+    pub(crate) fn slot(&self) -> usize {
         self.slot
     }
 
     /// Returns whether all slots are free.
-    pub fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.free.load(Ordering::Acquire) == self.all
     }
 
     /// Returns whether a slot is free.
-    pub fn has_free(&self) -> bool {
+    pub(crate) fn has_free(&self) -> bool {
         self.free.load(Ordering::Acquire) != 0
     }
 
     /// Takes the free slot with the lowest number, which is the most likely one to be in the processor's cache.
-    pub fn take(self: &Arc<Self>) -> Option<Slot> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Slot> {
         let claim = |free: u32| (free != 0).then_some(free & free.wrapping_sub(1));
         let free = self.free.fetch_update(Ordering::AcqRel, Ordering::Relaxed, claim).ok()?;
         Some(Slot { slab: Arc::clone(self), number: free.trailing_zeros() })
@@ -105,7 +105,7 @@ pub(super) struct Slot {
 
 impl Slot {
     /// Makes the pages of a slot that was free before, in one call.
-    pub fn populate(&self) {
+    pub(crate) fn populate(&self) {
         let Slab { slot, present: Some(present), map, .. } = &*self.slab else { return };
         if present.fetch_or(1 << self.number, Ordering::Relaxed) >> self.number & 1 == 0 {
             let _ = map.advise_range(Advice::PopulateWrite, self.number as usize * slot, *slot);

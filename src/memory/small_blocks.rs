@@ -33,7 +33,7 @@ struct ReturnToList {
 impl SmallBlocks {
     /// Returns a block of `size` bytes, or `None` if it is not of whole pages, too large to share a slab, or if the
     /// system has no more memory.
-    pub fn take(self: &Arc<Self>, size: usize) -> Option<SmallBlock> {
+    pub(crate) fn take(self: &Arc<Self>, size: usize) -> Option<SmallBlock> {
         let (slab, slot) = match self.take_listed(size) {
             Some(found) => found,
             None => {

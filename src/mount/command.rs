@@ -26,7 +26,7 @@ const SI_KERNEL: i32 = 0x80;
 
 /// Why a command did not run.
 #[derive(Debug, Error)]
-pub enum CommandError {
+pub(crate) enum CommandError {
     /// There is no such program, or it cannot be executed.
     #[error("{0}")]
     NotStarted(io::Error),
@@ -37,7 +37,7 @@ pub enum CommandError {
 
 /// The signals that would end this process, held back until this value is dropped: they arrive then.
 #[derive(Debug)]
-pub struct HeldSignals {
+pub(crate) struct HeldSignals {
     before: SigSet,
 }
 
@@ -46,7 +46,7 @@ impl HeldSignals {
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses.
-    pub fn hold() -> Result<Self, ProcessError> {
+    pub(crate) fn hold() -> Result<Self, ProcessError> {
         let signals: SigSet = FORWARDED.into_iter().collect();
         let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
         Ok(Self { before })
@@ -69,7 +69,7 @@ impl Drop for HeldSignals {
 ///
 /// # Errors
 /// [`CommandError`]: it did not run.
-pub fn run(command: &mut Command) -> Result<u8, CommandError> {
+pub(crate) fn run(command: &mut Command) -> Result<u8, CommandError> {
     let signals: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD]).collect();
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
     let received = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC).map_err(failed("signals"))?;

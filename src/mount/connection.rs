@@ -18,14 +18,14 @@ const CONNECTIONS: &str = "/sys/fs/fuse/connections";
 
 /// The connection of this process.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     device: (u32, u32),
     lever: Option<Lever>,
 }
 
 /// A descriptor by which a process beside the daemon ends a connection.
 #[derive(Debug)]
-pub enum Lever {
+pub(crate) enum Lever {
     /// The file of fusectl that ends the connection. The kernel gives it to whoever has mounted.
     Abort(File),
     /// The FUSE device: whoever has it can answer requests in place of the daemon.
@@ -36,7 +36,7 @@ impl Connection {
     /// Returns the connection whose device is open as `fuse`, and which was just mounted at `mountpoint`. `None` if the
     /// system does not tell which mount that is.
     #[must_use]
-    pub fn of(fuse: BorrowedFd<'_>, source: &Path, mountpoint: &Path) -> Option<Self> {
+    pub(crate) fn of(fuse: BorrowedFd<'_>, source: &Path, mountpoint: &Path) -> Option<Self> {
         let info = read_to_string(format!("/proc/self/fdinfo/{}", fuse.as_raw_fd())).unwrap_or_default();
         // Older kernels do not tell. Nothing was mounted there a moment ago, so a mount of this source is ours, unless
         // somebody else has mounted the same source there at the same moment.
@@ -51,19 +51,19 @@ impl Connection {
 
     /// A connection that a test makes up.
     #[cfg(test)]
-    pub fn with(device: (u32, u32), lever: Option<Lever>) -> Self {
+    pub(crate) fn with(device: (u32, u32), lever: Option<Lever>) -> Self {
         Self { device, lever }
     }
 
     /// Returns the device number (major and minor) of the mount.
     #[must_use]
-    pub fn device(&self) -> (u32, u32) {
+    pub(crate) fn device(&self) -> (u32, u32) {
         self.device
     }
 
     /// Returns the descriptor for another process; `None` if the system has no more descriptors.
     #[must_use]
-    pub fn lever(&self) -> Option<&Lever> {
+    pub(crate) fn lever(&self) -> Option<&Lever> {
         self.lever.as_ref()
     }
 }
@@ -77,13 +77,13 @@ fn number_of(info: &str) -> Option<u32> {
 ///
 /// # Errors
 /// Those of the system.
-pub fn abort(mut file: &File) -> io::Result<()> {
+pub(crate) fn abort(mut file: &File) -> io::Result<()> {
     file.write_all(b"1")
 }
 
 /// A mount that cannot end, and whose device number cannot be reused, while this value exists.
 #[derive(Debug)]
-pub struct PinnedMount {
+pub(crate) struct PinnedMount {
     root: File,
     device: (u32, u32),
 }
@@ -91,7 +91,7 @@ pub struct PinnedMount {
 impl PinnedMount {
     /// Pins the mount at `mountpoint` if it has this device number. Asks nothing of its daemon.
     #[must_use]
-    pub fn at(mountpoint: &Path, device: (u32, u32)) -> Option<Self> {
+    pub(crate) fn at(mountpoint: &Path, device: (u32, u32)) -> Option<Self> {
         let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits().cast_signed();
         let root = File::options().read(true).custom_flags(flags).open(mountpoint).ok()?;
         let seen = statx(&root, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty()).ok()?;
@@ -103,7 +103,7 @@ impl PinnedMount {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn abort(&self) -> Result<(), Errno> {
+    pub(crate) fn abort(&self) -> Result<(), Errno> {
         // the mount is busy, since it is pinned, and so it is not unmounted: only its connection is ended
         let pinned = format!("/proc/self/fd/{}", self.root.as_raw_fd());
         match umount2(pinned.as_str(), MntFlags::MNT_FORCE) {
@@ -116,7 +116,7 @@ impl PinnedMount {
     ///
     /// # Errors
     /// [`UnmountError`]
-    pub fn take_away(&self) -> Result<(), UnmountError> {
+    pub(crate) fn take_away(&self) -> Result<(), UnmountError> {
         // looked up now: somebody may have unmounted it meanwhile, and mounted another one there
         unmount(&mountinfo::place_of(self.device).ok_or(UnmountError::NotMounted)?, true)
     }

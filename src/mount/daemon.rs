@@ -32,7 +32,7 @@ const LONGEST_REASON: usize = 64 * 1024;
 
 /// Why there is no daemon.
 #[derive(Debug, Error)]
-pub enum DaemonError {
+pub(crate) enum DaemonError {
     /// The operating system refuses.
     #[error("cannot start in the background: {0}; --foreground does without")]
     System(#[from] ProcessError),
@@ -49,7 +49,7 @@ pub enum DaemonError {
 
 /// The role of this process after [`detach`].
 #[derive(Debug)]
-pub enum Role {
+pub(crate) enum Role {
     /// The command that was called, which waits for the daemon and returns.
     Starter(Starter),
     /// The process that continues in the background.
@@ -61,7 +61,7 @@ pub enum Role {
 /// # Errors
 /// [`DaemonError::System`] if the system refuses, or if there are other threads already, which would be missing in the
 /// daemon.
-pub fn detach() -> Result<Role, DaemonError> {
+pub(crate) fn detach() -> Result<Role, DaemonError> {
     let (ours, theirs) = UnixStream::pair().map_err(failed("no sockets"))?;
     match fork::fork()? {
         ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, link: ours })),
@@ -81,7 +81,7 @@ pub fn detach() -> Result<Role, DaemonError> {
 
 /// The command that was called, and its end of the socket.
 #[derive(Debug)]
-pub struct Starter {
+pub(crate) struct Starter {
     child: Pid,
     link: UnixStream,
 }
@@ -91,7 +91,7 @@ impl Starter {
     ///
     /// # Errors
     /// [`DaemonError`] if the daemon reports a reason, ends, or does not answer in time.
-    pub fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
+    pub(crate) fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
         let Self { child, link } = self;
         let message = read_until(&link, Instant::now() + limit);
         let started = Started { child, link };
@@ -132,20 +132,20 @@ fn read_until(mut link: &UnixStream, deadline: Instant) -> Option<String> {
 
 /// A daemon that is ready.
 #[derive(Debug)]
-pub struct Started {
+pub(crate) struct Started {
     child: Pid,
     link: UnixStream,
 }
 
 impl Started {
     /// Lets a daemon that was bound to this process by [`Ready::succeeded_bound`] live on.
-    pub fn release(mut self) {
+    pub(crate) fn release(mut self) {
         // a daemon that is gone need not know
         let _ = self.link.write_all(RELEASED);
     }
 
     /// Kills the daemon and removes its mount of `source`, if there is one.
-    pub fn give_up(&self, source: &Path, mountpoint: &Path) {
+    pub(crate) fn give_up(&self, source: &Path, mountpoint: &Path) {
         // this fails if the process has ended already
         let _ = kill(self.child, Signal::SIGKILL);
         // Nothing was mounted there before the daemon started, so a mount of this source is its own; that of another
@@ -167,7 +167,7 @@ fn ending(child: Pid) -> String {
 
 /// The daemon's end of the socket, through which it reports that it is ready or why it is not.
 #[derive(Debug)]
-pub struct Ready {
+pub(crate) struct Ready {
     link: UnixStream,
 }
 
@@ -175,14 +175,14 @@ impl Ready {
     /// Reports that the mount is ready. Returns `false` if the caller no longer waits: it was interrupted, and wants no
     /// mount.
     #[must_use]
-    pub fn succeeded(mut self) -> bool {
+    pub(crate) fn succeeded(mut self) -> bool {
         self.send(READY)
     }
 
     /// Like [`Ready::succeeded`]. If the caller ends later without [`Started::release`], since it was killed, `lost` is
     /// called on a thread of its own. Returns `false` also if the system has no more threads.
     #[must_use]
-    pub fn succeeded_bound(mut self, lost: impl FnOnce() + Send + 'static) -> bool {
+    pub(crate) fn succeeded_bound(mut self, lost: impl FnOnce() + Send + 'static) -> bool {
         let Ok(mut link) = self.link.try_clone() else { return false };
         let wait = move || {
             let mut message = [0];
@@ -198,7 +198,7 @@ impl Ready {
     }
 
     /// Reports that there will be no mount; `reason` is one line for the caller.
-    pub fn failed(mut self, reason: &str) {
+    pub(crate) fn failed(mut self, reason: &str) {
         self.send(reason);
     }
 

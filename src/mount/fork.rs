@@ -23,7 +23,7 @@ const END_OF_THREADS: Duration = Duration::from_secs(1);
 /// Why a second process cannot be made, or cannot go on.
 #[derive(Debug, Error)]
 #[error("{doing}: {error}")]
-pub struct ProcessError {
+pub(crate) struct ProcessError {
     /// What failed.
     doing: &'static str,
     /// The error of the operating system.
@@ -40,7 +40,7 @@ pub(super) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) 
 ///
 /// # Errors
 /// [`ProcessError`] if the system refuses, or if there are other threads already, which would be missing in the child.
-pub fn fork() -> Result<ForkResult, ProcessError> {
+pub(crate) fn fork() -> Result<ForkResult, ProcessError> {
     let deadline = Instant::now() + END_OF_THREADS;
     while fs::read_dir("/proc/self/task").map_err(failed("cannot count threads"))?.count() != 1 {
         if Instant::now() >= deadline {
@@ -62,7 +62,7 @@ pub fn fork() -> Result<ForkResult, ProcessError> {
 ///
 /// # Errors
 /// [`ProcessError`] if the system refuses, or the parent has ended already.
-pub fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
+pub(crate) fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
     set_pdeathsig(signal).map_err(failed("cannot be told of its parent's end"))?;
     if unistd::getppid() == parent { Ok(()) } else { Err(failed("too late")(io::Error::other("its parent has ended"))) }
 }
@@ -72,7 +72,7 @@ pub fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), Proces
 ///
 /// # Errors
 /// [`ProcessError`] if the system refuses.
-pub fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
+pub(crate) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     unistd::setsid().map_err(failed("no session"))?;
     unistd::chdir("/").map_err(failed("cannot go to /"))?;
     close_inherited(kept).map_err(failed("cannot close files"))?;
@@ -86,7 +86,7 @@ pub fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
 /// What a process needs to give up its connections to the FUSE driver when it ends: opened at its start, since there may
 /// be no descriptor left at its end.
 #[derive(Debug)]
-pub struct FuseDescriptors {
+pub(crate) struct FuseDescriptors {
     null: File,
     /// `/proc/self/fd`
     list: File,
@@ -97,7 +97,7 @@ impl FuseDescriptors {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self { null, list: File::open("/proc/self/fd")? })
     }
@@ -109,7 +109,7 @@ impl FuseDescriptors {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn give_up(&self) -> io::Result<()> {
+    pub(crate) fn give_up(&self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         rustix::fs::seek(&self.list, SeekFrom::Start(0))?;
         let mut entries = RawDir::new(&self.list, &mut buffer);

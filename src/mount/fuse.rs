@@ -31,7 +31,7 @@ const HAS_LONG_READ_AHEAD: Version = Version(7, 32);
 const MAX_BACKGROUND: u16 = 128;
 
 /// Answers the requests of the kernel.
-pub struct Adapter {
+pub(crate) struct Adapter {
     /// The file system.
     pub fs: Arc<Volfs>,
     /// The process number of the read-ahead process, whose opens share the open files of clients.

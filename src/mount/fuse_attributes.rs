@@ -9,29 +9,29 @@ use crate::source::Permissions;
 
 /// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
 /// check of the source this is less than a second.
-pub const TTL: Duration = Duration::from_millis(750);
+pub(crate) const TTL: Duration = Duration::from_millis(750);
 /// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
 /// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
 /// in pieces of 128 KiB and more, whatever it is.
 const PREFERRED_READ: u32 = 4096;
 
 /// Returns the inode number that the kernel has sent.
-pub fn ino(number: INodeNo) -> Ino {
+pub(crate) fn ino(number: INodeNo) -> Ino {
     Ino(number.0)
 }
 
 /// Returns the error number of an error.
-pub fn errno(error: &FsError) -> Errno {
+pub(crate) fn errno(error: &FsError) -> Errno {
     Errno::from_i32(error.errno())
 }
 
 /// Returns how long the kernel may cache attributes.
-pub fn ttl(attributes: &Attributes) -> Duration {
+pub(crate) fn ttl(attributes: &Attributes) -> Duration {
     if attributes.volatile { Duration::ZERO } else { TTL }
 }
 
 /// Returns attributes as the kernel wants them.
-pub fn file_attr(a: &Attributes) -> FileAttr {
+pub(crate) fn file_attr(a: &Attributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(a.ino.0),
         size: a.size,
@@ -52,12 +52,12 @@ pub fn file_attr(a: &Attributes) -> FileAttr {
 }
 
 /// Returns the type of a folder or file.
-pub fn kind(folder: bool) -> FileType {
+pub(crate) fn kind(folder: bool) -> FileType {
     if folder { FileType::Directory } else { FileType::RegularFile }
 }
 
 /// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
-pub fn no_file() -> FileAttr {
+pub(crate) fn no_file() -> FileAttr {
     let (never, nobody) = (UNIX_EPOCH, Permissions { uid: 0, gid: 0, mode: 0 });
     file_attr(&Attributes {
         ino: Ino(0),

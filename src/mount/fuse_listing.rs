@@ -9,10 +9,10 @@ use crate::fs::{Attributes, FolderEntry, FsError, Volfs};
 use crate::source::Wait;
 
 /// Since this version of its interface (Linux 5.10) the kernel is certain to check the attributes of entries.
-pub const VERIFIES_ATTRIBUTES: Version = Version(7, 32);
+pub(crate) const VERIFIES_ATTRIBUTES: Version = Version(7, 32);
 
 /// A reply that takes the entries of a folder until it is full.
-pub trait ListingReply: Send + Sized + 'static {
+pub(crate) trait ListingReply: Send + Sized + 'static {
     /// Adds an entry with its position; `false` if there is no more room.
     fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool;
 

@@ -25,7 +25,7 @@ const ROOT_MODE: u32 = 0o40555;
 ///
 /// # Errors
 /// Those of the system.
-pub fn mount(name: &str, mountpoint: &Path, options: &[String]) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn mount(name: &str, mountpoint: &Path, options: &[String]) -> io::Result<Option<OwnedFd>> {
     let opened = File::options().read(true).write(true).open(DEVICE);
     let device = opened.map_err(|error| io::Error::new(error.kind(), format!("{DEVICE}: {error}")))?;
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOATIME;

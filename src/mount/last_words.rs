@@ -32,7 +32,7 @@ static FORMER: OnceLock<[libc::sigaction; FAULTS.len()]> = OnceLock::new();
 
 /// Why the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastWords {
+pub(crate) struct LastWords {
     process: i32,
     signal: i32,
     /// The bytes for which its last thread got no memory; 0 if it got all that it wanted.
@@ -41,7 +41,7 @@ pub struct LastWords {
 
 impl LastWords {
     /// Parses a message; `None` if it is another one.
-    pub fn parse(message: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(message: &[u8]) -> Option<Self> {
         let fields = message.strip_prefix(&[KIND]).filter(|fields| fields.len() == MESSAGE - 1)?;
         let process = i32::from_ne_bytes(fields.get(..4)?.try_into().ok()?);
         let signal = i32::from_ne_bytes(fields.get(4..8)?.try_into().ok()?);
@@ -49,7 +49,7 @@ impl LastWords {
     }
 
     /// Returns whether they are those of this process. A child that the daemon forks has its handlers and its socket.
-    pub fn are_of(self, process: Pid) -> bool {
+    pub(crate) fn are_of(self, process: Pid) -> bool {
         self.process == process.as_raw()
     }
 
@@ -78,7 +78,7 @@ impl fmt::Display for LastWords {
 
 /// Sends the last words of this process to a socket, which stays open as long as the process lives. Also makes a log
 /// file that reaches the limit of the system (`ulimit -f`) an error, and not the end of the process.
-pub fn send_to(socket: &OwnedFd) {
+pub(crate) fn send_to(socket: &OwnedFd) {
     SOCKET.store(socket.as_raw_fd(), Ordering::Release);
     // SAFETY: an action of zeros is the default one, has no flags and blocks no signals. The handlers have the signature
     // that SA_SIGINFO requires, and use only what is async-signal-safe. SA_ONSTACK: the stack may have overflowed.

@@ -1,23 +1,20 @@
 //! The process and the kernel: the FUSE adapter, the daemon and its signals, mounting and unmounting, and the
 //! processes beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
 
-pub mod command;
+pub(crate) mod command;
 mod connection;
-pub mod daemon;
+pub(crate) mod daemon;
 mod fork;
 mod fuse;
 mod fuse_attributes;
 mod fuse_listing;
 mod kernel_mount;
 mod last_words;
-pub mod mountinfo;
-pub mod readahead_process;
+pub(crate) mod mountinfo;
+pub(crate) mod readahead_process;
 mod refusal;
-pub mod session;
-pub mod side_process;
-pub mod signals;
-pub mod unmount;
-pub mod watchdog;
-
-pub use connection::Connection;
-pub use fork::ProcessError;
+pub(crate) mod session;
+pub(crate) mod side_process;
+pub(crate) mod signals;
+pub(crate) mod unmount;
+pub(crate) mod watchdog;

@@ -8,11 +8,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// The prefix of the name of each volfs mount.
-pub const NAME_PREFIX: &str = "volfs:";
+pub(crate) const NAME_PREFIX: &str = "volfs:";
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
+pub(crate) struct Mount {
     /// The mount's number.
     pub id: u64,
     /// The number of the mount on which it is mounted.
@@ -34,7 +34,7 @@ pub struct Mount {
 impl Mount {
     /// Whether it is a volfs mount.
     #[must_use]
-    pub fn is_volfs(&self) -> bool {
+    pub(crate) fn is_volfs(&self) -> bool {
         (self.kind == "fuse" || self.kind.starts_with("fuse."))
             && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
     }
@@ -42,7 +42,7 @@ impl Mount {
     /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose all else
     /// that the mount says, its name included.
     #[must_use]
-    pub fn owner(&self) -> Option<u32> {
+    pub(crate) fn owner(&self) -> Option<u32> {
         self.options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
     }
 }
@@ -51,7 +51,7 @@ impl Mount {
 ///
 /// # Errors
 /// Those of reading `/proc`.
-pub fn read() -> io::Result<Vec<Mount>> {
+pub(crate) fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
@@ -59,13 +59,13 @@ pub fn read() -> io::Result<Vec<Mount>> {
 ///
 /// # Errors
 /// Those of reading `/proc`.
-pub fn read_of(pid: u32) -> io::Result<Vec<Mount>> {
+pub(crate) fn read_of(pid: u32) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(format!("/proc/{pid}/mountinfo"))?))
 }
 
 /// Returns the visible mount at `mountpoint`: of several, the one on which no other is mounted.
 #[must_use]
-pub fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
+pub(crate) fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
     let here = || mounts.iter().filter(|m| m.mountpoint == mountpoint);
     here().rfind(|m| !here().any(|other| other.parent == m.id && other.id != m.id))
 }
@@ -121,21 +121,21 @@ fn unescape(field: &[u8]) -> OsString {
 
 /// Returns the source that a volfs mount shows, from the mount's name.
 #[must_use]
-pub fn source_of(mount: &Mount) -> &Path {
+pub(crate) fn source_of(mount: &Mount) -> &Path {
     let name = mount.name.as_bytes();
     Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
 }
 
 /// Returns the device (major and minor number) of the visible mount at `mountpoint`, if that is a volfs mount.
 #[must_use]
-pub fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
+pub(crate) fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     let mounts = read().ok()?;
     topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
 }
 
 /// Returns whether the visible mount at `mountpoint` is a volfs mount of this source.
 #[must_use]
-pub fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
+pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
     // the name of a mount is text
     let shown = source.to_string_lossy();
     let is_of_source = |mount: &Mount| mount.is_volfs() && source_of(mount) == Path::new(&*shown);
@@ -145,7 +145,7 @@ pub fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
 /// mounted.
 #[must_use]
-pub fn place_of(device: (u32, u32)) -> Option<PathBuf> {
+pub(crate) fn place_of(device: (u32, u32)) -> Option<PathBuf> {
     let mounts = read().ok()?;
     let is_visible = |m: &&Mount| m.is_volfs() && m.device == device && topmost(&mounts, &m.mountpoint) == Some(m);
     mounts.iter().find(is_visible).map(|m| m.mountpoint.clone())

@@ -28,11 +28,11 @@ use super::fork::{self, ProcessError, failed};
 use crate::fs::{Ino, advice_ranges};
 
 /// The name of the process in lists of processes.
-pub const NAME: &CStr = c"volfs-ahead";
+pub(crate) const NAME: &CStr = c"volfs-ahead";
 
 /// The daemon's side of the read-ahead process.
 #[derive(Debug)]
-pub struct ReadaheadProcess {
+pub(crate) struct ReadaheadProcess {
     socket: OwnedFd,
     // The process is never waited for, so its number is not reused while the daemon lives: the daemon would mistake
     // another process for it.
@@ -42,7 +42,7 @@ pub struct ReadaheadProcess {
 
 /// A request to read pages of a file ahead.
 #[derive(Debug, PartialEq, Eq)]
-pub struct ReadaheadRequest {
+pub(crate) struct ReadaheadRequest {
     /// The device of the mount: major and minor number.
     pub device: (u32, u32),
     /// The file's inode number.
@@ -59,7 +59,7 @@ impl ReadaheadProcess {
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses.
-    pub fn start() -> Result<Self, ProcessError> {
+    pub(crate) fn start() -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let parent = getpid();
@@ -77,13 +77,13 @@ impl ReadaheadProcess {
 
     /// The process number.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
     /// The number of requests that were sent and not completed; `None` if the process has ended.
     #[must_use]
-    pub fn in_flight(&self) -> Option<usize> {
+    pub(crate) fn in_flight(&self) -> Option<usize> {
         loop {
             match recv(&self.socket, &mut [0], RecvFlags::DONTWAIT) {
                 Ok((1.., _)) => self.in_flight.fetch_sub(1, Ordering::Relaxed),
@@ -94,7 +94,7 @@ impl ReadaheadProcess {
     }
 
     /// Sends a request. Never waits; the request is lost if the socket's buffer is full.
-    pub fn request(&self, request: ReadaheadRequest) {
+    pub(crate) fn request(&self, request: ReadaheadRequest) {
         // counted before it can be completed
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         if !self.send(&Message::Request(request)) {
@@ -103,7 +103,7 @@ impl ReadaheadProcess {
     }
 
     /// Cancels all requests for a file, which no client reads any more. They count as completed.
-    pub fn cancel(&self, file: Ino) {
+    pub(crate) fn cancel(&self, file: Ino) {
         self.send(&Message::Cancel(file));
     }
 

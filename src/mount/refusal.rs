@@ -19,7 +19,7 @@ const WITHOUT_REPLY: [u32; 3] = [2, 42, 36];
 const RESEND: i32 = 7;
 
 /// A FUSE device whose requests are refused.
-pub struct Refusal {
+pub(crate) struct Refusal {
     device: OwnedFd,
     buffer: Vec<u8>,
 }
@@ -29,7 +29,7 @@ impl Refusal {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn of(device: OwnedFd) -> Result<Self, Errno> {
+    pub(crate) fn of(device: OwnedFd) -> Result<Self, Errno> {
         fcntl_setfl(&device, fcntl_getfl(&device)? | OFlags::NONBLOCK)?;
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(LONGEST_REQUEST).map_err(|_| Errno::NOMEM)?;
@@ -41,12 +41,12 @@ impl Refusal {
     ///
     /// # Errors
     /// [`Errno::INVAL`] from kernels before 6.9: then what is in flight stays so.
-    pub fn ask_again(&self) -> Result<(), Errno> {
+    pub(crate) fn ask_again(&self) -> Result<(), Errno> {
         write(&self.device, &reply(RESEND, 0)).map(drop)
     }
 
     /// Refuses all requests that wait. Returns whether there may be more later: not after the connection has ended.
-    pub fn refuse_waiting(&mut self) -> bool {
+    pub(crate) fn refuse_waiting(&mut self) -> bool {
         loop {
             match read(&self.device, &mut self.buffer) {
                 Ok(length) => {

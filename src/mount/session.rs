@@ -38,7 +38,7 @@ const OTHER_THREADS: usize = KEPT_WORKERS + 3 + 4;
 
 /// Why a mount cannot be made or ends badly.
 #[derive(Debug, Error)]
-pub enum MountError {
+pub(crate) enum MountError {
     /// The source cannot be shown.
     #[error(transparent)]
     Source(#[from] CatalogError),
@@ -59,7 +59,7 @@ pub enum MountError {
 }
 
 /// A mount whose requests are being answered.
-pub struct Mounted {
+pub(crate) struct Mounted {
     session: JoinHandle<io::Result<()>>,
     connection: Option<Connection>,
 }
@@ -69,7 +69,7 @@ pub struct Mounted {
 ///
 /// # Errors
 /// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not allow the mount.
-pub fn mount(
+pub(crate) fn mount(
     options: &Options,
     mountpoint: &Path,
     process: Option<ReadaheadProcess>,
@@ -108,7 +108,7 @@ impl Mounted {
     /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
     /// left.
     #[must_use]
-    pub fn connection(&self) -> Option<&Connection> {
+    pub(crate) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
 
@@ -116,7 +116,7 @@ impl Mounted {
     ///
     /// # Errors
     /// [`MountError::Broken`] if the connection to the kernel failed before that.
-    pub fn wait(self) -> Result<(), MountError> {
+    pub(crate) fn wait(self) -> Result<(), MountError> {
         match self.session.join() {
             Ok(Err(error)) if is_end_of_connection(&error) => Ok(()),
             Ok(ended) => ended.map_err(MountError::Broken),

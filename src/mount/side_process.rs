@@ -23,29 +23,29 @@ const MAX_MESSAGE: usize = 68 << 10;
 
 /// A running side process.
 #[derive(Debug)]
-pub struct SideProcess {
+pub(crate) struct SideProcess {
     pid: Pid,
     link: Link,
 }
 
 /// One end of the connection between a process and its side process.
 #[derive(Debug)]
-pub struct Link(OwnedFd);
+pub(crate) struct Link(OwnedFd);
 
 impl Link {
     /// Sends a message of at most 68 KiB, which must not be empty. Returns whether the other end is there.
-    pub fn send(&self, message: &[u8]) -> bool {
+    pub(crate) fn send(&self, message: &[u8]) -> bool {
         message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT).is_ok()
     }
 
     /// Like [`Link::send`], and waits until the other end has room.
-    pub fn send_waiting(&self, message: &[u8]) -> bool {
+    pub(crate) fn send_waiting(&self, message: &[u8]) -> bool {
         message.len() <= MAX_MESSAGE && send(&self.0, message, SendFlags::NOSIGNAL).is_ok()
     }
 
     /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
     #[must_use]
-    pub fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
+    pub(crate) fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timespec(left))) {
@@ -78,7 +78,7 @@ impl SideProcess {
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses, or there are other threads.
-    pub fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
+    pub(crate) fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let parent = getpid();
@@ -98,13 +98,13 @@ impl SideProcess {
 
     /// The process number.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
     /// The connection to the process.
     #[must_use]
-    pub fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &Link {
         &self.link
     }
 }

@@ -29,14 +29,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// The signals that mean "unmount and end", blocked in the whole process.
 #[derive(Debug)]
-pub struct Signals(SigSet);
+pub(crate) struct Signals(SigSet);
 
 impl Signals {
     /// Blocks the signals. It must be called before there are other threads, which inherit the mask.
     ///
     /// # Errors
     /// [`DaemonError::System`] if the system refuses.
-    pub fn block() -> Result<Self, DaemonError> {
+    pub(crate) fn block() -> Result<Self, DaemonError> {
         let set: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
         set.thread_block().map_err(failed("signals"))?;
         Ok(Self(set))
@@ -47,7 +47,11 @@ impl Signals {
     ///
     /// # Errors
     /// [`DaemonError::System`] if the system has no more threads.
-    pub fn unmount_on_arrival(self, mountpoint: PathBuf, watchdog: Option<Watchdog>) -> Result<Stop, DaemonError> {
+    pub(crate) fn unmount_on_arrival(
+        self,
+        mountpoint: PathBuf,
+        watchdog: Option<Watchdog>,
+    ) -> Result<Stop, DaemonError> {
         let descriptors = Arc::new(FuseDescriptors::new().map_err(failed("no descriptors for the end"))?);
         let watchdog = watchdog.map(Arc::new);
         let stop = Stop { requested: Arc::default(), mount: Arc::default(), descriptors, watchdog };
@@ -70,7 +74,7 @@ impl Signals {
 
 /// Whether the process is to stop, and which mount is its own.
 #[derive(Clone, Debug)]
-pub struct Stop {
+pub(crate) struct Stop {
     requested: Arc<AtomicBool>,
     mount: Arc<OnceLock<(u32, u32)>>,
     descriptors: Arc<FuseDescriptors>,
@@ -80,7 +84,7 @@ pub struct Stop {
 impl Stop {
     /// Remembers the mount at `mountpoint` as this process's own. A signal then does not unmount another mount that has
     /// been mounted there since ours was unmounted, and finds ours where it is if it was moved.
-    pub fn remember_mount(&self, mountpoint: &Path, connection: &Connection) {
+    pub(crate) fn remember_mount(&self, mountpoint: &Path, connection: &Connection) {
         let _ = self.mount.set(connection.device());
         if let Some(watchdog) = &self.watchdog {
             watchdog.watch(connection, mountpoint);
@@ -89,13 +93,13 @@ impl Stop {
 
     /// Whether the process is to stop. The end of the session is no error then.
     #[must_use]
-    pub fn is_requested(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::SeqCst)
     }
 
     /// Gives up the connection to the kernel, so that nobody waits for this process any more. The process is to end
     /// right after that: what is still in flight gets no answer.
-    pub fn finished(&self) {
+    pub(crate) fn finished(&self) {
         if let Err(error) = self.descriptors.give_up() {
             log::warn!("cannot give up the connection to the kernel: {error}");
         }
@@ -106,7 +110,7 @@ impl Stop {
     }
 
     /// Unmounts, lazily if the mount is busy. Returns how long the session may take to end.
-    pub fn unmount_now(&self, mountpoint: &Path) -> Duration {
+    pub(crate) fn unmount_now(&self, mountpoint: &Path) -> Duration {
         self.requested.store(true, Ordering::SeqCst);
         let place = match self.mount.get() {
             Some(device) => mountinfo::place_of(*device),

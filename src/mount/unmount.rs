@@ -10,11 +10,11 @@ use nix::mount::{MntFlags, umount2};
 use thiserror::Error;
 
 /// The setuid program that mounts and unmounts for ordinary users.
-pub const HELPER: &str = "fusermount3";
+pub(crate) const HELPER: &str = "fusermount3";
 
 /// Why unmounting fails.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum UnmountError {
+pub(crate) enum UnmountError {
     /// A process uses it.
     #[error("it is busy")]
     Busy,
@@ -37,7 +37,7 @@ pub enum UnmountError {
 ///
 /// # Errors
 /// [`UnmountError`]; [`UnmountError::Busy`] only without `lazy`.
-pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
     let mut flags = MntFlags::UMOUNT_NOFOLLOW;
     flags.set(MntFlags::MNT_DETACH, lazy);
     match umount2(mountpoint, flags) {
@@ -51,7 +51,7 @@ pub fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
 
 /// Finds the helper in `PATH`, or in the usual folders, since the `PATH` of a daemon may lack them.
 #[must_use]
-pub fn find_helper() -> Option<PathBuf> {
+pub(crate) fn find_helper() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
     env::split_paths(&path).chain(usual).map(|folder| folder.join(HELPER)).find(|program| program.is_file())

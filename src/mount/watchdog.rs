@@ -56,7 +56,7 @@ const MOUNTED: u8 = b'm';
 
 /// The daemon's side of the watchdog process.
 #[derive(Debug)]
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     socket: OwnedFd,
 }
 
@@ -66,7 +66,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// [`ProcessError`] if the system refuses.
-    pub fn start(log: Target) -> Result<Self, ProcessError> {
+    pub(crate) fn start(log: Target) -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
         let daemon = getpid();
@@ -80,7 +80,7 @@ impl Watchdog {
     }
 
     /// Tells the watchdog which mount is the daemon's, and gives it what it needs to end the connection.
-    pub fn watch(&self, connection: &Connection, mountpoint: &Path) {
+    pub(crate) fn watch(&self, connection: &Connection, mountpoint: &Path) {
         let kind = match connection.lever() {
             Some(Lever::Abort(_)) => MOUNTED_WITH_ABORT,
             Some(Lever::Device(_)) => MOUNTED_WITH_DEVICE,
@@ -102,7 +102,7 @@ impl Watchdog {
     }
 
     /// Tells the watchdog that the daemon ends as it should.
-    pub fn finished(&self) {
+    pub(crate) fn finished(&self) {
         self.send(&[FINISHED], &mut SendAncillaryBuffer::default());
     }
 

@@ -36,7 +36,7 @@ const COOKIE_NAME: &str = "volfs";
 
 /// Who may use a server.
 #[derive(Clone, Debug, Default)]
-pub struct Access {
+pub(crate) struct Access {
     /// The users whose connections are accepted; `None`: everybody's.
     pub users: Option<BTreeSet<u32>>,
     /// What requests have to carry, if anything.
@@ -46,19 +46,19 @@ pub struct Access {
 impl Access {
     /// Returns whether the user of a connection has to be known.
     #[must_use]
-    pub fn needs_user(&self, is_local: bool) -> bool {
+    pub(crate) fn needs_user(&self, is_local: bool) -> bool {
         self.users.is_some() || self.token.is_some() && is_local
     }
 
     /// Returns whether users besides the own one and root may connect.
     #[must_use]
-    pub fn is_for_others(&self) -> bool {
+    pub(crate) fn is_for_others(&self) -> bool {
         self.users.as_ref().is_none_or(|users| !users.iter().all(|user| is_own(*user)))
     }
 
     /// Returns why a connection is refused, if it is.
     #[must_use]
-    pub fn refuses(&self, peer: &Peer) -> Option<Problem> {
+    pub(crate) fn refuses(&self, peer: &Peer) -> Option<Problem> {
         let users = self.users.as_ref()?;
         match peer.user {
             Some(user) if users.contains(&user) => None,
@@ -70,7 +70,7 @@ impl Access {
     /// Returns whether a connection is of somebody who may be kept from it by others: on this machine, and neither of
     /// the server's user nor of root. Connections of these others are bounded apart.
     #[must_use]
-    pub fn is_guest(&self, peer: &Peer) -> bool {
+    pub(crate) fn is_guest(&self, peer: &Peer) -> bool {
         self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_own)
     }
 }
@@ -82,7 +82,7 @@ fn is_own(user: u32) -> bool {
 
 /// Why a token cannot be used.
 #[derive(Debug, Error)]
-pub enum TokenError {
+pub(crate) enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the token file {path}: {error}", path = one_line(&.0.to_string_lossy()), error = .1)]
     Read(PathBuf, io::Error),
@@ -105,7 +105,7 @@ pub enum TokenError {
 
 /// A token, which is never shown: what is compared are codes of equal length, in constant time.
 #[derive(Clone)]
-pub struct Token {
+pub(crate) struct Token {
     text: String,
     /// Made anew by each server.
     key: hmac::Key,
@@ -120,7 +120,7 @@ impl fmt::Debug for Token {
 
 /// How a request has shown that it may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub(crate) enum Proof {
     /// No token is needed.
     Unneeded,
     /// By a header.
@@ -138,7 +138,7 @@ impl Token {
     ///
     /// # Errors
     /// [`TokenError`]
-    pub fn read(path: &Path) -> Result<Self, TokenError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |error| TokenError::Read(path.to_owned(), error);
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
@@ -170,13 +170,13 @@ impl Token {
 
     /// Returns the text, for the links that carry it.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns a text for the log, where the token must not be.
     #[must_use]
-    pub fn hidden_in(&self, text: &str) -> String {
+    pub(crate) fn hidden_in(&self, text: &str) -> String {
         text.replace(&self.text, "TOKEN")
     }
 
@@ -188,7 +188,7 @@ impl Token {
     ///
     /// # Errors
     /// [`Problem::Token`] if there is none.
-    pub fn prove(&self, request: &mut Parts, peer: &Peer) -> Result<Proof, Problem> {
+    pub(crate) fn prove(&self, request: &mut Parts, peer: &Peer) -> Result<Proof, Problem> {
         let below = request.uri.path_and_query().and_then(|path| {
             let path = path.as_str().strip_prefix('/')?;
             let (first, rest) = path.split_at(path.find(['/', '?']).unwrap_or(path.len()));
@@ -225,7 +225,7 @@ impl Token {
     /// Returns the cookie for a client, named after the port that it uses: browsers send the cookies of a host to all of
     /// its ports. `None` for one that cannot be told from others.
     #[must_use]
-    pub fn cookie(&self, request: &Parts, peer: &Peer) -> Option<HeaderValue> {
+    pub(crate) fn cookie(&self, request: &Parts, peer: &Peer) -> Option<HeaderValue> {
         let code = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &message(b"cookie", &holder(peer)?)));
         let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
         let host = request.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
@@ -256,7 +256,7 @@ fn holder(peer: &Peer) -> Option<Vec<u8>> {
 
 /// Returns the way from a folder to the same one below the token, for links that are to be carried on.
 #[must_use]
-pub fn below_token(token: &Token, names: &[std::ffi::OsString], query: Option<&str>) -> String {
+pub(crate) fn below_token(token: &Token, names: &[std::ffi::OsString], query: Option<&str>) -> String {
     let path: String = names.iter().map(|name| segment(name) + "/").collect();
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();
     format!("{}{}/{path}{query}", "../".repeat(names.len()), token.text())

@@ -44,7 +44,7 @@ const PREFLIGHT_AGE: Duration = Duration::from_secs(3600);
 
 impl App {
     /// Returns the service that answers requests.
-    pub fn router(self: &Arc<Self>) -> Router {
+    pub(crate) fn router(self: &Arc<Self>) -> Router {
         let compression =
             CompressionLayer::new().gzip(true).quality(CompressionLevel::Fastest).compress_when(has_encoder);
         let encoders = Arc::new(Semaphore::new(ENCODERS));

@@ -10,7 +10,7 @@ use super::validators::Tags;
 use crate::fs::Volfs;
 
 /// What all requests share.
-pub struct App {
+pub(crate) struct App {
     /// The file system.
     pub fs: Arc<Volfs>,
     /// The entity tags.
@@ -28,7 +28,7 @@ pub struct App {
 impl App {
     /// Creates what all requests share.
     #[must_use]
-    pub fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
+    pub(crate) fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
         let hosts = Hosts::new(&options.listen, &options.allow_hosts);
         let turns = Turns::new(options.max_requests);
         Arc::new(Self { fs, tags: Tags::default(), budget: Budget::default(), hosts, options, turns })
@@ -36,7 +36,7 @@ impl App {
 
     /// Returns the address of the Neuroglancer that the page links to.
     #[must_use]
-    pub fn neuroglancer(&self) -> Option<&str> {
+    pub(crate) fn neuroglancer(&self) -> Option<&str> {
         self.options.neuroglancer.as_deref()
     }
 }

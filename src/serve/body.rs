@@ -44,7 +44,7 @@ impl Part {
 }
 
 /// What a body has, from its beginning to its end.
-pub struct Parts {
+pub(crate) struct Parts {
     next: Option<Part>,
     several: Option<Multipart>,
 }
@@ -65,19 +65,19 @@ struct Multipart {
 impl Parts {
     /// A range of the file.
     #[must_use]
-    pub fn range(range: Range<u64>) -> Self {
+    pub(crate) fn range(range: Range<u64>) -> Self {
         Self { next: Some(Part::Range(range)), several: None }
     }
 
     /// A box of samples of this many bytes.
     #[must_use]
-    pub fn region(region: Region, size: u64) -> Self {
+    pub(crate) fn region(region: Region, size: u64) -> Self {
         Self { next: Some(Part::Box(region, size, 0)), several: None }
     }
 
     /// Several ranges of a file of `size` bytes and this media type.
     #[must_use]
-    pub fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
+    pub(crate) fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
         let ranges = ranges.into_iter();
         let several = Multipart { ranges, size, kind, boundary, current: None, is_begun: false, is_over: false };
         Self { next: None, several: Some(several) }
@@ -85,7 +85,7 @@ impl Parts {
 
     /// Returns the number of bytes.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.next.as_ref().map_or(0, Part::len) + self.several.as_ref().map_or(0, Multipart::len)
     }
 
@@ -150,7 +150,7 @@ enum Piece {
 }
 
 /// What is left of a body.
-pub struct FileBody {
+pub(crate) struct FileBody {
     open: Arc<OpenFile>,
     /// The epoch that the entity tag names; `None` if there is no tag.
     epoch: Option<u32>,
@@ -167,7 +167,7 @@ pub struct FileBody {
 impl FileBody {
     /// Creates a body of these parts of a file.
     #[must_use]
-    pub fn new(open: OpenFile, epoch: Option<u32>, budget: Budget, parts: Parts) -> Self {
+    pub(crate) fn new(open: OpenFile, epoch: Option<u32>, budget: Budget, parts: Parts) -> Self {
         let (open, weight) = (Arc::new(open), parts.weight());
         Self { open, epoch, budget, parts, weight, pieces: VecDeque::new(), taken: 0 }
     }
@@ -176,7 +176,7 @@ impl FileBody {
     ///
     /// # Errors
     /// Why it cannot be read.
-    pub async fn begin(&mut self) -> Result<(), Problem> {
+    pub(crate) async fn begin(&mut self) -> Result<(), Problem> {
         if let Some(piece) = self.next().await {
             self.pieces.push_front(Piece::Here(piece?));
         }
@@ -184,7 +184,7 @@ impl FileBody {
     }
 
     /// Returns the body. An error in the middle of it breaks the connection off, so that the client knows.
-    pub fn into_body(self) -> Body {
+    pub(crate) fn into_body(self) -> Body {
         let pieces = unfold(Some(self), |state| async {
             let mut state = state?;
             match state.next().await? {
@@ -287,6 +287,6 @@ impl FileBody {
 
 /// Returns the header that says which part of a file a response has.
 #[must_use]
-pub fn content_range(range: &Range<u64>, size: u64) -> String {
+pub(crate) fn content_range(range: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1))
 }

@@ -9,7 +9,7 @@ use super::problem::Problem;
 
 /// Returns the value of `box` in the query of a URL. Commas and colons may be percent-encoded.
 #[must_use]
-pub fn box_of(query: &str) -> Option<String> {
+pub(crate) fn box_of(query: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == "box")?;
     Some(percent_encoding::percent_decode_str(value).decode_utf8_lossy().into_owned())
@@ -19,7 +19,7 @@ pub fn box_of(query: &str) -> Option<String> {
 ///
 /// # Errors
 /// [`Problem::Bad`] with what is wrong with the text.
-pub fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
+pub(crate) fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
     let mut region = Region::whole(*shape);
     for (axis, slice) in text.split(',').enumerate() {
         let bad = |why: String| Problem::Bad(format!("box, axis {axis}: {why}"));
@@ -49,7 +49,7 @@ pub fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
 /// Returns the longest box that begins with the sample `from` of a region, counted in C order, is contiguous in it, and
 /// has at most `most` samples, but one at least.
 #[must_use]
-pub fn next_box(region: &Region, from: u64, most: u64) -> Region {
+pub(crate) fn next_box(region: &Region, from: u64, most: u64) -> Region {
     let axes = region.axes();
     let index = region.shape.index_of(from);
     let mut next = Region { start: Dims::from_fn(axes, |a| region.start[a] + index[a]), shape: Dims::filled(axes, 1) };

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The length of a long piece in bytes.
-pub const LONG: usize = 1 << 20;
+pub(crate) const LONG: usize = 1 << 20;
 /// The length of a short piece in bytes, which each response may have in memory whatever the others do. What it keeps
 /// besides is taken from that.
-pub const SHORT: usize = 48 << 10;
+pub(crate) const SHORT: usize = 48 << 10;
 /// Bytes of long pieces in memory, all responses together.
 const TOTAL: usize = 16 << 20;
 /// The unit in which the budget is counted: a semaphore has 32 bits.
@@ -19,10 +19,10 @@ const UNIT: usize = 1 << 10;
 
 /// The budget of long pieces.
 #[derive(Clone, Debug)]
-pub struct Budget(Arc<Semaphore>);
+pub(crate) struct Budget(Arc<Semaphore>);
 
 /// A part of the budget, which comes back when it is dropped; `None` is a short piece.
-pub type Share = Option<OwnedSemaphorePermit>;
+pub(crate) type Share = Option<OwnedSemaphorePermit>;
 
 impl Default for Budget {
     fn default() -> Self {
@@ -33,7 +33,7 @@ impl Default for Budget {
 impl Budget {
     /// Returns the longest piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes besides.
     #[must_use]
-    pub fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
+    pub(crate) fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
         match self.long_piece(wanted) {
             Some((length, share)) => (length, Some(share)),
             None => (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT.saturating_sub(kept).max(UNIT)), None),
@@ -42,7 +42,7 @@ impl Budget {
 
     /// Returns a piece that may be read ahead of the client, if the budget allows one.
     #[must_use]
-    pub fn long_piece(&self, wanted: u64) -> Option<(usize, OwnedSemaphorePermit)> {
+    pub(crate) fn long_piece(&self, wanted: u64) -> Option<(usize, OwnedSemaphorePermit)> {
         let length = usize::try_from(wanted).unwrap_or(LONG).min(LONG);
         let units = u32::try_from(length.div_ceil(UNIT)).ok()?;
         let share = Arc::clone(&self.0).try_acquire_many_owned(units).ok()?;

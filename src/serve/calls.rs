@@ -13,13 +13,13 @@ use crate::pool::Bulkhead;
 use crate::source::Wait;
 
 /// How long a source may take for anything, before the request is given up.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls the file system. A call that nobody waits for any more is not begun.
 ///
 /// # Errors
 /// Those of the call, and [`Problem::NoAnswer`].
-pub async fn call<T: Send + 'static>(
+pub(crate) async fn call<T: Send + 'static>(
     fs: &Arc<Volfs>,
     bulkhead: Bulkhead,
     call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
@@ -41,7 +41,7 @@ pub async fn call<T: Send + 'static>(
 ///
 /// # Errors
 /// Those of the answer, and [`Problem::NoAnswer`].
-pub async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> Result<T, Problem> {
+pub(crate) async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> Result<T, Problem> {
     match timeout(PATIENCE, answer).await {
         Ok(Ok(answer)) => answer.map_err(Problem::from),
         // a worker stopped in the middle
@@ -54,7 +54,7 @@ pub async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> R
 ///
 /// # Errors
 /// [`Problem::NotFound`], and what looking at the source can end in.
-pub async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Problem> {
+pub(crate) async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Problem> {
     find_or_nearest(fs, names).await.map_err(|(problem, _)| problem)
 }
 
@@ -62,7 +62,7 @@ pub async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Pro
 ///
 /// # Errors
 /// As [`find`], with the number of names that lead to a folder.
-pub async fn find_or_nearest(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, (Problem, usize)> {
+pub(crate) async fn find_or_nearest(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, (Problem, usize)> {
     let root = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, wait| fs.getattr(Ino::ROOT, None, wait)).await;
     let mut found = root.map_err(|problem| (problem, 0))?;
     for (n, name) in names.iter().enumerate() {

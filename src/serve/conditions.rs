@@ -11,7 +11,7 @@ use super::validators::Validators;
 
 /// What the conditions of a request come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The file is sent.
     Send,
     /// The client has it: 304.
@@ -22,7 +22,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// [`Problem::Precondition`] if the client means another version.
-pub fn evaluate(headers: &HeaderMap, file: &Validators) -> Result<Outcome, Problem> {
+pub(crate) fn evaluate(headers: &HeaderMap, file: &Validators) -> Result<Outcome, Problem> {
     if headers.contains_key(IF_MATCH) {
         if !matches(headers, IF_MATCH, file, is_same) {
             return Err(Problem::Precondition);
@@ -45,7 +45,7 @@ pub fn evaluate(headers: &HeaderMap, file: &Validators) -> Result<Outcome, Probl
 
 /// Whether a range may be sent: the client has begun with this very version, or does not say which it means.
 #[must_use]
-pub fn allow_range(headers: &HeaderMap, file: &Validators) -> bool {
+pub(crate) fn allow_range(headers: &HeaderMap, file: &Validators) -> bool {
     let Some(value) = headers.get(IF_RANGE) else { return true };
     let Ok(text) = value.to_str() else { return false };
     if text.starts_with('"') {

@@ -45,7 +45,7 @@ task_local! {
 
 /// How long a connection waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
+pub(crate) struct Timeouts {
     /// For the head of a request.
     pub header: Duration,
     /// For the next request, and for a client to take some of a response.
@@ -53,7 +53,7 @@ pub struct Timeouts {
 }
 
 /// What a connection is used for.
-pub struct Activity {
+pub(crate) struct Activity {
     timeouts: Timeouts,
     turns: Arc<Turns>,
     line: Line,
@@ -69,7 +69,7 @@ pub struct Activity {
 impl Activity {
     /// Returns that of a new connection.
     #[must_use]
-    pub fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
+    pub(crate) fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
         Arc::new(Self {
             timeouts,
             turns,
@@ -84,7 +84,7 @@ impl Activity {
 
     /// Notes that a request has begun. It ends when the slot is dropped, and all its clones.
     #[must_use]
-    pub fn begin(self: &Arc<Self>) -> RequestSlot {
+    pub(crate) fn begin(self: &Arc<Self>) -> RequestSlot {
         STREAM.try_with(Clone::clone).unwrap_or_else(|_| RequestSlot::new(self))
     }
 
@@ -97,7 +97,7 @@ impl Activity {
 
 /// A request in progress, until the last byte of its response is sent or given up.
 #[derive(Clone)]
-pub struct RequestSlot(Arc<Slot>);
+pub(crate) struct RequestSlot(Arc<Slot>);
 
 struct Slot {
     activity: Arc<Activity>,
@@ -130,7 +130,7 @@ impl RequestSlot {
     }
 
     /// Waits until the request has a turn, which it keeps until it ends. Returns whether there is one.
-    pub async fn has_turn(&self) -> bool {
+    pub(crate) async fn has_turn(&self) -> bool {
         let activity = &self.0.activity;
         let Some(turn) = activity.turns.next(&activity.line).await else { return false };
         if self.0.turn.lock().replace(turn).is_none() {
@@ -211,12 +211,12 @@ impl Drop for Slot {
 /// Runs each stream of an HTTP/2 connection as a task that ends when its client takes nothing: with it ends the stream,
 /// and all that its response holds is free.
 #[derive(Clone)]
-pub struct Streams(Arc<Activity>);
+pub(crate) struct Streams(Arc<Activity>);
 
 impl Streams {
     /// Those of a connection.
     #[must_use]
-    pub fn new(activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(activity: Arc<Activity>) -> Self {
         Self(activity)
     }
 }
@@ -233,7 +233,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 
 /// A body with the slot of its request. Hyper gets one piece after the other, each when the client has taken the last
 /// one, and so the end as well: what hyper has after the end of a body cannot be ended any more.
-pub struct SlottedBody {
+pub(crate) struct SlottedBody {
     body: Body,
     slot: RequestSlot,
 }
@@ -241,7 +241,7 @@ pub struct SlottedBody {
 impl SlottedBody {
     /// Ties a body to its request.
     #[must_use]
-    pub fn new(body: Body, slot: RequestSlot) -> Self {
+    pub(crate) fn new(body: Body, slot: RequestSlot) -> Self {
         Self { body, slot }
     }
 }
@@ -271,7 +271,7 @@ impl HttpBody for SlottedBody {
 }
 
 /// A piece of a response, until it is sent or given up.
-pub struct SentPiece {
+pub(crate) struct SentPiece {
     bytes: Bytes,
     slot: RequestSlot,
 }
@@ -298,7 +298,7 @@ impl Drop for SentPiece {
 }
 
 /// A stream that fails when its client has let it wait too long.
-pub struct TimedStream<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
     timer: Pin<Box<Sleep>>,
@@ -311,7 +311,7 @@ pub struct TimedStream<S> {
 
 impl<S> TimedStream<S> {
     /// Wraps a stream.
-    pub fn new(stream: S, activity: Arc<Activity>) -> Self {
+    pub(crate) fn new(stream: S, activity: Arc<Activity>) -> Self {
         let timer = Box::pin(sleep(activity.timeouts.header.min(activity.timeouts.idle)));
         Self { stream, activity, timer, head: None, is_http2: None, stalled: None }
     }

@@ -4,15 +4,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 /// Samples and other bytes.
-pub const BYTES: &str = "application/octet-stream";
+pub(crate) const BYTES: &str = "application/octet-stream";
 /// JSON.
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 /// Pages.
-pub const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 /// Returns the media type of a file.
 #[must_use]
-pub fn content_type(name: &OsStr) -> &'static str {
+pub(crate) fn content_type(name: &OsStr) -> &'static str {
     let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
     match extension {
         "json" => JSON,
@@ -29,7 +29,7 @@ pub fn content_type(name: &OsStr) -> &'static str {
 
 /// Returns whether bytes of a type become much fewer when they are compressed.
 #[must_use]
-pub fn is_text(content_type: &str) -> bool {
+pub(crate) fn is_text(content_type: &str) -> bool {
     content_type.starts_with(JSON) || content_type.starts_with("text/")
 }
 

@@ -6,7 +6,7 @@ use super::paths::segment;
 
 /// What an entry of a folder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The folder of a dataset.
     Dataset,
     /// Another folder.
@@ -18,7 +18,7 @@ pub enum Kind {
 impl Kind {
     /// Returns the word for it.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Dataset => "dataset",
             Self::Folder => "folder",
@@ -29,7 +29,7 @@ impl Kind {
 
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// The name as it is in a mount.
     pub name: OsString,
     /// What it is.
@@ -39,7 +39,7 @@ pub struct Listed {
 impl Listed {
     /// Returns the link from the folder to the entry.
     #[must_use]
-    pub fn href(&self) -> String {
+    pub(crate) fn href(&self) -> String {
         segment(&self.name) + if self.kind == Kind::File { "" } else { "/" }
     }
 }

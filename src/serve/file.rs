@@ -29,7 +29,12 @@ const MAX_ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// Why there are no bytes.
-pub async fn answer(app: &App, request: &Head, path: &TreePath, found: Attributes) -> Result<Response<Body>, Problem> {
+pub(crate) async fn answer(
+    app: &App,
+    request: &Head,
+    path: &TreePath,
+    found: Attributes,
+) -> Result<Response<Body>, Problem> {
     let (file, open, opened) = open(app, path, found).await?;
     let validators = app.tags.of(&file, &opened);
     if evaluate(&request.headers, &validators)? == Outcome::NotModified {
@@ -84,7 +89,7 @@ async fn open(
 
 /// Returns the response that the client has the file.
 #[must_use]
-pub fn not_modified(validators: &Validators) -> Response<Body> {
+pub(crate) fn not_modified(validators: &Validators) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
     validators.write(response.headers_mut());
@@ -92,7 +97,7 @@ pub fn not_modified(validators: &Validators) -> Response<Body> {
 }
 
 /// Sets a header.
-pub fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(crate) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
@@ -145,6 +150,6 @@ fn boundary() -> String {
 
 /// Returns the media type of a file by its name, for what is not in the tree.
 #[must_use]
-pub fn type_of(name: &str) -> &'static str {
+pub(crate) fn type_of(name: &str) -> &'static str {
     content_type(OsStr::new(name))
 }

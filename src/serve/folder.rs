@@ -36,7 +36,12 @@ const PAGE: usize = 1000;
 ///
 /// # Errors
 /// Why it cannot be listed.
-pub async fn answer(app: &App, request: &Parts, path: &TreePath, found: Attributes) -> Result<Response<Body>, Problem> {
+pub(crate) async fn answer(
+    app: &App,
+    request: &Parts,
+    path: &TreePath,
+    found: Attributes,
+) -> Result<Response<Body>, Problem> {
     if !path.folder {
         return Ok(redirect(request, path));
     }

@@ -12,7 +12,7 @@ use super::listener::Listen;
 
 /// The names of this server.
 #[derive(Clone, Debug)]
-pub struct Hosts {
+pub(crate) struct Hosts {
     allowed: Vec<String>,
     /// Whether names are checked at all.
     checks: bool,
@@ -23,7 +23,7 @@ impl Hosts {
     /// Creates the names of a server. Names are checked if only this machine reaches it, or if some were named. No
     /// browser reaches a Unix socket: a web server in front of it passes on the names that it has itself.
     #[must_use]
-    pub fn new(listen: &Listen, allowed: &[String]) -> Self {
+    pub(crate) fn new(listen: &Listen, allowed: &[String]) -> Self {
         let address = match listen {
             Listen::Tcp(address) => Some(address.ip()),
             Listen::Unix(_) => None,
@@ -34,7 +34,7 @@ impl Hosts {
 
     /// Returns whether a request calls this server by one of its names. A client that uses no name is no browser.
     #[must_use]
-    pub fn allow(&self, request: &Parts) -> bool {
+    pub(crate) fn allow(&self, request: &Parts) -> bool {
         if !self.checks {
             return true;
         }

@@ -8,12 +8,12 @@ use super::entries::{Kind, Listed};
 use super::paths::{TreePath, segment};
 
 /// What pages may do: nothing but use the files and data of this server.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+pub(crate) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What a page shows.
 #[derive(Debug)]
-pub struct PageOf<'a> {
+pub(crate) struct PageOf<'a> {
     /// The folder.
     pub path: &'a TreePath,
     /// Whether it is a dataset.
@@ -30,7 +30,7 @@ pub struct PageOf<'a> {
 
 /// Returns the page.
 #[must_use]
-pub fn page(page: &PageOf<'_>) -> String {
+pub(crate) fn page(page: &PageOf<'_>) -> String {
     let names: Vec<String> = page.path.names.iter().map(|name| escape(&name.to_string_lossy())).collect();
     let root = if names.is_empty() { "./".to_owned() } else { "../".repeat(names.len()) };
     let title = names.last().map_or_else(|| "volfs".to_owned(), |name| format!("{name} · volfs"));
@@ -71,7 +71,7 @@ pub fn page(page: &PageOf<'_>) -> String {
 
 /// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
 #[must_use]
-pub fn not_found(above: &[OsString], up: &str) -> String {
+pub(crate) fn not_found(above: &[OsString], up: &str) -> String {
     let (href, shown) = (if up.is_empty() { "./" } else { up }, escape(&shown_path(above)));
     let root = format!("{up}{}", "../".repeat(above.len()));
     let root = if root.is_empty() { "./".to_owned() } else { root };
@@ -90,7 +90,7 @@ pub fn not_found(above: &[OsString], up: &str) -> String {
 
 /// Returns the path of a folder as text.
 #[must_use]
-pub fn shown_path(names: &[OsString]) -> String {
+pub(crate) fn shown_path(names: &[OsString]) -> String {
     let path = names.iter().fold("/".to_owned(), |path, name| path + &*name.to_string_lossy() + "/");
     crate::logging::one_line(&path).into_owned()
 }

@@ -27,7 +27,7 @@ const STICKY: u32 = 0o1000;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
+pub(crate) enum Listen {
     /// At an address. Port 0 is any free one.
     Tcp(SocketAddr),
     /// At a Unix socket.
@@ -39,7 +39,7 @@ impl Listen {
     ///
     /// # Errors
     /// How to write it.
-    pub fn read(text: &OsStr) -> Result<Self, String> {
+    pub(crate) fn read(text: &OsStr) -> Result<Self, String> {
         if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
             let path = Path::new(OsStr::from_bytes(path));
             return match path.file_name() {
@@ -54,7 +54,7 @@ impl Listen {
 
     /// Returns whether other machines may reach it.
     #[must_use]
-    pub fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
 }
@@ -70,7 +70,7 @@ impl Display for Listen {
 
 /// Why a server cannot listen.
 #[derive(Debug, Error)]
-pub enum ListenError {
+pub(crate) enum ListenError {
     /// The address cannot be listened at.
     #[error("cannot listen at {0}: {1}; choose another --listen ADDRESS:PORT")]
     Address(SocketAddr, io::Error),
@@ -100,7 +100,7 @@ pub enum ListenError {
 
 /// A socket that listens, without blocking.
 #[derive(Debug)]
-pub enum Listener {
+pub(crate) enum Listener {
     /// At an address.
     Tcp(TcpListener),
     /// At a Unix socket, whose file goes with it.
@@ -112,7 +112,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`ListenError`]
-    pub fn bind(at: &Listen, for_all: bool) -> Result<Self, ListenError> {
+    pub(crate) fn bind(at: &Listen, for_all: bool) -> Result<Self, ListenError> {
         match at {
             Listen::Tcp(address) => {
                 let failed = |error| ListenError::Address(*address, error);
@@ -131,7 +131,7 @@ impl Listener {
 
     /// Returns where it listens, with the port that it got.
     #[must_use]
-    pub fn at(&self, asked: &Listen) -> Listen {
+    pub(crate) fn at(&self, asked: &Listen) -> Listen {
         match self {
             Self::Tcp(listener) => listener.local_addr().map_or_else(|_| asked.clone(), Listen::Tcp),
             Self::Unix(_, file) => Listen::Unix(file.path.clone()),
@@ -141,7 +141,7 @@ impl Listener {
 
 /// The file of a Unix socket, which is removed at the end.
 #[derive(Debug)]
-pub struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
 }

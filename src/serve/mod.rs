@@ -37,8 +37,8 @@ mod server;
 mod turns;
 mod validators;
 
-pub use access::{Access, Token};
-pub use listener::Listen;
-pub use options::{ServeOptions, is_origin};
-pub use peer::overflow_user;
-pub use server::{ServeError, Server};
+pub(crate) use access::{Access, Token};
+pub(crate) use listener::Listen;
+pub(crate) use options::{ServeOptions, is_origin};
+pub(crate) use peer::overflow_user;
+pub(crate) use server::{ServeError, Server};

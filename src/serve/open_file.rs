@@ -14,7 +14,7 @@ use crate::pool::Bulkhead;
 use crate::volume::Region;
 
 /// An open file or folder.
-pub struct OpenFile {
+pub(crate) struct OpenFile {
     fs: Arc<Volfs>,
     handle: u64,
     bulkhead: Bulkhead,
@@ -43,14 +43,14 @@ fn piece(bytes: Buffer, share: Share) -> Bytes {
 }
 
 /// A piece that is being read.
-pub type PieceInFlight = oneshot::Receiver<Result<Bytes, FsError>>;
+pub(crate) type PieceInFlight = oneshot::Receiver<Result<Bytes, FsError>>;
 
 impl OpenFile {
     /// Opens a file.
     ///
     /// # Errors
     /// Those of [`Volfs::open`].
-    pub async fn open(fs: &Arc<Volfs>, file: &Attributes) -> Result<(Self, Opened), Problem> {
+    pub(crate) async fn open(fs: &Arc<Volfs>, file: &Attributes) -> Result<(Self, Opened), Problem> {
         let ino = file.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
             let open = Self { handle: fs.open(ino, wait)?.handle, fs: Arc::clone(fs), bulkhead: Volfs::bulkhead(ino) };
@@ -64,7 +64,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// Those of [`Volfs::opendir`].
-    pub async fn open_folder(fs: &Arc<Volfs>, folder: &Attributes) -> Result<Self, Problem> {
+    pub(crate) async fn open_folder(fs: &Arc<Volfs>, folder: &Attributes) -> Result<Self, Problem> {
         let ino = folder.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
             Ok(Self { handle: fs.opendir(ino, wait)?.handle, fs: Arc::clone(fs), bulkhead: Volfs::bulkhead(ino) })
@@ -74,25 +74,25 @@ impl OpenFile {
 
     /// Returns the file system.
     #[must_use]
-    pub fn fs(&self) -> &Arc<Volfs> {
+    pub(crate) fn fs(&self) -> &Arc<Volfs> {
         &self.fs
     }
 
     /// Returns the handle.
     #[must_use]
-    pub fn handle(&self) -> u64 {
+    pub(crate) fn handle(&self) -> u64 {
         self.handle
     }
 
     /// Returns whether the file has still the content of this epoch.
     #[must_use]
-    pub fn is_of_epoch(&self, epoch: u32) -> bool {
+    pub(crate) fn is_of_epoch(&self, epoch: u32) -> bool {
         self.fs.opened(self.handle).is_some_and(|opened| opened.epoch == epoch)
     }
 
     /// Starts to read bytes.
     #[must_use]
-    pub fn read(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
+    pub(crate) fn read(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         self.fs.read_owned(self.request(offset, length), move |read| drop(send.send(read.map(|b| piece(b, share)))));
         receive
@@ -100,7 +100,7 @@ impl OpenFile {
 
     /// Starts to read bytes that the client may want next, on a thread of the pool: this one sends meanwhile.
     #[must_use]
-    pub fn read_ahead(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
+    pub(crate) fn read_ahead(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         let (fs, read) = (Arc::clone(&self.fs), self.request(offset, length));
         self.fs.pool().submit(self.bulkhead, move || {
@@ -120,7 +120,7 @@ impl OpenFile {
 
     /// Starts to read a box of samples.
     #[must_use]
-    pub fn read_box(&self, region: Region, share: Share) -> PieceInFlight {
+    pub(crate) fn read_box(&self, region: Region, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         self.fs.read_box(self.handle, region, move |read| drop(send.send(read.map(|b| piece(b, share)))));
         receive

@@ -8,7 +8,7 @@ use super::listener::Listen;
 
 /// What a server may do, and how much of it.
 #[derive(Clone, Debug)]
-pub struct ServeOptions {
+pub(crate) struct ServeOptions {
     /// Where to listen.
     pub listen: Listen,
     /// Who may connect, and with what.
@@ -31,7 +31,7 @@ pub struct ServeOptions {
 
 /// Returns whether a text is an origin as browsers send it, `https://host` or `http://host:8000`, or `*`.
 #[must_use]
-pub fn is_origin(text: &str) -> bool {
+pub(crate) fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_host = |host: &str| {
         !host.is_empty()
@@ -42,7 +42,7 @@ pub fn is_origin(text: &str) -> bool {
 
 /// Returns the origin of a URL, which is what stands before its path; `None` if it has none.
 #[must_use]
-pub fn origin_of(url: &str) -> Option<String> {
+pub(crate) fn origin_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let origin = format!("{scheme}://{host}");

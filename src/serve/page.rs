@@ -34,7 +34,7 @@ const FILES: [(&str, &str); 11] = [
 ///
 /// # Errors
 /// [`Problem::Precondition`], and [`Problem::NotFound`] for names that the page has not.
-pub fn answer(request: &Parts, path: &TreePath) -> Option<Result<Response<Body>, Problem>> {
+pub(crate) fn answer(request: &Parts, path: &TreePath) -> Option<Result<Response<Body>, Problem>> {
     match &path.names[..] {
         [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == FOLDER && !path.folder => {
             let file = FILES.iter().find(|(known, _)| name == *known);

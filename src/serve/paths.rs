@@ -18,7 +18,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// A path that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreePath {
+pub(crate) struct TreePath {
     /// The names from the root on.
     pub names: Vec<OsString>,
     /// Whether it ends with a slash, so that a folder is meant.
@@ -30,7 +30,7 @@ impl TreePath {
     ///
     /// # Errors
     /// [`Problem::NotFound`] for names that nothing can have, [`Problem::Bad`] for zero bytes and what is no path.
-    pub fn read(path: &str) -> Result<Self, Problem> {
+    pub(crate) fn read(path: &str) -> Result<Self, Problem> {
         let Some(path) = path.strip_prefix('/') else { return Err(Problem::Bad("the path begins with /".into())) };
         if path.is_empty() {
             return Ok(Self { names: Vec::new(), folder: true });
@@ -55,7 +55,7 @@ fn name(segment: &str) -> Result<OsString, Problem> {
 
 /// Returns a name as a segment of a URL.
 #[must_use]
-pub fn segment(name: &OsStr) -> String {
+pub(crate) fn segment(name: &OsStr) -> String {
     percent_encode(name.as_bytes(), ENCODED).to_string()
 }
 

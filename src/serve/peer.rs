@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The user and the address at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// The user whose socket it is; `None` if that cannot be told.
     pub user: Option<u32>,
     /// The address; `None` for a Unix socket.
@@ -52,7 +52,7 @@ pub struct Peer {
 
 /// The two ends of a TCP connection. An IPv4 address is one, also where a socket of IPv6 has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ends {
+pub(crate) struct Ends {
     client: (IpAddr, u16),
     server: (IpAddr, u16),
 }
@@ -60,27 +60,27 @@ pub struct Ends {
 impl Ends {
     /// Returns the ends of a connection that the server has accepted.
     #[must_use]
-    pub fn new(client: SocketAddr, server: SocketAddr) -> Self {
+    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
         let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
         Self { client: canonical(client), server: canonical(server) }
     }
 
     /// Returns the address of the client.
     #[must_use]
-    pub fn client(&self) -> IpAddr {
+    pub(crate) fn client(&self) -> IpAddr {
         self.client.0
     }
 
     /// Returns whether the client is on this machine.
     #[must_use]
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.client.0.is_loopback() || self.server.0.is_loopback() || self.client.0 == self.server.0
     }
 }
 
 /// Finds users, on a thread of its own: the kernel may take its time, and a table serves all who wait for it.
 #[derive(Debug)]
-pub struct Peers {
+pub(crate) struct Peers {
     queries: mpsc::Sender<Query>,
     can_tell: bool,
 }
@@ -96,7 +96,7 @@ impl Peers {
     ///
     /// # Errors
     /// That of the system if there is no thread.
-    pub fn start(server: IpAddr) -> io::Result<Self> {
+    pub(crate) fn start(server: IpAddr) -> io::Result<Self> {
         let lookup = Lookup::choose(server);
         let can_tell = lookup.is_some();
         let (queries, received) = mpsc::channel(QUEUED);
@@ -106,12 +106,12 @@ impl Peers {
 
     /// Returns whether users can be found here at all.
     #[must_use]
-    pub fn can_tell(&self) -> bool {
+    pub(crate) fn can_tell(&self) -> bool {
         self.can_tell
     }
 
     /// Returns the user of the socket at the client's end, as things are now.
-    pub async fn user(&self, ends: Ends) -> Option<u32> {
+    pub(crate) async fn user(&self, ends: Ends) -> Option<u32> {
         let (answer, receive) = oneshot::channel();
         self.queries.send(Query { ends, answer }).await.ok()?;
         receive.await.ok()?
@@ -132,7 +132,7 @@ fn answer_all(mut queries: mpsc::Receiver<Query>, mut lookup: Option<Lookup>) {
 
 /// Returns the number that the kernel shows for users who have none in this user namespace; `None` where all have one.
 #[must_use]
-pub fn overflow_user() -> Option<u32> {
+pub(crate) fn overflow_user() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
     if counts.sum::<u64>() >= u64::from(u32::MAX) {

@@ -9,7 +9,7 @@ use crate::fs::FsError;
 
 /// Why a request fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The path or the query cannot be understood.
     #[error("bad request: {0}")]
     Bad(String),
@@ -85,7 +85,7 @@ impl Problem {
 
     /// Returns the response.
     #[must_use]
-    pub fn response(&self) -> Response<Body> {
+    pub(crate) fn response(&self) -> Response<Body> {
         let mut response = Response::new(Body::from(format!("{self}\n")));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();

@@ -14,7 +14,7 @@ const MAX_PARTS: usize = 1024;
 
 /// What a request wants of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// All of it: no ranges, some that cannot be understood, or more than the whole file.
     Whole,
     /// These ranges, none of which is empty.
@@ -25,7 +25,7 @@ pub enum Wanted {
 ///
 /// # Errors
 /// [`Problem::Range`] if none of them lies in the file, or there are too many.
-pub fn wanted(headers: &HeaderMap, size: u64) -> Result<Wanted, Problem> {
+pub(crate) fn wanted(headers: &HeaderMap, size: u64) -> Result<Wanted, Problem> {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Ok(Wanted::Whole) };
     let Some(list) = value.to_str().ok().and_then(list_of_bytes) else { return Ok(Wanted::Whole) };

@@ -58,7 +58,7 @@ const REFUSED_FOR: Duration = Duration::from_secs(5);
 
 /// Why there is no server.
 #[derive(Debug, Error)]
-pub enum ServeError {
+pub(crate) enum ServeError {
     /// The server cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
@@ -71,7 +71,7 @@ pub enum ServeError {
 }
 
 /// A server that listens, and does not answer yet.
-pub struct Server {
+pub(crate) struct Server {
     listener: Listener,
     address: Listen,
     options: ServeOptions,
@@ -114,7 +114,7 @@ impl Server {
     ///
     /// # Errors
     /// [`ServeError::Listen`]
-    pub fn listen(options: ServeOptions) -> Result<Self, ServeError> {
+    pub(crate) fn listen(options: ServeOptions) -> Result<Self, ServeError> {
         let listener = Listener::bind(&options.listen, options.access.is_for_others())?;
         let address = listener.at(&options.listen);
         Ok(Self { listener, address, options })
@@ -122,7 +122,7 @@ impl Server {
 
     /// Returns where it listens.
     #[must_use]
-    pub fn address(&self) -> &Listen {
+    pub(crate) fn address(&self) -> &Listen {
         &self.address
     }
 
@@ -131,7 +131,7 @@ impl Server {
     ///
     /// # Errors
     /// [`ServeError::Threads`]
-    pub fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
+    pub(crate) fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
         fs.start_refreshes().map_err(ServeError::Threads)?;
         fs.pool().keep_workers(KEPT_WORKERS);
         let runtime = runtime().map_err(ServeError::Threads)?;

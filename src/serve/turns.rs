@@ -23,7 +23,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 const IN_QUEUE: usize = 1;
 
 /// The turns of all requests.
-pub struct Turns {
+pub(crate) struct Turns {
     free: Arc<Semaphore>,
     /// How many turns there are. As many requests may wait for one: each has its head in memory.
     count: usize,
@@ -40,7 +40,7 @@ struct Queue {
 }
 
 /// The requests of one connection that wait.
-pub struct Line {
+pub(crate) struct Line {
     places: Semaphore,
     waiting: AtomicUsize,
 }
@@ -57,7 +57,7 @@ struct Waiting<'t>(&'t Turns, &'t Line);
 impl Turns {
     /// Creates this many turns.
     #[must_use]
-    pub fn new(count: usize) -> Arc<Self> {
+    pub(crate) fn new(count: usize) -> Arc<Self> {
         let count = count.clamp(1, Semaphore::MAX_PERMITS);
         let free = Arc::new(Semaphore::new(count));
         Arc::new(Self { free, count, peak: AtomicUsize::new(0), queue: Mutex::default() })
@@ -65,7 +65,7 @@ impl Turns {
 
     /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. A connection may
     /// always have one that waits.
-    pub async fn next(&self, line: &Line) -> Option<OwnedSemaphorePermit> {
+    pub(crate) async fn next(&self, line: &Line) -> Option<OwnedSemaphorePermit> {
         if let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() {
             self.peak.fetch_max(self.taken(), Ordering::SeqCst);
             return Some(turn);
@@ -83,7 +83,7 @@ impl Turns {
     }
 
     /// Gives memory back to the system if many requests have ended.
-    pub fn ended(&self) {
+    pub(crate) fn ended(&self) {
         let (peak, taken) = (self.peak.load(Ordering::SeqCst), self.taken());
         let are_over = peak >= MANY && taken <= peak / 8;
         if !are_over || self.peak.compare_exchange(peak, 0, Ordering::SeqCst, Ordering::SeqCst).is_err() {
@@ -110,7 +110,7 @@ impl Turns {
 
     /// Returns whether a stalled request has to end for one that waits. If so, the caller ends it.
     #[must_use]
-    pub fn claim(&self) -> bool {
+    pub(crate) fn claim(&self) -> bool {
         let mut queue = self.queue.lock();
         let is_claimed = queue.promised < queue.waiting;
         queue.promised += usize::from(is_claimed);

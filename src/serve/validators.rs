@@ -17,7 +17,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 
 /// Makes entity tags, which no other server of the same files makes as well: inode numbers are counted anew by each.
 #[derive(Clone, Copy, Debug)]
-pub struct Tags(u64);
+pub(crate) struct Tags(u64);
 
 impl Default for Tags {
     fn default() -> Self {
@@ -27,7 +27,7 @@ impl Default for Tags {
 
 /// The validators of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Validators {
+pub(crate) struct Validators {
     /// The entity tag, with its quotes; `None` for what may change at any time.
     pub tag: Option<String>,
     /// The time of the last change, in whole seconds; `None` if there is no tag.
@@ -38,7 +38,7 @@ impl Tags {
     /// Returns the validators of an open file. One that may change at any time has none, and neither has one that was
     /// written a moment ago: it will be read again.
     #[must_use]
-    pub fn of(&self, attributes: &Attributes, opened: &Opened) -> Validators {
+    pub(crate) fn of(&self, attributes: &Attributes, opened: &Opened) -> Validators {
         if attributes.volatile || opened.is_recent {
             return Validators::default();
         }
@@ -49,7 +49,7 @@ impl Tags {
 
     /// Returns the validators of a file of the program itself.
     #[must_use]
-    pub fn of_program(name: &str, content: &[u8]) -> Validators {
+    pub(crate) fn of_program(name: &str, content: &[u8]) -> Validators {
         let hash = content
             .iter()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
@@ -65,13 +65,13 @@ fn whole_seconds(time: SystemTime) -> Option<SystemTime> {
 impl Validators {
     /// Returns the time of the last change, if it tells all versions apart.
     #[must_use]
-    pub fn settled_time(&self) -> Option<SystemTime> {
+    pub(crate) fn settled_time(&self) -> Option<SystemTime> {
         let is_settled = |time: &SystemTime| SystemTime::now().duration_since(*time).is_ok_and(|age| age >= SETTLED);
         self.modified.filter(is_settled)
     }
 
     /// Adds them to the headers of a response, with how a cache may use it: it asks each time.
-    pub fn write(&self, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
         let cached = if self.tag.is_some() { "no-cache" } else { "no-store" };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cached));
         if let Some(tag) = self.tag.as_deref().and_then(|tag| HeaderValue::from_str(tag).ok()) {

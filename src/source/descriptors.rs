@@ -16,7 +16,7 @@ const RESERVED: u64 = 32;
 const MOST_CONNECTIONS: usize = 512;
 
 /// Raises the soft limit on open descriptors to the hard one. To be called before any folder or dataset is opened.
-pub fn raise_descriptor_limit() {
+pub(crate) fn raise_descriptor_limit() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     if let Err(error) = setrlimit(Resource::Nofile, limit) {

@@ -2,7 +2,7 @@
 
 /// The type of a folder's entry, as the folder itself has it: links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub(crate) enum EntryKind {
     /// A folder.
     Folder,
     /// A symbolic link.

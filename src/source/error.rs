@@ -9,7 +9,7 @@ use crate::memory::OutOfMemory;
 
 /// Why bytes of a source cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum SourceError {
+pub(crate) enum SourceError {
     /// Only with [`Wait::No`](super::Wait::No): the call would have to wait.
     #[error("not in memory")]
     WouldBlock,
@@ -41,13 +41,13 @@ pub enum SourceError {
 impl SourceError {
     /// Makes an error of the operating system that occurred while `doing` something.
     #[must_use]
-    pub fn io(doing: impl Into<String>, error: &io::Error) -> Self {
+    pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         Self::Io { doing: doing.into(), message: error.to_string(), kind: error.kind() }
     }
 
     /// Returns whether the system failed, so that nothing is known of what is there: the same call may succeed later.
     #[must_use]
-    pub fn is_failure_of_system(&self) -> bool {
+    pub(crate) fn is_failure_of_system(&self) -> bool {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
     }
 }
@@ -61,7 +61,7 @@ impl From<OutOfMemory> for SourceError {
 /// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
 /// not be read), and not a failure to find out.
 #[must_use]
-pub fn tells_what_is_there(kind: io::ErrorKind) -> bool {
+pub(crate) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
     // unsupported: by the file system, for good
     let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];

@@ -6,14 +6,14 @@ use super::SourceError;
 
 /// The first failure of the system, or the first change, in a folder and in all that was opened from it: those share it.
 #[derive(Clone, Debug, Default)]
-pub struct FirstFailure(Arc<OnceLock<SourceError>>);
+pub(crate) struct FirstFailure(Arc<OnceLock<SourceError>>);
 
 impl FirstFailure {
     /// Returns a result, and remembers a failure of the system or a change.
     ///
     /// # Errors
     /// That of the result.
-    pub fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
+    pub(crate) fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
         result.inspect_err(|error| {
             if error.is_failure_of_system() || *error == SourceError::Changed {
                 let _ = self.0.set(error.clone());
@@ -23,7 +23,7 @@ impl FirstFailure {
 
     /// Returns what was remembered.
     #[must_use]
-    pub fn get(&self) -> Option<SourceError> {
+    pub(crate) fn get(&self) -> Option<SourceError> {
         self.0.get().cloned()
     }
 }

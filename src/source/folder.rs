@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::{EntryKind, Permissions, Source, SourceError};
 
 /// A source whose objects are files below a folder: names with `/` between them.
-pub trait Folder: Source {
+pub(crate) trait Folder: Source {
     /// Opens the folder at `path`, which is absolute or relative to this folder and may have `..` in it.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ pub trait Folder: Source {
 
 /// Why a folder cannot be opened.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum NoFolder {
+pub(crate) enum NoFolder {
     /// Nothing is there, or a link leads to nothing.
     #[error("there is no such folder")]
     Absent,

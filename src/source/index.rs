@@ -21,7 +21,7 @@ const PIECE: u64 = 16 * PAGE / 8;
 const DENSE: u64 = 64 << 20;
 
 /// The key of a part of a table: a number from [`IndexCache::new_id`], and two more that the table chooses.
-pub type PartKey = (u64, u64, u64);
+pub(crate) type PartKey = (u64, u64, u64);
 
 type Part = Arc<dyn Any + Send + Sync>;
 
@@ -37,7 +37,7 @@ thread_local! {
 }
 
 /// Caches parts of all tables, bounded in bytes.
-pub struct IndexCache {
+pub(crate) struct IndexCache {
     parts: Mutex<LruByWeight<PartKey, Part>>,
     sorted: Mutex<LruByWeight<u64, Arc<Vec<u64>>>>,
 }
@@ -46,7 +46,7 @@ impl IndexCache {
     /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do
     /// not fit are sorted again whenever they are needed.
     #[must_use]
-    pub fn new(bound: usize) -> Arc<Self> {
+    pub(crate) fn new(bound: usize) -> Arc<Self> {
         let parts = bound / 5;
         Arc::new(Self {
             parts: Mutex::new(LruByWeight::new(parts)),
@@ -56,14 +56,14 @@ impl IndexCache {
 
     /// Returns a number that no table has had before, for the keys of a table's parts.
     #[must_use]
-    pub fn new_id() -> u64 {
+    pub(crate) fn new_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a part of a table if it is cached.
     #[must_use]
-    pub fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
+    pub(crate) fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
         // the parts of a thread are never stale: a key belongs to one table of the process, and a part never changes
         let part = LAST_USED.with_borrow_mut(|last_used| {
             let slot = &mut last_used[(key.1 ^ key.2) as usize % THREAD_PARTS];
@@ -83,7 +83,7 @@ impl IndexCache {
     }
 
     /// Caches a part of a table, which weighs `bytes`.
-    pub fn insert<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
+    pub(crate) fn insert<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
         let dropped = self.parts().insert(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
     }
@@ -94,7 +94,7 @@ impl IndexCache {
 }
 
 /// A table in one object of a source, from byte `start` on, `length` bytes long.
-pub struct Index {
+pub(crate) struct Index {
     id: u64,
     source: Arc<dyn Source>,
     object: Box<str>,
@@ -106,13 +106,13 @@ pub struct Index {
 impl Index {
     /// Creates the table at `start .. start + length` of `object`, which must lie within the object.
     #[must_use]
-    pub fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
+    pub(crate) fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
         Self { id: IndexCache::new_id(), source, object: object.into(), start, length, cache }
     }
 
     /// Returns the bytes of the table.
     #[must_use]
-    pub fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
@@ -120,7 +120,7 @@ impl Index {
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
-    pub fn u64_at(&self, at: u64, wait: Wait) -> Result<u64, SourceError> {
+    pub(crate) fn u64_at(&self, at: u64, wait: Wait) -> Result<u64, SourceError> {
         let mut bytes = [0; 8];
         self.read(at, &mut bytes, wait)?;
         Ok(u64::from_le_bytes(bytes))
@@ -130,7 +130,7 @@ impl Index {
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
-    pub fn read(&self, at: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
+    pub(crate) fn read(&self, at: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
         let length = out.len() as u64;
         if at.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(SourceError::TooShort { offset: at, length, size: self.length });
@@ -173,7 +173,7 @@ impl Index {
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
-    pub fn scan(&self, first: u64, count: u64, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
+    pub(crate) fn scan(&self, first: u64, count: u64, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
         let (mut at, end) = (first.saturating_mul(8), first.saturating_add(count).saturating_mul(8));
         if end > self.length {
             return Err(SourceError::TooShort { offset: at, length: end - at, size: self.length });
@@ -195,7 +195,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of `visit` and of the source.
-    pub fn visit_stored(
+    pub(crate) fn visit_stored(
         &self,
         first: u64,
         count: u64,
@@ -220,7 +220,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of the source.
-    pub fn scan_stored(
+    pub(crate) fn scan_stored(
         &self,
         first: u64,
         count: u64,
@@ -245,7 +245,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of `make`, and [`SourceError::WouldBlock`] if they are not cached and `wait` is [`Wait::No`].
-    pub fn sorted(
+    pub(crate) fn sorted(
         &self,
         wait: Wait,
         make: impl FnOnce() -> Result<Vec<u64>, SourceError>,

@@ -6,20 +6,20 @@
 //! those of object stores.
 
 mod descriptors;
-pub mod disk_cache;
+pub(crate) mod disk_cache;
 mod entry_kind;
 mod error;
 mod first_failure;
 mod folder;
 mod folder_probe;
 mod index;
-pub mod local;
+pub(crate) mod local;
 mod origin;
 mod permissions;
 mod recent_writes;
 mod stamp;
 #[cfg(feature = "store")]
-pub mod store;
+pub(crate) mod store;
 mod store_options;
 mod store_status;
 mod traits;
@@ -28,21 +28,23 @@ mod url;
 mod wait;
 mod wall_clock;
 
-pub use descriptors::raise_descriptor_limit;
-pub use entry_kind::EntryKind;
-pub use error::{SourceError, tells_what_is_there};
-pub use first_failure::FirstFailure;
-pub use folder::{Folder, NoFolder};
-pub use folder_probe::{FolderProbe, MOST_REMOTE};
-pub use index::{Index, IndexCache, PartKey};
-pub use local::{CoarseInstant, Folders, LocalFile, LocalFolder, LocalTree, MappedWindow, OpenFile, SourceRoot};
-pub use origin::{Origin, shown};
-pub use permissions::Permissions;
-pub use recent_writes::{Next, RecentWrites, RefreshQueue};
-pub use stamp::{FileStamp, system_time};
-pub use store_options::StoreOption;
-pub use store_status::StoreStatus;
-pub use traits::{FileSource, Source, WHOLE};
-pub use tree::{About, Place, PlaceKind, Tree};
-pub use url::{StoreKind, StoreUrl, UrlError, is_url};
-pub use wait::Wait;
+pub(crate) use descriptors::raise_descriptor_limit;
+pub(crate) use entry_kind::EntryKind;
+pub(crate) use error::{SourceError, tells_what_is_there};
+pub(crate) use first_failure::FirstFailure;
+pub(crate) use folder::{Folder, NoFolder};
+pub(crate) use folder_probe::{FolderProbe, MOST_REMOTE};
+pub(crate) use index::{Index, IndexCache};
+pub(crate) use local::{CoarseInstant, LocalTree, MappedWindow, OpenFile, SourceRoot};
+#[cfg(test)]
+pub(crate) use local::{Folders, LocalFile};
+pub(crate) use origin::{Origin, shown};
+pub(crate) use permissions::Permissions;
+pub(crate) use recent_writes::{Next, RecentWrites, RefreshQueue};
+pub(crate) use stamp::{FileStamp, system_time};
+pub(crate) use store_options::StoreOption;
+pub(crate) use store_status::StoreStatus;
+pub(crate) use traits::{FileSource, Source, WHOLE};
+pub(crate) use tree::{About, Place, PlaceKind, Tree};
+pub(crate) use url::{StoreUrl, is_url};
+pub(crate) use wait::Wait;

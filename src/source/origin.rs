@@ -12,7 +12,7 @@ use crate::counters::Counters;
 
 /// SOURCE, as a user chooses it.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub(crate) struct Origin {
     /// An absolute path, or a URL in the form of [`StoreUrl::path`].
     pub path: PathBuf,
     /// Whether links in folders of this machine that lead out of SOURCE are followed.
@@ -26,15 +26,9 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// A path of this machine, or a URL, read without options.
-    #[must_use]
-    pub fn of(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), ..Self::default() }
-    }
-
     /// Returns whether it is a URL.
     #[must_use]
-    pub fn is_url(&self) -> bool {
+    pub(crate) fn is_url(&self) -> bool {
         is_url(&self.path)
     }
 
@@ -43,7 +37,7 @@ impl Origin {
     ///
     /// # Errors
     /// What is wrong with the URL or the options, in one line. Nothing of a local path is looked at.
-    pub fn tree(&self, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
+    pub(crate) fn tree(&self, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
         if !self.is_url() {
             let root = SourceRoot::new(&self.path, self.follow_links, self.permissions);
             return Ok(LocalTree::with_root(&self.path, root, counters));
@@ -60,7 +54,7 @@ impl Origin {
 
 /// Returns SOURCE without what may be secret, for messages.
 #[must_use]
-pub fn shown(source: &Path) -> PathBuf {
+pub(crate) fn shown(source: &Path) -> PathBuf {
     if !is_url(source) {
         return source.to_owned();
     }

@@ -34,7 +34,7 @@ const NEVER: u64 = u64::MAX;
 
 /// The refreshes that are due, of all datasets of a mount. One thread waits for them.
 #[derive(Debug)]
-pub struct RefreshQueue {
+pub(crate) struct RefreshQueue {
     state: Mutex<Due>,
     changed: Condvar,
     epoch: Instant,
@@ -43,7 +43,7 @@ pub struct RefreshQueue {
 
 /// The outcome of a wait for refreshes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// The dataset of this number is due.
     Due(u64),
     /// None is due yet.
@@ -71,7 +71,7 @@ impl RefreshQueue {
     /// Waits until a refresh is due, and removes it; no longer than `at_most`, if there is a limit, and not after
     /// [`RefreshQueue::wake`].
     #[must_use]
-    pub fn next(&self, at_most: Option<Duration>) -> Next {
+    pub(crate) fn next(&self, at_most: Option<Duration>) -> Next {
         // so that it is known within a moment when the clock was set; where no file is open the next record looks
         self.clock.look(Now::get());
         let mut due = self.state.lock();
@@ -99,13 +99,13 @@ impl RefreshQueue {
     }
 
     /// Ends the wait of [`RefreshQueue::next`], or the next one.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.state.lock().woken = true;
         self.changed.notify_all();
     }
 
     /// Ends the wait for refreshes.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_all();
     }
@@ -125,7 +125,7 @@ impl RefreshQueue {
 
 /// Tells when one dataset has to be refreshed, since files of it were written a moment before they were read.
 #[derive(Debug)]
-pub struct RecentWrites {
+pub(crate) struct RecentWrites {
     number: u64,
     queue: Arc<RefreshQueue>,
     /// When the next refresh is due, in nanoseconds of the queue's own time.
@@ -145,13 +145,13 @@ impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
     /// of it was first seen, if another one was seen before.
     #[must_use]
-    pub fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
+    pub(crate) fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
         Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen, future: Mutex::default() })
     }
 
     /// Creates a record for a dataset that is never refreshed.
     #[must_use]
-    pub fn ignored() -> Arc<Self> {
+    pub(crate) fn ignored() -> Arc<Self> {
         Self::new(0, Arc::default(), None)
     }
 
@@ -176,36 +176,36 @@ impl RecentWrites {
 
     /// Records that something about a file has changed that its [`FileStamp`](super::FileStamp) does not show: a
     /// refresh is due now.
-    pub fn record_change(&self) {
+    pub(crate) fn record_change(&self) {
         self.set_due(Instant::now());
     }
 
     /// Records that a refresh failed: it is due again after this time.
-    pub fn record_failure(&self, again_after: Duration) {
+    pub(crate) fn record_failure(&self, again_after: Duration) {
         self.set_due(Instant::now() + again_after);
     }
 
     /// Returns whether a refresh is due now.
     #[must_use]
-    pub fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         let due = self.due.load(Ordering::Acquire);
         due != NEVER && due <= self.queue.nanoseconds(Instant::now())
     }
 
     /// Returns whether a refresh is due now or later.
     #[must_use]
-    pub fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         self.due.load(Ordering::Acquire) != NEVER
     }
 
     /// Forgets what was recorded: a refresh begins, and everything is read again.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.due.store(NEVER, Ordering::Release);
     }
 
     /// Queues the refresh that is due later, if there is one: the queue keeps one time for each dataset, the earliest,
     /// and has removed it.
-    pub fn requeue(&self) {
+    pub(crate) fn requeue(&self) {
         let due = self.due.load(Ordering::Acquire);
         if due != NEVER
             && let Some(at) = self.queue.epoch.checked_add(Duration::from_nanos(due))

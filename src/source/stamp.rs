@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Identifies one version of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileStamp {
+pub(crate) struct FileStamp {
     /// Bytes.
     pub size: u64,
     /// Time of the last change of the content (mtime): seconds and nanoseconds since 1970.
@@ -19,7 +19,7 @@ pub struct FileStamp {
 impl FileStamp {
     /// Returns the stamp of a file with this metadata.
     #[must_use]
-    pub fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             size: metadata.size(),
             mtime: (metadata.mtime(), metadata.mtime_nsec()),
@@ -29,7 +29,7 @@ impl FileStamp {
 
     /// Returns a hash of the stamp, never 0.
     #[must_use]
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
         hasher.finish() | 1
@@ -37,14 +37,14 @@ impl FileStamp {
 
     /// Returns the time of the last change of the content (mtime).
     #[must_use]
-    pub fn modified(&self) -> SystemTime {
+    pub(crate) fn modified(&self) -> SystemTime {
         system_time(self.mtime.0, self.mtime.1)
     }
 }
 
 /// Converts seconds and nanoseconds since 1970.
 #[must_use]
-pub fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
+pub(crate) fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
     let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
     let whole = Duration::from_secs(seconds.unsigned_abs());
     let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };

@@ -19,7 +19,7 @@ const SECRET: [&str; 10] = [
 
 /// One option: `region=eu-west-1`. Never a secret: other users see the arguments of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreOption {
+pub(crate) struct StoreOption {
     /// The name, in lower case and with `_` for `-`.
     pub name: String,
     /// The value; empty if it is refused.
@@ -31,7 +31,7 @@ pub struct StoreOption {
 impl StoreOption {
     /// Returns why one of these options cannot be used.
     #[must_use]
-    pub fn refusal(options: &[Self]) -> Option<&str> {
+    pub(crate) fn refusal(options: &[Self]) -> Option<&str> {
         options.iter().find_map(|option| option.refusal.as_deref())
     }
 }

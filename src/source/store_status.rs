@@ -6,7 +6,7 @@ use super::disk_cache::DiskCacheStatistics;
 
 /// What a store was asked for so far, and what is in flight now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreStatus {
+pub(crate) struct StoreStatus {
     /// Requests that were sent, each retry included.
     pub requests: u64,
     /// Bytes that have arrived as content of objects.

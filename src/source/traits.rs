@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{FileStamp, OpenFile, Permissions, SourceError, Wait};
 
 /// The name of the only object of a source that is a single file.
-pub const WHOLE: &str = "";
+pub(crate) const WHOLE: &str = "";
 
 /// Named objects whose ranges can be read by many threads at a time.
-pub trait Source: Send + Sync {
+pub(crate) trait Source: Send + Sync {
     /// Returns the bytes that an object has; `None` if it does not exist.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ pub trait Source: Send + Sync {
 }
 
 /// A source that is one file or one object, in the version that it had when it was opened.
-pub trait FileSource: Source {
+pub(crate) trait FileSource: Source {
     /// Returns the version that is read.
     fn stamp(&self) -> FileStamp;
 

@@ -12,7 +12,7 @@ use super::{
 
 /// What is at a path of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceKind {
+pub(crate) enum PlaceKind {
     /// A folder.
     Folder,
     /// A file whose content can be read.
@@ -23,7 +23,7 @@ pub enum PlaceKind {
 
 /// What one look at a path has found.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub(crate) struct About {
     /// What it is.
     pub kind: PlaceKind,
     /// Its version. The `inode` in it is the same on every path to it.
@@ -39,19 +39,19 @@ pub struct About {
 impl About {
     /// Returns whether it is a folder.
     #[must_use]
-    pub fn is_folder(&self) -> bool {
+    pub(crate) fn is_folder(&self) -> bool {
         self.kind == PlaceKind::Folder
     }
 
     /// Returns whether it is a file.
     #[must_use]
-    pub fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         self.kind == PlaceKind::File
     }
 }
 
 /// Folders and files below one path, which is SOURCE.
-pub trait Tree: Send + Sync {
+pub(crate) trait Tree: Send + Sync {
     /// Returns SOURCE itself: the absolute path of a folder or of one dataset.
     fn source(&self) -> &Path;
 
@@ -97,10 +97,7 @@ pub trait Tree: Send + Sync {
 
 /// A file or folder of a tree, as a look has found it. What is opened is what was looked at, whatever its path leads to
 /// by then.
-pub trait Place {
-    /// Returns its path.
-    fn path(&self) -> &Path;
-
+pub(crate) trait Place {
     /// Returns what was found.
     fn about(&self) -> &About;
 

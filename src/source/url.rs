@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// What kind of store a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreKind {
+pub(crate) enum StoreKind {
     /// Amazon S3, or another store with its interface.
     S3,
     /// Azure Blob Storage.
@@ -20,7 +20,7 @@ pub enum StoreKind {
 
 /// A URL, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreUrl {
+pub(crate) struct StoreUrl {
     /// What it names.
     pub kind: StoreKind,
     /// The scheme, and the bucket, container or host with its port: `s3://surveys`.
@@ -33,7 +33,7 @@ pub struct StoreUrl {
 
 /// Why a URL is not accepted. The texts have nothing of the URL but its scheme, since it may hold a secret.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum UrlError {
+pub(crate) enum UrlError {
     /// The scheme is of no store.
     #[error(
         "{0}:// is no scheme that volfs knows; give s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY or https://HOST/PATH"
@@ -61,7 +61,7 @@ pub enum UrlError {
 
 /// Returns whether SOURCE is a URL and no path of this machine.
 #[must_use]
-pub fn is_url(source: &Path) -> bool {
+pub(crate) fn is_url(source: &Path) -> bool {
     scheme_of(source).is_some()
 }
 
@@ -78,7 +78,7 @@ impl StoreUrl {
     ///
     /// # Errors
     /// [`UrlError`]: what is wrong with it.
-    pub fn parse(source: &Path) -> Result<Self, UrlError> {
+    pub(crate) fn parse(source: &Path) -> Result<Self, UrlError> {
         let typed = scheme_of(source).unwrap_or_default();
         let text = source.to_str().ok_or(UrlError::Key)?;
         let (kind, scheme) = match typed.to_ascii_lowercase().as_str() {
@@ -110,20 +110,20 @@ impl StoreUrl {
 
     /// Returns the URL as a path: the names behind it can be joined.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.path_of(&self.key)
     }
 
     /// Returns the path of a key in the same bucket.
     #[must_use]
-    pub fn path_of(&self, key: &str) -> PathBuf {
+    pub(crate) fn path_of(&self, key: &str) -> PathBuf {
         if key.is_empty() { PathBuf::from(&self.base) } else { PathBuf::from(format!("{}/{key}", self.base)) }
     }
 
     /// Returns the key of a path that was made by joining names to [`StoreUrl::path`], or to a part of it; `None` if it
     /// is no key of this bucket.
     #[must_use]
-    pub fn key_of(&self, path: &Path) -> Option<String> {
+    pub(crate) fn key_of(&self, path: &Path) -> Option<String> {
         let names: Option<Vec<&str>> = path.strip_prefix(&self.base).ok()?.iter().map(OsStr::to_str).collect();
         Some(names?.join("/")).filter(|key| is_key(key))
     }

@@ -7,12 +7,12 @@ mod locks;
 mod scheduled;
 
 #[cfg(feature = "shuttle")]
-pub use scheduled::{Clock, Condvar, Mutex, MutexGuard};
+pub(crate) use scheduled::{Clock, Condvar, Mutex, MutexGuard};
 #[cfg(feature = "shuttle")]
-pub use shuttle::{sync::atomic, thread};
+pub(crate) use shuttle::{sync::atomic, thread};
 #[cfg(not(feature = "shuttle"))]
-pub use std::{sync::MutexGuard, sync::atomic, thread};
+pub(crate) use std::{sync::MutexGuard, sync::atomic, thread};
 
+pub(crate) use locks::RwLock;
 #[cfg(not(feature = "shuttle"))]
-pub use locks::{Condvar, Mutex};
-pub use locks::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub(crate) use locks::{Condvar, Mutex};

@@ -10,10 +10,10 @@ use shuttle::{sync, thread};
 
 /// A mutex whose lock is never poisoned.
 #[derive(Debug, Default)]
-pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+pub(crate) struct Mutex<T: ?Sized>(sync::Mutex<T>);
 
 /// A locked mutex.
-pub struct MutexGuard<'a, T: ?Sized> {
+pub(crate) struct MutexGuard<'a, T: ?Sized> {
     mutex: &'a Mutex<T>,
     /// `None` only while a condition variable has it.
     locked: Option<sync::MutexGuard<'a, T>>,
@@ -21,24 +21,19 @@ pub struct MutexGuard<'a, T: ?Sized> {
 
 impl<T> Mutex<T> {
     /// Creates a mutex that holds `value`.
-    pub const fn new(value: T) -> Self {
+    pub(crate) const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
-    }
-
-    /// Consumes the mutex and returns its value.
-    pub fn into_inner(self) -> T {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
     /// Locks the mutex; waits until it is free.
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.guard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Locks the mutex if it is free; never waits.
-    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(locked) => Some(self.guard(locked)),
             Err(TryLockError::Poisoned(poisoned)) => Some(self.guard(poisoned.into_inner())),
@@ -73,17 +68,17 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
 
 /// A condition variable for locks that are never poisoned.
 #[derive(Debug, Default)]
-pub struct Condvar(Arc<sync::Condvar>);
+pub(crate) struct Condvar(Arc<sync::Condvar>);
 
 impl Condvar {
     /// Creates a condition variable.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Unlocks, waits to be notified, and locks again.
-    pub fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         if let Some(locked) = guard.locked.take() {
             guard.locked = Some(self.0.wait(locked).unwrap_or_else(PoisonError::into_inner));
         }
@@ -92,7 +87,7 @@ impl Condvar {
 
     /// Like [`Condvar::wait`], but times out: when [`Clock`] says so. The second value tells whether the wait timed
     /// out.
-    pub fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, _: Duration) -> (MutexGuard<'a, T>, bool) {
+    pub(crate) fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, _: Duration) -> (MutexGuard<'a, T>, bool) {
         let times_out = match CLOCK.get() {
             Clock::Stopped => false,
             Clock::Runs => shuttle::rand::thread_rng().gen_bool(0.5),
@@ -111,19 +106,19 @@ impl Condvar {
     }
 
     /// Wakes one waiting thread.
-    pub fn notify_one(&self) {
+    pub(crate) fn notify_one(&self) {
         self.0.notify_one();
     }
 
     /// Wakes all waiting threads.
-    pub fn notify_all(&self) {
+    pub(crate) fn notify_all(&self) {
         self.0.notify_all();
     }
 }
 
 /// Whether waits time out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub(crate) enum Clock {
     /// None does: a thread that is not notified waits for ever, which the scheduler reports.
     Stopped,
     /// Each may, at once.
@@ -140,13 +135,13 @@ thread_local! {
 
 impl Clock {
     /// Sets the clock at the beginning of a test.
-    pub fn start(self) {
+    pub(crate) fn start(self) {
         CLOCK.set(self);
         WAITING.take();
     }
 
     /// Has all waits with a timeout end.
-    pub fn end() {
+    pub(crate) fn end() {
         CLOCK.set(Self::Over);
         loop {
             let waiting = WAITING.with_borrow(Vec::clone);

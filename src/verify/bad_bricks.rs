@@ -5,7 +5,7 @@ use crate::volume::Dims;
 
 /// Bricks of one level that follow one another in C order and cannot be read for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadBricks {
+pub(crate) struct BadBricks {
     /// The number of the level among all levels of the dataset.
     pub level: usize,
     /// The index of the first one.
@@ -24,7 +24,7 @@ pub struct BadBricks {
 
 /// Bricks that there was no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BricksLeftOut {
+pub(crate) struct BricksLeftOut {
     /// Bad ones.
     pub bad: u64,
     /// Those that could not be read by the system's fault.

@@ -16,14 +16,14 @@ use crate::source::{IndexCache, Origin};
 const INDEX_BYTES: usize = 48 << 20;
 
 /// The datasets below some paths.
-pub struct Datasets {
+pub(crate) struct Datasets {
     places: Vec<(Place, Catalog)>,
     retries: Retries,
 }
 
 /// A folder or dataset to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Its absolute path without links.
     pub path: PathBuf,
     /// How it is called in reports.
@@ -52,7 +52,7 @@ impl Datasets {
     ///
     /// # Errors
     /// [`CatalogError::Io`] if one of them is not there; with its path.
-    pub fn new(
+    pub(crate) fn new(
         formats: Registry,
         places: Vec<Place>,
         read: &Origin,

@@ -8,7 +8,7 @@ use crate::source::{SourceError, tells_what_is_there};
 
 /// Whose fault it is that something cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// The file's: it is damaged, or not what it should be.
     File,
     /// The system's: the disk or the network fails, a limit is reached, the file may not be read. What is stored is

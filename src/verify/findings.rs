@@ -6,7 +6,7 @@ use crate::format::{Finding, Severity};
 
 /// Findings that there was no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub(crate) struct LeftOut {
     /// Damage.
     pub damage: u64,
     /// Parts that could not be read.

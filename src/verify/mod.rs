@@ -20,10 +20,8 @@ mod report;
 mod retries;
 mod run;
 
-pub use bad_bricks::{BadBricks, BricksLeftOut};
-pub use datasets::{Datasets, Place};
-pub use fault::Fault;
-pub use findings::LeftOut;
-pub use progress::Progress;
-pub use report::{DatasetReport, LevelReport};
-pub use run::{Verification, VerifyOptions};
+pub(crate) use bad_bricks::BadBricks;
+pub(crate) use datasets::{Datasets, Place};
+pub(crate) use fault::Fault;
+pub(crate) use report::{DatasetReport, LevelReport};
+pub(crate) use run::{Verification, VerifyOptions};

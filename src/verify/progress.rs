@@ -6,7 +6,7 @@ use crate::counters::Counter;
 
 /// Figures that grow while bricks are checked. They may be read at any time.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Bricks that were checked, or that have no bytes.
     pub bricks: Counter,
     /// Bytes of them in the source.
@@ -24,7 +24,7 @@ pub struct Progress {
 impl Progress {
     /// Returns the number of all bricks if it is known by now.
     #[must_use]
-    pub fn total(&self) -> Option<u64> {
+    pub(crate) fn total(&self) -> Option<u64> {
         self.counted.load(Ordering::Acquire).then(|| self.total.load(Ordering::Relaxed))
     }
 

@@ -10,7 +10,7 @@ use crate::format::{Finding, Severity};
 
 /// What was found in one dataset, or in a folder that cannot be listed.
 #[derive(Clone, Debug)]
-pub struct DatasetReport {
+pub(crate) struct DatasetReport {
     /// Its path: as it was given, with the path below that.
     pub path: PathBuf,
     /// Its format, if it could be opened.
@@ -35,7 +35,7 @@ pub struct DatasetReport {
 
 /// What was found in one level of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LevelReport {
+pub(crate) struct LevelReport {
     /// The layer's name.
     pub layer: String,
     /// The level of detail.
@@ -57,37 +57,37 @@ pub struct LevelReport {
 impl DatasetReport {
     /// Returns whether anything is damaged.
     #[must_use]
-    pub fn is_bad(&self) -> bool {
+    pub(crate) fn is_bad(&self) -> bool {
         self.bad_bricks() > 0 || self.faults() > 0
     }
 
     /// Returns whether anything could not be read by the system's fault, so that nothing is known of it.
     #[must_use]
-    pub fn is_unread(&self) -> bool {
+    pub(crate) fn is_unread(&self) -> bool {
         self.unread_bricks() > 0 || self.unread_parts() > 0
     }
 
     /// Returns the number of bricks that are bad.
     #[must_use]
-    pub fn bad_bricks(&self) -> u64 {
+    pub(crate) fn bad_bricks(&self) -> u64 {
         self.sum(|level| level.bad)
     }
 
     /// Returns the number of bricks that could not be read by the system's fault.
     #[must_use]
-    pub fn unread_bricks(&self) -> u64 {
+    pub(crate) fn unread_bricks(&self) -> u64 {
         self.sum(|level| level.unread)
     }
 
     /// Returns the number of faults that are no brick's; that it does not open is one.
     #[must_use]
-    pub fn faults(&self) -> u64 {
+    pub(crate) fn faults(&self) -> u64 {
         self.count(Severity::Damage) + self.findings_left_out.damage + self.errors(Fault::File)
     }
 
     /// Returns the number of other parts than bricks that could not be read by the system's fault.
     #[must_use]
-    pub fn unread_parts(&self) -> u64 {
+    pub(crate) fn unread_parts(&self) -> u64 {
         self.count(Severity::Unread) + self.findings_left_out.unread + self.errors(Fault::System)
     }
 
@@ -101,7 +101,7 @@ impl DatasetReport {
 
     /// Returns the sum of a figure of all levels.
     #[must_use]
-    pub fn sum(&self, of: impl Fn(&LevelReport) -> u64) -> u64 {
+    pub(crate) fn sum(&self, of: impl Fn(&LevelReport) -> u64) -> u64 {
         self.levels.iter().fold(0, |sum, level| sum.saturating_add(of(level)))
     }
 }

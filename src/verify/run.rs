@@ -32,7 +32,7 @@ const IDLE_BYTES: usize = 64 << 20;
 
 /// How to verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VerifyOptions {
+pub(crate) struct VerifyOptions {
     /// Whether to check tables and headers alone, and not to read bricks.
     pub quick: bool,
     /// Workers.
@@ -44,7 +44,7 @@ pub struct VerifyOptions {
 }
 
 /// A verification of all bricks of some datasets.
-pub struct Verification {
+pub(crate) struct Verification {
     datasets: Datasets,
     options: VerifyOptions,
     reader: Arc<Reader>,
@@ -75,7 +75,7 @@ enum Work {
 impl Verification {
     /// Prepares a verification. `sink` gets the report of each dataset, in order, and returns `false` to end it.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         datasets: Datasets,
         options: VerifyOptions,
         sink: impl FnMut(DatasetReport) -> bool + Send + 'static,
@@ -99,13 +99,13 @@ impl Verification {
 
     /// Returns the figures so far.
     #[must_use]
-    pub fn progress(&self) -> &Progress {
+    pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }
 
     /// Delivers what was found so far, and nothing more. For another thread: does not wait for bricks that are being
     /// read.
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.interrupted.store(true, Ordering::Release);
         self.stop.store(true, Ordering::Relaxed);
         self.delivery.close();
@@ -113,12 +113,12 @@ impl Verification {
 
     /// Returns whether [`Verification::interrupt`] was called.
     #[must_use]
-    pub fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Acquire)
     }
 
     /// Opens every dataset to count the bricks, for [`Progress::total`]. May run beside [`Verification::run`].
-    pub fn count(&self) {
+    pub(crate) fn count(&self) {
         let mut total = 0u64;
         self.datasets.visit(&mut |_, found| {
             if let Found::Dataset(catalog, node) = found
@@ -133,7 +133,7 @@ impl Verification {
     }
 
     /// Checks everything, and returns when it is done.
-    pub fn run(&self) {
+    pub(crate) fn run(&self) {
         let (sender, receiver) = mpsc::sync_channel(QUEUE);
         let receiver = Mutex::new(receiver);
         thread::scope(|scope| {

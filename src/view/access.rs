@@ -10,7 +10,7 @@ const MAX_BRICKS: u64 = 1 << 14;
 
 /// What the middle slice across one axis costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SliceAccess {
+pub(crate) struct SliceAccess {
     /// The position of the slice on its axis.
     pub index: u64,
     /// Bytes of the slice's samples.
@@ -28,7 +28,7 @@ impl SliceAccess {
     ///
     /// # Errors
     /// Those of the source, if tables have to be read.
-    pub fn of(array: &dyn Array, axis: usize) -> Result<Self, FormatError> {
+    pub(crate) fn of(array: &dyn Array, axis: usize) -> Result<Self, FormatError> {
         let info = array.info();
         let slice = middle_slice(info, axis);
         let size = info.dtype.size() as u64;
@@ -47,7 +47,7 @@ impl SliceAccess {
 
     /// Returns the decoded bytes as a multiple of the slice's own.
     #[must_use]
-    pub fn amplification(&self) -> f64 {
+    pub(crate) fn amplification(&self) -> f64 {
         // three decimals, since people read it
         (self.decoded_bytes as f64 / self.slice_bytes.max(1) as f64 * 1e3).round() / 1e3
     }
@@ -57,7 +57,7 @@ impl SliceAccess {
 ///
 /// # Errors
 /// Those of the source, if tables have to be read.
-pub fn of_level(array: &dyn Array) -> Result<Value, FormatError> {
+pub(crate) fn of_level(array: &dyn Array) -> Result<Value, FormatError> {
     let info = array.info();
     let across = |axis: usize| {
         let access = SliceAccess::of(array, axis)?;

@@ -11,7 +11,7 @@ use crate::volume::{ArrayInfo, AxisPermutation, Dtype, Scaling};
 
 /// Bytes behind the samples of an [`ArrayFile`], computed when they are read. They depend on the file's header, and on
 /// the shape and type of its samples, alone.
-pub trait Tail: Send + Sync {
+pub(crate) trait Tail: Send + Sync {
     /// Returns the number of bytes.
     fn length(&self) -> u64;
 
@@ -22,7 +22,7 @@ pub trait Tail: Send + Sync {
 /// A header followed by the samples of an array, little-endian, in C order of its own or of permuted axes, and perhaps
 /// by computed bytes.
 #[derive(Clone)]
-pub struct ArrayFile {
+pub(crate) struct ArrayFile {
     header: Arc<[u8]>,
     tail: Option<Arc<dyn Tail>>,
     array: Arc<dyn Array>,
@@ -34,7 +34,7 @@ pub struct ArrayFile {
 
 /// The slice of an [`ArrayFile`] that a read requests: parts of the header, of the samples, and of what is behind them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileSlice {
+pub(crate) struct FileSlice {
     /// Requested bytes of the header.
     pub header: Range<usize>,
     /// Samples to read, as linear indexes in C order of the file: all of which at least one byte is requested.
@@ -48,43 +48,43 @@ pub struct FileSlice {
 impl ArrayFile {
     /// Creates a file of the stored samples.
     #[must_use]
-    pub fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
+    pub(crate) fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
         Self { header: header.into(), tail: None, array, permutation: None, float32: None }
     }
 
     /// Creates a file of the stored samples with permuted axes.
     #[must_use]
-    pub fn permuted(header: Vec<u8>, array: Arc<dyn Array>, permutation: AxisPermutation) -> Self {
+    pub(crate) fn permuted(header: Vec<u8>, array: Arc<dyn Array>, permutation: AxisPermutation) -> Self {
         Self { header: header.into(), tail: None, array, permutation: Some(permutation), float32: None }
     }
 
     /// Creates a file of the samples' values as float32.
     #[must_use]
-    pub fn float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
+    pub(crate) fn float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
         Self { header: header.into(), tail: None, array, permutation: None, float32: Some(scaling) }
     }
 
     /// Returns the file with further bytes behind its samples.
     #[must_use]
-    pub fn with_tail(self, tail: Arc<dyn Tail>) -> Self {
+    pub(crate) fn with_tail(self, tail: Arc<dyn Tail>) -> Self {
         Self { tail: Some(tail), ..self }
     }
 
     /// Returns the array.
     #[must_use]
-    pub fn array(&self) -> &Arc<dyn Array> {
+    pub(crate) fn array(&self) -> &Arc<dyn Array> {
         &self.array
     }
 
     /// Returns the order of the axes in the file, if it differs from the array's.
     #[must_use]
-    pub fn permutation(&self) -> Option<AxisPermutation> {
+    pub(crate) fn permutation(&self) -> Option<AxisPermutation> {
         self.permutation
     }
 
     /// Returns the bytes of the file.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.tail_start().saturating_add(self.tail_len())
     }
 
@@ -98,15 +98,9 @@ impl ArrayFile {
         self.tail.as_ref().map_or(0, |tail| tail.length())
     }
 
-    /// Returns whether the file is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns whether the other file has the same header, shape and type of samples.
     #[must_use]
-    pub fn has_layout_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_layout_of(&self, other: &Self) -> bool {
         let (info, of_other) = (self.array.info(), other.array.info());
         let order = |file: &Self| (file.permutation, file.float32);
         let layout = |info: &ArrayInfo| (info.shape(), info.dtype);
@@ -123,13 +117,13 @@ impl ArrayFile {
 
     /// Returns the bytes of the header.
     #[must_use]
-    pub fn header_bytes(&self) -> u64 {
+    pub(crate) fn header_bytes(&self) -> u64 {
         self.header.len() as u64
     }
 
     /// Returns the bytes of a plane: the samples at one index of the file's first axis.
     #[must_use]
-    pub fn plane_bytes(&self) -> u64 {
+    pub(crate) fn plane_bytes(&self) -> u64 {
         let shape = self.array.info().shape();
         let first = self.permutation.map_or(shape[0], |permutation| permutation.permute_dims(&shape)[0]);
         (self.tail_start() - self.header_bytes()) / first.max(1)
@@ -137,7 +131,7 @@ impl ArrayFile {
 
     /// Returns the slice of `length` bytes from `offset` on. It is shorter at the end of the file.
     #[must_use]
-    pub fn slice(&self, offset: u64, length: u32) -> FileSlice {
+    pub(crate) fn slice(&self, offset: u64, length: u32) -> FileSlice {
         let size = self.sample_size() as u64;
         let start = offset.min(self.len());
         let end = start.saturating_add(length.into()).min(self.len());
@@ -158,7 +152,7 @@ impl ArrayFile {
     ///
     /// # Errors
     /// [`OutOfMemory`] if the system has no more memory.
-    pub fn assemble(
+    pub(crate) fn assemble(
         &self,
         slice: &FileSlice,
         stored: Buffer,
@@ -202,7 +196,7 @@ pub(super) mod tests {
     use crate::volume::{Arithmetic, Axis, Brick, BrickGrid, Dims, Element};
 
     /// An array of zeros without a source.
-    pub struct Zeros(pub ArrayInfo);
+    pub(crate) struct Zeros(pub ArrayInfo);
 
     impl Array for Zeros {
         fn info(&self) -> &ArrayInfo {
@@ -220,7 +214,7 @@ pub(super) mod tests {
     }
 
     /// Creates an array of this shape whose axes begin at 10 and have the steps 2, 3, 4, ...
-    pub fn zeros(shape: &[u64], dtype: Dtype) -> Arc<dyn Array> {
+    pub(crate) fn zeros(shape: &[u64], dtype: Dtype) -> Arc<dyn Array> {
         let shape = Dims::from_slice(shape).unwrap();
         let axes = (0..shape.len()).map(|a| Axis {
             name: ["inline", "crossline", "sample"].get(a).unwrap_or(&"more").to_string(),

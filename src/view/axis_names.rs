@@ -11,7 +11,7 @@ const AXIS_NAME_MAX: usize = NAME_MAX - "lod99.by-.npy".len();
 /// Returns the names of all axes, as they appear in file names: `axisN` for an axis without a name or with the name of
 /// another axis.
 #[must_use]
-pub fn axis_names(info: &ArrayInfo) -> Vec<String> {
+pub(crate) fn axis_names(info: &ArrayInfo) -> Vec<String> {
     let name = |axis: usize| info.axes.get(axis).map_or("", |axis| axis.name.as_str());
     let axes = info.shape().len();
     let unambiguous =

@@ -13,14 +13,9 @@ use crate::memory::{Buffer, BufferPool, OutOfMemory};
 use crate::volume::Region;
 
 /// A file whose bytes are computed from samples when they are read.
-pub trait ComputedFile: Send + Sync {
+pub(crate) trait ComputedFile: Send + Sync {
     /// Returns the bytes of the file.
     fn len(&self) -> u64;
-
-    /// Returns whether the file is empty.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 
     /// Returns the array that the file shows; errors that concern no sample in particular name it.
     fn array(&self) -> &Arc<dyn Array>;
@@ -40,7 +35,7 @@ pub trait ComputedFile: Send + Sync {
 }
 
 /// A read of a [`ComputedFile`] in progress.
-pub trait ReadSteps: Send {
+pub(crate) trait ReadSteps: Send {
     /// Takes the samples that were requested last (`None` at first), and returns what is to be done next. The memory of
     /// what is requested at a time is part of the memory of the read: a step should request few MiB.
     ///
@@ -50,7 +45,7 @@ pub trait ReadSteps: Send {
 }
 
 /// What a read has to do next.
-pub enum Step {
+pub(crate) enum Step {
     /// Read samples, and go on with them.
     Read(SampleRequest),
     /// Nothing: these are the bytes of the read.
@@ -61,7 +56,7 @@ pub enum Step {
 
 /// Samples that a read needs.
 #[derive(Clone)]
-pub struct SampleRequest {
+pub(crate) struct SampleRequest {
     /// The array.
     pub array: Arc<dyn Array>,
     /// Which of its samples.
@@ -70,7 +65,7 @@ pub struct SampleRequest {
 
 /// Samples of an array. They are given in C order, little-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Samples {
+pub(crate) enum Samples {
     /// Those with these numbers in C order. Sequential readers of such a file are recognised, and bricks are prefetched
     /// for them.
     Range(Range<u64>),

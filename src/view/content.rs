@@ -9,7 +9,7 @@ use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// The content of a virtual file.
 #[derive(Clone)]
-pub enum Content {
+pub(crate) enum Content {
     /// A few bytes, computed when the file is opened.
     Bytes(Arc<[u8]>),
     /// The samples of an array, behind a header or not.
@@ -21,7 +21,7 @@ pub enum Content {
 impl Content {
     /// Returns the bytes of the file.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
             Self::Array(file) => file.len(),
@@ -31,18 +31,12 @@ impl Content {
 
     /// Returns the array that the file shows, if it shows one.
     #[must_use]
-    pub fn array(&self) -> Option<&Arc<dyn Array>> {
+    pub(crate) fn array(&self) -> Option<&Arc<dyn Array>> {
         match self {
             Self::Bytes(_) => None,
             Self::Array(file) => Some(file.array()),
             Self::Computed(file) => Some(file.array()),
         }
-    }
-
-    /// Returns whether the file is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -54,7 +48,7 @@ impl From<String> for Content {
 
 /// Shape and type of the array that a file shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShownArray {
+pub(crate) struct ShownArray {
     /// Samples along each axis of the file's array, slowest first.
     pub shape: Dims,
     /// The type of its samples.
@@ -64,7 +58,7 @@ pub struct ShownArray {
 impl ShownArray {
     /// Returns shape and type of the stored array.
     #[must_use]
-    pub fn stored(info: &ArrayInfo) -> Self {
+    pub(crate) fn stored(info: &ArrayInfo) -> Self {
         Self { shape: info.shape(), dtype: info.dtype }
     }
 }

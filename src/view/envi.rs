@@ -10,7 +10,7 @@ use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
 /// The view of one level.
-pub struct Envi;
+pub(crate) struct Envi;
 
 impl LevelFile for Envi {
     fn name(&self) -> Option<&'static str> {

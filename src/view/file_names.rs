@@ -5,13 +5,13 @@ use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The longest file name, in bytes (`NAME_MAX` of Linux).
-pub const NAME_MAX: usize = 255;
+pub(crate) const NAME_MAX: usize = 255;
 
 /// Returns a file name of at most `max` bytes for `name`. Characters that a file name cannot contain are
 /// percent-encoded, so that decoding restores the name; a longer name is truncated and ends in `~` and a hash of the
 /// whole name.
 #[must_use]
-pub fn file_name(name: &str, max: usize) -> String {
+pub(crate) fn file_name(name: &str, max: usize) -> String {
     let mut encoded = String::with_capacity(name.len());
     for c in name.chars() {
         if c == '/' || c == '%' || c.is_control() || matches!(name, "." | "..") {
@@ -35,7 +35,7 @@ pub fn file_name(name: &str, max: usize) -> String {
 
 /// Returns a file name of at most `max` bytes that is not yet in `taken`: `name`, or `name~2`, `name~3`, ... Adds it to
 /// `taken`.
-pub fn unique(name: String, max: usize, taken: &mut HashSet<String>) -> String {
+pub(crate) fn unique(name: String, max: usize, taken: &mut HashSet<String>) -> String {
     let mut candidate = name.clone();
     let mut n = 2;
     while !taken.insert(candidate.clone()) {

@@ -11,7 +11,7 @@ use crate::source::FileStamp;
 use crate::volume::DatasetInfo;
 
 /// A dataset with these layers, which may come from a SEG-Y file.
-pub struct Layers(pub DatasetInfo, pub Vec<Layer>, pub Option<Result<SegyImport, String>>);
+pub(crate) struct Layers(pub DatasetInfo, pub Vec<Layer>, pub Option<Result<SegyImport, String>>);
 
 impl Dataset for Layers {
     fn info(&self) -> &DatasetInfo {
@@ -26,7 +26,7 @@ impl Dataset for Layers {
 }
 
 /// Opens a dataset.
-pub fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
+pub(crate) fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
     OpenDataset {
         name: "north.zgy".into(),
         path: "north.zgy".into(),
@@ -39,12 +39,12 @@ pub fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
 }
 
 /// Opens a dataset with one layer.
-pub fn one_layer(format: &'static str, layer: Layer) -> OpenDataset {
+pub(crate) fn one_layer(format: &'static str, layer: Layer) -> OpenDataset {
     dataset(format, Layers(DatasetInfo::default(), vec![layer], None))
 }
 
 /// Reads bytes of a file. `samples_of` has the samples of a request.
-pub fn read(
+pub(crate) fn read(
     file: Arc<dyn ComputedFile>,
     bytes: Range<u64>,
     samples_of: &mut dyn FnMut(&SampleRequest) -> Vec<u8>,

@@ -12,7 +12,7 @@ use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
 /// The view of one level.
-pub struct Float32Npy;
+pub(crate) struct Float32Npy;
 
 impl LevelFile for Float32Npy {
     fn name(&self) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use crate::volume::{Arithmetic, Dtype, Scaling};
 
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Form {
+pub(crate) struct Form {
     /// The value that means "no data" where samples have no scaling; otherwise the scaling has it.
     pub no_value: Option<f64>,
     /// What is written in its place.
@@ -15,11 +15,11 @@ pub struct Form {
 
 impl Form {
     /// Little-endian, with NaN for samples that their scaling gives no value.
-    pub const LITTLE_ENDIAN: Self = Self { no_value: None, void: f32::NAN, big_endian: false };
+    pub(crate) const LITTLE_ENDIAN: Self = Self { no_value: None, void: f32::NAN, big_endian: false };
 }
 
 /// Converts stored samples to values. `out` has 4 bytes for each.
-pub fn to_float32(dtype: Dtype, scaling: Option<Scaling>, form: Form, stored: &[u8], out: &mut [u8]) {
+pub(crate) fn to_float32(dtype: Dtype, scaling: Option<Scaling>, form: Form, stored: &[u8], out: &mut [u8]) {
     if form.big_endian {
         convert(dtype, scaling, form, stored, out, f32::to_be_bytes);
     } else {

@@ -16,10 +16,10 @@ use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson,
 
 /// The `schema` of every JSON object that volfs writes. It grows when a key changes its meaning or goes; new keys may
 /// come at any time.
-pub const SCHEMA: u64 = 1;
+pub(crate) const SCHEMA: u64 = 1;
 
 /// The view of one level.
-pub struct Json;
+pub(crate) struct Json;
 
 impl LevelFile for Json {
     fn suffix(&self) -> &'static str {
@@ -40,7 +40,7 @@ impl LevelFile for Json {
 ///
 /// # Errors
 /// Those of the format, if the bricks cannot be counted.
-pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
+pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let array = &*layer.levels()[lod];
     let census = array.census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
@@ -54,7 +54,7 @@ pub fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
 ///
 /// # Errors
 /// Those of the format, if the bricks cannot be counted.
-pub fn facts(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
+pub(crate) fn facts(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let census = layer.levels()[lod].census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
     with_text(&mut value);
@@ -103,7 +103,7 @@ fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
 /// Returns the `layers` of dataset.json: those that are shown, then those that cannot be. `views` are those that folders
 /// of layers show.
 #[must_use]
-pub fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
+pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
     let shown = open.dataset.layers().iter().enumerate().filter_map(|(number, layer)| {
         let finest = layer.levels.first()?.info();
         let hidden = views.iter().filter_map(|view| view.hidden(LayerRef { open, layer: number, views }));
@@ -133,7 +133,7 @@ pub fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
 ///
 /// # Errors
 /// Those of the format, if metadata cannot be read.
-pub fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, FormatError> {
+pub(crate) fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, FormatError> {
     let info = open.dataset.info();
     let mut value = json!({
         "schema": SCHEMA,

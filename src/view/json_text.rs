@@ -7,7 +7,7 @@ const LINE: usize = 100;
 
 /// Returns the text of a value, with a newline.
 #[must_use]
-pub fn format(value: &Value) -> String {
+pub(crate) fn format(value: &Value) -> String {
     let mut out = String::new();
     write(value, 0, &mut out);
     out.push('\n');

@@ -6,7 +6,7 @@ use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 
 /// A view with one file for each LOD, which has the number of its LOD as its node.
-pub trait LevelFile: Send + Sync {
+pub(crate) trait LevelFile: Send + Sync {
     /// See [`View::name`].
     fn name(&self) -> Option<&'static str> {
         None

@@ -10,7 +10,7 @@ use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
 /// The view of one level.
-pub struct MetaImage;
+pub(crate) struct MetaImage;
 
 impl LevelFile for MetaImage {
     fn name(&self) -> Option<&'static str> {

@@ -5,24 +5,24 @@
 //! system needs only these numbers to compute inode numbers, so they must depend on the dataset alone. A view may also
 //! have a folder of its own beside the layer's folder. A new view is a file here and a line of [`registry`].
 
-pub mod access;
+pub(crate) mod access;
 mod array_file;
 mod axis_names;
 mod axis_positions;
 mod computed_file;
 mod content;
 mod envi;
-pub mod file_names;
+pub(crate) mod file_names;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod float;
 mod float_values;
-pub mod json;
-pub mod json_text;
+pub(crate) mod json;
+pub(crate) mod json_text;
 mod kerchunk;
 mod level_file;
 mod metaimage;
-pub mod npy;
+pub(crate) mod npy;
 mod nrrd;
 mod permuted;
 mod picture;
@@ -36,10 +36,12 @@ mod tiff;
 mod virtual_file;
 mod zarr;
 
-pub use array_file::{ArrayFile, FileSlice, Tail};
-pub use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
-pub use content::{Content, ShownArray};
-pub use level_file::LevelFile;
-pub use registry::{entry_names, registry};
-pub use selection::{ViewName, view_names, views_of, with_needed};
-pub use virtual_file::{Entry, LayerRef, View};
+#[cfg(test)]
+pub(crate) use array_file::ArrayFile;
+pub(crate) use computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
+pub(crate) use content::{Content, ShownArray};
+#[cfg(test)]
+pub(crate) use level_file::LevelFile;
+pub(crate) use registry::registry;
+pub(crate) use selection::{view_names, views_of, with_needed};
+pub(crate) use virtual_file::{Entry, LayerRef, View};

@@ -13,7 +13,7 @@ use crate::volume::{ArrayInfo, Dims, Dtype};
 const ALIGNMENT: usize = 64;
 
 /// The view of one level.
-pub struct Npy;
+pub(crate) struct Npy;
 
 impl LevelFile for Npy {
     fn name(&self) -> Option<&'static str> {
@@ -37,7 +37,7 @@ impl LevelFile for Npy {
 
 /// Returns the header of a C-ordered, little-endian array; `shape` is slowest axis first.
 #[must_use]
-pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
+pub(crate) fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
     let descr = descr(dtype);
     let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
     // a tuple with one element needs a comma
@@ -57,7 +57,7 @@ pub fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
 
 /// Returns NumPy's text for the type of little-endian samples.
 #[must_use]
-pub fn descr(dtype: Dtype) -> &'static str {
+pub(crate) fn descr(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Int8 => "|i1",
         Dtype::UInt8 => "|u1",

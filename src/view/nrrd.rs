@@ -10,7 +10,7 @@ use crate::format::FormatError;
 use crate::volume::{ArrayInfo, Dtype};
 
 /// The view of one level.
-pub struct Nrrd;
+pub(crate) struct Nrrd;
 
 impl LevelFile for Nrrd {
     fn name(&self) -> Option<&'static str> {

@@ -13,7 +13,7 @@ use crate::volume::AxisPermutation;
 
 /// The view of all levels. An array has one file for each axis except the first, which comes first in `lodN.npy`
 /// already.
-pub struct ByAxis;
+pub(crate) struct ByAxis;
 
 impl ByAxis {
     /// Returns the number of files of one level.

@@ -10,7 +10,7 @@ use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 
 /// The view of one level.
-pub struct Raw;
+pub(crate) struct Raw;
 
 impl LevelFile for Raw {
     fn name(&self) -> Option<&'static str> {

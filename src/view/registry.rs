@@ -1,11 +1,11 @@
 //! The list of all views.
 
-use super::virtual_file::{LayerRef, View};
+use super::virtual_file::View;
 use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
-pub fn registry() -> &'static [&'static dyn View] {
+pub(crate) fn registry() -> &'static [&'static dyn View] {
     &[
         &raw::Raw,
         &npy::Npy,
@@ -25,16 +25,6 @@ pub fn registry() -> &'static [&'static dyn View] {
     ]
 }
 
-/// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
-#[must_use]
-pub fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
-    let mut names = Vec::new();
-    for view in views.iter().filter(|view| view.beside_layer().is_none()) {
-        view.list(layer, None, &mut |entry| names.push(entry.name));
-    }
-    names
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -42,11 +32,20 @@ mod tests {
     use super::super::array_file::tests::Zeros;
     use super::super::content::Content;
     use super::super::fixture::one_layer;
-    use super::super::virtual_file::Entry;
+    use super::super::virtual_file::{Entry, LayerRef};
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::format::{FormatError, Layer};
     use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, Dtype, NativeJson, Scaling};
+
+    /// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
+    fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
+        let mut names = Vec::new();
+        for view in views.iter().filter(|view| view.beside_layer().is_none()) {
+            view.list(layer, None, &mut |entry| names.push(entry.name));
+        }
+        names
+    }
 
     /// Creates a dataset with one layer of two levels of int16.
     fn scaled(scaling: Option<Scaling>) -> OpenDataset {

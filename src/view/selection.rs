@@ -5,7 +5,7 @@ use super::virtual_file::View;
 
 /// A name of one or more views, by which users choose them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ViewName {
+pub(crate) struct ViewName {
     /// The name.
     pub name: &'static str,
     /// What the views show, in one line.
@@ -40,7 +40,7 @@ const fn header(name: &'static str, about: &'static str) -> ViewName {
 
 /// Returns all names. Views without a name are always shown.
 #[must_use]
-pub fn view_names() -> &'static [ViewName] {
+pub(crate) fn view_names() -> &'static [ViewName] {
     &NAMES
 }
 
@@ -49,7 +49,7 @@ const RAW: &str = "raw";
 /// Returns the views of these names, and those that are always shown, in the order of the registry. Names are as in
 /// [`view_names`].
 #[must_use]
-pub fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
+pub(crate) fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
     let names = with_needed(names);
     let is_shown = |view: &&&'static dyn View| view.name().is_none_or(|name| names.contains(&name));
     registry().iter().filter(is_shown).copied().collect()
@@ -57,7 +57,7 @@ pub fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
 
 /// Returns names together with those of the views that they need, in the order of [`view_names`], each once.
 #[must_use]
-pub fn with_needed(names: &[&str]) -> Vec<&'static str> {
+pub(crate) fn with_needed(names: &[&str]) -> Vec<&'static str> {
     let needs_raw = view_names().iter().any(|view| view.names_raw && names.contains(&view.name));
     let is_chosen = |name: &str| names.contains(&name) || (needs_raw && name == RAW);
     view_names().iter().map(|view| view.name).filter(|name| is_chosen(name)).collect()

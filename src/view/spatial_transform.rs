@@ -8,7 +8,7 @@ use crate::volume::{ArrayInfo, Geometry};
 /// A survey `(inline, crossline, sample)` is shown without its rotation, in world units: x increases with the inline
 /// index, y with the crossline index, and z points up, so that it decreases with the sample index.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SpatialTransform {
+pub(crate) struct SpatialTransform {
     /// Centre of the first sample.
     pub origin: Vec<f64>,
     /// Unit of each dimension of the space; empty if unknown.
@@ -19,7 +19,7 @@ pub struct SpatialTransform {
 
 impl SpatialTransform {
     /// Returns the transform of an array in a dataset with or without a survey.
-    pub fn of(info: &ArrayInfo, geometry: Option<&Geometry>) -> Self {
+    pub(crate) fn of(info: &ArrayInfo, geometry: Option<&Geometry>) -> Self {
         match geometry {
             Some(geometry) if info.axes.len() == 3 && info.axes.iter().all(|a| a.spatial) => {
                 Self::survey(info, geometry)
@@ -85,17 +85,17 @@ fn rounded(length: f64) -> f64 {
 }
 
 /// Replaces a step that readers cannot divide by.
-pub fn step(step: f64) -> f64 {
+pub(crate) fn step(step: f64) -> f64 {
     if step.is_finite() && step != 0.0 { step } else { 1.0 }
 }
 
 /// Replaces a position that is not a number by 0.
-pub fn finite(value: f64) -> f64 {
+pub(crate) fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { 0.0 }
 }
 
 /// Formats a number for a text header: short, exact, and in exponent form if it would be very long otherwise.
-pub fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     if value != 0.0 && !(1e-5..1e16).contains(&value.abs()) { format!("{value:e}") } else { format!("{value}") }
 }
 

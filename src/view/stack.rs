@@ -8,7 +8,7 @@ const MAX_CHANNELS: u64 = 64;
 /// An array as a stack of planes of equal size, one directly behind the other. The last spatial axis is the width, the
 /// one before it the height.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stack {
+pub(crate) struct Stack {
     /// Pixels of a row.
     pub width: u64,
     /// Rows of a plane.
@@ -23,7 +23,7 @@ pub struct Stack {
 
 impl Stack {
     /// Returns the stack of an array; `None` for an array of fewer than two or more than five axes besides the channels.
-    pub fn of(info: &ArrayInfo) -> Option<Self> {
+    pub(crate) fn of(info: &ArrayInfo) -> Option<Self> {
         let shape: Vec<u64> = info.shape().iter().copied().collect();
         let (last, before) = shape.split_last()?;
         let last_is_spatial = info.axes.get(before.len()).is_none_or(|axis| axis.spatial);
@@ -36,17 +36,17 @@ impl Stack {
     }
 
     /// Returns the number of planes.
-    pub fn planes(&self) -> u64 {
+    pub(crate) fn planes(&self) -> u64 {
         self.across.iter().product()
     }
 
     /// Returns the bytes of a plane. The product of all extents and the size of a sample fits 63 bits.
-    pub fn plane_bytes(&self) -> u64 {
+    pub(crate) fn plane_bytes(&self) -> u64 {
         self.width * self.height * self.channels * self.dtype.size() as u64
     }
 
     /// Returns whether a pixel is red, green and blue.
-    pub fn is_rgb(&self) -> bool {
+    pub(crate) fn is_rgb(&self) -> bool {
         self.channels == 3 && matches!(self.dtype, Dtype::UInt8 | Dtype::UInt16)
     }
 }

@@ -10,7 +10,7 @@ use crate::volume::ArrayInfo;
 
 /// One layer of an open dataset.
 #[derive(Clone, Copy)]
-pub struct LayerRef<'a> {
+pub(crate) struct LayerRef<'a> {
     /// The dataset.
     pub open: &'a OpenDataset,
     /// Index of the layer in the dataset.
@@ -26,19 +26,19 @@ impl<'a> LayerRef<'a> {
 
     /// Returns the name of the layer.
     #[must_use]
-    pub fn name(&self) -> &'a str {
+    pub(crate) fn name(&self) -> &'a str {
         &self.layer().name
     }
 
     /// Returns the arrays of the layer, LOD 0 first.
     #[must_use]
-    pub fn levels(&self) -> &'a [Arc<dyn Array>] {
+    pub(crate) fn levels(&self) -> &'a [Arc<dyn Array>] {
         &self.layer().levels
     }
 
     /// Returns the metadata of the layer at `lod`, which must exist.
     #[must_use]
-    pub fn info(&self, lod: usize) -> &'a ArrayInfo {
+    pub(crate) fn info(&self, lod: usize) -> &'a ArrayInfo {
         self.levels()[lod].info()
     }
 
@@ -46,7 +46,7 @@ impl<'a> LayerRef<'a> {
     /// with `lodN.`. A folder of the level ends in `/`; of other folders the files of the level are named, as
     /// `FOLDER/FILE`.
     #[must_use]
-    pub fn files_of(&self, lod: usize) -> Vec<String> {
+    pub(crate) fn files_of(&self, lod: usize) -> Vec<String> {
         let beginning = format!("lod{lod}.");
         let mut files = Vec::new();
         for view in self.views.iter().filter(|view| view.beside_layer().is_none()) {
@@ -76,7 +76,7 @@ fn is_of_a_level(name: &str) -> bool {
 
 /// A file or folder that a view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Its number within the view.
     pub node: u64,
     /// Its name in its folder.
@@ -86,7 +86,7 @@ pub struct Entry {
 }
 
 /// One kind of virtual file.
-pub trait View: Send + Sync {
+pub(crate) trait View: Send + Sync {
     /// Returns the name by which users choose the view, one of [`view_names`](super::view_names); views may share one.
     /// A view without a name is always shown.
     fn name(&self) -> Option<&'static str> {

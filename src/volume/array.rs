@@ -10,12 +10,12 @@ use super::grid::BrickGrid;
 
 /// The identity of an array, unique among all datasets of the process and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ArrayId(u64);
+pub(crate) struct ArrayId(u64);
 
 impl ArrayId {
     /// Returns an id that no array has had before.
     #[must_use]
-    pub fn next() -> Self {
+    pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -23,7 +23,7 @@ impl ArrayId {
 
 /// One axis of an array, and the annotation of its positions.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
+pub(crate) struct Axis {
     /// The name of the axis: `inline`, `z`, `channel`, ...
     pub name: String,
     /// Unit of `first` and `step`, if known.
@@ -41,7 +41,7 @@ pub struct Axis {
 /// How stored samples become values: `value = stored * scale + offset`. Each operation is rounded on its own, and the
 /// result is rounded to float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scaling {
+pub(crate) struct Scaling {
     /// The factor.
     pub scale: f64,
     /// The value of a stored 0.
@@ -57,20 +57,20 @@ pub struct Scaling {
 impl Scaling {
     /// Returns the scaling of codes, in float64 and without a "no data" sample.
     #[must_use]
-    pub fn of_codes(scale: f64, offset: f64) -> Self {
+    pub(crate) fn of_codes(scale: f64, offset: f64) -> Self {
         Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None, is_code: true }
     }
 
     /// Returns whether the values say more than the samples as they are stored.
     #[must_use]
-    pub fn says_something(&self) -> bool {
+    pub(crate) fn says_something(&self) -> bool {
         self.is_code || self.scale != 1.0 || self.offset != 0.0 || self.no_value.is_some()
     }
 }
 
 /// The precision to which operations on values are rounded. Formats differ in it, and so do the last bits of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arithmetic {
+pub(crate) enum Arithmetic {
     /// float32.
     Single,
     /// float64.
@@ -79,7 +79,7 @@ pub enum Arithmetic {
 
 /// The number of bricks of each kind in an array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BrickCounts {
+pub(crate) struct BrickCounts {
     /// All bricks of the grid.
     pub total: u64,
     /// Bricks with bytes in the source.
@@ -92,7 +92,7 @@ pub struct BrickCounts {
 
 /// The metadata of one array, known before any brick is read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ArrayInfo {
+pub(crate) struct ArrayInfo {
     /// The identity of the array.
     pub id: ArrayId,
     /// Level of detail, 0 is the finest.
@@ -124,8 +124,9 @@ pub struct ArrayInfo {
 
 impl ArrayInfo {
     /// Returns the metadata of an array at LOD 0 of which only the type and the bricks are known.
+    #[cfg(any(test, fuzzing))]
     #[must_use]
-    pub fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
+    pub(crate) fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
         Self {
             id: ArrayId::next(),
             lod: 0,
@@ -145,16 +146,16 @@ impl ArrayInfo {
 
     /// Returns the samples along each axis, slowest first.
     #[must_use]
-    pub fn shape(&self) -> Dims {
+    pub(crate) fn shape(&self) -> Dims {
         self.grid.shape()
     }
 
     /// Returns the bytes of all samples in C order.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.shape().product().and_then(|n| n.checked_mul(self.dtype.size() as u64)).unwrap_or(u64::MAX)
     }
 }
 
 /// The keys of a JSON file that only one format has.
-pub type NativeJson = Map<String, Value>;
+pub(crate) type NativeJson = Map<String, Value>;

@@ -9,7 +9,7 @@ use super::region::Region;
 ///
 /// `permute_` methods convert from the array's own order of axes to the permuted one, `invert_` methods convert back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AxisPermutation {
+pub(crate) struct AxisPermutation {
     /// The array's axis at each position of the permuted order.
     axes: [u8; MAX_AXES],
 }
@@ -17,7 +17,7 @@ pub struct AxisPermutation {
 impl AxisPermutation {
     /// Moves `axis` to the front, like `np.moveaxis(array, axis, 0)`.
     #[must_use]
-    pub fn to_front(axis: usize) -> Self {
+    pub(crate) fn to_front(axis: usize) -> Self {
         let axis = axis.min(MAX_AXES - 1);
         let mut axes: [u8; MAX_AXES] = std::array::from_fn(|position| position as u8);
         axes[..=axis].rotate_right(1);
@@ -31,13 +31,13 @@ impl AxisPermutation {
 
     /// Permutes numbers that stand for axes: a shape, an index, strides.
     #[must_use]
-    pub fn permute_dims(&self, dims: &Dims) -> Dims {
+    pub(crate) fn permute_dims(&self, dims: &Dims) -> Dims {
         Dims::from_fn(dims.len(), |position| dims.get(self.axis(position)).copied().unwrap_or(0))
     }
 
     /// Reorders permuted numbers to the array's own order of axes.
     #[must_use]
-    pub fn invert_dims(&self, permuted: &Dims) -> Dims {
+    pub(crate) fn invert_dims(&self, permuted: &Dims) -> Dims {
         let mut dims = *permuted;
         for (position, value) in permuted.iter().enumerate() {
             if let Some(to) = dims.get_mut(self.axis(position)) {
@@ -57,7 +57,7 @@ impl AxisPermutation {
 
     /// Permutes the axes of a layout. The bytes that it describes are the same.
     #[must_use]
-    pub fn permute_layout(&self, layout: &Layout) -> Layout {
+    pub(crate) fn permute_layout(&self, layout: &Layout) -> Layout {
         Layout {
             held: self.permute_region(&layout.held),
             first: layout.first,
@@ -67,7 +67,7 @@ impl AxisPermutation {
 
     /// Reorders a permuted layout to the array's own order of axes. The bytes that it describes are the same.
     #[must_use]
-    pub fn invert_layout(&self, permuted: &Layout) -> Layout {
+    pub(crate) fn invert_layout(&self, permuted: &Layout) -> Layout {
         Layout {
             held: self.invert_region(&permuted.held),
             first: permuted.first,
@@ -78,7 +78,7 @@ impl AxisPermutation {
     /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis
     /// names, warnings and native keys are left out.
     #[must_use]
-    pub fn permute_info(&self, info: &ArrayInfo) -> ArrayInfo {
+    pub(crate) fn permute_info(&self, info: &ArrayInfo) -> ArrayInfo {
         ArrayInfo {
             id: info.id,
             lod: info.lod,

@@ -8,7 +8,7 @@ use super::layout::Layout;
 
 /// How the samples of one brick are obtained. The three kinds differ in what reading them costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Brick {
+pub(crate) enum Brick {
     /// All samples have this value: nothing is read or cached.
     Constant(Element),
     /// The stored bytes are the samples: only the requested ones are read, directly from the source. They are not
@@ -20,7 +20,7 @@ pub enum Brick {
 
 /// The name of an object of a source. Cloning is cheap, since each brick of a read has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ObjectName(Option<Arc<str>>);
+pub(crate) struct ObjectName(Option<Arc<str>>);
 
 impl Deref for ObjectName {
     type Target = str;
@@ -50,7 +50,7 @@ impl From<String> for ObjectName {
 
 /// A brick whose stored bytes are its samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plain {
+pub(crate) struct Plain {
     /// The object of the source, empty for a dataset that is one file.
     pub object: ObjectName,
     /// Where the brick's bytes begin in the object.
@@ -61,7 +61,7 @@ pub struct Plain {
 
 /// A brick that must be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coded {
+pub(crate) struct Coded {
     /// The object of the source, empty for a dataset that is one file.
     pub object: ObjectName,
     /// Where the stored bytes begin in the object.
@@ -82,7 +82,7 @@ pub struct Coded {
 
 /// The number of stored bytes of a brick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoredLength {
+pub(crate) enum StoredLength {
     /// This many bytes.
     Bytes(u64),
     /// All bytes to the end of the object, which is damaged if there are more than `most`.
@@ -95,7 +95,7 @@ pub enum StoredLength {
 impl StoredLength {
     /// Returns the greatest possible number of bytes.
     #[must_use]
-    pub fn most(self) -> u64 {
+    pub(crate) fn most(self) -> u64 {
         match self {
             Self::Bytes(length) => length,
             Self::Rest { most } => most,
@@ -105,7 +105,7 @@ impl StoredLength {
 
 /// One sample as bytes, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Element {
+pub(crate) struct Element {
     bytes: [u8; 8],
     size: u8,
 }
@@ -113,7 +113,7 @@ pub struct Element {
 impl Element {
     /// Creates a sample of up to 8 bytes; further bytes are ignored.
     #[must_use]
-    pub fn new(sample: &[u8]) -> Self {
+    pub(crate) fn new(sample: &[u8]) -> Self {
         let size = sample.len().min(8);
         let mut bytes = [0; 8];
         bytes[..size].copy_from_slice(&sample[..size]);
@@ -122,18 +122,18 @@ impl Element {
 
     /// Returns the zero of a type of `size` bytes (all bits are zero for every type).
     #[must_use]
-    pub fn zero(size: usize) -> Self {
+    pub(crate) fn zero(size: usize) -> Self {
         Self { bytes: [0; 8], size: size.min(8) as u8 }
     }
 
     /// Returns the sample's bytes, little-endian.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]
     }
 
     /// Fills `out`, a whole number of samples, with copies of the sample.
-    pub fn fill(&self, out: &mut [u8]) {
+    pub(crate) fn fill(&self, out: &mut [u8]) {
         match *self.bytes() {
             [] => {}
             [first, ref rest @ ..] if rest.iter().all(|b| *b == first) => out.fill(first),

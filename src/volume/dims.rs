@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// The most axes that an array may have.
-pub const MAX_AXES: usize = 7;
+pub(crate) const MAX_AXES: usize = 7;
 
 /// One unsigned number for each axis, slowest axis first. Stored inline, so creating one does not allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Dims {
+pub(crate) struct Dims {
     axes: u8,
     values: [u64; MAX_AXES],
 }
@@ -16,7 +16,7 @@ pub struct Dims {
 impl Dims {
     /// Copies `values`. Returns `None` if it is empty or has more than [`MAX_AXES`] numbers.
     #[must_use]
-    pub fn from_slice(values: &[u64]) -> Option<Self> {
+    pub(crate) fn from_slice(values: &[u64]) -> Option<Self> {
         if values.is_empty() || values.len() > MAX_AXES {
             return None;
         }
@@ -27,7 +27,7 @@ impl Dims {
 
     /// Repeats `value` for each of `axes` axes; `axes` is clamped to 1 to [`MAX_AXES`].
     #[must_use]
-    pub fn filled(axes: usize, value: u64) -> Self {
+    pub(crate) fn filled(axes: usize, value: u64) -> Self {
         let axes = axes.clamp(1, MAX_AXES);
         let mut values = [0; MAX_AXES];
         values[..axes].fill(value);
@@ -36,7 +36,7 @@ impl Dims {
 
     /// Calls `f` for each of `axes` axes.
     #[must_use]
-    pub fn from_fn(axes: usize, f: impl FnMut(usize) -> u64) -> Self {
+    pub(crate) fn from_fn(axes: usize, f: impl FnMut(usize) -> u64) -> Self {
         let mut dims = Self::filled(axes, 0);
         dims.iter_mut().zip((0..axes).map(f)).for_each(|(to, value)| *to = value);
         dims
@@ -44,14 +44,14 @@ impl Dims {
 
     /// Returns the product of all numbers, or `None` if it exceeds 64 bits.
     #[must_use]
-    pub fn product(&self) -> Option<u64> {
+    pub(crate) fn product(&self) -> Option<u64> {
         self.iter().try_fold(1u64, |acc, &n| acc.checked_mul(n))
     }
 
     /// Returns the strides of a C-ordered array of this shape whose innermost stride is `unit` (1 for strides in
     /// samples, the sample's size for strides in bytes). The product must fit 64 bits.
     #[must_use]
-    pub fn strides(&self, unit: u64) -> Self {
+    pub(crate) fn strides(&self, unit: u64) -> Self {
         let mut strides = *self;
         let mut step = unit;
         for (stride, n) in strides.iter_mut().zip(self.iter()).rev() {
@@ -63,7 +63,7 @@ impl Dims {
 
     /// Returns the index of the element with the linear index `linear` in a C-ordered array of this shape.
     #[must_use]
-    pub fn index_of(&self, linear: u64) -> Self {
+    pub(crate) fn index_of(&self, linear: u64) -> Self {
         let mut index = *self;
         let mut rest = linear;
         for (at, n) in index.iter_mut().zip(self.iter()).rev() {
@@ -76,7 +76,7 @@ impl Dims {
 
     /// Returns the linear index of the element at `index` in a C-ordered array of this shape.
     #[must_use]
-    pub fn linear_of(&self, index: &[u64]) -> u64 {
+    pub(crate) fn linear_of(&self, index: &[u64]) -> u64 {
         self.iter().zip(index).fold(0, |acc, (n, at)| acc * n + at)
     }
 }

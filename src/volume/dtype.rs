@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The type of one sample. Samples are little-endian wherever they are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dtype {
+pub(crate) enum Dtype {
     /// Signed, 1 byte.
     Int8,
     /// Unsigned, 1 byte.
@@ -30,7 +30,7 @@ pub enum Dtype {
 impl Dtype {
     /// Returns the bytes of one sample.
     #[must_use]
-    pub const fn size(self) -> usize {
+    pub(crate) const fn size(self) -> usize {
         match self {
             Self::Int8 | Self::UInt8 => 1,
             Self::Int16 | Self::UInt16 => 2,
@@ -41,7 +41,7 @@ impl Dtype {
 
     /// Returns NumPy's name: `int8`, `float32`, ...
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Int8 => "int8",
             Self::UInt8 => "uint8",
@@ -58,7 +58,7 @@ impl Dtype {
 
     /// Returns whether samples are integers.
     #[must_use]
-    pub const fn is_integer(self) -> bool {
+    pub(crate) const fn is_integer(self) -> bool {
         !matches!(self, Self::Float32 | Self::Float64)
     }
 }

@@ -4,7 +4,7 @@ use super::dims::Dims;
 
 /// A box in an array: the samples `start[axis] .. start[axis] + shape[axis]` along each axis, slowest axis first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub(crate) struct Region {
     /// The first sample along each axis.
     pub start: Dims,
     /// Samples along each axis.
@@ -14,38 +14,38 @@ pub struct Region {
 impl Region {
     /// Returns the region of a whole array of this shape.
     #[must_use]
-    pub fn whole(shape: Dims) -> Self {
+    pub(crate) fn whole(shape: Dims) -> Self {
         Self { start: Dims::filled(shape.len(), 0), shape }
     }
 
     /// Returns the number of axes.
     #[must_use]
-    pub fn axes(&self) -> usize {
+    pub(crate) fn axes(&self) -> usize {
         self.shape.len()
     }
 
     /// Returns the index after the last sample along `axis`.
     #[must_use]
-    pub fn end(&self, axis: usize) -> u64 {
+    pub(crate) fn end(&self, axis: usize) -> u64 {
         self.start[axis] + self.shape[axis]
     }
 
     /// Returns the number of samples. It must fit 64 bits, as it does for regions of an array.
     #[must_use]
-    pub fn samples(&self) -> u64 {
+    pub(crate) fn samples(&self) -> u64 {
         self.shape.iter().product()
     }
 
     /// Returns whether all samples of `other` are in this region.
     #[must_use]
-    pub fn contains(&self, other: &Self) -> bool {
+    pub(crate) fn contains(&self, other: &Self) -> bool {
         self.axes() == other.axes()
             && (0..self.axes()).all(|a| self.start[a] <= other.start[a] && other.end(a) <= self.end(a))
     }
 
     /// Returns the samples that both regions have, or `None` if there are none.
     #[must_use]
-    pub fn intersection(&self, other: &Self) -> Option<Self> {
+    pub(crate) fn intersection(&self, other: &Self) -> Option<Self> {
         let axes = self.axes().min(other.axes());
         let start = Dims::from_fn(axes, |a| self.start[a].max(other.start[a]));
         let shape = Dims::from_fn(axes, |a| self.end(a).min(other.end(a)).saturating_sub(start[a]));

@@ -5,7 +5,7 @@ use super::array::NativeJson;
 
 /// The metadata of a dataset: the content of dataset.json without names and paths.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct DatasetInfo {
+pub(crate) struct DatasetInfo {
     /// The version of the format, as text.
     pub version: String,
     /// The position of the survey.
@@ -22,7 +22,7 @@ pub struct DatasetInfo {
 
 /// The position of a survey in world coordinates, and its units.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Geometry {
+pub(crate) struct Geometry {
     /// Corners (inline, crossline): (first, first), (last, first), (first, last), (last, last).
     pub corners: [Corner; 4],
     /// The map from inline and crossline number to world coordinates, if the survey has one.
@@ -48,7 +48,7 @@ pub struct Geometry {
 
 /// One corner of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Corner {
+pub(crate) struct Corner {
     /// Inline index, crossline index.
     pub index: [u64; 2],
     /// Inline number, crossline number.
@@ -59,7 +59,7 @@ pub struct Corner {
 
 /// Statistics of the values (scaled) at LOD 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Statistics {
+pub(crate) struct Statistics {
     /// Number of samples, if known.
     pub count: Option<i64>,
     /// Sum of the values, if known.
@@ -74,7 +74,7 @@ pub struct Statistics {
 
 /// Histogram of the values (scaled) at LOD 0.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     /// Number of samples.
     pub count: i64,
     /// Centre of the first bin.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
-use volfs::source::disk_cache::{DiskCache, ObjectVersion};
+use volfs::internals::{CachedRange, fill_disk_cache};
 
 use super::{output, run};
 use crate::support::{one_line_of_failure, text};
@@ -12,13 +12,14 @@ use crate::support::{one_line_of_failure, text};
 fn a_cache_is_shown_checked_and_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("cache");
-    let cache = DiskCache::open(&dir, 64 << 20).unwrap();
-    for n in 0..5 {
-        let object = ObjectVersion::new("s3://bucket", "surveys/north", &format!("lod0/{n}"), "etag");
-        cache.put(&object, 0, vec![n; 10_000]);
-    }
-    cache.put(&ObjectVersion::new("az://other", "south.zgy", "", "7"), 4096, vec![1; 1 << 20]);
-    drop(cache);
+    let names = [0, 1, 2, 3, 4].map(|n| format!("lod0/{n}"));
+    let north = names.iter().map(|name| CachedRange {
+        object: ["s3://bucket", "surveys/north", name, "etag"],
+        offset: 0,
+        bytes: vec![1; 10_000],
+    });
+    let south = CachedRange { object: ["az://other", "south.zgy", "", "7"], offset: 4096, bytes: vec![1; 1 << 20] };
+    fill_disk_cache(&dir, 64 << 20, north.chain([south]));
 
     let json = |arguments: &[&str]| -> Value { serde_json::from_slice(&output("cache", arguments, &dir)).unwrap() };
     let shown = json(&["--json"]);

@@ -9,8 +9,8 @@ use nix::sys::signal::Signal;
 
 use super::{demo, output, run, zgy};
 use crate::support::{
-    Noise, Npy, damaged, fixture, fixtures, naive, numbers, one_line_of_failure, program, signal, test_data, text,
-    volfs, wait_for, wait_until,
+    Noise, Npy, damaged, fixture, fixtures, numbers, one_line_of_failure, program, signal, test_data, text, volfs,
+    wait_for, wait_until,
 };
 
 /// Returns the box `ranges` of an array in C order.
@@ -83,8 +83,7 @@ fn slices_may_be_short_open_single_and_negative() {
 /// The demo has 9 MiB: it is printed in several chunks, and its last bricks along the crosslines extend beyond its edge.
 #[test]
 fn a_dataset_of_several_chunks_is_printed_whole() {
-    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
-    let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
+    let samples = volfs::internals::levels(&demo()).unwrap()[0].read().unwrap();
     assert!(output("cat", &["--layer", "data"], &demo()) == samples);
     let wanted = slice(&samples, &[128, 96, 192], 4, &[(1, 127), (0, 96), (1, 191)]);
     assert!(output("cat", &["--region", "1:127,:,1:191"], &demo()) == wanted);
@@ -92,8 +91,7 @@ fn a_dataset_of_several_chunks_is_printed_whole() {
 
 #[test]
 fn lines_are_found_by_their_numbers() {
-    let open = volfs::catalog::open_dataset(volfs::format::registry(), &demo(), None).unwrap();
-    let samples = naive::read_all(&*open.dataset.layers()[0].levels[0]).unwrap();
+    let samples = volfs::internals::levels(&demo()).unwrap()[0].read().unwrap();
     for (arguments, ranges) in [
         (&["--at", "inline=1004"][..], [(2, 3), (0, 96), (0, 192)]),
         (&["--at", "inline=1004:1010", "--at", "sample=1200:1208"], [(2, 6), (0, 96), (0, 3)]),

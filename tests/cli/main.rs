@@ -4,7 +4,6 @@
 mod cache;
 mod cat;
 mod complete;
-mod disk_cache;
 mod doctor;
 mod exec;
 mod fault_proxy;

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::codec::zfp::Decoder;
+use crate::format::{Severity, registry};
+use crate::source::Origin;
+use crate::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
 use serde_json::{Value, json};
-use volfs::codec::zfp::Decoder;
-use volfs::format::{Severity, registry};
-use volfs::source::Origin;
-use volfs::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
 
-use crate::handmade::Handmade;
-use crate::support::{copy_all, skip, test_data, within};
+use crate::format::zgy::handmade::Handmade;
+use crate::test_support::{copy_all, skip, test_data, within};
 
 /// Samples along each axis.
 const SAMPLES: u64 = 1 << 20;

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 
-use volfs::array::{BoxRequest, Reader, ReaderConfig};
-use volfs::catalog::open_dataset;
-use volfs::counters::Counters;
-use volfs::format::{Array, registry};
-use volfs::pool::{Bulkhead, Pool};
-use volfs::source::Wait;
-use volfs::view::access::SliceAccess;
-use volfs::volume::{Brick, Dims, Region};
+use crate::array::{BoxRequest, Reader, ReaderConfig};
+use crate::catalog::open_dataset;
+use crate::counters::Counters;
+use crate::format::{Array, registry};
+use crate::pool::{Bulkhead, Pool};
+use crate::source::Wait;
+use crate::view::access::SliceAccess;
+use crate::volume::{Brick, Dims, Region};
 
-use crate::support::test_data;
+use crate::test_support::test_data;
 
 /// Returns every dataset of the test data that opens.
 fn datasets() -> Vec<PathBuf> {

@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::format::wkw::Wkw;
+use crate::format::zgy::Zgy;
+use crate::format::{Dataset, Format, OpenWith, Severity};
+use crate::source::IndexCache;
+use crate::volume::BrickSet;
 use serde_json::json;
-use volfs::format::wkw::Wkw;
-use volfs::format::zgy::Zgy;
-use volfs::format::{Dataset, Format, OpenWith, Severity};
-use volfs::source::IndexCache;
-use volfs::volume::BrickSet;
 
-use super::handmade::{Handmade, zfp_header};
 use super::mutations;
-use crate::support::memory_folder::MemoryFolder;
-use crate::support::vds::{self, Container};
-use crate::support::{Noise, fixtures, test_data};
+use crate::format::zgy::handmade::{Handmade, zfp_header};
+use crate::test_support::memory_folder::MemoryFolder;
+use crate::test_support::vds_dataset::{self as vds, Container};
+use crate::test_support::{Noise, fixtures, test_data};
 
 /// A dataset of one layer: zlib streams, 3 x 2 x 1 chunks.
 const ZIP: &str = "margins-2-3.vds";

@@ -6,14 +6,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::format::vds::Vds;
+use crate::format::{Array, Dataset, Format, FormatError};
+use crate::source::{FolderProbe, Wait};
+use crate::volume::{Arithmetic, Brick};
 use serde_json::{Value, json};
-use volfs::format::vds::Vds;
-use volfs::format::{Array, Dataset, Format, FormatError};
-use volfs::source::{FolderProbe, Wait};
-use volfs::volume::{Arithmetic, Brick};
 
-use crate::support::vds::{data, expected, find, open, open_path, open_tagged};
-use crate::support::{by_dataset, copy_all, crc, naive};
+use crate::test_support::vds_dataset::{data, expected, find, open, open_path, open_tagged};
+use crate::test_support::{by_dataset, copy_all, crc, naive};
 
 /// Opens every dataset, and returns it with what is expected of its layers.
 fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
@@ -175,7 +175,7 @@ trait ContainsIndex {
     fn contains_index(&self, index: &[u64]) -> bool;
 }
 
-impl ContainsIndex for volfs::volume::Region {
+impl ContainsIndex for crate::volume::Region {
     fn contains_index(&self, index: &[u64]) -> bool {
         (0..index.len()).all(|a| (self.start[a]..self.start[a] + self.shape[a]).contains(&index[a]))
     }

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
+use crate::catalog::Recogniser;
+use crate::format::wkw::Wkw;
+use crate::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
+use crate::source::{Folders, IndexCache, RecentWrites, SourceRoot, Wait};
+use crate::volume::Brick;
 use serde_json::{Value, json};
-use volfs::catalog::Recogniser;
-use volfs::format::wkw::Wkw;
-use volfs::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
-use volfs::source::{Folders, IndexCache, RecentWrites, SourceRoot, Wait};
-use volfs::volume::Brick;
 
-use crate::support::wkw::expected;
-use crate::support::{by_dataset, crc, json, naive, test_data};
+use crate::test_support::wkw::expected;
+use crate::test_support::{by_dataset, crc, json, naive, test_data};
 
 fn open(name: &str) -> Box<dyn Dataset> {
     let path = test_data("wkw").join(name);

@@ -7,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::format::zgy::Zgy;
+use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
+use crate::source::{IndexCache, LocalFile, RecentWrites, Wait};
+use crate::volume::{DatasetInfo, Dims};
 use serde_json::{Value, json};
-use volfs::format::zgy::Zgy;
-use volfs::format::{Array, Dataset, Format, FormatError, OpenWith};
-use volfs::source::{IndexCache, LocalFile, RecentWrites, Wait};
-use volfs::volume::{DatasetInfo, Dims};
 
-use crate::support::{Npy, crc, json, naive, test_data};
+use crate::test_support::{Npy, crc, json, naive, test_data};
 
 #[test]
 fn every_file_reads_as_the_other_reader_has_found() {

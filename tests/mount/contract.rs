@@ -6,9 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use volfs::view::json::SCHEMA;
 
 use crate::support::{Mount, floats, json, names, numbers, test_data, volfs};
+
+/// The version of the JSON.
+const SCHEMA: u64 = 1;
 
 /// What the value of a key must be.
 type Check = fn(&Value) -> bool;

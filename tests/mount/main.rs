@@ -11,7 +11,6 @@ mod deleted;
 mod descriptions;
 mod descriptors;
 mod faults;
-mod faults_at_opening;
 mod first_touch;
 mod hanging_file;
 mod hanging_folder;

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use volfs::catalog::open_dataset;
-use volfs::format::registry;
+use volfs::internals::{Level, levels};
 
 use crate::support::checked_reader::{CheckedReader, Tally};
-use crate::support::{Mount, Noise, copy_all, memory, naive, stress, test_data, wait_until};
+use crate::support::{Mount, Noise, copy_all, memory, stress, test_data, wait_until};
 
 const DATASETS: [&str; 16] = [
     "zgy/v2_int16.zgy",
@@ -43,16 +42,9 @@ const BESIDE: u64 = 64 << 20;
 
 /// Returns the right content of the arrays of a dataset: each is decoded brick by brick, without the data path.
 fn truth_of(path: &Path, name: &str) -> BTreeMap<String, Vec<u8>> {
-    let open = open_dataset(registry(), path, None).unwrap();
-    let mut truth = BTreeMap::new();
-    for layer in open.dataset.layers() {
-        for (lod, level) in layer.levels.iter().enumerate() {
-            if let Ok(samples) = naive::read_all(&**level) {
-                truth.insert(format!("{name}/{}/lod{lod}.raw", layer.name), samples);
-            }
-        }
-    }
-    truth
+    let levels = levels(path).unwrap().into_iter();
+    let file = |level: Level| Some((format!("{name}/{}/lod{}.raw", level.layer, level.lod), level.read().ok()?));
+    levels.filter_map(file).collect()
 }
 
 /// A scan of a file from the beginning to the end, in reads of one size, or until `end`.
@@ -107,9 +99,7 @@ fn sixty_four_readers_share_a_small_cache() {
     for path in large() {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         std::os::unix::fs::symlink(&path, source.path().join(&name)).unwrap();
-        let layers = open_dataset(registry(), &path, None).unwrap();
-        let layer = &layers.dataset.layers()[0].name;
-        let name = format!("{name}/{layer}/lod0.raw");
+        let name = format!("{name}/{}/lod0.raw", levels(&path).unwrap()[0].layer);
         truth.insert(name.clone(), fs::read(path.with_extension("truth")).unwrap());
         large_names.push(name);
     }

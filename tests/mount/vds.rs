@@ -6,10 +6,11 @@ use std::ops::Range;
 
 use rustix::fs::{XattrFlags, setxattr};
 use serde_json::{Value, json};
+use volfs::internals::{Level, levels as levels_of};
 
-use crate::support::vds::{self, Container, find};
+use crate::support::vds::{self, Container};
 use crate::support::{
-    Mount, Npy, SOON, comes_true, crc, floats, is_eio, json, naive, names, numbers, read_at, skip, source_of, test_data,
+    Mount, Npy, SOON, comes_true, crc, floats, is_eio, json, names, numbers, read_at, skip, source_of, test_data,
 };
 
 fn layers() -> Vec<Value> {
@@ -225,17 +226,13 @@ fn metadata_is_read_from_extended_attributes() {
 /// Returns every row of samples (along the fastest axis, within one chunk) of a layer: its bytes in the array, and
 /// whether it belongs to chunk `chunk`.
 pub fn rows(name: &str, stored: &str, chunk: u64) -> Vec<(Range<usize>, bool)> {
-    let array = find(&*vds::open(name), stored);
-    let (info, mut rows) = (array.info(), Vec::new());
-    let strides = info.shape().strides(info.dtype.size() as u64);
-    for number in 0..info.grid.total() {
-        let owned = info.grid.region(&info.grid.count().index_of(number));
-        let mut across = owned.shape;
-        across[2] = 1;
-        for row in 0..across.product().unwrap() {
-            let index = across.index_of(row);
-            let offset = (0..3).map(|axis| (owned.start[axis] + index[axis]) * strides[axis]).sum::<u64>() as usize;
-            rows.push((offset..offset + (owned.shape[2] * strides[2]) as usize, number == chunk));
+    let level = level_of(name, stored);
+    let (array, size, mut rows) = (level.shape(), level.sample_size() as u64, Vec::new());
+    for ((start, shape), number) in level.bricks().into_iter().zip(0..) {
+        for row in 0..shape[0] * shape[1] {
+            let (z, y) = (start[0] + row / shape[1], start[1] + row % shape[1]);
+            let offset = (((z * array[1] + y) * array[2] + start[2]) * size) as usize;
+            rows.push((offset..offset + (shape[2] * size) as usize, number == chunk));
         }
     }
     rows
@@ -274,9 +271,15 @@ fn only_damaged_chunks_cannot_be_read() {
     assert!(mount.counter("errors") > 0);
 }
 
+/// Returns a stored layer of the test data.
+fn level_of(name: &str, stored: &str) -> Level {
+    let levels = levels_of(&vds::data().join(name)).unwrap();
+    levels.into_iter().find(|level| level.stored.as_deref() == Some(stored)).unwrap()
+}
+
 /// Reads a layer of the test data by the naive model.
 pub fn naive_read(name: &str, stored: &str) -> Vec<u8> {
-    naive::read_all(&*find(&*vds::open(name), stored)).unwrap()
+    level_of(name, stored).read().unwrap()
 }
 
 #[test]

@@ -5,16 +5,30 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use volfs::volume::Dims;
 
 use crate::support::{Mount, Noise, copy_all, is_eio, json, names, numbers, read_at, set, source_with, test_data};
+
+fn product(shape: &[u64]) -> u64 {
+    shape.iter().product()
+}
+
+/// The index of a sample or chunk by its number in C order.
+fn index_of(shape: &[u64], number: u64) -> Vec<u64> {
+    let below = |axis: usize| product(&shape[axis + 1..]);
+    (0..shape.len()).map(|axis| number / below(axis) % shape[axis]).collect()
+}
+
+/// The number in C order of a sample or chunk.
+fn linear_of(shape: &[u64], at: &[u64]) -> u64 {
+    shape.iter().zip(at).fold(0, |number, (extent, at)| number * extent + at)
+}
 
 /// A Zarr array in a mount, as its zarr.json describes it.
 struct ZarrArray {
     folder: PathBuf,
     metadata: Value,
-    shape: Dims,
-    chunk: Dims,
+    shape: Vec<u64>,
+    chunk: Vec<u64>,
     /// The axis of the Zarr array at each position of the stored order.
     stored: Vec<usize>,
     size: usize,
@@ -23,9 +37,8 @@ struct ZarrArray {
 impl ZarrArray {
     fn open(folder: PathBuf) -> Self {
         let metadata = json(folder.join("zarr.json"));
-        let dims = |value: &Value| Dims::from_slice(&numbers(value)).unwrap();
-        let (shape, codecs) = (dims(&metadata["shape"]), metadata["codecs"].as_array().unwrap());
-        let chunk = dims(&metadata["chunk_grid"]["configuration"]["chunk_shape"]);
+        let (shape, codecs) = (numbers(&metadata["shape"]), metadata["codecs"].as_array().unwrap());
+        let chunk = numbers(&metadata["chunk_grid"]["configuration"]["chunk_shape"]);
         let stored = match codecs.iter().find(|codec| codec["name"] == "transpose") {
             Some(codec) => numbers(&codec["configuration"]["order"]).iter().map(|axis| *axis as usize).collect(),
             None => (0..shape.len()).collect(),
@@ -36,8 +49,8 @@ impl ZarrArray {
     }
 
     /// Numbers for the array's axes, in the order in which samples are stored.
-    fn in_stored_order(&self, dims: &Dims) -> Dims {
-        Dims::from_fn(dims.len(), |position| dims[self.stored[position]])
+    fn in_stored_order(&self, dims: &[u64]) -> Vec<u64> {
+        self.stored.iter().map(|axis| dims[*axis]).collect()
     }
 
     /// The sample that stands where there is no chunk.
@@ -51,24 +64,24 @@ impl ZarrArray {
         if size == 4 { (value as f32).to_le_bytes().to_vec() } else { value.to_le_bytes().to_vec() }
     }
 
-    fn count(&self) -> Dims {
-        Dims::from_fn(self.shape.len(), |a| self.shape[a].div_ceil(self.chunk[a]))
+    fn count(&self) -> Vec<u64> {
+        self.shape.iter().zip(&self.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect()
     }
 
-    fn path(&self, at: &Dims) -> PathBuf {
+    fn path(&self, at: &[u64]) -> PathBuf {
         at.iter().fold(self.folder.join("c"), |path, n| path.join(n.to_string()))
     }
 
     /// The bytes of a chunk: of each sample in C order of the stored chunk what `raw` has, and zeros beyond the array.
-    fn expected(&self, at: &Dims, raw: &[u8]) -> Vec<u8> {
+    fn expected(&self, at: &[u64], raw: &[u8]) -> Vec<u8> {
         let (chunk, shape) = (self.in_stored_order(&self.chunk), self.in_stored_order(&self.shape));
         let at = self.in_stored_order(at);
         let mut bytes = Vec::new();
-        for n in 0..chunk.product().unwrap() {
-            let within = chunk.index_of(n);
-            let sample = Dims::from_fn(at.len(), |a| at[a] * chunk[a] + within[a]);
+        for n in 0..product(&chunk) {
+            let within = index_of(&chunk, n);
+            let sample = (0..at.len()).map(|a| at[a] * chunk[a] + within[a]).collect::<Vec<_>>();
             if (0..at.len()).all(|a| sample[a] < shape[a]) {
-                let from = shape.linear_of(&sample) as usize * self.size;
+                let from = linear_of(&shape, &sample) as usize * self.size;
                 bytes.extend(&raw[from..from + self.size]);
             } else {
                 bytes.extend(vec![0; self.size]);
@@ -78,13 +91,13 @@ impl ZarrArray {
     }
 
     /// Whether all samples of the array in a chunk are the fill value.
-    fn is_filled(&self, at: &Dims, raw: &[u8]) -> bool {
+    fn is_filled(&self, at: &[u64], raw: &[u8]) -> bool {
         let (shape, fill) = (self.in_stored_order(&self.shape), self.fill());
         let (start, chunk) = (self.in_stored_order(at), self.in_stored_order(&self.chunk));
-        (0..chunk.product().unwrap()).all(|n| {
-            let within = chunk.index_of(n);
-            let sample = Dims::from_fn(start.len(), |a| start[a] * chunk[a] + within[a]);
-            let from = shape.linear_of(&sample) as usize * self.size;
+        (0..product(&chunk)).all(|n| {
+            let within = index_of(&chunk, n);
+            let sample = (0..start.len()).map(|a| start[a] * chunk[a] + within[a]).collect::<Vec<_>>();
+            let from = linear_of(&shape, &sample) as usize * self.size;
             (0..shape.len()).any(|a| sample[a] >= shape[a]) || raw[from..from + self.size] == fill
         })
     }
@@ -99,8 +112,8 @@ fn check_layer(folder: &Path) -> (u64, u64) {
         let array = ZarrArray::open(zarr.join(format!("lod{lod}/image")));
         let raw = fs::read(folder.join(format!("lod{lod}.raw"))).unwrap();
         let (count, axes) = (array.count(), array.shape.len());
-        for number in 0..count.product().unwrap() {
-            let at = count.index_of(number);
+        for number in 0..product(&count) {
+            let at = index_of(&count, number);
             let path = array.path(&at);
             let listed = names(path.parent().unwrap()).contains(&at[axes - 1].to_string());
             assert_eq!(path.exists(), listed, "{}", path.display());
@@ -162,7 +175,7 @@ fn parts_of_chunks_are_slices_of_the_whole() {
         let raw = fs::read(mount.data(name, "lod0.raw")).unwrap();
         let count = array.count();
         for _ in 0..6 {
-            let at = count.index_of(noise.below(count.product().unwrap() as usize) as u64);
+            let at = index_of(&count, noise.below(product(&count) as usize) as u64);
             let (expected, file) = (array.expected(&at, &raw), File::open(array.path(&at)).unwrap());
             for _ in 0..10 {
                 let from = noise.below(expected.len());
@@ -179,8 +192,8 @@ fn a_chunk_decodes_its_own_bricks() {
     let Some(mount) = Mount::of(test_data("demo")) else { return };
     let array = ZarrArray::open(mount.path("north.zgy/data.ome.zarr/lod0/image"));
     let described = json(mount.data("north.zgy", "lod0.json"));
-    assert_eq!((array.chunk, &described["codec"]), ([64, 64, 64].into(), &Value::from("zfp")));
-    fs::read(array.path(&[0, 0, 1].into())).unwrap();
+    assert_eq!((&array.chunk, &described["codec"]), (&vec![64, 64, 64], &Value::from("zfp")));
+    fs::read(array.path(&[0, 0, 1])).unwrap();
     assert_eq!(mount.counter("bricks_decoded"), 1);
 }
 
@@ -189,10 +202,10 @@ fn a_damaged_brick_is_an_error_of_the_reads_that_touch_it() {
     let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
     let array = ZarrArray::open(mount.path("bad_entry_past_end.zgy/data.ome.zarr/lod0/image"));
     assert_eq!(array.chunk, array.shape, "the chunk has the bytes of lod0.raw");
-    let path = array.path(&[0, 0, 0].into());
+    let path = array.path(&[0, 0, 0]);
     assert!(is_eio(&fs::read(&path).unwrap_err()));
-    let [chunk, raw] = [path, mount.data("bad_entry_past_end.zgy", "lod0.raw")].map(|path| File::open(path).unwrap());
     let row = array.shape[2] as usize * array.size;
+    let [chunk, raw] = [path, mount.data("bad_entry_past_end.zgy", "lod0.raw")].map(|path| File::open(path).unwrap());
     let (mut good, mut bad) = (0, 0);
     for at in (0..raw.metadata().unwrap().len()).step_by(row) {
         match (read_at(&chunk, at, row), read_at(&raw, at, row)) {

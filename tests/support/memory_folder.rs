@@ -5,10 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use volfs::source::{EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, Wait};
+use crate::source::{EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, Wait};
 
 /// Returns the name of the file in which a folder in memory keeps the metadata `name` of an object.
-#[must_use]
 pub fn tag_of(object: &str, name: &str) -> String {
     format!("{object}\0{name}")
 }
@@ -40,13 +39,11 @@ pub struct MemoryFolder {
 
 impl MemoryFolder {
     /// Makes a folder of files.
-    #[must_use]
     pub fn new(files: BTreeMap<String, Vec<u8>>) -> Self {
         Self { files: Arc::new(files), below: String::new() }
     }
 
     /// Makes the source of a dataset that is a single file.
-    #[must_use]
     pub fn of_one_file(bytes: Vec<u8>) -> Self {
         Self::new(BTreeMap::from([(WHOLE.to_owned(), bytes)]))
     }

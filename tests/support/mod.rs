@@ -14,9 +14,7 @@ pub mod http_client;
 pub mod http_head;
 pub mod http_server;
 pub mod listener;
-pub mod memory_folder;
 pub mod mount;
-pub mod naive;
 pub mod noise;
 pub mod npy;
 pub mod objects;
@@ -30,7 +28,6 @@ pub mod stress;
 pub mod tls;
 pub mod value;
 pub mod vds;
-pub mod views;
 pub mod volfs_server;
 pub mod wait;
 pub mod wkw;
@@ -45,13 +42,11 @@ pub use noise::Noise;
 pub use npy::Npy;
 pub use objects::Objects;
 pub use process::{
-    children, has_stuck_thread, memory, one_line_of_failure, peak_memory, process_lives, program, signal, text, volfs,
-    wait_for,
+    children, has_stuck_thread, memory, one_line_of_failure, process_lives, program, signal, text, volfs, wait_for,
 };
 pub use python::python_with_numpy;
 pub use skip::{fuse_or_skip, skip};
 pub use store_server::StoreServer;
 pub use value::{by_dataset, crc, floats, json, numbers};
-pub use views::{folders_beside_layers, views_of};
 pub use wait::{SOON, comes_true, settled, wait_until, within};
 pub use zgy::{Fixture, damaged, fixture, fixtures, source_with};

@@ -78,11 +78,6 @@ pub fn memory(pid: i32, figure: &str) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Returns the peak memory of this process in bytes, which all tests of the binary share.
-pub fn peak_memory() -> u64 {
-    memory(i32::try_from(std::process::id()).unwrap(), "VmHWM")
-}
-
 /// Returns the processes whose parent is `pid`, with their names.
 pub fn children(pid: i32) -> Vec<(i32, String)> {
     let entries = fs::read_dir("/proc").unwrap();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use volfs::format::{Array, Census, FormatError};
-use volfs::source::{Source, SourceError, Wait};
-use volfs::volume::{
+use crate::format::{Array, Census, FormatError};
+use crate::source::{Source, SourceError, Wait};
+use crate::volume::{
     ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
 };
 

@@ -10,7 +10,7 @@ use crate::format::Array;
 
 /// One reader's access to the bricks of an array. Data only; its methods are in the other files of this folder.
 #[derive(Clone)]
-pub struct BrickAccess {
+pub(crate) struct BrickAccess {
     /// The state that all readers share.
     pub resources: Arc<Resources>,
     /// The array as the reader sees it.
@@ -23,22 +23,22 @@ pub struct BrickAccess {
 
 impl BrickAccess {
     /// The array, in the reader's order of axes.
-    pub fn array(&self) -> &dyn Array {
+    pub(crate) fn array(&self) -> &dyn Array {
         &*self.view.array
     }
 
     /// Adds to a counter of all readers, and of this one.
-    pub fn count(&self, counter: impl Fn(&Counters) -> &Counter, n: u64) {
+    pub(crate) fn count(&self, counter: impl Fn(&Counters) -> &Counter, n: u64) {
         self.resources.counters.add(self.counters.as_deref(), counter, n);
     }
 
     /// Counts bytes that were read from the source for this reader. Those of all readers are counted by the source.
-    pub fn count_source_bytes(&self, n: usize) {
+    pub(crate) fn count_source_bytes(&self, n: usize) {
         self.counters.as_ref().inspect(|counters| counters.source_bytes.add(n as u64));
     }
 
     /// Bytes of a sample.
-    pub fn sample_size(&self) -> usize {
+    pub(crate) fn sample_size(&self) -> usize {
         self.view.info().dtype.size()
     }
 }

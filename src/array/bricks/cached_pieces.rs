@@ -13,7 +13,7 @@ const MIN_INTERLEAVED_ROW: usize = 16;
 
 /// Pieces of decoded bricks: collected first, and copied together. Holds the bricks until they are copied.
 #[derive(Default)]
-pub struct CachedPieces {
+pub(crate) struct CachedPieces {
     batch: Batch<Arc<DecodedBrick>>,
 }
 
@@ -22,7 +22,7 @@ impl CachedPieces {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold the samples.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         piece: &Piece,
         brick: Arc<DecodedBrick>,
@@ -42,14 +42,14 @@ impl CachedPieces {
     }
 
     /// Copies all pieces to `out` and releases their bricks.
-    pub fn copy(&mut self, out: &mut [u8]) {
+    pub(crate) fn copy(&mut self, out: &mut [u8]) {
         let batch = &self.batch;
         batch.copy(batch.members(), MIN_INTERLEAVED_ROW, |piece| &piece.source.bytes[piece.from as usize..], out);
         self.batch.clear_members();
     }
 
     /// Releases everything that belongs to a request.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.batch.clear();
     }
 }

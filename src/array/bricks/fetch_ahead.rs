@@ -13,20 +13,20 @@ const MAX_SPAN: u64 = 8 << 20;
 
 impl BrickAccess {
     /// Returns whether [`BrickAccess::fetch_ahead`] does anything.
-    pub fn fetches_ahead(&self) -> bool {
+    pub(crate) fn fetches_ahead(&self) -> bool {
         self.array().source().fetches_ahead()
     }
 
     /// Has the source begin to fetch what is stored of some bricks, each with the region that is needed of it, unless
     /// they are in memory. May wait for tables. Returns whether the source had room for all of them: if not, this is to
     /// be called again when some were read.
-    pub fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) -> bool {
+    pub(crate) fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) -> bool {
         self.will_need(bricks, false)
     }
 
     /// Has the source begin to fetch what is stored of a brick that is loaded next: what is checked about the brick
     /// comes with its bytes, and must not be asked for by itself.
-    pub fn fetch_now(&self, at: &Dims, region: &Region) {
+    pub(crate) fn fetch_now(&self, at: &Dims, region: &Region) {
         if self.fetches_ahead() {
             self.will_need(std::iter::once((*at, *region)), true);
         }

@@ -14,7 +14,7 @@ use crate::volume::{Coded, Layout, Plain, StoredLength};
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn load(access: &BrickAccess, brick: &WholeBrick) -> Result<DecodedBrick, FormatError> {
+pub(crate) fn load(access: &BrickAccess, brick: &WholeBrick) -> Result<DecodedBrick, FormatError> {
     match brick {
         WholeBrick::Coded(coded) => decode(access, coded),
         WholeBrick::Scattered(plain) => read(access, plain, true),

@@ -15,7 +15,7 @@ use crate::volume::{Dims, Region};
 
 /// Why a brick is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// A reader copies samples from it now.
     Read,
     /// A scan will need it.
@@ -24,7 +24,7 @@ pub enum Purpose {
 
 impl BrickAccess {
     /// Looks up the bricks of pieces in the cache, under one lock.
-    pub fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
+    pub(crate) fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
         lookups.clear();
         lookups.extend(pieces.iter().map(|piece| (self.view.key(&piece.brick), None)));
         let found = self.resources.cache.get_many(lookups);
@@ -33,7 +33,7 @@ impl BrickAccess {
 
     /// Returns the planes that the scan keeps, in the reader's order of axes, if they have the samples of a piece that is
     /// read now.
-    pub fn kept_planes(&self, piece: &Piece) -> Option<Arc<DecodedBrick>> {
+    pub(crate) fn kept_planes(&self, piece: &Piece) -> Option<Arc<DecodedBrick>> {
         let scan = self.scan.as_ref()?;
         let planes = scan.segments.get(self.view.number(&piece.brick), &piece.region, true)?;
         self.count(|counters| &counters.cache_hits, 1);
@@ -41,7 +41,7 @@ impl BrickAccess {
     }
 
     /// Whether `region` of a brick is in memory. This does not count as a use.
-    pub fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
+    pub(crate) fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
         self.scan.as_ref().is_some_and(|scan| scan.segments.holds(self.view.number(brick), region))
             || self.resources.cache.contains(self.view.key(brick))
     }
@@ -50,7 +50,7 @@ impl BrickAccess {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn get_or_load(
+    pub(crate) fn get_or_load(
         &self,
         at: &Dims,
         whole: &WholeBrick,
@@ -119,7 +119,7 @@ impl BrickAccess {
     }
 
     /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan allows and as fit.
-    pub fn keep_planes(
+    pub(crate) fn keep_planes(
         &self,
         scan: &Stream,
         plan: SegmentPlan,
@@ -150,7 +150,7 @@ impl BrickAccess {
     }
 
     /// Returns how many more planes of a brick fit into a scan's share.
-    pub fn planes_that_fit(&self, scan: &Stream) -> u64 {
+    pub(crate) fn planes_that_fit(&self, scan: &Stream) -> u64 {
         let info = self.view.info();
         let plane = brick_bytes(info) as u64 / info.grid.step()[0].max(1);
         scan.share().saturating_sub(scan.segments.bytes()) as u64 / plane.max(1)
@@ -158,7 +158,7 @@ impl BrickAccess {
 }
 
 /// Returns the first plane of a region that is not before `plane`, if there is one.
-pub fn first_plane(mut region: Region, plane: u64) -> Option<Region> {
+pub(crate) fn first_plane(mut region: Region, plane: u64) -> Option<Region> {
     let end = region.end(0);
     region.start[0] = region.start[0].max(plane);
     region.shape[0] = 1;

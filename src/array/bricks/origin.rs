@@ -8,7 +8,7 @@ use crate::volume::Dims;
 
 /// Where the samples of a piece came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub(crate) enum Origin {
     /// The brick is constant.
     Constant,
     /// A decoded brick.
@@ -19,20 +19,20 @@ pub enum Origin {
 
 /// Where the samples of a read came from.
 #[derive(Clone, Copy, Default)]
-pub struct Origins {
+pub(crate) struct Origins {
     source: bool,
     decoded: bool,
 }
 
 impl Origins {
     /// Adds the origin of a piece.
-    pub fn add(&mut self, origin: Origin) {
+    pub(crate) fn add(&mut self, origin: Origin) {
         self.source |= origin == Origin::Source;
         self.decoded |= origin == Origin::Decoded;
     }
 
     /// Whether some samples came from decoded bricks.
-    pub fn has_decoded(self) -> bool {
+    pub(crate) fn has_decoded(self) -> bool {
         self.decoded
     }
 
@@ -40,7 +40,7 @@ impl Origins {
     ///
     /// # Errors
     /// [`ReadError`] if the source has changed or cannot be checked, also without waiting.
-    pub fn check(self, array: &dyn Array, piece: Option<Piece>, wait: Wait) -> Result<(), ReadError> {
+    pub(crate) fn check(self, array: &dyn Array, piece: Option<Piece>, wait: Wait) -> Result<(), ReadError> {
         if !self.source {
             return Ok(());
         }

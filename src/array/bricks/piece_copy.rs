@@ -17,7 +17,7 @@ use crate::volume::{Brick, Element, Layout};
 
 /// The outcome of an attempt to copy a piece without waiting, if its brick is not in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub(crate) enum Attempt {
     /// It was copied: the brick is constant.
     Copied,
     /// It was added to the plain pieces, which are copied together.
@@ -27,7 +27,7 @@ pub enum Attempt {
 }
 
 /// A piece that was loaded; only the copy is left to do.
-pub enum LoadedPiece {
+pub(crate) enum LoadedPiece {
     /// Every sample has this value.
     Constant(Element),
     /// A brick in memory, or as much of it as the piece needs, and where it came from.
@@ -39,7 +39,7 @@ impl BrickAccess {
     ///
     /// # Errors
     /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait, and those of the format.
-    pub fn try_copy(
+    pub(crate) fn try_copy(
         &self,
         piece: &Piece,
         to: &mut Destination<'_>,
@@ -67,7 +67,7 @@ impl BrickAccess {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn load_piece(&self, piece: &Piece) -> Result<LoadedPiece, FormatError> {
+    pub(crate) fn load_piece(&self, piece: &Piece) -> Result<LoadedPiece, FormatError> {
         let array = self.array();
         match ReadStrategy::choose(array.brick(&piece.brick, Wait::Yes)?, self) {
             ReadStrategy::Constant(value) => Ok(LoadedPiece::Constant(value)),
@@ -90,7 +90,7 @@ impl BrickAccess {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold the samples.
-    pub fn copy_loaded(
+    pub(crate) fn copy_loaded(
         &self,
         piece: &Piece,
         loaded: &LoadedPiece,

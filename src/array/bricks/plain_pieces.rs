@@ -21,7 +21,7 @@ const MAX_KEPT: usize = 1024;
 
 /// The pieces of plain bricks that a read asks for: collected first, and copied together in the order of the reply.
 #[derive(Default)]
-pub struct PlainPieces {
+pub(crate) struct PlainPieces {
     /// In the order of the reply. The source of a member is the number of its object.
     batch: Batch<usize>,
     /// The pieces of the members.
@@ -33,7 +33,7 @@ pub struct PlainPieces {
 }
 
 /// Why pieces were not copied.
-pub struct CopyFailure {
+pub(crate) struct CopyFailure {
     /// The number of the piece that failed; all pieces before it were copied.
     pub number: usize,
     /// The cause.
@@ -42,17 +42,17 @@ pub struct CopyFailure {
 
 impl PlainPieces {
     /// Whether there are no pieces.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// The pieces, in the order in which they were added.
-    pub fn pieces(&self) -> &[Piece] {
+    pub(crate) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
     /// Returns the bytes that were read from the source for the pieces so far.
-    pub fn source_bytes(&self) -> usize {
+    pub(crate) fn source_bytes(&self) -> usize {
         self.source_bytes.get()
     }
 
@@ -61,7 +61,7 @@ impl PlainPieces {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the brick does not hold it.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         array: &dyn Array,
         piece: &Piece,
@@ -80,7 +80,7 @@ impl PlainPieces {
     }
 
     /// Removes all pieces; the memory of the lists stays, if there were not very many.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.pieces.len() > MAX_KEPT {
             *self = Self::default();
         }
@@ -96,7 +96,7 @@ impl PlainPieces {
     /// # Errors
     /// [`CopyFailure`] with the first piece that could not be read; its cause is [`SourceError::WouldBlock`] if it has
     /// to wait.
-    pub fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), CopyFailure> {
+    pub(crate) fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), CopyFailure> {
         let (source, now) = (array.source(), CoarseInstant::now());
         let mut done = 0;
         for members in self.batch.members().chunk_by(|a, b| a.source == b.source) {

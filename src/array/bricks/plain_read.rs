@@ -11,9 +11,9 @@ use crate::volume::{Dims, Plain};
 /// Gaps up to this many bytes are read along with the rows around them: a second call costs more.
 const MAX_GAP: usize = 4 << 10;
 /// The greatest number of bytes that one call reads of a plain brick, unless one contiguous run is longer.
-pub const MAX_READ: usize = 256 << 10;
+pub(crate) const MAX_READ: usize = 256 << 10;
 /// The read amplification (bytes read for each byte wanted) from which on parts of a plain brick are not worth reading.
-pub const MAX_AMPLIFICATION: usize = 4;
+pub(crate) const MAX_AMPLIFICATION: usize = 4;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -23,7 +23,7 @@ thread_local! {
 ///
 /// # Errors
 /// [`FormatError::Damaged`] if the brick does not hold the piece.
-pub fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
+pub(crate) fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
     if !plain.layout.held.contains(&piece.region) {
         return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
     }
@@ -35,7 +35,7 @@ pub fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn read_piece(
+pub(crate) fn read_piece(
     array: &dyn Array,
     piece: &Piece,
     plain: &Plain,
@@ -56,7 +56,7 @@ pub fn read_piece(
 ///
 /// # Errors
 /// Those of `read`.
-pub fn read_loops(
+pub(crate) fn read_loops(
     loops: &Loops,
     from: u64,
     out: &mut [u8],
@@ -83,7 +83,7 @@ pub fn read_loops(
 }
 
 /// The error for an object that the format's tables name and that does not exist.
-pub fn missing_object() -> FormatError {
+pub(crate) fn missing_object() -> FormatError {
     FormatError::Damaged("the object that holds the brick is not there".into())
 }
 
@@ -104,7 +104,7 @@ fn outer_loops(loops: &Loops) -> usize {
 }
 
 /// Returns the bytes that [`read_loops`] reads from the source.
-pub fn bytes_read(loops: &Loops) -> usize {
+pub(crate) fn bytes_read(loops: &Loops) -> usize {
     let outer = outer_loops(loops);
     loops.steps()[..outer].iter().map(|step| step.count).product::<usize>() * loops.inner(outer).span()
 }

@@ -15,7 +15,7 @@ const MAX_WHOLE: u64 = 8 << 20;
 const SHORT_RUN: u64 = 16;
 
 /// How the samples of a brick are read.
-pub enum ReadStrategy {
+pub(crate) enum ReadStrategy {
     /// All samples have this value.
     Constant(Element),
     /// Only the samples of the piece are read from the source.
@@ -25,7 +25,7 @@ pub enum ReadStrategy {
 }
 
 /// A brick that is loaded whole.
-pub enum WholeBrick {
+pub(crate) enum WholeBrick {
     /// It has to be decoded.
     Coded(Coded),
     /// It is plain, but its planes are so scattered that a scan would read all of it again for each plane.
@@ -36,7 +36,7 @@ pub enum WholeBrick {
 
 impl ReadStrategy {
     /// Chooses how a reader reads a brick.
-    pub fn choose(brick: Brick, access: &BrickAccess) -> Self {
+    pub(crate) fn choose(brick: Brick, access: &BrickAccess) -> Self {
         match brick {
             Brick::Constant(value) => Self::Constant(value),
             Brick::Coded(coded) => Self::Whole(WholeBrick::Coded(coded)),
@@ -49,7 +49,7 @@ impl ReadStrategy {
 
 impl WholeBrick {
     /// Whether the brick holds `region`.
-    pub fn holds(&self, region: &Region) -> bool {
+    pub(crate) fn holds(&self, region: &Region) -> bool {
         match self {
             Self::Coded(coded) => coded.layout.held.contains(region),
             Self::Scattered(plain) | Self::Fetched(plain) => plain.layout.held.contains(region),
@@ -80,7 +80,7 @@ fn is_fetched(plain: &Plain, access: &BrickAccess) -> bool {
 }
 
 /// Whether a plain brick is loaded whole.
-pub fn is_loaded_whole(plain: &Plain, access: &BrickAccess) -> bool {
+pub(crate) fn is_loaded_whole(plain: &Plain, access: &BrickAccess) -> bool {
     is_scattered(plain, access) || is_fetched(plain, access)
 }
 
@@ -90,7 +90,7 @@ fn is_small(layout: &Layout, size: usize) -> bool {
 }
 
 /// Whether a brick is transposed to the reader's order of axes right after it was decoded.
-pub fn is_transposed_on_load(access: &BrickAccess, layout: &Layout) -> bool {
+pub(crate) fn is_transposed_on_load(access: &BrickAccess, layout: &Layout) -> bool {
     // a scan that keeps planes copies them anyway
     let keeps_bricks = access.scan.as_ref().is_some_and(|scan| !matches!(scan.retention(), Retention::Planes(_)));
     access.view.permutation.is_some() && keeps_bricks && contiguous_run(layout, access.sample_size() as u64) < SHORT_RUN

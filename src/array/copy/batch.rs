@@ -8,13 +8,13 @@ use super::interleave::{self, MAX_INTERLEAVED};
 use crate::volume::Dims;
 
 /// Boxes to copy, each from a source `S`.
-pub struct Batch<S> {
+pub(crate) struct Batch<S> {
     members: Vec<Member<S>>,
     shapes: Vec<Shape>,
 }
 
 /// One box of a batch.
-pub struct Member<S> {
+pub(crate) struct Member<S> {
     /// Where its bytes come from.
     pub source: S,
     /// The offset of its first sample in the source, in bytes.
@@ -25,7 +25,7 @@ pub struct Member<S> {
 }
 
 /// The loops that some members of a batch share.
-pub struct Shape {
+pub(crate) struct Shape {
     extent: Dims,
     strides: Dims,
     /// The loops of the copy.
@@ -46,7 +46,7 @@ impl<S> Batch<S> {
     /// Adds a box: `extent` samples along each axis, `strides` bytes apart in the source and `to_strides` bytes in the
     /// reply, which are the same for all members. `from` and `to` are the offsets of its first sample, a sample has
     /// `size` bytes.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         source: S,
         (from, to): (u64, usize),
@@ -65,18 +65,18 @@ impl<S> Batch<S> {
     }
 
     /// The boxes, in the order in which they were added.
-    pub fn members(&self) -> &[Member<S>] {
+    pub(crate) fn members(&self) -> &[Member<S>] {
         &self.members
     }
 
     /// The loops of a member.
-    pub fn shape_of(&self, member: &Member<S>) -> &Shape {
+    pub(crate) fn shape_of(&self, member: &Member<S>) -> &Shape {
         &self.shapes[member.shape]
     }
 
     /// Copies `members` of this batch to `out`; `bytes_of` returns the bytes of a member's source from its first sample
     /// on. Interleaves neighbours whose rows have at least `min_row` bytes. Returns the bytes copied.
-    pub fn copy<'s>(
+    pub(crate) fn copy<'s>(
         &self,
         members: &'s [Member<S>],
         min_row: usize,
@@ -100,12 +100,12 @@ impl<S> Batch<S> {
     }
 
     /// Removes all members; their loops stay, since the next members may have the same.
-    pub fn clear_members(&mut self) {
+    pub(crate) fn clear_members(&mut self) {
         self.members.clear();
     }
 
     /// Removes all members and their loops; the memory of the lists stays.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.members.clear();
         self.shapes.clear();
     }

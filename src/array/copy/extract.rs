@@ -11,7 +11,7 @@ use crate::volume::{Dims, Layout, Region};
 ///
 /// # Errors
 /// [`OutOfMemory`] if the system has no more memory.
-pub fn extract(
+pub(crate) fn extract(
     brick: &DecodedBrick,
     region: Region,
     size: usize,

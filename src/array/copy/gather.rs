@@ -5,7 +5,7 @@ use crate::volume::{Dims, Element};
 
 /// One axis of a copy: its samples, and the bytes between neighbours in the source and in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub(crate) struct Step {
     /// Samples along the axis.
     pub count: usize,
     /// Bytes between neighbours in the source.
@@ -20,7 +20,7 @@ pub struct Step {
 /// Axes of length one are dropped. Axes that are contiguous with each other on both sides are merged where that makes a
 /// longer run; scattered rows and samples stay separate loops, so that a reader of a file can fetch them in parts.
 #[derive(Clone, Debug)]
-pub struct Loops {
+pub(crate) struct Loops {
     steps: Vec<Step>,
     size: usize,
 }
@@ -28,7 +28,7 @@ pub struct Loops {
 impl Loops {
     /// Creates the loops over a box of `shape` whose neighbours are `from` bytes apart in the source and `to` bytes in
     /// the target.
-    pub fn new(shape: &Dims, from: &Dims, to: &Dims, size: usize) -> Self {
+    pub(crate) fn new(shape: &Dims, from: &Dims, to: &Dims, size: usize) -> Self {
         let axes = (0..shape.len()).filter(|a| shape[*a] != 1);
         let step = |a: usize| Step { count: shape[a] as usize, from: from[a] as usize, to: to[a] as usize };
         let mut all: Vec<Step> = axes.map(step).collect();
@@ -50,27 +50,27 @@ impl Loops {
     }
 
     /// The loops, outermost first.
-    pub fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
     /// Returns the loops without the outermost `outer` ones.
-    pub fn inner(&self, outer: usize) -> Self {
+    pub(crate) fn inner(&self, outer: usize) -> Self {
         Self { steps: self.steps[outer..].to_vec(), size: self.size }
     }
 
     /// Bytes of the source from the first byte of the first sample to the last byte of the last sample.
-    pub fn span(&self) -> usize {
+    pub(crate) fn span(&self) -> usize {
         self.steps.iter().map(|s| (s.count - 1) * s.from).sum::<usize>() + self.size
     }
 
     /// Bytes of the samples themselves.
-    pub fn useful(&self) -> usize {
+    pub(crate) fn useful(&self) -> usize {
         self.steps.iter().map(|s| s.count).product::<usize>() * self.size
     }
 
     /// Returns the bytes of the innermost run that is contiguous on both sides, and the number of loops around it.
-    pub fn run(&self) -> (usize, usize) {
+    pub(crate) fn run(&self) -> (usize, usize) {
         match self.steps.last() {
             Some(last) if last.from == self.size && last.to == self.size => {
                 (last.count * self.size, self.steps.len() - 1)
@@ -91,7 +91,11 @@ impl Loops {
 
     /// Calls `visit` with the source and target offset of every position of the outermost `outer` loops; stops at the
     /// first error.
-    pub fn try_for_each<E>(&self, outer: usize, mut visit: impl FnMut(usize, usize) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn try_for_each<E>(
+        &self,
+        outer: usize,
+        mut visit: impl FnMut(usize, usize) -> Result<(), E>,
+    ) -> Result<(), E> {
         let steps = &self.steps[..outer];
         let mut at = [0usize; crate::volume::MAX_AXES];
         let (mut from, mut to) = (0, 0);
@@ -113,7 +117,7 @@ impl Loops {
     }
 
     /// Copies the box from `source` to `target`, which both begin at the first sample of the box.
-    pub fn copy(&self, source: &[u8], target: &mut [u8]) {
+    pub(crate) fn copy(&self, source: &[u8], target: &mut [u8]) {
         if let Some((tile, loops)) = self.transposition() {
             return loops.for_each(loops.steps.len(), |from, to| {
                 tile.copy(self.size, &source[from..], &mut target[to..]);
@@ -146,7 +150,7 @@ impl Loops {
     }
 
     /// Writes `value` to every sample of the box in `target`, which begins at the first sample of the box.
-    pub fn fill(&self, value: &Element, target: &mut [u8]) {
+    pub(crate) fn fill(&self, value: &Element, target: &mut [u8]) {
         let contiguous = self.steps.last().is_some_and(|last| last.to == self.size);
         let (run, outer) = match self.steps.last() {
             Some(last) if contiguous => (last.count * self.size, self.steps.len() - 1),
@@ -156,7 +160,7 @@ impl Loops {
     }
 
     /// Calls `visit` as [`Loops::try_for_each`] does, without errors.
-    pub fn for_each(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn for_each(&self, outer: usize, mut visit: impl FnMut(usize, usize)) {
         // the innermost of the outer loops is a plain counter; only the others need the odometer of `try_for_each`
         let Some((inner, rest)) = self.steps[..outer].split_last() else { return visit(0, 0) };
         let walked = self.try_for_each::<()>(rest.len(), |from, to| {

@@ -7,11 +7,11 @@
 use super::gather::Loops;
 
 /// The greatest number of bricks that are interleaved: hardware prefetchers follow no more streams.
-pub const MAX_INTERLEAVED: usize = 16;
+pub(crate) const MAX_INTERLEAVED: usize = 16;
 
 /// Copies boxes that all have these loops. Each source begins at the first sample of its box, and `out` at the first
 /// sample of the first box; each row goes right behind the same row of the box before it.
-pub fn copy(loops: &Loops, sources: &[&[u8]], out: &mut [u8]) {
+pub(crate) fn copy(loops: &Loops, sources: &[&[u8]], out: &mut [u8]) {
     if let [source] = sources {
         return loops.copy(source, out);
     }

@@ -7,6 +7,6 @@ mod gather;
 mod interleave;
 mod transpose;
 
-pub use batch::{Batch, Member};
-pub use extract::extract;
-pub use gather::Loops;
+pub(crate) use batch::{Batch, Member};
+pub(crate) use extract::extract;
+pub(crate) use gather::Loops;

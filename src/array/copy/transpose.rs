@@ -2,7 +2,7 @@
 
 /// A 2-D block of samples to transpose: those of a row are neighbours in the source, those of a column in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tile2d {
+pub(crate) struct Tile2d {
     /// Samples in a row.
     pub row: usize,
     /// Samples in a column.
@@ -15,7 +15,7 @@ pub struct Tile2d {
 
 impl Tile2d {
     /// Transposes the block. Source and target begin at its first sample; a sample has `size` bytes.
-    pub fn copy(&self, size: usize, source: &[u8], target: &mut [u8]) {
+    pub(crate) fn copy(&self, size: usize, source: &[u8], target: &mut [u8]) {
         // a row of a tile fills a vector register
         match size {
             1 => self.tiles::<1, 16>(source, target),

@@ -8,7 +8,7 @@ use crate::cache::BrickKey;
 /// A layer of bricks: all bricks that one plane touches. If each brick has one plane only, just the few rows of bricks
 /// that a scan needs at a time.
 #[derive(Clone, Copy)]
-pub struct BrickLayer {
+pub(crate) struct BrickLayer {
     /// The layer's index along the slowest axis of the brick grid.
     pub number: u64,
     /// The keys of the first and the last brick: equal for scans that use the same bricks.
@@ -29,7 +29,7 @@ pub struct BrickLayer {
 
 impl BrickLayer {
     /// Describes layer number `number` of a view.
-    pub fn new(view: &ArrayView, number: u64) -> Self {
+    pub(crate) fn new(view: &ArrayView, number: u64) -> Self {
         let info = view.info();
         let (count, bricks, step) = (info.grid.count(), layer_bricks(info), info.grid.step()[0]);
         let key = |brick| view.key(&count.index_of(brick));
@@ -49,17 +49,17 @@ impl BrickLayer {
     }
 
     /// Returns the plane that a scan has come to.
-    pub fn plane_of(&self, scan: &Stream) -> u64 {
+    pub(crate) fn plane_of(&self, scan: &Stream) -> u64 {
         scan.position() / self.plane_samples
     }
 
     /// Returns the number of planes that a scan has not passed.
-    pub fn planes_left(&self, scan: &Stream) -> u64 {
+    pub(crate) fn planes_left(&self, scan: &Stream) -> u64 {
         self.end.saturating_sub(self.plane_of(scan)).min(self.depth)
     }
 
     /// Plans the segments of a scan that has `share` bytes and `planes` planes left to read.
-    pub fn plan(&self, share: usize, planes: u64) -> SegmentPlan {
+    pub(crate) fn plan(&self, share: usize, planes: u64) -> SegmentPlan {
         SegmentPlan::new(share, self.bricks, planes.max(1), self.plane_bytes as u64)
     }
 }

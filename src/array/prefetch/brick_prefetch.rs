@@ -7,7 +7,7 @@ use crate::volume::Dims;
 
 /// Whether a brick would have to be loaded for a scan that comes to its plane `plane`, as far as is known without
 /// waiting.
-pub fn needs_loading(access: &BrickAccess, at: &Dims, plane: u64) -> bool {
+pub(crate) fn needs_loading(access: &BrickAccess, at: &Dims, plane: u64) -> bool {
     let Some(region) = first_plane(access.view.info().grid.region(at), plane) else { return false };
     !access.is_in_memory(at, &region)
         && match access.array().brick(at, Wait::No) {
@@ -18,7 +18,7 @@ pub fn needs_loading(access: &BrickAccess, at: &Dims, plane: u64) -> bool {
 
 /// Loads a brick that a scan will need from `plane` on. Errors are ignored here; the reader that asks for the brick
 /// gets them.
-pub fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
+pub(crate) fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
     let Some(region) = first_plane(access.view.info().grid.region(at), plane) else { return };
     let Some(scan) = &access.scan else { return };
     let is_full = matches!(scan.retention(), Retention::Planes(_)) && access.planes_that_fit(scan) == 0;

@@ -30,7 +30,7 @@ const BUSY_WINDOW: Duration = Duration::from_secs(2);
 
 /// The active scans, and the share of the cache that each gets.
 #[derive(Default)]
-pub struct CacheShares {
+pub(crate) struct CacheShares {
     scans: Vec<Entry>,
     /// Requests of other readers since `window_start`.
     other_requests: usize,
@@ -47,7 +47,7 @@ struct Entry {
 
 impl CacheShares {
     /// Records that a scan enters a layer. Returns the layer that it has left, if no other scan is in that one.
-    pub fn enter_layer(&mut self, view: &ArrayView, scan: &Arc<Stream>, number: u64) -> Option<u64> {
+    pub(crate) fn enter_layer(&mut self, view: &ArrayView, scan: &Arc<Stream>, number: u64) -> Option<u64> {
         self.scans.retain(|entry| entry.scan.as_ptr() != Arc::as_ptr(scan));
         let layer = BrickLayer::new(view, number);
         scan.set_view(view.clone());
@@ -59,13 +59,13 @@ impl CacheShares {
     }
 
     /// Whether a scan has stopped whose share can be given to others.
-    pub fn has_stopped_scans(&self) -> bool {
+    pub(crate) fn has_stopped_scans(&self) -> bool {
         self.scans.iter().any(|entry| entry.scan.upgrade().is_none_or(|scan| !scan.is_active()))
     }
 
     /// Records a request; `other` means that it belongs to no scan. Returns whether the other readers have become busy
     /// or idle.
-    pub fn record_request(&mut self, other: bool) -> bool {
+    pub(crate) fn record_request(&mut self, other: bool) -> bool {
         let before = self.others_are_busy;
         self.other_requests += usize::from(other);
         self.others_are_busy |= self.other_requests >= BUSY_REQUESTS;
@@ -78,7 +78,7 @@ impl CacheShares {
     }
 
     /// Returns the bytes that scans hold in segments.
-    pub fn segment_bytes(&self) -> usize {
+    pub(crate) fn segment_bytes(&self) -> usize {
         self.scans.iter().filter_map(|entry| entry.scan.upgrade()).map(|scan| scan.segments.bytes()).sum()
     }
 
@@ -115,7 +115,7 @@ impl CacheShares {
     /// Divides the cache among the scans; `entering` has just entered a layer. Returns a handover for each scan that
     /// keeps planes instead of whole bricks from now on.
     #[must_use]
-    pub fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Stream>>) -> Vec<Handover> {
+    pub(crate) fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Stream>>) -> Vec<Handover> {
         let capacity = resources.cache.capacity();
         let mut groups = self.groups();
         let budget = if self.others_are_busy { capacity / 100 * QUOTA_BESIDE_OTHERS } else { capacity };
@@ -169,7 +169,7 @@ impl CacheShares {
     }
 
     /// Returns the quota of all scans together in a cache of `capacity` bytes.
-    pub fn quota(&mut self, capacity: usize) -> ScanQuota {
+    pub(crate) fn quota(&mut self, capacity: usize) -> ScanQuota {
         let (mut outside, mut partition) = (0usize, 0usize);
         for group in self.groups() {
             let (bricks, planes): (Vec<_>, Vec<_>) =

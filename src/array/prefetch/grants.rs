@@ -6,7 +6,7 @@ use super::brick_layer::BrickLayer;
 use crate::array::scan::{Retention, Stream};
 
 /// The scans that are in the same layer of bricks.
-pub struct Group {
+pub(crate) struct Group {
     /// The layer.
     pub layer: BrickLayer,
     /// The scans.
@@ -21,7 +21,7 @@ pub struct Group {
 
 /// Divides `budget` bytes among groups, and returns the bytes that are left. If the whole bricks of all groups do not
 /// fit, the groups that need little to finish their layers get that much, and the others get equal shares.
-pub fn grant(groups: &mut [Group], budget: usize) -> usize {
+pub(crate) fn grant(groups: &mut [Group], budget: usize) -> usize {
     let all = groups.iter().fold(0usize, |sum, group| sum.saturating_add(group.brick_bytes));
     if all <= budget {
         groups.iter_mut().for_each(|group| group.granted = group.brick_bytes);

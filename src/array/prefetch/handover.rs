@@ -5,7 +5,7 @@ use crate::array::bricks::{BrickAccess, Purpose, first_plane};
 use crate::array::scan::Retention;
 
 /// A scan that extracts planes of the bricks of its layer that are still cached.
-pub struct Handover {
+pub(crate) struct Handover {
     /// The scan's access to its bricks.
     pub access: BrickAccess,
     /// The layer.
@@ -21,7 +21,7 @@ pub struct Handover {
 
 impl Handover {
     /// Extracts the planes.
-    pub fn run(&self) {
+    pub(crate) fn run(&self) {
         if let (Some(share), Some(scan)) = (self.share_on_entry, &self.access.scan) {
             scan.set_share(share);
         }

@@ -8,4 +8,4 @@ mod handover;
 mod prefetch_job;
 mod prefetcher;
 
-pub use prefetcher::Prefetcher;
+pub(crate) use prefetcher::Prefetcher;

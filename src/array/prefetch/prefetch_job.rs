@@ -8,7 +8,7 @@ use crate::volume::Dims;
 use super::brick_prefetch::{needs_loading, prefetch_brick};
 
 /// Prefetches the bricks of a scan.
-pub struct PrefetchJob {
+pub(crate) struct PrefetchJob {
     /// The scan's access to its bricks.
     pub access: BrickAccess,
     /// The order in which bricks are prefetched.
@@ -41,13 +41,13 @@ impl PrefetchJob {
     }
 
     /// Whether the brick of a step has to be loaded.
-    pub fn needs_loading(&self, step: u64) -> bool {
+    pub(crate) fn needs_loading(&self, step: u64) -> bool {
         let (at, plane) = self.place(step);
         needs_loading(&self.access, &at, plane)
     }
 
     /// Prefetches the brick of a claimed step, then claims further steps and prefetches theirs.
-    pub fn run(&self, step: u64) {
+    pub(crate) fn run(&self, step: u64) {
         let Some(scan) = &self.access.scan else { return };
         let decoders = self.access.resources.gate.decoders();
         let mut step = Some(step);

@@ -37,7 +37,7 @@ const NEXT_LAYER_AFTER: u64 = 2 << 20;
 
 /// Prefetches bricks for all scans.
 #[derive(Default)]
-pub struct Prefetcher {
+pub(crate) struct Prefetcher {
     shares: Mutex<CacheShares>,
 }
 
@@ -60,13 +60,13 @@ struct Range {
 
 impl Prefetcher {
     /// Returns the bytes that scans hold in segments.
-    pub fn segment_bytes(&self) -> usize {
+    pub(crate) fn segment_bytes(&self) -> usize {
         self.shares().segment_bytes()
     }
 
     /// Records a request of a scan, or of another reader (`other`). Divides the cache again if scans have stopped or
     /// other readers have become busy or idle.
-    pub fn record_request(&self, resources: &Arc<Resources>, other: bool) {
+    pub(crate) fn record_request(&self, resources: &Arc<Resources>, other: bool) {
         // the thread that holds the lock divides the cache itself, or the next request does
         let Some(mut shares) = self.shares.try_lock() else { return };
         if shares.record_request(other) || shares.has_stopped_scans() {
@@ -97,7 +97,7 @@ impl Prefetcher {
     }
 
     /// Prefetches the bricks that a scan will need next, on workers of the pool.
-    pub fn prefetch(&self, access: &BrickAccess) {
+    pub(crate) fn prefetch(&self, access: &BrickAccess) {
         let Some(scan) = &access.scan else { return };
         let Some(position) = self.update_position(access, scan) else { return };
         let Some(Range { order, from, target }) = range(access, scan, &position) else { return };
@@ -148,7 +148,7 @@ impl Prefetcher {
     }
 
     /// Whether the bricks that a scan leaves are evicted when it comes to the next layer.
-    pub fn is_cache_tight(access: &BrickAccess) -> bool {
+    pub(crate) fn is_cache_tight(access: &BrickAccess) -> bool {
         let Some(scan) = &access.scan else { return false };
         let room = match scan.retention() {
             Retention::Planes(_) => 0,

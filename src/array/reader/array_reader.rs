@@ -22,13 +22,13 @@ use crate::sync::atomic::AtomicBool;
 use crate::volume::{AxisPermutation, Dims};
 
 /// Reads arrays. All reads of a process share one reader and its cache.
-pub struct Reader {
+pub(crate) struct Reader {
     pub(super) resources: Arc<Resources>,
     pub(super) prefetcher: Prefetcher,
 }
 
 /// A range of samples of an array, in C order.
-pub struct ReadRequest {
+pub(crate) struct ReadRequest {
     /// The array.
     pub array: Arc<dyn Array>,
     /// The order of axes in which the samples are wanted, if it is not the array's own.
@@ -50,7 +50,7 @@ pub struct ReadRequest {
 impl Reader {
     /// Creates a reader that keeps decoded bricks in `cache` and decodes behind `gate` on workers of `pool`.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         cache: BrickCache,
         gate: DecodeGate,
         pool: Arc<Pool>,
@@ -64,7 +64,11 @@ impl Reader {
 
     /// Reads samples. `done` gets them in C order, little-endian: from within this call if nothing has to be waited
     /// for, otherwise from a worker of the pool.
-    pub fn read(self: &Arc<Self>, request: ReadRequest, done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static) {
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
         let ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead, counters } = request;
         let array = match permutation {
             Some(permutation) => PermutedArray::shared(array, permutation),
@@ -106,13 +110,13 @@ impl Reader {
 
     /// Returns the pool that replies take their buffers from.
     #[must_use]
-    pub fn buffers(&self) -> &Arc<BufferPool> {
+    pub(crate) fn buffers(&self) -> &Arc<BufferPool> {
         &self.resources.buffers
     }
 
     /// Returns the bytes of decoded samples in memory: bricks in the cache, and segments of scans.
     #[must_use]
-    pub fn bytes_held(&self) -> usize {
+    pub(crate) fn bytes_held(&self) -> usize {
         self.resources.cache.bytes() + self.prefetcher.segment_bytes()
     }
 }

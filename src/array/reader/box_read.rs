@@ -18,7 +18,7 @@ use crate::volume::Region;
 const MAX_AT_ONCE: usize = 1 << 20;
 
 /// A box of an array.
-pub struct BoxRequest {
+pub(crate) struct BoxRequest {
     /// The array.
     pub array: Arc<dyn Array>,
     /// The samples; they lie within the array.
@@ -32,7 +32,7 @@ pub struct BoxRequest {
 impl Reader {
     /// Reads a box. `done` gets its samples in C order, little-endian: from within this call if the box is small and
     /// nothing has to be waited for, otherwise from a worker of the pool.
-    pub fn read_box(
+    pub(crate) fn read_box(
         self: &Arc<Self>,
         request: BoxRequest,
         done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,

@@ -15,7 +15,7 @@ const PART: usize = 1 << 20;
 
 /// A brick that is as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckedBrick {
+pub(crate) struct CheckedBrick {
     /// Whether all of its samples have one value, so that it has no bytes.
     pub constant: bool,
     /// The bytes that it has in the source.
@@ -27,7 +27,7 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn locate_brick(&self, array: &dyn Array, at: &Dims) -> Result<CheckedBrick, FormatError> {
+    pub(crate) fn locate_brick(&self, array: &dyn Array, at: &Dims) -> Result<CheckedBrick, FormatError> {
         located(array, &array.brick(at, Wait::Yes)?)
     }
 
@@ -36,7 +36,7 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn check_brick(&self, array: &Arc<dyn Array>, at: &Dims) -> Result<CheckedBrick, FormatError> {
+    pub(crate) fn check_brick(&self, array: &Arc<dyn Array>, at: &Dims) -> Result<CheckedBrick, FormatError> {
         let brick = array.brick(at, Wait::Yes)?;
         let checked = located(&**array, &brick)?;
         match brick {

@@ -14,7 +14,7 @@ const DECODE_BUDGET: usize = 256 << 20;
 
 /// The memory and the threads that a reader may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReaderConfig {
+pub(crate) struct ReaderConfig {
     /// Capacity of the cache of decoded bricks, in bytes.
     pub cache_bytes: usize,
     /// Bytes of unused buffers that are kept for reuse.
@@ -28,7 +28,7 @@ pub struct ReaderConfig {
 impl ReaderConfig {
     /// Creates a reader that works on threads of `pool`.
     #[must_use]
-    pub fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
+    pub(crate) fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes);
         let gate = DecodeGate::new(self.threads, DECODE_BUDGET);
         Reader::new(cache, gate, pool, BufferPool::for_bricks(self.idle_buffer_bytes, self.prefaulted_bytes), counters)

@@ -10,7 +10,7 @@ use crate::memory::Buffer;
 use crate::source::Wait;
 
 /// A read whose pieces have been copied as far as they were in memory.
-pub struct Copied {
+pub(crate) struct Copied {
     layout: ReplyLayout,
     /// Where the pieces that were copied came from.
     origins: Origins,
@@ -23,7 +23,7 @@ impl Copied {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn at_once(
+    pub(crate) fn at_once(
         access: &BrickAccess,
         pieces: Pieces<'_>,
         layout: ReplyLayout,
@@ -36,23 +36,23 @@ impl Copied {
     }
 
     /// Returns a read of which nothing has been copied.
-    pub fn nothing(pieces: Vec<Piece>, layout: ReplyLayout) -> Self {
+    pub(crate) fn nothing(pieces: Vec<Piece>, layout: ReplyLayout) -> Self {
         Self { layout, origins: Origins::default(), pending: pieces }
     }
 
     /// Whether some of the samples that were copied came from decoded bricks.
-    pub fn has_decoded(&self) -> bool {
+    pub(crate) fn has_decoded(&self) -> bool {
         self.origins.has_decoded()
     }
 
     /// Whether some samples come from decoded bricks, or have to be waited for.
-    pub fn has_coded(&self) -> bool {
+    pub(crate) fn has_coded(&self) -> bool {
         self.has_decoded() || !self.pending.is_empty()
     }
 
     /// Finishes the read, with workers of the pool if pieces are missing, and passes its bytes to `done`. `first` is
     /// its first piece.
-    pub fn finish(
+    pub(crate) fn finish(
         self,
         access: BrickAccess,
         first: Option<Piece>,

@@ -39,7 +39,7 @@ impl Lists {
 }
 
 /// A request of which some pieces are in memory and others have to be waited for.
-pub struct FastPath<'a> {
+pub(crate) struct FastPath<'a> {
     access: &'a BrickAccess,
     /// A piece was seen whose brick is loaded whole.
     seen_whole_brick: bool,
@@ -51,7 +51,7 @@ pub struct FastPath<'a> {
 
 impl<'a> FastPath<'a> {
     /// Begins a request.
-    pub fn new(access: &'a BrickAccess) -> Self {
+    pub(crate) fn new(access: &'a BrickAccess) -> Self {
         Self { access, seen_whole_brick: false, origins: Origins::default(), pending: Vec::new() }
     }
 
@@ -59,7 +59,7 @@ impl<'a> FastPath<'a> {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn copy(&mut self, mut pieces: Pieces<'_>, to: &mut Destination<'_>) -> Result<(), ReadError> {
+    pub(crate) fn copy(&mut self, mut pieces: Pieces<'_>, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let at_once = (MAX_HELD / brick_bytes(self.access.view.info())).clamp(1, MAX_LOOKUPS);
         let mut lists = LISTS.take();
         let copied = loop {

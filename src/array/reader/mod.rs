@@ -10,8 +10,8 @@ mod gauges;
 mod prefault;
 mod slow_path;
 
-pub use array_reader::{ReadRequest, Reader};
-pub use box_read::BoxRequest;
-pub use brick_check::CheckedBrick;
-pub use config::ReaderConfig;
-pub use gauges::Gauges;
+pub(crate) use array_reader::{ReadRequest, Reader};
+pub(crate) use box_read::BoxRequest;
+pub(crate) use brick_check::CheckedBrick;
+pub(crate) use config::ReaderConfig;
+pub(crate) use gauges::Gauges;

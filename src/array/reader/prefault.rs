@@ -10,7 +10,7 @@ impl Reader {
     /// Has memory made ready for the bricks of a slice, for a client that has opened a file of the array and is likely to
     /// read samples next: the kernel takes longer to make their pages than fast codecs to decode them. Does nothing if
     /// the bricks need not be decoded, if their source takes longer than the pages, or if clients read already.
-    pub fn prefault_slice(&self, array: &dyn Array, wait: Wait) {
+    pub(crate) fn prefault_slice(&self, array: &dyn Array, wait: Wait) {
         let (info, resources) = (array.info(), &self.resources);
         if array.source().fetches_ahead() || !resources.buffers.is_unused_for_bricks() {
             return;

@@ -20,10 +20,10 @@ const BATCH: usize = 64 << 10;
 const REQUESTED_AT_ONCE: usize = 16;
 
 /// The callback that gets the reply.
-pub type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
+pub(crate) type Done = Box<dyn FnOnce(Result<Buffer, ReadError>) + Send>;
 
 /// A read whose pieces are loaded by several workers.
-pub struct SlowPath {
+pub(crate) struct SlowPath {
     access: BrickAccess,
     layout: ReplyLayout,
     pieces: Vec<Piece>,
@@ -47,7 +47,7 @@ struct PendingReply {
 impl SlowPath {
     /// Submits the pieces of a read to the pool. They are copied to `out`, which may hold pieces from the fast path
     /// already.
-    pub fn start(
+    pub(crate) fn start(
         access: BrickAccess,
         layout: ReplyLayout,
         pieces: Vec<Piece>,

@@ -7,7 +7,7 @@ use crate::volume::{Dims, Region};
 /// Splits the samples `range` of a C-ordered array of `shape` into as few boxes as possible, in order: part of a row,
 /// rows, planes, ..., rows, part of a row. Returns at most `2 * axes - 1` boxes.
 #[must_use]
-pub fn boxes(shape: &Dims, range: Range<u64>) -> Vec<Region> {
+pub(crate) fn boxes(shape: &Dims, range: Range<u64>) -> Vec<Region> {
     let axes = shape.len();
     let strides = shape.strides(1);
     let mut boxes = Vec::with_capacity(2 * axes - 1);

@@ -4,6 +4,6 @@ mod boxes;
 mod destination;
 mod pieces;
 
-pub use boxes::boxes;
-pub use destination::{Destination, ReplyLayout};
-pub use pieces::{Piece, Pieces, pieces, pieces_of_box};
+pub(crate) use boxes::boxes;
+pub(crate) use destination::{Destination, ReplyLayout};
+pub(crate) use pieces::{Piece, Pieces, pieces, pieces_of_box};

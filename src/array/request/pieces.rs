@@ -9,7 +9,7 @@ use crate::volume::{BrickGrid, Dims, Region};
 
 /// Part of a brick that a read asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// The brick's index in the grid.
     pub brick: Dims,
     /// The samples, all owned by the brick.
@@ -17,18 +17,18 @@ pub struct Piece {
 }
 
 /// Returns the pieces of the samples `range`, box by box, bricks in C order.
-pub fn pieces(array: &dyn Array, range: Range<u64>) -> Pieces<'_> {
+pub(crate) fn pieces(array: &dyn Array, range: Range<u64>) -> Pieces<'_> {
     Pieces::new(&array.info().grid, boxes(&array.info().shape(), range))
 }
 
 /// Returns the pieces of a box, bricks in C order.
-pub fn pieces_of_box(array: &dyn Array, region: Region) -> Pieces<'_> {
+pub(crate) fn pieces_of_box(array: &dyn Array, region: Region) -> Pieces<'_> {
     Pieces::new(&array.info().grid, vec![region])
 }
 
 /// Iterates over the bricks of boxes. A piece takes 200 bytes, and a request may have hundreds: [`Pieces::fill`] copies
 /// each once.
-pub struct Pieces<'a> {
+pub(crate) struct Pieces<'a> {
     grid: &'a BrickGrid,
     boxes: IntoIter<Region>,
     current: Option<PiecesOfBox>,
@@ -50,7 +50,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Adds the next pieces to `pieces`, `at_most` of them.
-    pub fn fill(&mut self, pieces: &mut Vec<Piece>, at_most: usize) {
+    pub(crate) fn fill(&mut self, pieces: &mut Vec<Piece>, at_most: usize) {
         for _ in 0..at_most {
             let Some(piece) = self.peek() else { return };
             pieces.push(*piece);

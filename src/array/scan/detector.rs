@@ -9,7 +9,7 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::volume::ArrayInfo;
 
 /// The kernel's requests for one reader are out of order by no more than this many bytes.
-pub const REORDER_WINDOW: u64 = 1 << 20;
+pub(crate) const REORDER_WINDOW: u64 = 1 << 20;
 /// A reader that has read this many bytes in order is a scan; in an array of small planes a quarter of a plane is
 /// enough, or half of one that is smaller still: around the rows of a box in a memory map the kernel reads 32 KiB more.
 /// A reader of a box reads less before it jumps to the next plane of the box.
@@ -18,7 +18,7 @@ const SEQUENTIAL_IN_SMALL_PLANE: u64 = 128 << 10;
 
 /// The readers of one open file.
 #[derive(Default)]
-pub struct ScanDetector {
+pub(crate) struct ScanDetector {
     streams: StreamTable<Arc<Stream>>,
     /// How many streams have ever been sequential.
     sequential: Arc<AtomicUsize>,
@@ -29,18 +29,18 @@ pub struct ScanDetector {
 impl ScanDetector {
     /// Whether requests that come far out of order would find their bricks evicted, and decode them again.
     #[must_use]
-    pub fn cache_is_tight(&self) -> bool {
+    pub(crate) fn cache_is_tight(&self) -> bool {
         self.cache_is_tight.load(Ordering::Relaxed)
     }
 
     /// Records whether the cache is tight.
-    pub fn set_cache_is_tight(&self, tight: bool) {
+    pub(crate) fn set_cache_is_tight(&self, tight: bool) {
         self.cache_is_tight.store(tight, Ordering::Relaxed);
     }
 
     /// Records a request, which may be one that reads `ahead` of its reader; returns the scan that it belongs to, if it
     /// belongs to one.
-    pub fn record(&self, info: &ArrayInfo, samples: &Range<u64>, ahead: bool) -> Option<Arc<Stream>> {
+    pub(crate) fn record(&self, info: &ArrayInfo, samples: &Range<u64>, ahead: bool) -> Option<Arc<Stream>> {
         let (size, plane) = (info.dtype.size() as u64, info.shape().strides(1)[0]);
         // the rows of a box in the next plane belong to the same reader
         let (back, forward) = (REORDER_WINDOW / size, (REORDER_WINDOW / size).max(2 * plane));
@@ -52,13 +52,13 @@ impl ScanDetector {
     }
 
     /// Records that a reader has reached a sample that was read ahead of it.
-    pub fn record_position(&self, sample: u64) {
+    pub(crate) fn record_position(&self, sample: u64) {
         self.streams.any(|stream| stream.record_position(sample));
     }
 
     /// Returns the prefetches in flight for all readers.
-    #[cfg(test)]
-    pub fn prefetches_in_flight(&self) -> usize {
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn prefetches_in_flight(&self) -> usize {
         let mut sum = 0;
         self.streams.any(|stream| {
             sum += stream.prefetches_in_flight();
@@ -68,7 +68,7 @@ impl ScanDetector {
     }
 
     /// Whether any of the readers scans many planes.
-    pub fn has_scans(&self) -> bool {
+    pub(crate) fn has_scans(&self) -> bool {
         self.streams.any(|stream| stream.continues_to_next_plane() && stream.has_been_sequential())
     }
 }

@@ -6,7 +6,7 @@ mod segment_plan;
 mod segments;
 mod stream;
 
-pub use detector::{REORDER_WINDOW, ScanDetector};
-pub use segment_plan::SegmentPlan;
-pub use segments::KeptPlanes;
-pub use stream::{PrefetchOrder, Retention, Stream};
+pub(crate) use detector::{REORDER_WINDOW, ScanDetector};
+pub(crate) use segment_plan::SegmentPlan;
+pub(crate) use segments::KeptPlanes;
+pub(crate) use stream::{PrefetchOrder, Retention, Stream};

@@ -1,14 +1,14 @@
 //! Plans how many planes of each brick a scan keeps if it cannot keep a layer of bricks whole.
 
 /// The greatest number of chunks in a segment. A chunk is released when all of it was read.
-pub const CHUNKS: u64 = 16;
+pub(crate) const CHUNKS: u64 = 16;
 
 /// The percentage of the memory that a plan uses: segments do not end quite evenly, so that more is held at times.
 const PLANNED: u64 = 97;
 
 /// The lengths of the segments of one layer, in planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentPlan {
+pub(crate) struct SegmentPlan {
     /// Bricks of the layer.
     bricks: u64,
     /// The number of bricks that are kept whole from the first plane on.
@@ -27,7 +27,7 @@ impl SegmentPlan {
     /// which the rest of all bricks fits. With less, segments are twice as long as there is room for, since on average
     /// half of each was released; and the first segments have all lengths up to that, so that they do not all end in
     /// the same plane.
-    pub fn new(share: usize, bricks: u64, depth: u64, plane: u64) -> Self {
+    pub(crate) fn new(share: usize, bricks: u64, depth: u64, plane: u64) -> Self {
         let (plane, depth, wide) = (u128::from(plane.max(1)), u128::from(depth.max(1)), u128::from(bricks));
         let memory = (share as u128 * u128::from(PLANNED) / 100).min(plane * depth);
         let narrow = |n: u128| u64::try_from(n).unwrap_or(u64::MAX);
@@ -45,12 +45,12 @@ impl SegmentPlan {
     }
 
     /// Returns the planes of the longest segment.
-    pub fn longest(&self) -> u64 {
+    pub(crate) fn longest(&self) -> u64 {
         self.longest
     }
 
     /// Returns the planes of the first segment of the layer's brick number `n`.
-    pub fn first(&self, n: u64) -> u64 {
+    pub(crate) fn first(&self, n: u64) -> u64 {
         // neighbours get different lengths, so that the segments that end in one plane are spread over the plane
         let share = |of: u64| (u128::from(n) * u128::from(of) / u128::from(self.bricks.max(1))) as u64;
         let next = |of: u64| (u128::from(n + 1) * u128::from(of) / u128::from(self.bricks.max(1))) as u64;

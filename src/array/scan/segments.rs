@@ -22,7 +22,7 @@ const PAGE: u64 = 4096;
 
 /// The segments of one scan, by brick number.
 #[derive(Default)]
-pub struct Segments {
+pub(crate) struct Segments {
     segments: Mutex<HashMap<u64, Segment>>,
     bytes: AtomicUsize,
     /// Planes were kept since the last [`Segments::clear`].
@@ -46,7 +46,7 @@ struct Chunk {
 
 /// The planes of a brick that are to be kept.
 #[derive(Clone, Copy)]
-pub struct KeptPlanes<'a> {
+pub(crate) struct KeptPlanes<'a> {
     /// The planes, of the region that the brick owns.
     pub region: Region,
     /// The part of them that was just read.
@@ -58,7 +58,7 @@ pub struct KeptPlanes<'a> {
 impl Segments {
     /// Returns the planes of a brick that hold `region`, if they are kept. With `read` they count as read, and a chunk
     /// is released once all of it was read.
-    pub fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
+    pub(crate) fn get(&self, brick: u64, region: &Region, read: bool) -> Option<Arc<DecodedBrick>> {
         let mut segments = self.lock();
         let segment = segments.get_mut(&brick)?;
         let chunks = &mut segment.chunks;
@@ -74,18 +74,18 @@ impl Segments {
     }
 
     /// Whether `region` of a brick is kept.
-    pub fn holds(&self, brick: u64, region: &Region) -> bool {
+    pub(crate) fn holds(&self, brick: u64, region: &Region) -> bool {
         self.get(brick, region, false).is_some()
     }
 
     /// Whether a brick has had a segment that was not trimmed: its end differs from those of its neighbours, so the
     /// next one may have full length.
-    pub fn had_segment(&self, brick: u64) -> bool {
+    pub(crate) fn had_segment(&self, brick: u64) -> bool {
         self.lock().get(&brick).is_some_and(|segment| !segment.trimmed)
     }
 
     /// Keeps planes of a brick, as far as `whole` holds them.
-    pub fn put(&self, brick: u64, whole: &DecodedBrick, kept: KeptPlanes<'_>, buffers: &Arc<BufferPool>) {
+    pub(crate) fn put(&self, brick: u64, whole: &DecodedBrick, kept: KeptPlanes<'_>, buffers: &Arc<BufferPool>) {
         let Some(region) = whole.layout.held.intersection(&kept.region) else { return };
         let (from, end) = (region.start[0], region.end(0));
         let plane = region.shape[1..].iter().product::<u64>() * kept.size as u64;
@@ -122,7 +122,7 @@ impl Segments {
     }
 
     /// Releases the planes before `plane`, and the segments of bricks before `brick`, which the scan has passed.
-    pub fn release_before(&self, plane: u64, brick: u64) {
+    pub(crate) fn release_before(&self, plane: u64, brick: u64) {
         let mut released = Vec::new();
         let mut segments = self.lock();
         segments.retain(|number, segment| {
@@ -135,7 +135,7 @@ impl Segments {
     }
 
     /// Releases everything.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         let dropped = std::mem::take(&mut *self.lock());
         self.bytes.fetch_sub(dropped.values().map(|segment| chunk_bytes(&segment.chunks)).sum(), Ordering::Relaxed);
         drop(dropped);
@@ -146,7 +146,7 @@ impl Segments {
     }
 
     /// Releases the planes that will be read last until no more than `max_bytes` bytes are left.
-    pub fn trim(&self, max_bytes: usize) {
+    pub(crate) fn trim(&self, max_bytes: usize) {
         let excess = self.bytes().saturating_sub(max_bytes);
         if excess == 0 {
             return;
@@ -173,7 +173,7 @@ impl Segments {
     }
 
     /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 

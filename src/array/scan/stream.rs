@@ -16,7 +16,7 @@ use crate::sync::{Mutex, MutexGuard};
 const STOPPED_AFTER: Duration = Duration::from_secs(2);
 
 /// One reader of an open file; a scan if it is sequential.
-pub struct Stream {
+pub(crate) struct Stream {
     state: Mutex<State>,
     /// Bytes of memory that it may use.
     share: AtomicUsize,
@@ -62,7 +62,7 @@ struct State {
 
 /// The order in which bricks are prefetched for a scan. A step is one brick or one visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrefetchOrder {
+pub(crate) enum PrefetchOrder {
     /// Bricks in C order: each is kept whole and decoded once.
     Bricks,
     /// Visits of bricks: one for each plane and each brick that the plane touches.
@@ -71,7 +71,7 @@ pub enum PrefetchOrder {
 
 /// What a scan keeps of a decoded brick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Retention {
+pub(crate) enum Retention {
     /// The brick goes to the cache, as for any reader: it is not known yet whether the scan continues to the next
     /// plane.
     Cache,
@@ -83,7 +83,7 @@ pub enum Retention {
 
 impl Stream {
     /// A reader that begins with the request for `samples`, which may be one that reads `ahead` of it.
-    pub fn new(samples: &Range<u64>, ahead: bool, sequential_streams: Arc<AtomicUsize>) -> Self {
+    pub(crate) fn new(samples: &Range<u64>, ahead: bool, sequential_streams: Arc<AtomicUsize>) -> Self {
         Self {
             state: Mutex::new(State {
                 progress: Progress::new(samples),
@@ -113,7 +113,7 @@ impl Stream {
     /// Returns how far a request is from the stream's position, if it may belong to the stream: no more than `back`
     /// samples before it or `forward` samples after it. A request a plane before the stream's first sample belongs to
     /// another reader, or to one that goes backwards.
-    pub fn distance_to(&self, samples: &Range<u64>, back: u64, forward: u64, plane: u64) -> Option<u64> {
+    pub(crate) fn distance_to(&self, samples: &Range<u64>, back: u64, forward: u64, plane: u64) -> Option<u64> {
         let progress = self.state().progress;
         let (first, next) = (progress.first(), progress.next());
         let late = back.min((plane / 2).max((samples.end - samples.start) / 2));
@@ -123,7 +123,7 @@ impl Stream {
 
     /// Records a request, which may be one that reads `ahead` of the reader. Returns whether the stream has ever been
     /// sequential over `threshold` samples.
-    pub fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64, ahead: bool) -> bool {
+    pub(crate) fn advance(&self, samples: &Range<u64>, threshold: u64, plane: u64, ahead: bool) -> bool {
         let mut state = self.state();
         if !ahead {
             state.own_position = state.own_position.max(samples.end);
@@ -139,7 +139,7 @@ impl Stream {
     }
 
     /// Records that the reader has reached a sample, if that is one that was read ahead of it. Returns whether it is.
-    pub fn record_position(&self, sample: u64) -> bool {
+    pub(crate) fn record_position(&self, sample: u64) -> bool {
         let mut state = self.state();
         let is_ahead = (state.own_position..state.progress.next()).contains(&sample);
         if is_ahead {
@@ -149,63 +149,63 @@ impl Stream {
     }
 
     /// Returns one past the last sample that the reader itself has asked for, as far as it had to ask.
-    pub fn own_position(&self) -> u64 {
+    pub(crate) fn own_position(&self) -> u64 {
         self.state().own_position
     }
 
     /// Whether it is likely to continue to the next plane: it did so before, or it is the only sequential reader of the
     /// file so far. A reader that goes backwards, or from one plane to any other, is a new stream in each plane.
-    pub fn continues_to_next_plane(&self) -> bool {
+    pub(crate) fn continues_to_next_plane(&self) -> bool {
         self.sequential_streams.load(Ordering::Relaxed) <= 1 || self.state().crosses_planes
     }
 
     /// Returns the sample at which it ends if it may want a single plane; see [`Progress::end_of_only_plane`].
-    pub fn end_of_only_plane(&self, plane: u64, size: u64) -> Option<u64> {
+    pub(crate) fn end_of_only_plane(&self, plane: u64, size: u64) -> Option<u64> {
         self.state().progress.end_of_only_plane(0, plane, size)
     }
 
     /// Whether it is sequential now.
-    pub fn is_sequential(&self) -> bool {
+    pub(crate) fn is_sequential(&self) -> bool {
         self.state().is_sequential
     }
 
     /// Whether it is sequential now or was so at any time.
-    pub fn has_been_sequential(&self) -> bool {
+    pub(crate) fn has_been_sequential(&self) -> bool {
         self.state().was_sequential
     }
 
     /// Returns the number of samples from the first to the last of its range.
-    pub fn distance_covered(&self) -> u64 {
+    pub(crate) fn distance_covered(&self) -> u64 {
         self.state().progress.length()
     }
 
     /// Returns one past the last sample asked for.
-    pub fn position(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.state().progress.next()
     }
 
     /// Whether it is likely to continue, and has had a request lately.
-    pub fn is_active(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         self.continues_to_next_plane() && self.state().last_request.elapsed() < STOPPED_AFTER
     }
 
     /// Whether the kernel keeps what it reads in the page cache.
-    pub fn is_page_cached(&self) -> bool {
+    pub(crate) fn is_page_cached(&self) -> bool {
         self.page_cached.load(Ordering::Relaxed)
     }
 
     /// Records whether the kernel keeps what it reads in the page cache.
-    pub fn set_page_cached(&self, page_cached: bool) {
+    pub(crate) fn set_page_cached(&self, page_cached: bool) {
         self.page_cached.store(page_cached, Ordering::Relaxed);
     }
 
     /// Counts a brick that was decoded for it and inserted into the cache.
-    pub fn count_decoded(&self) {
+    pub(crate) fn count_decoded(&self) {
         self.decoded.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Marks the scan as thrashing, once, if more bricks than `max_decodes` were decoded in its layer.
-    pub fn detect_thrashing(&self, max_decodes: u64) {
+    pub(crate) fn detect_thrashing(&self, max_decodes: u64) {
         let mut state = self.state();
         if state.retention == Retention::Bricks
             && !state.thrashing
@@ -216,42 +216,42 @@ impl Stream {
     }
 
     /// Whether its bricks were evicted from the cache too early.
-    pub fn is_thrashing(&self) -> bool {
+    pub(crate) fn is_thrashing(&self) -> bool {
         self.state().thrashing
     }
 
     /// Returns the array that it reads, once it has entered a layer.
-    pub fn view(&self) -> Option<ArrayView> {
+    pub(crate) fn view(&self) -> Option<ArrayView> {
         self.view.lock().clone()
     }
 
     /// Sets the array that it reads.
-    pub fn set_view(&self, view: ArrayView) {
+    pub(crate) fn set_view(&self, view: ArrayView) {
         *self.view.lock() = Some(view);
     }
 
     /// Returns what it keeps of a brick.
-    pub fn retention(&self) -> Retention {
+    pub(crate) fn retention(&self) -> Retention {
         self.state().retention
     }
 
     /// Sets what it keeps of a brick from here on.
-    pub fn set_retention(&self, retention: Retention) {
+    pub(crate) fn set_retention(&self, retention: Retention) {
         self.state().retention = retention;
     }
 
     /// Returns the bytes of memory that it may use.
-    pub fn share(&self) -> usize {
+    pub(crate) fn share(&self) -> usize {
         self.share.load(Ordering::Relaxed)
     }
 
     /// Sets the bytes of memory that it may use.
-    pub fn set_share(&self, bytes: usize) {
+    pub(crate) fn set_share(&self, bytes: usize) {
         self.share.store(bytes, Ordering::Relaxed);
     }
 
     /// Records the layer of bricks that it is in. Returns whether it has just entered it.
-    pub fn enter_layer(&self, layer: u64) -> bool {
+    pub(crate) fn enter_layer(&self, layer: u64) -> bool {
         let mut state = self.state();
         let previous = state.layer.replace(layer);
         if previous != Some(layer) {
@@ -262,17 +262,17 @@ impl Stream {
     }
 
     /// Records the plane that it is in. Returns whether it has just entered it.
-    pub fn enter_plane(&self, plane: u64) -> bool {
+    pub(crate) fn enter_plane(&self, plane: u64) -> bool {
         self.state().plane.replace(plane) != Some(plane)
     }
 
     /// Returns the layer that it has left, once.
-    pub fn take_previous_layer(&self) -> Option<u64> {
+    pub(crate) fn take_previous_layer(&self) -> Option<u64> {
         self.state().previous_layer.take()
     }
 
     /// Stops the scan: nothing is kept for it any more. If it continues after all, it enters its layer again.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let mut state = self.state();
         (state.retention, state.layer) = (Retention::Cache, None);
         drop(state);
@@ -280,18 +280,18 @@ impl Stream {
     }
 
     /// Skips the steps before `step`, which the reader itself has reached.
-    pub fn skip_to(&self, order: PrefetchOrder, step: u64) {
+    pub(crate) fn skip_to(&self, order: PrefetchOrder, step: u64) {
         self.cursors[order as usize].fetch_max(step, Ordering::Relaxed);
     }
 
     /// Returns the number of steps before `target` that no worker has claimed.
-    pub fn unclaimed(&self, order: PrefetchOrder, target: u64) -> u64 {
+    pub(crate) fn unclaimed(&self, order: PrefetchOrder, target: u64) -> u64 {
         target.saturating_sub(self.cursors[order as usize].load(Ordering::Relaxed))
     }
 
     /// Claims the next step to prefetch, if it is before `target` and fewer than `max_in_flight` are in flight. The
     /// caller ends each claim with [`Stream::end_prefetch`].
-    pub fn claim(&self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
+    pub(crate) fn claim(&self, order: PrefetchOrder, target: u64, max_in_flight: usize) -> Option<u64> {
         if self.in_flight.load(Ordering::Relaxed) >= max_in_flight {
             return None;
         }
@@ -304,24 +304,24 @@ impl Stream {
 
     /// Returns the bricks `from..target` that were not claimed to be requested yet, and claims them. `None` if there
     /// are none.
-    pub fn claim_requests(&self, from: u64, target: u64) -> Option<Range<u64>> {
+    pub(crate) fn claim_requests(&self, from: u64, target: u64) -> Option<Range<u64>> {
         let begin = self.requested.fetch_max(target, Ordering::Relaxed).max(from);
         (begin < target).then_some(begin..target)
     }
 
     /// Gives back the bricks from `from` on, which could not be requested.
-    pub fn unclaim_requests(&self, from: u64) {
+    pub(crate) fn unclaim_requests(&self, from: u64) {
         self.requested.fetch_min(from, Ordering::Relaxed);
     }
 
     /// Returns the prefetches in flight.
-    #[cfg(test)]
-    pub fn prefetches_in_flight(&self) -> usize {
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn prefetches_in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
 
     /// Ends a prefetch, successful or not.
-    pub fn end_prefetch(&self) {
+    pub(crate) fn end_prefetch(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 

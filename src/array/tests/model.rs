@@ -8,7 +8,8 @@ use std::thread;
 
 use proptest::prelude::*;
 
-use crate::array::{BoxRequest, DecodeGate, ReadError, ReadRequest, Reader, ScanDetector};
+use crate::array::decode_gate::DecodeGate;
+use crate::array::{BoxRequest, ReadError, ReadRequest, Reader, ScanDetector};
 use crate::cache::BrickCache;
 use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
@@ -23,7 +24,7 @@ use crate::volume::{
 
 /// Brick `k` is constant, plain or coded (each byte inverted) by `k % 3`, and is stored at `k` times
 /// [`MixedArray::stored_brick_bytes`].
-pub struct MixedArray {
+pub(crate) struct MixedArray {
     info: ArrayInfo,
     /// Every brick is coded.
     all_coded: bool,
@@ -66,13 +67,13 @@ impl MixedArray {
         }
     }
 
-    pub fn all_coded(mut self) -> Self {
+    pub(crate) fn all_coded(mut self) -> Self {
         self.all_coded = true;
         self.store();
         self
     }
 
-    pub fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
+    pub(crate) fn new(shape: &[u64], origin: i64, step: &[u64], margin: u64) -> Self {
         let (shape, step) = (Dims::from_slice(shape).unwrap(), Dims::from_slice(step).unwrap());
         let info = ArrayInfo::new(Dtype::UInt16, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
         let mut mixed = Self {
@@ -109,13 +110,13 @@ impl MixedArray {
         }
     }
 
-    pub fn whole(&self) -> Vec<u8> {
+    pub(crate) fn whole(&self) -> Vec<u8> {
         let shape = self.info.shape();
         (0..shape.product().unwrap()).flat_map(|n| self.sample(&shape.index_of(n)).to_le_bytes()).collect()
     }
 
     /// All samples with `axis` first, the others in their order.
-    pub fn whole_by(&self, axis: usize) -> Vec<u8> {
+    pub(crate) fn whole_by(&self, axis: usize) -> Vec<u8> {
         let (whole, shape) = (self.whole(), self.info.shape());
         let (count, inner) = (shape[axis] as usize, shape.strides(SIZE as u64)[axis] as usize);
         let outer = whole.len() / (count * inner);
@@ -124,23 +125,23 @@ impl MixedArray {
     }
 
     /// Makes half of the bytes unreadable without waiting.
-    pub fn page_cached(mut self) -> Self {
+    pub(crate) fn page_cached(mut self) -> Self {
         self.page_cached = true;
         self
     }
 
-    pub fn slow(mut self) -> Self {
+    pub(crate) fn slow(mut self) -> Self {
         self.slow = true;
         self
     }
 
     /// Returns the bytes that were read so far.
-    pub fn bytes_read(&self) -> u64 {
+    pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
     /// Makes one brick unreadable.
-    pub fn broken(mut self, brick: u64) -> Self {
+    pub(crate) fn broken(mut self, brick: u64) -> Self {
         self.broken = Some(brick);
         self
     }
@@ -216,7 +217,7 @@ fn reader(cache: usize) -> Arc<Reader> {
     reader_with(cache, &Arc::default())
 }
 
-pub fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
+pub(crate) fn reader_with(cache: usize, counters: &Arc<Counters>) -> Arc<Reader> {
     let cache = BrickCache::new(cache);
     Reader::new(cache, DecodeGate::new(2, 1 << 20), Pool::new(), BufferPool::new(1 << 20), Arc::clone(counters))
 }
@@ -225,7 +226,7 @@ fn read(reader: &Arc<Reader>, array: &Arc<MixedArray>, samples: Range<u64>) -> R
     read_with(reader, array, samples, None)
 }
 
-pub fn read_with(
+pub(crate) fn read_with(
     reader: &Arc<Reader>,
     array: &Arc<MixedArray>,
     samples: Range<u64>,
@@ -234,7 +235,7 @@ pub fn read_with(
     read_permuted(reader, array, None, samples, scans)
 }
 
-pub fn read_permuted(
+pub(crate) fn read_permuted(
     reader: &Arc<Reader>,
     array: &Arc<MixedArray>,
     permutation: Option<AxisPermutation>,

@@ -44,7 +44,7 @@ fn amplification_of(cache: usize, window: usize, page_cached: bool) -> f64 {
 
 /// Asserts that `decodes` returns at most `most`. The timing of threads may cause a brick or two more to be decoded, so
 /// the least of a few passes counts: a wrong policy is wrong in all of them.
-pub fn at_most(most: f64, what: &str, mut decodes: impl FnMut() -> f64) {
+pub(crate) fn at_most(most: f64, what: &str, mut decodes: impl FnMut() -> f64) {
     let mut least = f64::MAX;
     for _ in 0..6 {
         least = least.min(decodes());
@@ -232,19 +232,19 @@ mod large {
 
     use super::*;
 
-    pub const BRICKS: u64 = 192;
-    pub const LAYER: usize = 16 << 20;
+    pub(crate) const BRICKS: u64 = 192;
+    pub(crate) const LAYER: usize = 16 << 20;
     const PLANE: u64 = 512 << 10;
     static ARRAY: LazyLock<Arc<MixedArray>> =
         LazyLock::new(|| Arc::new(MixedArray::new(&[48, 512, 1024], 0, &[16, 64, 128], 0).all_coded()));
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| ARRAY.whole());
 
     /// The windows of planes in the given order.
-    pub fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+    pub(crate) fn planes(order: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
         order.flat_map(|plane| windows(plane * PLANE..(plane + 1) * PLANE, 64 << 10)).collect()
     }
 
-    pub fn decodes(cache: usize, readers: &[Vec<Range<u64>>]) -> f64 {
+    pub(crate) fn decodes(cache: usize, readers: &[Vec<Range<u64>>]) -> f64 {
         super::decodes_of(&ARRAY, &WHOLE, cache, BRICKS, readers)
     }
 }

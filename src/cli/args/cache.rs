@@ -7,7 +7,7 @@ use clap::Args;
 /// The arguments of `volfs cache`.
 #[derive(Debug, Args)]
 #[command(after_help = CACHE_EXAMPLE)]
-pub struct CacheArgs {
+pub(crate) struct CacheArgs {
     /// The folder of the cache
     #[arg(value_name = "DIR")]
     pub cache_folder: PathBuf,

@@ -11,7 +11,7 @@ use crate::source::StoreOption;
 /// The arguments of `volfs cat`.
 #[derive(Debug, Args)]
 #[command(after_help = CAT_EXAMPLE)]
-pub struct CatArgs {
+pub(crate) struct CatArgs {
     /// The volume: a file, or the folder that is the volume; also inside a mount, or a URL
     ///
     /// Inside a mount the folder of a layer chooses that layer, and a file such as lod1.raw also the level.
@@ -85,7 +85,7 @@ pub struct CatArgs {
 
 /// What `volfs cat` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// Nothing but the samples
     Raw,
     /// The samples behind a NumPy header, which has their type and shape

@@ -27,7 +27,7 @@ use super::verify::VerifyArgs;
 /// when a program reads them.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 110, after_help = CLI_EXAMPLE)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The command.
     #[command(subcommand)]
     pub command: Command,
@@ -56,7 +56,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Show volumes as arrays below a folder
     ///
     /// Returns once the mount answers, and prints what is mounted. A daemon serves the mount in the background until
@@ -129,7 +129,7 @@ impl Cli {
     ///
     /// # Errors
     /// clap's error, which may also be the help text that was asked for.
-    pub fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
+    pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
         let has_exec = args.iter().any(|word| word == "--exec");
         Self::try_parse_from(with_command_word(args)).map_err(|mut error| {
             if has_exec && error.kind() == ErrorKind::MissingRequiredArgument {

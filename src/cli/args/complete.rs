@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// The arguments of `volfs complete`.
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETE_EXAMPLE)]
-pub struct CompleteArgs {
+pub(crate) struct CompleteArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: Shell,
@@ -17,7 +17,7 @@ pub struct CompleteArgs {
 
 /// The shells that there are scripts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
+pub(crate) enum Shell {
     /// Bash, with or without the package bash-completion
     Bash,
     /// Zsh

@@ -5,7 +5,7 @@ use clap::Args;
 /// The arguments of `volfs doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLE)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Print JSON for programs
     ///
     /// `can_mount`, and `findings`: a list of level (ok, note, problem), subject, text and remedy.

@@ -12,7 +12,7 @@ use crate::source::StoreOption;
 
 /// What is shown, and with what means.
 #[derive(Debug, Args)]
-pub struct FileSystemArgs {
+pub(crate) struct FileSystemArgs {
     /// Memory for decoded bricks, as 512MiB or 2GiB
     ///
     /// Takes KiB, MiB and GiB; K, M and G mean the same, a plain number means bytes. [default: a quarter of the memory

@@ -9,7 +9,7 @@ use crate::source::StoreOption;
 /// The arguments of `volfs info`.
 #[derive(Debug, Args)]
 #[command(after_help = INFO_EXAMPLE)]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// The volume: a file, or the folder that is the volume; any path inside a mount that shows it, or a URL
     pub path: PathBuf,
 

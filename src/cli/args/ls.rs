@@ -9,7 +9,7 @@ use crate::source::StoreOption;
 /// The arguments of `volfs ls`.
 #[derive(Debug, Args)]
 #[command(after_help = LS_EXAMPLE)]
-pub struct LsArgs {
+pub(crate) struct LsArgs {
     /// A folder of volumes, searched in depth, or one volume; also inside a mount, or a URL (s3://BUCKET/KEY)
     pub source: PathBuf,
 

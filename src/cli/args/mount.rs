@@ -12,7 +12,7 @@ use crate::fs::Ownership;
 /// The arguments of `volfs mount`.
 #[derive(Debug, Args)]
 #[command(after_help = MOUNT_EXAMPLE)]
-pub struct MountArgs {
+pub(crate) struct MountArgs {
     /// A folder of volumes, searched in depth, or one volume; or a URL of an object store
     ///
     /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume. Credentials come from
@@ -92,7 +92,7 @@ impl MountArgs {
     ///
     /// # Errors
     /// One line that says which is wrong, and why.
-    pub fn apply_options(&mut self) -> Result<(), String> {
+    pub(crate) fn apply_options(&mut self) -> Result<(), String> {
         let (mut cache, mut threads, mut log, mut quality, mut views, mut zfp) = (None, None, None, None, None, None);
         // an option that is also given by its own name counts last
         let (mut store, mut disk, mut disk_size) = (Vec::new(), None, None);

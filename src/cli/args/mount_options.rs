@@ -85,7 +85,7 @@ const SIMILAR: f64 = 0.8;
 
 /// One of the options of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MountOption {
+pub(crate) enum MountOption {
     /// Accepted, without an effect.
     NoEffect,
     /// As `--allow-other`.
@@ -128,7 +128,7 @@ impl MountOption {
     /// # Errors
     /// One line that says what is wrong with the text. An unknown option is refused, since it may have been meant to
     /// protect something.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         if name.starts_with("x-") || (name == "comment" && value.is_some()) {
             return Ok(Self::NoEffect);
@@ -213,7 +213,7 @@ fn umask(text: &str) -> Result<u32, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn threads(text: &str) -> Result<usize, String> {
+pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
         _ => Err(format!("not a number from 1 to {MAX_THREADS}")),
@@ -224,7 +224,7 @@ pub fn threads(text: &str) -> Result<usize, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn quality(text: &str) -> Result<u8, String> {
+pub(crate) fn quality(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(level) if level <= MAX_QUALITY => Ok(level),
         _ => Err(format!("not a number from 0 to {MAX_QUALITY}")),
@@ -235,7 +235,7 @@ pub fn quality(text: &str) -> Result<u8, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn disk_cache_size(text: &str) -> Result<Size, String> {
+pub(crate) fn disk_cache_size(text: &str) -> Result<Size, String> {
     let size = Size::read(text)?;
     if size.bytes() < SMALLEST_DISK_CACHE {
         return Err(format!("a disk cache needs {} or more", Size::of(SMALLEST_DISK_CACHE)));
@@ -247,7 +247,7 @@ pub fn disk_cache_size(text: &str) -> Result<Size, String> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn cache_size(text: &str) -> Result<Size, String> {
+pub(crate) fn cache_size(text: &str) -> Result<Size, String> {
     let size = Size::read(text)?;
     match limits::memory_of_machine() {
         Some(memory) if size.bytes() > memory => Err(format!("this machine has {} of memory", Size::of(memory))),

@@ -12,7 +12,7 @@ use crate::serve::{Listen, is_origin};
 /// The arguments of `volfs serve`.
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLE)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// A folder of volumes, searched in depth, or one volume; or a URL of an object store, as for volfs mount
     pub source: PathBuf,
 

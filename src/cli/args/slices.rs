@@ -2,7 +2,7 @@
 
 /// One slice, of indexes or of annotation values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Slice<T> {
+pub(crate) enum Slice<T> {
     /// A single position.
     One(T),
     /// `first:last`; `None` stands for the axis' own end.
@@ -21,14 +21,14 @@ impl<T> Slice<T> {
 
 /// The slices of `--region`, one for each of the first axes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slices(pub Vec<Slice<i64>>);
+pub(crate) struct Slices(pub Vec<Slice<i64>>);
 
 impl Slices {
     /// Reads `0:64,:,128`.
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let number =
             |text: &str| text.parse().map_err(|_| format!("{text:?} is no slice; write it as a:b, a:, :b, : or a"));
         text.split(',').map(|slice| Slice::read(slice, number)).collect::<Result<_, _>>().map(Self)
@@ -37,7 +37,7 @@ impl Slices {
 
 /// One `--at`: a slice of one axis, by annotation.
 #[derive(Clone, Debug, PartialEq)]
-pub struct At {
+pub(crate) struct At {
     /// The axis' name.
     pub axis: String,
     /// The slice, of which both ends belong to the selection.
@@ -49,7 +49,7 @@ impl At {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let example = "write it as inline=1234 or inline=1234:1300";
         let (axis, value) = text.rsplit_once('=').ok_or_else(|| example.to_owned())?;
         let number = |text: &str| match text.parse::<f64>() {

@@ -8,7 +8,7 @@ use clap::Args;
 /// The arguments of `volfs stats`.
 #[derive(Debug, Args)]
 #[command(after_help = STATS_EXAMPLE)]
-pub struct StatsArgs {
+pub(crate) struct StatsArgs {
     /// Where the mount is, or any path inside it [default: all mounts]
     pub mountpoint: Option<PathBuf>,
 

@@ -7,7 +7,7 @@ use clap::Args;
 /// The arguments of `volfs umount`.
 #[derive(Debug, Args)]
 #[command(after_help = UMOUNT_EXAMPLE)]
-pub struct UmountArgs {
+pub(crate) struct UmountArgs {
     /// Where the mount is
     pub mountpoint: PathBuf,
 

@@ -11,7 +11,7 @@ use crate::source::StoreOption;
 /// The arguments of `volfs verify`.
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_EXAMPLE)]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// Folders of volumes, searched in depth, or single volumes; also inside a mount, or URLs (s3://BUCKET/KEY)
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,

@@ -7,7 +7,7 @@ use crate::view::{view_names, with_needed};
 
 /// The names of views, with those of the views that they need.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Views(pub Vec<&'static str>);
+pub(crate) struct Views(pub Vec<&'static str>);
 
 impl fmt::Display for Views {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,7 +19,7 @@ impl fmt::Display for Views {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn views(text: &str) -> Result<Views, String> {
+pub(crate) fn views(text: &str) -> Result<Views, String> {
     let known: Vec<&str> = view_names().iter().map(|view| view.name).collect();
     let mut names = Vec::new();
     for name in text.split([',', ':']).map(str::trim).filter(|name| !name.is_empty()) {
@@ -38,7 +38,7 @@ pub fn views(text: &str) -> Result<Views, String> {
 }
 
 /// Returns the long help of `--views`.
-pub fn help() -> String {
+pub(crate) fn help() -> String {
     let width = view_names().iter().map(|view| view.name.len()).max().unwrap_or(0);
     let lines: Vec<String> =
         view_names().iter().map(|view| format!("  {:width$}  {}", view.name, view.about)).collect();

@@ -6,7 +6,7 @@ use crate::codec::zfp::Decoder;
 
 /// The decoder of ZFP streams, as options have it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ZfpDecoder {
+pub(crate) enum ZfpDecoder {
     /// That of volfs
     #[default]
     Volfs,
@@ -17,7 +17,7 @@ pub enum ZfpDecoder {
 impl ZfpDecoder {
     /// Returns the name that the option has for it.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Volfs => "volfs",
             Self::Libzfp => "libzfp",
@@ -26,7 +26,7 @@ impl ZfpDecoder {
 
     /// Returns the decoder.
     #[must_use]
-    pub fn decoder(self) -> Decoder {
+    pub(crate) fn decoder(self) -> Decoder {
         match self {
             Self::Volfs => Decoder::Volfs,
             Self::Libzfp => Decoder::Libzfp,
@@ -38,7 +38,7 @@ impl ZfpDecoder {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub fn zfp(text: &str) -> Result<ZfpDecoder, String> {
+pub(crate) fn zfp(text: &str) -> Result<ZfpDecoder, String> {
     let known = [ZfpDecoder::Volfs, ZfpDecoder::Libzfp];
     known.into_iter().find(|decoder| decoder.name() == text).ok_or_else(|| "neither volfs nor libzfp".to_owned())
 }

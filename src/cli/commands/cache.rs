@@ -24,7 +24,7 @@ const COUNTING: &str = "{spinner} {human_pos} files";
 ///
 /// # Errors
 /// [`CliError`]: the folder is no disk cache, it cannot be read or cleared, or the output not written.
-pub fn run(args: &CacheArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &CacheArgs) -> Result<(), CliError> {
     if args.clear {
         return clear(args);
     }

@@ -46,7 +46,7 @@ const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 ///
 /// # Errors
 /// [`CliError`]: what is wrong with the arguments, the dataset or the output.
-pub fn run(args: &CatArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &CatArgs) -> Result<(), CliError> {
     // before there are threads
     deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None, args.zfp.decoder())))?;
     // before there are threads, which inherit the mask

@@ -30,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// [`CliError::Output`] if it cannot be printed.
-pub fn run(args: &CompleteArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliError> {
     if args.typed.is_empty() {
         return output::whole(script(args.shell));
     }
@@ -49,7 +49,7 @@ pub fn run(args: &CompleteArgs) -> Result<(), CliError> {
 
 /// Returns the completion script of a shell.
 #[must_use]
-pub fn script(shell: Shell) -> &'static str {
+pub(crate) fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => include_str!("complete/volfs.bash"),
         Shell::Zsh => include_str!("complete/volfs.zsh"),

@@ -22,7 +22,7 @@ use crate::view::json_text;
 ///
 /// # Errors
 /// [`CliError::Doctor`] if something prevents mounting.
-pub fn run(args: &DoctorArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
     let findings = checks::run(&probes);
     if args.json {

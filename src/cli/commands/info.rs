@@ -20,7 +20,7 @@ use crate::view::{LayerRef, json, json_text, registry};
 ///
 /// # Errors
 /// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
-pub fn run(args: &InfoArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &InfoArgs) -> Result<(), CliError> {
     let coloured = output::coloured();
     deadline::run(&args.path, |out| print(args, coloured, out))
 }

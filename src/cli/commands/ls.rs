@@ -35,7 +35,7 @@ const BATCH_TIME: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// [`CliError`]: SOURCE cannot be listed, or the output cannot be written.
-pub fn run(args: &LsArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &LsArgs) -> Result<(), CliError> {
     deadline::run(&args.source, |out| list(args, out))
 }
 

@@ -1,15 +1,15 @@
 //! The commands: one file for each, with the name of the command. `run` executes it with the arguments of
 //! [`crate::cli::args`].
 
-pub mod cache;
-pub mod cat;
-pub mod complete;
-pub mod doctor;
-pub mod info;
-pub mod ls;
-pub mod mount;
+pub(crate) mod cache;
+pub(crate) mod cat;
+pub(crate) mod complete;
+pub(crate) mod doctor;
+pub(crate) mod info;
+pub(crate) mod ls;
+pub(crate) mod mount;
 #[cfg(feature = "serve")]
-pub mod serve;
-pub mod stats;
-pub mod umount;
-pub mod verify;
+pub(crate) mod serve;
+pub(crate) mod stats;
+pub(crate) mod umount;
+pub(crate) mod verify;

@@ -45,7 +45,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// [`CliError`]: why the mount failed, or the status of the command of `--exec`.
-pub fn run(mut args: MountArgs) -> Result<(), CliError> {
+pub(crate) fn run(mut args: MountArgs) -> Result<(), CliError> {
     args.apply_options().map_err(CliError::Argument)?;
     if let Some(reason) = limits::too_few_open_files() {
         return Err(CliError::Machine(reason));

@@ -24,7 +24,7 @@ use crate::source::Origin;
 ///
 /// # Errors
 /// [`CliError`]: why there is nothing to serve, or no server.
-pub fn run(args: ServeArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: ServeArgs) -> Result<(), CliError> {
     limit_arenas();
     if args.listen.is_remote() && !args.allow_remote {
         return Err(CliError::Argument(format!(

@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// [`CliError`]: there is no such mount, or it does not answer.
-pub fn run(args: &StatsArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &StatsArgs) -> Result<(), CliError> {
     let place = args.mountpoint.as_deref().map(mount_around).transpose()?;
     match (place, args.watch) {
         (place, Some(interval)) => watch::run(place, interval, args.json),

@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`CliError`]: there is no mount, it belongs to another program, or it is in use.
-pub fn run(args: &UmountArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &UmountArgs) -> Result<(), CliError> {
     let (place, mount) = mountpoint::find_volfs_mount(&args.mountpoint, CliError::NotOurs)?;
     let daemon = match status::ask(&place, STATUS_TIMEOUT) {
         Answer::Alive(told) => Daemon::of_answering(&mount, told).and_then(|daemon| Process::find(daemon.pid)),

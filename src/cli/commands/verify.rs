@@ -35,7 +35,7 @@ const MOST_BAD: u64 = 1 << 22;
 ///
 /// # Errors
 /// [`CliError`]: a path cannot be found, something is bad or could not be read, or the output cannot be written.
-pub fn run(args: &VerifyArgs) -> Result<(), CliError> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<(), CliError> {
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
     limit_arenas();

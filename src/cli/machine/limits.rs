@@ -34,7 +34,7 @@ const UNKNOWN_MEMORY: u64 = 1 << 30;
 
 /// Returns the default bytes of the cache: a quarter of what this process may have.
 #[must_use]
-pub fn default_cache_size() -> u64 {
+pub(crate) fn default_cache_size() -> u64 {
     let limits = limits_on_addresses();
     default_size(allowed_memory(), limits.iter().map(|limit| (limit.bytes, limit.besides)))
 }
@@ -67,7 +67,7 @@ fn limits_on_addresses() -> Vec<AddressLimit> {
 /// Returns why this process may not use as much memory as a mount with a cache of this many bytes needs, if so: it would
 /// be killed as soon as many read at once.
 #[must_use]
-pub fn too_little_memory(cache: u64) -> Option<String> {
+pub(crate) fn too_little_memory(cache: u64) -> Option<String> {
     let wanted = cache.saturating_add(MEMORY_BESIDES_CACHE);
     let allowed = allowed_memory();
     if wanted > allowed {
@@ -93,7 +93,7 @@ pub fn too_little_memory(cache: u64) -> Option<String> {
 
 /// Returns why a mount or a server cannot work with as few open files as this process may have, if so.
 #[must_use]
-pub fn too_few_open_files() -> Option<String> {
+pub(crate) fn too_few_open_files() -> Option<String> {
     let limit = getrlimit(Resource::Nofile).maximum?;
     (limit < OPEN_FILES).then(|| {
         format!("volfs needs {OPEN_FILES} open files, and this process may have only {limit}; allow more (ulimit -n)")
@@ -102,19 +102,19 @@ pub fn too_few_open_files() -> Option<String> {
 
 /// Returns the default number of threads that decode.
 #[must_use]
-pub fn default_threads() -> usize {
+pub(crate) fn default_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the bytes of the machine's memory, if the system reports them.
 #[must_use]
-pub fn memory_of_machine() -> Option<u64> {
+pub(crate) fn memory_of_machine() -> Option<u64> {
     total_of_meminfo(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 /// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
 #[must_use]
-pub fn allowed_memory() -> u64 {
+pub(crate) fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let mounts = mountinfo::read().unwrap_or_default();

@@ -1,4 +1,4 @@
 //! This machine: its memory and cores, and whether this user may mount.
 
-pub mod limits;
-pub mod permission;
+pub(crate) mod limits;
+pub(crate) mod permission;

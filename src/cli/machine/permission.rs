@@ -11,16 +11,16 @@ use crate::cli::error::CliError;
 use crate::mount::unmount::{HELPER, find_helper};
 
 /// The device through which the kernel talks to a mount's daemon.
-pub const DEVICE: &str = "/dev/fuse";
+pub(crate) const DEVICE: &str = "/dev/fuse";
 /// The configuration of the mount helper.
-pub const FUSE_CONF: &str = "/etc/fuse.conf";
+pub(crate) const FUSE_CONF: &str = "/etc/fuse.conf";
 
 /// The bit of CAP_SYS_ADMIN in a capability set. A process without it needs the helper to mount.
 const SYS_ADMIN: u32 = 21;
 
 /// Something that prevents mounting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub(crate) struct Obstacle {
     /// What is wrong.
     pub what: String,
     /// What the user can do about it.
@@ -29,7 +29,7 @@ pub struct Obstacle {
 
 impl Obstacle {
     /// Makes an obstacle.
-    pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { what: what.into(), remedy: remedy.into() }
     }
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Obstacle {
 ///
 /// # Errors
 /// [`CliError::Machine`]: the obstacle and the remedy.
-pub fn check(allow_other: bool) -> Result<(), CliError> {
+pub(crate) fn check(allow_other: bool) -> Result<(), CliError> {
     let obstacle = match open_device(Path::new(DEVICE)) {
         Err(error) => Some(closed_device(DEVICE, &error)),
         Ok(()) if !Privileges::of_process().admin && find_helper().is_none() => Some(no_helper()),
@@ -60,12 +60,12 @@ pub fn check(allow_other: bool) -> Result<(), CliError> {
 ///
 /// # Errors
 /// The system's error.
-pub fn open_device(device: &Path) -> io::Result<()> {
+pub(crate) fn open_device(device: &Path) -> io::Result<()> {
     File::options().read(true).write(true).open(device).map(|_| ())
 }
 
 /// Explains an error of [`open_device`].
-pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
+pub(crate) fn closed_device(device: &str, error: &io::Error) -> Obstacle {
     match error.kind() {
         io::ErrorKind::NotFound => Obstacle::new(
             format!("{device} is missing"),
@@ -85,7 +85,7 @@ pub fn closed_device(device: &str, error: &io::Error) -> Obstacle {
 }
 
 /// Returns the obstacle of a missing helper, without which ordinary users cannot mount.
-pub fn no_helper() -> Obstacle {
+pub(crate) fn no_helper() -> Obstacle {
     Obstacle::new(
         format!("{HELPER} was not found, which mounts for ordinary users"),
         "install it (apt install fuse3, dnf install fuse3) or mount as root",
@@ -93,7 +93,7 @@ pub fn no_helper() -> Obstacle {
 }
 
 /// Returns the obstacle of a helper whose configuration forbids `allow_other`.
-pub fn allow_other_is_forbidden() -> Obstacle {
+pub(crate) fn allow_other_is_forbidden() -> Obstacle {
     Obstacle::new(
         "allow_other is not permitted to ordinary users here",
         format!("put the line user_allow_other into {FUSE_CONF}, or mount without it"),
@@ -101,18 +101,18 @@ pub fn allow_other_is_forbidden() -> Obstacle {
 }
 
 /// Returns the text of fuse.conf, or an empty text if it cannot be read: that permits nothing.
-pub fn conf(file: &Path) -> String {
+pub(crate) fn conf(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_default()
 }
 
 /// Returns whether the text of fuse.conf permits `allow_other` to ordinary users.
-pub fn permits_allow_other(conf: &str) -> bool {
+pub(crate) fn permits_allow_other(conf: &str) -> bool {
     conf.lines().any(|line| line.trim() == "user_allow_other")
 }
 
 /// The rights to mount of a process, and of the helper that it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Privileges {
+pub(crate) struct Privileges {
     /// Whether the process has CAP_SYS_ADMIN, so that it may call mount(2) itself.
     pub admin: bool,
     /// Whether a setuid root program that it starts gets CAP_SYS_ADMIN.
@@ -121,12 +121,12 @@ pub struct Privileges {
 
 impl Privileges {
     /// Returns the privileges of this process.
-    pub fn of_process() -> Self {
+    pub(crate) fn of_process() -> Self {
         Self::read(&fs::read_to_string("/proc/self/status").unwrap_or_default(), getuid().is_root())
     }
 
     /// Reads them from the text of /proc/self/status. Where the text lacks them, root has them.
-    pub fn read(status: &str, root: bool) -> Self {
+    pub(crate) fn read(status: &str, root: bool) -> Self {
         let field =
             |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
         let admin = |name| u64::from_str_radix(field(name)?, 16).ok().map(|bits| bits >> SYS_ADMIN & 1 == 1);

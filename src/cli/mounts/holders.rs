@@ -28,7 +28,7 @@ const MAX_DESCRIPTOR: u64 = 1 << 16;
 /// and the processes that have one of its files open or mapped, or one of its folders as working directory, or wait for
 /// it in a system call.
 #[must_use]
-pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
+pub(crate) fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
     let mut found: Vec<String> = below.map(|m| format!("the mount at {}", escape::path(&m.mountpoint))).collect();
     found.extend(loop_devices(mount));
@@ -53,7 +53,7 @@ pub fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
 
 /// Describes a process in another mount namespace, such as a container's, where the mount is still to be seen.
 #[must_use]
-pub fn in_other_namespace(mount: &Mount) -> Option<String> {
+pub(crate) fn in_other_namespace(mount: &Mount) -> Option<String> {
     let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = namespace(process::id());
     let mut seen = vec![own];
@@ -85,7 +85,7 @@ fn loop_devices(mount: &Mount) -> Vec<String> {
 
 /// Ends the read-ahead processes that hold `mount` and are stopped, by a signal or a debugger: they would hold it for as
 /// long as that lasts. A mount can do without them.
-pub fn end_stopped_read_ahead(mount: &Mount) {
+pub(crate) fn end_stopped_read_ahead(mount: &Mount) {
     for pid in processes::all().filter(|&pid| reads_ahead(pid)) {
         // the descriptor stands for this process even if its number is reused
         let Some(process) = Pid::from_raw(pid.cast_signed()) else { continue };

@@ -1,7 +1,7 @@
 //! Existing mounts, and folders to mount on: mount points, the state of a daemon, and the processes that use a mount.
 
-pub mod holders;
-pub mod mountpoint;
-pub mod processes;
-pub mod source_behind;
-pub mod status;
+pub(crate) mod holders;
+pub(crate) mod mountpoint;
+pub(crate) mod processes;
+pub(crate) mod source_behind;
+pub(crate) mod status;

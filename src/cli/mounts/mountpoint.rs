@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// The system's: for instance, a folder on the way does not exist.
-pub fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
+pub(crate) fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(typed)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(absolute) };
     // `..` is the parent of the folder that the links before it lead to
@@ -36,7 +36,7 @@ pub fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// [`CliError`]: what is wrong with the folder.
-pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
+pub(crate) fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     let refused = |error| CliError::Mountpoint(typed.to_owned(), error);
     let place = clear(&locate(typed, &mounts()?).map_err(refused)?, source)?;
     let metadata = fs::metadata(&place).map_err(refused)?;
@@ -64,7 +64,7 @@ pub fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
 ///
 /// # Errors
 /// [`CliError`]: there is no such folder, no mount, or one of another program.
-pub fn find_volfs_mount(
+pub(crate) fn find_volfs_mount(
     typed: &Path,
     foreign: impl FnOnce(PathBuf, String) -> CliError,
 ) -> Result<(PathBuf, Mount), CliError> {
@@ -85,7 +85,7 @@ pub fn find_volfs_mount(
 ///
 /// # Errors
 /// [`CliError::Mounts`] if the list cannot be read.
-pub fn mounts() -> Result<Vec<Mount>, CliError> {
+pub(crate) fn mounts() -> Result<Vec<Mount>, CliError> {
     mountinfo::read().map_err(CliError::Mounts)
 }
 
@@ -112,7 +112,7 @@ fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
 ///
 /// # Errors
 /// [`CliError::Unmount`] if the system refuses.
-pub fn clear_dead(place: &Path) -> Result<(), CliError> {
+pub(crate) fn clear_dead(place: &Path) -> Result<(), CliError> {
     match unmount(place, true) {
         Ok(()) | Err(UnmountError::NotMounted) => Ok(()),
         Err(error) => Err(CliError::Unmount { mountpoint: place.to_owned(), error }),

@@ -10,7 +10,7 @@ use crate::mount::mountinfo::{self, Mount};
 
 /// The daemon of a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Daemon {
+pub(crate) struct Daemon {
     /// Its process id.
     pub pid: u32,
     /// Whether a signal or a debugger has stopped it.
@@ -20,7 +20,7 @@ pub struct Daemon {
 impl Daemon {
     /// Finds the daemon of a mount without asking the mount; `None` if it is another user's, or not to be found.
     #[must_use]
-    pub fn of(mount: &Mount) -> Option<Self> {
+    pub(crate) fn of(mount: &Mount) -> Option<Self> {
         let own = process::id();
         all().find(|&pid| pid != own && may_serve(pid, mount) && serves(pid, mount)).map(Self::new)
     }
@@ -28,7 +28,7 @@ impl Daemon {
     /// Finds the daemon of a mount that answers. Where its connection to the kernel cannot be seen, that is the process
     /// `told` in the mount's status.json, if it can be that: another user's mount may tell any number.
     #[must_use]
-    pub fn of_answering(mount: &Mount, told: Option<u32>) -> Option<Self> {
+    pub(crate) fn of_answering(mount: &Mount, told: Option<u32>) -> Option<Self> {
         Self::of(mount).or_else(|| told.filter(|&pid| may_serve(pid, mount)).map(Self::new))
     }
 
@@ -38,13 +38,13 @@ impl Daemon {
 
     /// Finds the daemon of the mount that is visible at `place`.
     #[must_use]
-    pub fn at(place: &Path) -> Option<Self> {
+    pub(crate) fn at(place: &Path) -> Option<Self> {
         Self::of(mountinfo::topmost(&mountinfo::read().ok()?, place)?)
     }
 
     /// Returns what to do about a mount that does not answer, for the end of a message.
     #[must_use]
-    pub fn remedy(daemon: Option<Self>, place: &str) -> String {
+    pub(crate) fn remedy(daemon: Option<Self>, place: &str) -> String {
         match daemon {
             Some(Self { pid, is_stopped: true }) => {
                 format!("its daemon (process {pid}) is stopped: to let it go on type: kill -CONT {pid}")
@@ -98,20 +98,20 @@ fn names(word: &[u8], mount: &Mount) -> bool {
 }
 
 /// Returns the numbers of all processes that this user can see.
-pub fn all() -> impl Iterator<Item = u32> {
+pub(crate) fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
 /// Returns the name of a process in lists of processes; empty if there is none.
 #[must_use]
-pub fn name(pid: u32) -> String {
+pub(crate) fn name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Returns whether a signal or a debugger has stopped a process.
 #[must_use]
-pub fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // the state is the first field behind the name, which is in brackets
     stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))

@@ -26,7 +26,7 @@ const MAX_LINKS: usize = 40;
 
 /// What a path inside a mount shows.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// The folder or dataset of the source that the path is, or lies in.
     pub path: PathBuf,
     /// The names below that dataset: none for the dataset itself, then that of a layer's folder, and those of files.
@@ -37,7 +37,7 @@ pub struct Shown {
 ///
 /// # Errors
 /// As [`shown_at`].
-pub fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Option<PathBuf>, CliError> {
+pub(crate) fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Option<PathBuf>, CliError> {
     Ok(shown_at(typed, store_options)?.map(|shown| shown.path))
 }
 
@@ -46,7 +46,7 @@ pub fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Opti
 ///
 /// # Errors
 /// [`CliError`]: the mount is another user's, its source is gone, or the path shows nothing of it.
-pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>, CliError> {
+pub(crate) fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>, CliError> {
     if is_url(typed) {
         return Ok(None);
     }
@@ -86,7 +86,7 @@ pub fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Sh
 
 /// Returns the URL of the object store that the mount shows in which a path lies; `None` for any other path.
 #[must_use]
-pub fn store_behind(typed: &Path) -> Option<PathBuf> {
+pub(crate) fn store_behind(typed: &Path) -> Option<PathBuf> {
     let mounts = mounts().ok()?;
     let mount = around(&mounts, &resolve(typed, &mounts).ok()?)?;
     Some(mountinfo::source_of(mount).to_owned()).filter(|source| is_believed(mount) && is_url(source))
@@ -96,7 +96,7 @@ pub fn store_behind(typed: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`CliError::Mounts`] if the list of mounts cannot be read.
-pub fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
+pub(crate) fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
     let mounts = mounts()?;
     let Ok(place) = resolve(typed, &mounts) else { return Ok(None) };
     let mount = around(&mounts, &place);

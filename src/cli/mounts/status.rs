@@ -14,14 +14,14 @@ use crate::cli::timeout::with_timeout;
 use crate::mount::side_process::{Link, SideProcess};
 
 /// The status file, below the mount point.
-pub const STATUS: &str = ".volfs/status.json";
+pub(crate) const STATUS: &str = ".volfs/status.json";
 
 /// More bytes than any status has.
 const MAX_STATUS: usize = 64 << 10;
 
 /// How a mount answers a request for its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// With its status: the daemon's process id, if it can be read.
     Alive(Option<u32>),
     /// Its daemon died.
@@ -35,7 +35,7 @@ pub enum Answer {
 /// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives. It should be called before there
 /// are threads; otherwise a mount that hangs keeps this process from ending.
 #[must_use]
-pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
+pub(crate) fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     match Asker::default().ask(&[mountpoint.to_owned()], limit).pop() {
         Some(Ok(status)) => Answer::Alive(pid(&status)),
         Some(Err(answer)) => answer,
@@ -48,7 +48,7 @@ pub fn ask(mountpoint: &Path, limit: Duration) -> Answer {
 ///
 /// # Errors
 /// Why it cannot be read; [`Answer::Alive`] if another user's mount denies access.
-pub fn wait_for(mountpoint: &Path) -> Result<Vec<u8>, Answer> {
+pub(crate) fn wait_for(mountpoint: &Path) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
     let read = match read_start(&file) {
         // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
@@ -74,7 +74,7 @@ fn read_start(file: &Path) -> io::Result<Vec<u8>> {
 
 /// Asks mounts for their status in processes of their own: one whose mount hangs may never end, and this one can.
 #[derive(Default)]
-pub struct Asker {
+pub(crate) struct Asker {
     /// Processes whose mounts have not answered yet. Such a mount is not asked again.
     waiting: HashMap<PathBuf, SideProcess>,
 }
@@ -82,7 +82,7 @@ pub struct Asker {
 impl Asker {
     /// Returns what each mount answers within `limit`, all together: the text of status.json, or why there is none. It
     /// must be called before there are threads.
-    pub fn ask(&mut self, mountpoints: &[PathBuf], limit: Duration) -> Vec<Result<Vec<u8>, Answer>> {
+    pub(crate) fn ask(&mut self, mountpoints: &[PathBuf], limit: Duration) -> Vec<Result<Vec<u8>, Answer>> {
         let deadline = Instant::now() + limit;
         self.waiting.retain(|place, _| mountpoints.contains(place));
         let (mut asked, mut late) = (Vec::new(), std::mem::take(&mut self.waiting));
@@ -135,7 +135,7 @@ fn parse(message: Option<Vec<u8>>) -> Result<Vec<u8>, Answer> {
 
 /// Returns what a status.json says of a source that stalls: `the source has not answered for 48 s; 3 reads wait`.
 #[must_use]
-pub fn stall(status: &Value) -> Option<String> {
+pub(crate) fn stall(status: &Value) -> Option<String> {
     let stall = status.get("source_stall")?;
     let seconds = stall.get("seconds")?.as_f64()?;
     let reads = match stall.get("reads_waiting")?.as_u64()? {
@@ -154,7 +154,7 @@ pub fn stall(status: &Value) -> Option<String> {
 
 /// Returns the daemon's process id from the text of a status.json.
 #[must_use]
-pub fn pid(status: &[u8]) -> Option<u32> {
+pub(crate) fn pid(status: &[u8]) -> Option<u32> {
     let status: Value = serde_json::from_slice(status).ok()?;
     status.get("pid")?.as_u64()?.try_into().ok()
 }

@@ -11,7 +11,7 @@ const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇'
 
 /// A drawn histogram.
 #[derive(Debug, PartialEq)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// The lines, from top to bottom.
     pub lines: String,
     /// The number of columns.
@@ -23,7 +23,7 @@ pub struct Chart {
 /// Draws `bins`, several in one column if there are many. Negative counts, which only a damaged file has, are taken as
 /// 0. Returns `None` if there is nothing to draw.
 #[must_use]
-pub fn columns(bins: &[f64]) -> Option<Chart> {
+pub(crate) fn columns(bins: &[f64]) -> Option<Chart> {
     let per_column = bins.len().div_ceil(MAX_WIDTH).max(1);
     let sums: Vec<f64> = bins.chunks(per_column).map(|part| part.iter().map(|n| n.max(0.0)).sum()).collect();
     let total: f64 = sums.iter().sum();

@@ -8,7 +8,7 @@ const ALIKE: f64 = 0.75;
 ///
 /// # Errors
 /// Why none is meant, with the most similar name and with all names: `there is no layer x; did you mean y? there are y, z`.
-pub fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> {
+pub(crate) fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> {
     if let Some(same) = names.iter().position(|name| *name == typed) {
         return Ok(same);
     }
@@ -38,7 +38,7 @@ pub fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> 
 
 /// Returns the name that is most like the one that was typed, if any is.
 #[must_use]
-pub fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
+pub(crate) fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| strsim::jaro(&name.to_lowercase(), &typed);
     let alike = names.iter().map(|name| (likeness(name), *name)).filter(|(likeness, _)| *likeness > ALIKE);

@@ -1,7 +1,7 @@
 //! Formats durations.
 
 /// Formats a duration in its two largest units: `2 d 3 h`, `5 min 7 s`.
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     let units = [("d", 86_400), ("h", 3600), ("min", 60), ("s", 1)];
     let mut left = seconds as u64;
     let mut parts = Vec::new();

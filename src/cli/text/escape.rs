@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-pub use crate::logging::one_line as text;
+pub(crate) use crate::logging::one_line as text;
 
 /// Returns a path on one line with control characters escaped, and bytes that are not UTF-8 as `\xff`.
 #[must_use]
-pub fn path(path: &Path) -> String {
+pub(crate) fn path(path: &Path) -> String {
     let mut clean = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         clean.push_str(&text(chunk.valid()));
@@ -22,7 +22,7 @@ pub fn path(path: &Path) -> String {
 
 /// Returns a path as a Python string literal in double quotes, which opens exactly this file.
 #[must_use]
-pub fn python(path: &Path) -> String {
+pub(crate) fn python(path: &Path) -> String {
     let mut code = String::from("\"");
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
         for c in chunk.valid().chars() {

@@ -21,7 +21,7 @@ const ITEM_WIDTH: usize = 9;
 
 /// The colour of an item, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// As it should be.
     Good,
     /// Worth knowing.
@@ -32,7 +32,7 @@ pub enum Tone {
 
 /// Text that grows downwards.
 #[derive(Debug, Default)]
-pub struct TextLayout {
+pub(crate) struct TextLayout {
     text: String,
     coloured: bool,
 }
@@ -40,18 +40,18 @@ pub struct TextLayout {
 impl TextLayout {
     /// Makes an empty text.
     #[must_use]
-    pub fn new(coloured: bool) -> Self {
+    pub(crate) fn new(coloured: bool) -> Self {
         Self { text: String::new(), coloured }
     }
 
     /// Returns all that was written.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Adds a heading, with an empty line before it unless it is the first line.
-    pub fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -59,7 +59,7 @@ impl TextLayout {
     }
 
     /// Adds a line with a label and its value, if there is a value.
-    pub fn row(&mut self, label: &str, value: Option<String>) {
+    pub(crate) fn row(&mut self, label: &str, value: Option<String>) {
         let Some(value) = value else { return };
         let label = escape::text(label);
         let gap = LABEL_WIDTH.saturating_sub(width::columns(&label)).max(1);
@@ -70,13 +70,13 @@ impl TextLayout {
     }
 
     /// Adds a warning.
-    pub fn warning(&mut self, text: &str) {
+    pub(crate) fn warning(&mut self, text: &str) {
         self.text.push_str("  ");
         self.painted(WARNING, text);
     }
 
     /// Adds an item: a label and a text, and `more`, such as a remedy, in the next line.
-    pub fn item(&mut self, tone: Tone, label: &str, text: &str, more: Option<&str>) {
+    pub(crate) fn item(&mut self, tone: Tone, label: &str, text: &str, more: Option<&str>) {
         let (on, off) = self.paint(match tone {
             Tone::Good => GOOD,
             Tone::Careful => WARNING,
@@ -90,7 +90,7 @@ impl TextLayout {
     }
 
     /// Adds lines as they are, indented but not escaped: they must not contain text from data.
-    pub fn block(&mut self, lines: &str) {
+    pub(crate) fn block(&mut self, lines: &str) {
         for line in lines.lines() {
             let _ = writeln!(self.text, "  {}", line.trim_end());
         }
@@ -98,7 +98,7 @@ impl TextLayout {
 
     /// Adds a table with a line of titles. Columns of numbers are aligned to the right, and columns that are empty in
     /// every row are left out.
-    pub fn table(&mut self, titles: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn table(&mut self, titles: &[&str], rows: &[Vec<String>]) {
         let lines = Table::titled(titles, rows);
         let mut lines = lines.iter();
         lines.by_ref().take(1).for_each(|titles| self.painted(DIM, titles));

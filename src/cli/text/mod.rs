@@ -9,13 +9,13 @@
 //! * [`json_value`], [`number`] and [`size`]: format JSON values, floats and sizes in bytes.
 //! * [`width`]: measures text in columns of a terminal.
 
-pub mod chart;
-pub mod choice;
-pub mod duration;
-pub mod escape;
-pub mod json_value;
-pub mod layout;
-pub mod number;
-pub mod size;
-pub mod table;
-pub mod width;
+pub(crate) mod chart;
+pub(crate) mod choice;
+pub(crate) mod duration;
+pub(crate) mod escape;
+pub(crate) mod json_value;
+pub(crate) mod layout;
+pub(crate) mod number;
+pub(crate) mod size;
+pub(crate) mod table;
+pub(crate) mod width;

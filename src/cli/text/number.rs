@@ -2,7 +2,7 @@
 
 /// Formats a number with at most `digits` significant digits, without trailing zeros.
 #[must_use]
-pub fn float(number: f64, digits: usize) -> String {
+pub(crate) fn float(number: f64, digits: usize) -> String {
     let text = format!("{number:.*e}", digits.saturating_sub(1));
     let near: f64 = text.parse().unwrap_or(number);
     // no minus before a zero

@@ -2,7 +2,7 @@
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size(u64);
+pub(crate) struct Size(u64);
 
 const UNITS: [(&str, u64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
 
@@ -11,7 +11,7 @@ impl Size {
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         if number.is_empty() {
@@ -31,13 +31,13 @@ impl Size {
 
     /// Makes a size of this number of bytes.
     #[must_use]
-    pub fn of(bytes: u64) -> Self {
+    pub(crate) fn of(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// Returns the number of bytes.
     #[must_use]
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         self.0
     }
 }

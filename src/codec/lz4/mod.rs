@@ -9,7 +9,7 @@ use sequences::Progress;
 
 /// Why a block cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum Lz4Error {
+pub(crate) enum Lz4Error {
     /// The input is not an LZ4 block, or decodes to more bytes than expected.
     #[error("not a valid LZ4 block: {0}")]
     Invalid(String),
@@ -28,13 +28,13 @@ const MAX_OFFSET: usize = u16::MAX as usize;
 
 /// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 stands for more than 255.
 #[must_use]
-pub fn most(length: u64) -> u64 {
+pub(crate) fn most(length: u64) -> u64 {
     length.saturating_mul(255)
 }
 
 /// Returns the most bytes that a block takes which decodes to `bytes` bytes.
 #[must_use]
-pub fn longest(bytes: u64) -> u64 {
+pub(crate) fn longest(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 255).saturating_add(16)
 }
 
@@ -42,7 +42,7 @@ pub fn longest(bytes: u64) -> u64 {
 ///
 /// # Errors
 /// [`Lz4Error`]; the content of `out` is then unspecified.
-pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     let wanted = out.len();
     let Progress { read, written } = sequences::decode(stored, out);
     // the library decodes the end, and tells what is wrong with what is not valid
@@ -61,14 +61,14 @@ const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
 
 /// Returns the length of [`zeros`].
 #[must_use]
-pub fn zeros_length(bytes: u64) -> Option<u64> {
+pub(crate) fn zeros_length(bytes: u64) -> Option<u64> {
     Some(bytes.checked_sub(NOT_COUNTED)? / 255 + 4 + 1 + 6)
 }
 
 /// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
 /// is too short for a match.
 #[must_use]
-pub fn zeros(bytes: u64) -> Option<Vec<u8>> {
+pub(crate) fn zeros(bytes: u64) -> Option<Vec<u8>> {
     let rest = usize::try_from(bytes.checked_sub(NOT_COUNTED)?).ok()?;
     let mut block = vec![0x1f, 0, 1, 0];
     block.resize(4 + rest / 255, 255);

@@ -16,7 +16,7 @@ const SHORTEST_MATCH: usize = 4;
 
 /// How far a block has been decoded: up to the beginning of a sequence.
 #[derive(Clone, Copy, Default)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// Bytes of the block.
     pub read: usize,
     /// Bytes of output.
@@ -25,7 +25,7 @@ pub struct Progress {
 
 /// Decodes sequences from the beginning of `block` into `out` until one is not valid or ends within a chunk of the end
 /// of either.
-pub fn decode(block: &[u8], out: &mut [u8]) -> Progress {
+pub(crate) fn decode(block: &[u8], out: &mut [u8]) -> Progress {
     let mut progress = Progress::default();
     while let Some(further) = sequence(block, out, progress) {
         progress = further;

@@ -12,7 +12,7 @@ use super::wide::Wide;
 /// Where the samples of an array lie: that of the first one, and the distances of neighbours along each axis, the
 /// fastest first. All in samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Strides {
+pub(crate) struct Strides {
     /// Where the first sample is.
     pub start: usize,
     /// The distances, which may be negative.
@@ -22,7 +22,7 @@ pub struct Strides {
 impl Strides {
     /// Returns the strides of samples that lie one behind the other, without gaps.
     #[must_use]
-    pub fn dense(shape: [u64; 4]) -> Self {
+    pub(crate) fn dense(shape: [u64; 4]) -> Self {
         let mut step = 1isize;
         let steps = shape.map(|extent| {
             let this = step;
@@ -46,7 +46,7 @@ impl Strides {
 
 /// The instructions that blocks are decoded with.
 #[derive(Clone, Copy, Debug)]
-pub enum Instructions {
+pub(crate) enum Instructions {
     /// Those that every machine has.
     Portable,
     /// Those of newer ones.
@@ -56,7 +56,7 @@ pub enum Instructions {
 impl Instructions {
     /// Returns the fastest that this machine has.
     #[must_use]
-    pub fn best() -> Self {
+    pub(crate) fn best() -> Self {
         // asking the processor takes long under a hypervisor
         static BEST: LazyLock<Instructions> =
             LazyLock::new(|| Wide::detect().map_or(Instructions::Portable, Instructions::Wide));
@@ -69,7 +69,7 @@ impl Instructions {
 ///
 /// # Errors
 /// [`ZfpError`] if `out` has no room for them, or the stream none for its blocks.
-pub fn decode_blocks(
+pub(crate) fn decode_blocks(
     stream: &[u8],
     header: &Header,
     strides: &Strides,

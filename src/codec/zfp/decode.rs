@@ -7,7 +7,7 @@ use super::libzfp::{self, Words};
 
 /// The decoders, which return the same samples for every stream and refuse the same streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Decoder {
+pub(crate) enum Decoder {
     /// That of volfs, with the fastest instructions that this machine has.
     #[default]
     Volfs,
@@ -18,7 +18,7 @@ pub enum Decoder {
 /// Returns how many zero bytes must follow a stream of `stored` bytes so that [`decode`] need not copy it. `shape` is
 /// slowest axis first.
 #[must_use]
-pub fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
+pub(crate) fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
     match decoder {
         Decoder::Volfs => 0,
         Decoder::Libzfp => usize::try_from(header::longest(shape).saturating_sub(stored)).unwrap_or(usize::MAX),
@@ -27,7 +27,7 @@ pub fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
 
 /// Returns the fewest bytes that a stream of this shape (slowest axis first) can have.
 #[must_use]
-pub fn shortest(shape: [u64; 3]) -> u64 {
+pub(crate) fn shortest(shape: [u64; 3]) -> u64 {
     header::shortest(shape)
 }
 
@@ -37,7 +37,13 @@ pub fn shortest(shape: [u64; 3]) -> u64 {
 /// # Errors
 /// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected
 /// only if it makes the decoder read beyond the end of the stream.
-pub fn decode(decoder: Decoder, shape: [u64; 3], padded: &[u8], length: usize, out: &mut [u8]) -> Result<(), ZfpError> {
+pub(crate) fn decode(
+    decoder: Decoder,
+    shape: [u64; 3],
+    padded: &[u8],
+    length: usize,
+    out: &mut [u8],
+) -> Result<(), ZfpError> {
     let stream = padded.get(..length).ok_or(ZfpError::TooShort { has: padded.len() })?;
     let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));
     if out.len() as u64 != wanted {
@@ -56,7 +62,7 @@ pub fn decode(decoder: Decoder, shape: [u64; 3], padded: &[u8], length: usize, o
 ///
 /// # Errors
 /// [`ZfpError`], as [`decode_blocks`].
-pub fn decode_by_libzfp(stream: &[u8], out: &mut [u8]) -> Result<usize, ZfpError> {
+pub(crate) fn decode_by_libzfp(stream: &[u8], out: &mut [u8]) -> Result<usize, ZfpError> {
     let header = Header::read(stream)?;
     header.check_length(stream.len())?;
     let wanted = header.samples().saturating_mul(header.scalar.size() as u64);

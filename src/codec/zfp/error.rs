@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// Why a ZFP stream cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ZfpError {
+pub(crate) enum ZfpError {
     /// The stream does not begin with ZFP's magic bytes.
     #[error("it does not begin with \"zfp\"")]
     NotZfp,

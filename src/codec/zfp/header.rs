@@ -14,7 +14,7 @@ const LONG_BITS: u64 = 148;
 
 /// The header of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The type of the samples.
     pub scalar: Scalar,
     /// The number of axes, 1 to 4.
@@ -32,7 +32,7 @@ impl Header {
     ///
     /// # Errors
     /// [`ZfpError`] if there is none, or one that libzfp refuses as well.
-    pub fn read(stream: &[u8]) -> Result<Self, ZfpError> {
+    pub(crate) fn read(stream: &[u8]) -> Result<Self, ZfpError> {
         let too_short = ZfpError::TooShort { has: stream.len() };
         let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
             return Err(too_short);
@@ -61,19 +61,19 @@ impl Header {
 
     /// Returns the number of blocks.
     #[must_use]
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
     }
 
     /// Returns the number of samples.
     #[must_use]
-    pub fn samples(&self) -> u64 {
+    pub(crate) fn samples(&self) -> u64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
     }
 
     /// Returns the most bytes that a decoder reads of the stream, in whole words of 64 bits.
     #[must_use]
-    pub fn longest(&self) -> u64 {
+    pub(crate) fn longest(&self) -> u64 {
         whole_words(self.params.longest(self.blocks(), self.scalar, self.axes))
     }
 
@@ -81,7 +81,7 @@ impl Header {
     ///
     /// # Errors
     /// [`ZfpError::TooShort`].
-    pub fn check_length(&self, length: usize) -> Result<(), ZfpError> {
+    pub(crate) fn check_length(&self, length: usize) -> Result<(), ZfpError> {
         let room = (length as u64).saturating_sub(SHORT as u64).saturating_mul(8);
         match self.params.shortest(self.blocks()) > room {
             true => Err(ZfpError::TooShort { has: length }),
@@ -139,7 +139,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Builds a header without blocks.
-    pub fn header(shape: [u64; 3], mode: u16, more: u64) -> Vec<u8> {
+    pub(crate) fn header(shape: [u64; 3], mode: u16, more: u64) -> Vec<u8> {
         let [nz, ny, nx] = shape.map(|n| n - 1);
         let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
         [&b"zfp\x05"[..], &meta.to_le_bytes(), &more.to_le_bytes()].concat()

@@ -32,9 +32,6 @@ mod wide;
 #[path = "no_wide.rs"]
 mod wide;
 
-pub use array::{Instructions, Strides, decode_blocks};
-pub use decode::{Decoder, decode, decode_by_libzfp, padding, shortest};
-pub use error::ZfpError;
-pub use header::Header;
-pub use params::Params;
-pub use scalar::Scalar;
+pub(crate) use array::{Instructions, Strides, decode_blocks};
+pub(crate) use decode::{Decoder, decode, decode_by_libzfp, padding, shortest};
+pub(crate) use header::Header;

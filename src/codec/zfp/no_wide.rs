@@ -5,12 +5,12 @@ use super::scalar::Int;
 
 /// The proof that there are wide instructions, which there never is.
 #[derive(Clone, Copy, Debug)]
-pub enum Wide {}
+pub(crate) enum Wide {}
 
 impl Wide {
     /// Returns `None`.
     #[must_use]
-    pub fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         None
     }
 

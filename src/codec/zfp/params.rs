@@ -19,7 +19,7 @@ pub(super) const EXPERT: u16 = 4095;
 
 /// The four parameters of a stream, as in libzfp's `zfp_stream`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Params {
+pub(crate) struct Params {
     /// The fewest bits of a block.
     pub min_bits: u32,
     /// The most bits of a block.

@@ -4,7 +4,7 @@ use super::error::ZfpError;
 
 /// The type of the samples of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub(crate) enum Scalar {
     /// Signed integers of 32 bits.
     Int32,
     /// Signed integers of 64 bits.
@@ -32,7 +32,7 @@ impl Scalar {
 
     /// Returns the code that a header has for the type.
     #[must_use]
-    pub fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Int32 => 1,
             Self::Int64 => 2,
@@ -43,7 +43,7 @@ impl Scalar {
 
     /// Returns the bytes of a sample.
     #[must_use]
-    pub fn size(self) -> usize {
+    pub(crate) fn size(self) -> usize {
         match self {
             Self::Int32 | Self::Float32 => 4,
             Self::Int64 | Self::Float64 => 8,

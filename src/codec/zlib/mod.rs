@@ -19,7 +19,7 @@ thread_local! {
 
 /// Why a stream cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum ZlibError {
+pub(crate) enum ZlibError {
     /// The input is not a zlib stream, or its checksum does not match.
     #[error("its zlib stream is damaged ({0})")]
     Damaged(String),
@@ -39,7 +39,7 @@ pub enum ZlibError {
 ///
 /// # Errors
 /// [`ZlibError`]; the content of `out` is then unspecified.
-pub fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
     if inflate::decode(stored, out) {
         return Ok(());
     }

@@ -17,7 +17,7 @@ use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
 
 /// The VDS format of OpenVDS.
-pub struct Vds;
+pub(crate) struct Vds;
 
 impl Format for Vds {
     fn name(&self) -> &'static str {

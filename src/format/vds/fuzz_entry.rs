@@ -7,13 +7,13 @@ use super::rle;
 
 /// Parses a `VolumeDataLayout`; whether it is valid.
 #[must_use]
-pub fn json(text: &[u8]) -> bool {
+pub(crate) fn json(text: &[u8]) -> bool {
     is_valid(&description::of_json(text))
 }
 
 /// Parses a `VDSObject`; whether it is valid.
 #[must_use]
-pub fn object(text: &[u8]) -> bool {
+pub(crate) fn object(text: &[u8]) -> bool {
     is_valid(&description::of_object(text))
 }
 
@@ -21,7 +21,7 @@ pub fn object(text: &[u8]) -> bool {
 ///
 /// # Errors
 /// What is wrong with them.
-pub fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
+pub(crate) fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
     rle::decode(packed, out)
 }
 

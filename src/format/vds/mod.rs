@@ -18,8 +18,8 @@ mod data_block;
 mod dataset;
 mod describe;
 mod description;
-#[doc(hidden)]
-pub mod fuzz_entry;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_entry;
 mod layer_name;
 mod layers;
 #[cfg(test)]
@@ -30,6 +30,6 @@ mod segy_import;
 mod store;
 mod unreadable_level;
 mod value;
-pub mod wavelet;
+pub(crate) mod wavelet;
 
-pub use dataset::Vds;
+pub(crate) use dataset::Vds;

@@ -37,7 +37,7 @@ use opening::{OpenedLayer, Opening};
 use properties::Properties;
 
 /// The format.
-pub struct Wkw;
+pub(crate) struct Wkw;
 
 impl Format for Wkw {
     fn name(&self) -> &'static str {

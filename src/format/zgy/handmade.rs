@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 /// The content of a file. All versions have their parts in the order of versions 2 to 4.
-pub struct Handmade {
+pub(crate) struct Handmade {
     pub version: u32,
     pub code: u8,
     pub size: [i32; 3],
@@ -22,7 +22,7 @@ pub struct Handmade {
 
 impl Handmade {
     /// Creates a file with as many alpha entries as bricks, which is correct if all levels are one brick high.
-    pub fn new(version: u32, code: u8, size: [i32; 3], brick: [i32; 3], entries: &[u64]) -> Self {
+    pub(crate) fn new(version: u32, code: u8, size: [i32; 3], brick: [i32; 3], entries: &[u64]) -> Self {
         Self {
             version,
             code,
@@ -37,13 +37,13 @@ impl Handmade {
     }
 
     /// Returns the offset of the body.
-    pub fn body_at(&self) -> u64 {
+    pub(crate) fn body_at(&self) -> u64 {
         let parts = if self.version == 1 { 40 + 146 + 1032 } else { 9 + 337 + self.strings.len() + 2064 };
         (parts + 8 * (self.alpha + self.entries.len())) as u64
     }
 
     /// Returns the bytes of the file.
-    pub fn build(&self) -> Vec<u8> {
+    pub(crate) fn build(&self) -> Vec<u8> {
         let mut file = [&b"VBS\0"[..], &self.version.to_le_bytes()].concat();
         if self.version == 1 {
             self.head_v1(&mut file);
@@ -105,18 +105,18 @@ fn put<const N: usize>(file: &mut Vec<u8>, numbers: &[[u8; N]]) {
 
 /// Returns the header of a ZFP stream of float32 for a brick of `shape`, slowest axis first. Any bits may follow as
 /// samples.
-pub fn zfp_header(shape: [i32; 3], mode: u16) -> Vec<u8> {
+pub(crate) fn zfp_header(shape: [i32; 3], mode: u16) -> Vec<u8> {
     let [nz, ny, nx] = shape.map(|n| n as u64 - 1);
     let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
     [&b"zfp\x05"[..], &meta.to_le_bytes()].concat()
 }
 
 /// Pseudo-random bytes that are the same in every run (xorshift).
-pub struct Noise(pub u64);
+pub(crate) struct Noise(pub u64);
 
 impl Noise {
     /// Returns a 64-bit number.
-    pub fn number(&mut self) -> u64 {
+    pub(crate) fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -124,12 +124,12 @@ impl Noise {
     }
 
     /// Returns a number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.number() % n.max(1) as u64) as usize
     }
 
     /// Returns `n` bytes.
-    pub fn bytes(&mut self, n: usize) -> Vec<u8> {
+    pub(crate) fn bytes(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.number() as u8).collect()
     }
 }

@@ -11,8 +11,8 @@ mod array;
 mod check;
 mod describe;
 mod geometry;
-#[cfg(test)]
-mod handmade;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod handmade;
 mod header;
 mod info;
 mod levels;
@@ -25,4 +25,4 @@ mod table;
 mod tests;
 mod units;
 
-pub use survey::Zgy;
+pub(crate) use survey::Zgy;

@@ -14,7 +14,7 @@ use crate::source::{IndexCache, Source};
 use crate::volume::{DatasetInfo, NativeJson};
 
 /// The ZGY format.
-pub struct Zgy;
+pub(crate) struct Zgy;
 
 impl Format for Zgy {
     fn name(&self) -> &'static str {

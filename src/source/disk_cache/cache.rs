@@ -22,7 +22,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 ///
 /// Takes, besides, 24 to 27 bytes of memory for each file (at most 27 MiB), 16 MiB for what waits to be written, and
 /// one thread.
-pub struct DiskCache {
+pub(crate) struct DiskCache {
     files: Arc<Files>,
     queue: Arc<WriteQueue>,
     limits: Limits,
@@ -36,7 +36,7 @@ impl DiskCache {
     ///
     /// # Errors
     /// [`DiskCacheError`]: why the folder cannot be a cache.
-    pub fn open(dir: &Path, budget: u64) -> Result<Self, DiskCacheError> {
+    pub(crate) fn open(dir: &Path, budget: u64) -> Result<Self, DiskCacheError> {
         let files = Arc::new(Files::new(CacheFolder::create(dir)?)?);
         let (queue, limits) = (Arc::new(WriteQueue::default()), Limits::of(budget));
         let writer = Writer::new(Arc::clone(&files), Arc::clone(&queue), limits);
@@ -51,20 +51,20 @@ impl DiskCache {
     ///
     /// # Errors
     /// [`DiskCacheError`]: why it cannot be one.
-    pub fn check(dir: &Path) -> Result<(), DiskCacheError> {
+    pub(crate) fn check(dir: &Path) -> Result<(), DiskCacheError> {
         CacheFolder::create(dir).map(drop)
     }
 
     /// Returns whether it seems to have a range of an object. Reads at most a few names.
     #[must_use]
-    pub fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
+    pub(crate) fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
         self.files.has(object, offset, length)
     }
 
     /// Fills `out` with the bytes of an object from `offset` on, and returns whether it has them all; if not, `out` may
     /// be overwritten in part. Reads files, so it may wait for the disk.
     #[must_use]
-    pub fn get(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
+    pub(crate) fn get(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
         let has = out.is_empty() || self.files.read(object, offset, out);
         if has {
             self.files.counts.hit(out.len())
@@ -76,7 +76,7 @@ impl DiskCache {
 
     /// Writes bytes of an object, which begin at `offset`, some time later. Never waits: they are dropped if too many
     /// bytes wait already.
-    pub fn put(&self, object: &ObjectVersion, offset: u64, bytes: impl AsRef<[u8]> + Send + 'static) {
+    pub(crate) fn put(&self, object: &ObjectVersion, offset: u64, bytes: impl AsRef<[u8]> + Send + 'static) {
         let size = bytes.as_ref().len();
         let Some(length) = u32::try_from(size).ok().filter(|length| *length > 0) else { return };
         let range = StoredRange { object: object.digest(), offset, length };
@@ -94,14 +94,14 @@ impl DiskCache {
 
     /// Returns what it has done so far, and what it holds.
     #[must_use]
-    pub fn statistics(&self) -> DiskCacheStatistics {
+    pub(crate) fn statistics(&self) -> DiskCacheStatistics {
         let amount = self.files.index.amount();
         self.files.counts.statistics(amount.bytes, amount.files)
     }
 
     /// Returns the folder, as an absolute path.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.files.folder.path()
     }
 
@@ -112,7 +112,8 @@ impl DiskCache {
     }
 
     /// Waits until all that was put is written or dropped; `false` if that takes longer than `limit`.
-    pub fn wait_until_written(&self, limit: Duration) -> bool {
+    #[cfg(test)]
+    pub(crate) fn wait_until_written(&self, limit: Duration) -> bool {
         self.queue.wait_until_empty(limit)
     }
 }

@@ -12,34 +12,34 @@ const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
 const LATE: u32 = 600 * RATE as u32;
 
 /// The last tick.
-pub const LATEST: u32 = u32::MAX - 1;
+pub(crate) const LATEST: u32 = u32::MAX - 1;
 
 /// Converts times into ticks of 1/32 s, which last for three years.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     /// Seconds since 1970 at tick 0.
     start: i64,
 }
 
 impl Clock {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(OLDEST);
         Self { start: i64::try_from(start.as_secs()).unwrap_or(0) }
     }
 
     /// Returns the tick of a time in seconds and nanoseconds since 1970.
-    pub fn tick(self, seconds: i64, nanoseconds: i64) -> u32 {
+    pub(crate) fn tick(self, seconds: i64, nanoseconds: i64) -> u32 {
         let ticks = seconds.saturating_sub(self.start).saturating_mul(RATE).saturating_add(nanoseconds / NANOSECONDS);
         u32::try_from(ticks.max(0)).unwrap_or(LATEST).min(LATEST)
     }
 
-    pub fn now(self) -> u32 {
+    pub(crate) fn now(self) -> u32 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.tick(i64::try_from(now.as_secs()).unwrap_or(0), i64::from(now.subsec_nanos()))
     }
 
     /// Returns whether the time of use that a file has on disk is to be renewed.
-    pub fn is_late(now: u32, used: u32) -> bool {
+    pub(crate) fn is_late(now: u32, used: u32) -> bool {
         now.saturating_sub(used) > LATE
     }
 }

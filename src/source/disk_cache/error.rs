@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// Why a folder cannot be a disk cache.
 #[derive(Debug, Error)]
-pub enum DiskCacheError {
+pub(crate) enum DiskCacheError {
     /// The operating system reported an error.
     #[error("cannot {doing} the disk cache {}: {error}", dir.display())]
     Io {

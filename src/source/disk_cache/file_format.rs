@@ -22,7 +22,7 @@ const CHECKED: usize = 12;
 const NAMES: usize = 32;
 
 /// Returns the header of a file; `None` if it were too long.
-pub fn header(object: &ObjectVersion, offset: u64, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn header(object: &ObjectVersion, offset: u64, bytes: &[u8]) -> Option<Vec<u8>> {
     let length = header_length(object, u32::try_from(bytes.len()).ok()?);
     let mut header = Vec::with_capacity(length);
     header.extend(MAGIC);
@@ -38,12 +38,12 @@ pub fn header(object: &ObjectVersion, offset: u64, bytes: &[u8]) -> Option<Vec<u
 }
 
 /// Returns the bytes that the header of a range has.
-pub fn header_length(object: &ObjectVersion, length: u32) -> usize {
+pub(crate) fn header_length(object: &ObjectVersion, length: u32) -> usize {
     NAMES + object.identity().len() + 4 * (length as usize).div_ceil(BLOCK)
 }
 
 /// Returns whether a header is whole, and that of this range of this object.
-pub fn is_header_of(header: &[u8], object: &ObjectVersion, range: StoredRange) -> bool {
+pub(crate) fn is_header_of(header: &[u8], object: &ObjectVersion, range: StoredRange) -> bool {
     let identity = object.identity();
     header.len() == header_length(object, range.length)
         && is_whole(header)
@@ -53,7 +53,7 @@ pub fn is_header_of(header: &[u8], object: &ObjectVersion, range: StoredRange) -
 }
 
 /// Returns whether blocks, of which `first` is the number of the first one, have the checksums of the header.
-pub fn are_blocks_good(header: &[u8], object: &ObjectVersion, first: usize, bytes: &[u8]) -> bool {
+pub(crate) fn are_blocks_good(header: &[u8], object: &ObjectVersion, first: usize, bytes: &[u8]) -> bool {
     let sums = header.get(NAMES + object.identity().len()..).unwrap_or_default();
     are_sums(sums.get(4 * first..).unwrap_or_default(), bytes)
 }
@@ -64,14 +64,14 @@ fn are_sums(sums: &[u8], bytes: &[u8]) -> bool {
 }
 
 /// What the beginning of a file says, of which nothing is known but its name.
-pub struct Opening {
+pub(crate) struct Opening {
     pub names: ObjectNames,
     /// The bytes that the file should have.
     pub size: u64,
 }
 
 /// Reads the beginning of the file of a range: 4 KiB of it, or all. `None` if it is not a file of the cache.
-pub fn read_opening(bytes: &[u8], range: StoredRange) -> Option<Opening> {
+pub(crate) fn read_opening(bytes: &[u8], range: StoredRange) -> Option<Opening> {
     let (names, identity) = ObjectNames::read(bytes.get(NAMES..)?)?;
     let length = NAMES as u64 + identity as u64 + 4 * u64::from(range.length).div_ceil(BLOCK as u64);
     let is_good = bytes.starts_with(MAGIC)
@@ -82,7 +82,7 @@ pub fn read_opening(bytes: &[u8], range: StoredRange) -> Option<Opening> {
 }
 
 /// Returns whether all checksums of a whole file, whose beginning was read, are right.
-pub fn is_file_good(file: &[u8], range: StoredRange) -> bool {
+pub(crate) fn is_file_good(file: &[u8], range: StoredRange) -> bool {
     let parts = header_size(file).and_then(|length| file.split_at_checked(length as usize));
     let Some((header, bytes)) = parts else { return false };
     let sums = 4 * (range.length as usize).div_ceil(BLOCK);

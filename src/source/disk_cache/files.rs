@@ -23,7 +23,7 @@ const TRIES: usize = 4;
 const SETTLED: i64 = 2;
 
 /// The files of a cache, and the index of them.
-pub struct Files {
+pub(crate) struct Files {
     pub folder: CacheFolder,
     pub own: WriterFolder,
     pub index: Index,
@@ -34,7 +34,7 @@ pub struct Files {
 }
 
 impl Files {
-    pub fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
+    pub(crate) fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
         let own =
             WriterFolder::create(&folder).map_err(|error| DiskCacheError::io("write to", folder.path(), error))?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Files {
     }
 
     /// Fills `out` from the files of an object; `false` if they do not have all of it.
-    pub fn read(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
+    pub(crate) fn read(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
         let Some(end) = offset.checked_add(out.len() as u64) else { return false };
         for _ in 0..TRIES {
             let Some(ranges) = self.index.cover(object.digest(), offset, end) else {
@@ -68,7 +68,7 @@ impl Files {
     }
 
     /// Returns whether the files of an object have a range of it, as far as the index tells.
-    pub fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
+    pub(crate) fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
         let Some(end) = offset.checked_add(length) else { return false };
         let is_covered = || self.index.cover(object.digest(), offset, end).is_some();
         is_covered()
@@ -178,7 +178,7 @@ impl Files {
 
     /// Makes the index of a folder equal to it. To be called by the thread that writes, and no other: what is written
     /// in the meantime would be forgotten.
-    pub fn scan(&self, shard: usize) {
+    pub(crate) fn scan(&self, shard: usize) {
         let modified = self.folder.modified(shard);
         // a folder that cannot be read may have files as before
         let Ok((files, _)) = self.folder.files(shard) else { return };
@@ -187,13 +187,13 @@ impl Files {
     }
 
     /// Returns whether other processes may have written files since the last scan began.
-    pub fn may_have_unknown_files(&self) -> bool {
+    pub(crate) fn may_have_unknown_files(&self) -> bool {
         let known = *self.alone_since.lock();
         known.is_none() || self.own.changed().ok() != known
     }
 
     /// Notes that a scan is complete that had begun when [`WriterFolder::others`] returned this.
-    pub fn scanned(&self, others: Option<((i64, i64), bool)>) {
+    pub(crate) fn scanned(&self, others: Option<((i64, i64), bool)>) {
         *self.alone_since.lock() = others.filter(|(_, are_there)| !are_there).map(|(changed, _)| changed);
     }
 }

@@ -32,17 +32,17 @@ const OURS: &str = "# A disk cache of volfs";
 const HELP: &str = ", version 1. To empty it type: volfs cache --clear DIR";
 
 /// The folder of those who write.
-pub const WRITERS: &str = "writers";
+pub(crate) const WRITERS: &str = "writers";
 
 /// Folders of file systems, which are there in an empty one.
 const ALLOWED: &[&str] = &["lost+found"];
 
 /// How folders are opened.
-pub const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(crate) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The folder of a disk cache, held open.
 #[derive(Debug)]
-pub struct CacheFolder {
+pub(crate) struct CacheFolder {
     fd: OwnedFd,
     path: PathBuf,
 }
@@ -52,7 +52,7 @@ impl CacheFolder {
     ///
     /// # Errors
     /// [`DiskCacheError`]: why it cannot be one.
-    pub fn create(path: &Path) -> Result<Self, DiskCacheError> {
+    pub(crate) fn create(path: &Path) -> Result<Self, DiskCacheError> {
         let path = std::path::absolute(path).map_err(|error| DiskCacheError::io("find", path, error))?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| DiskCacheError::io("make", &path, error))?;
@@ -72,7 +72,7 @@ impl CacheFolder {
     ///
     /// # Errors
     /// [`DiskCacheError`]: it is none, or cannot be read.
-    pub fn open(path: &Path) -> Result<Self, DiskCacheError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, DiskCacheError> {
         let folder = Self::of(path.to_owned())?;
         if folder.has_tag()? { Ok(folder) } else { Err(DiskCacheError::NoCache(folder.path)) }
     }
@@ -135,25 +135,25 @@ impl CacheFolder {
     }
 
     /// Returns the path.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the names in a folder below, in no order. Names that are not UTF-8 are none of ours, and are left out.
-    pub fn entries(&self, below: &str) -> rustix::io::Result<Vec<String>> {
+    pub(crate) fn entries(&self, below: &str) -> rustix::io::Result<Vec<String>> {
         let fd = openat(&self.fd, below, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         entries(fd.as_fd())
     }
 
     /// Returns the numbers of the folders of files that there are.
-    pub fn shards(&self) -> rustix::io::Result<Vec<usize>> {
+    pub(crate) fn shards(&self) -> rustix::io::Result<Vec<usize>> {
         let mut shards: Vec<usize> = self.entries(".")?.iter().filter_map(|name| read_shard_name(name)).collect();
         shards.sort_unstable();
         Ok(shards)
     }
 
     /// Returns the files of a folder, in order, and how many names in it are not of files of ours.
-    pub fn files(&self, shard: usize) -> rustix::io::Result<(Vec<StoredRange>, usize)> {
+    pub(crate) fn files(&self, shard: usize) -> rustix::io::Result<(Vec<StoredRange>, usize)> {
         let names = match self.entries(&shard_name(shard)) {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok((Vec::new(), 0)),
             names => names?,
@@ -165,20 +165,20 @@ impl CacheFolder {
     }
 
     /// Returns when a folder of files was last changed, in seconds and nanoseconds since 1970; `None` if there is none.
-    pub fn modified(&self, shard: usize) -> Option<(i64, i64)> {
+    pub(crate) fn modified(&self, shard: usize) -> Option<(i64, i64)> {
         let stat = statat(&self.fd, shard_name(shard), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some((stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)))
     }
 
     /// Returns when a file was last used, in seconds and nanoseconds since 1970; `None` if there is none.
-    pub fn used(&self, range: StoredRange) -> Option<(i64, i64)> {
+    pub(crate) fn used(&self, range: StoredRange) -> Option<(i64, i64)> {
         let stat = statat(&self.fd, range.path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         is_file.then(|| (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)))
     }
 
     /// Removes the file of a range. That it is gone already is no failure.
-    pub fn remove(&self, range: StoredRange) -> rustix::io::Result<()> {
+    pub(crate) fn remove(&self, range: StoredRange) -> rustix::io::Result<()> {
         let removed = match unlinkat(&self.fd, range.path(), AtFlags::empty()) {
             // whoever made a folder of this name
             Err(Errno::ISDIR) => unlinkat(&self.fd, range.path(), AtFlags::REMOVEDIR),
@@ -198,7 +198,7 @@ impl AsFd for CacheFolder {
 }
 
 /// Returns the names in an open folder, but `.` and `..`.
-pub fn entries(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
+pub(crate) fn entries(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
@@ -210,6 +210,6 @@ pub fn entries(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
 }
 
 /// Returns a number that no other process has.
-pub fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }

@@ -14,7 +14,7 @@ const LOOKED_AT: usize = 16;
 const DAMAGED: u32 = LATEST + 1;
 
 /// The files of all folders. An entry takes 24 bytes, and the spare room of the lists an eighth of that.
-pub struct Index {
+pub(crate) struct Index {
     shards: Box<[Mutex<Shard>]>,
     bytes: AtomicU64,
     files: AtomicU64,
@@ -59,14 +59,14 @@ impl Shard {
 
 /// Bytes and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
+pub(crate) struct Amount {
     pub bytes: u64,
     pub files: u64,
 }
 
 impl Amount {
     /// Returns whether neither is less than that of `other`.
-    pub fn covers(self, other: Self) -> bool {
+    pub(crate) fn covers(self, other: Self) -> bool {
         self.bytes >= other.bytes && self.files >= other.files
     }
 
@@ -79,19 +79,19 @@ impl Amount {
     }
 
     /// Adds one file.
-    pub fn add(&mut self, range: &StoredRange) {
+    pub(crate) fn add(&mut self, range: &StoredRange) {
         *self = self.plus(Self { bytes: range.weight(), files: 1 });
     }
 }
 
 impl Index {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
         Self { shards, bytes: AtomicU64::new(0), files: AtomicU64::new(0) }
     }
 
     /// Returns what all files together take.
-    pub fn amount(&self) -> Amount {
+    pub(crate) fn amount(&self) -> Amount {
         Amount { bytes: self.bytes.load(Relaxed), files: self.files.load(Relaxed) }
     }
 
@@ -106,7 +106,7 @@ impl Index {
     }
 
     /// Adds a file; `false` if it was there.
-    pub fn insert(&self, range: StoredRange, used: u32) -> bool {
+    pub(crate) fn insert(&self, range: StoredRange, used: u32) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Err(at) = shard.position(&range) else { return false };
         if shard.entries.len() == shard.entries.capacity() {
@@ -119,7 +119,7 @@ impl Index {
     }
 
     /// Removes a file; `false` if it was not there.
-    pub fn remove(&self, range: StoredRange) -> bool {
+    pub(crate) fn remove(&self, range: StoredRange) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Ok(at) = shard.position(&range) else { return false };
         shard.entries.remove(at);
@@ -128,7 +128,7 @@ impl Index {
     }
 
     /// Notes that a file is damaged and cannot be removed.
-    pub fn keep_damaged(&self, range: StoredRange) {
+    pub(crate) fn keep_damaged(&self, range: StoredRange) {
         let mut shard = self.shards[range.shard()].lock();
         if let Ok(at) = shard.position(&range) {
             shard.entries[at].used = DAMAGED;
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// Notes that a file is used, and returns when it was used before.
-    pub fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
+    pub(crate) fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
         let mut shard = self.shards[range.shard()].lock();
         let at = shard.position(&range).ok()?;
         let used = shard.entries[at].used;
@@ -147,7 +147,7 @@ impl Index {
     }
 
     /// Returns ranges that together hold the bytes from `offset` to `end`, in order; `None` if there are none.
-    pub fn cover(&self, object: u64, offset: u64, end: u64) -> Option<Vec<StoredRange>> {
+    pub(crate) fn cover(&self, object: u64, offset: u64, end: u64) -> Option<Vec<StoredRange>> {
         let mut found = Vec::new();
         let mut at = offset;
         while at < end {
@@ -163,25 +163,25 @@ impl Index {
     }
 
     /// Returns when a folder had last changed as its files were last read.
-    pub fn listed(&self, shard: usize) -> Option<(i64, i64)> {
+    pub(crate) fn listed(&self, shard: usize) -> Option<(i64, i64)> {
         self.shards[shard].lock().listed
     }
 
     /// Adds files that a folder was seen to have; `true` if one was new.
-    pub fn add(&self, shard: usize, files: &[(StoredRange, u32)], listed: Option<(i64, i64)>) -> bool {
+    pub(crate) fn add(&self, shard: usize, files: &[(StoredRange, u32)], listed: Option<(i64, i64)>) -> bool {
         let new = files.iter().filter(|(range, used)| self.insert(*range, *used)).count();
         self.shards[shard].lock().listed = listed;
         new > 0
     }
 
     /// Returns which files of a folder the index does not have.
-    pub fn unknown(&self, shard: usize, files: Vec<StoredRange>) -> Vec<StoredRange> {
+    pub(crate) fn unknown(&self, shard: usize, files: Vec<StoredRange>) -> Vec<StoredRange> {
         let shard = self.shards[shard].lock();
         files.into_iter().filter(|range| shard.position(range).is_err()).collect()
     }
 
     /// Removes all files of a folder but those that it was seen to have, which are in order.
-    pub fn retain(&self, shard: usize, files: &[StoredRange]) {
+    pub(crate) fn retain(&self, shard: usize, files: &[StoredRange]) {
         self.shards[shard].lock().entries.retain(|entry| {
             let stays = files.binary_search(&entry.range()).is_ok();
             if !stays {
@@ -192,7 +192,7 @@ impl Index {
     }
 
     /// Returns the earliest tick for which the files that were not used after it amount to `excess`.
-    pub fn tick_of_excess(&self, excess: Amount) -> u32 {
+    pub(crate) fn tick_of_excess(&self, excess: Amount) -> u32 {
         let (mut tick, mut before) = (0_u32, Amount::default());
         // a digit of eight bits after the other, so that no list of all files is needed
         for shift in [24, 16, 8, 0] {
@@ -214,14 +214,14 @@ impl Index {
     }
 
     /// Returns the files of a folder whose tick of last use is one of `used`.
-    pub fn used(&self, shard: usize, used: impl Fn(u32) -> bool) -> Vec<StoredRange> {
+    pub(crate) fn used(&self, shard: usize, used: impl Fn(u32) -> bool) -> Vec<StoredRange> {
         let shard = self.shards[shard].lock();
         shard.entries.iter().filter(|entry| used(entry.used)).map(|entry| entry.range()).collect()
     }
 
     /// Returns how much must go so that no more than `high` is left when `added` is added, and if anything must, then
     /// so much that no more than `low` is left; `None` if nothing must go.
-    pub fn excess(&self, added: Amount, high: Amount, low: Amount) -> Option<Amount> {
+    pub(crate) fn excess(&self, added: Amount, high: Amount, low: Amount) -> Option<Amount> {
         let wanted = self.amount().plus(added);
         (!high.covers(wanted)).then(|| wanted.minus(low))
     }

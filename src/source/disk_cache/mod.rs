@@ -29,9 +29,9 @@ mod tests;
 mod writer;
 mod writer_folder;
 
-pub use cache::DiskCache;
-pub use error::DiskCacheError;
-pub use object_version::{ObjectNames, ObjectVersion};
-pub use options::DiskCacheOptions;
-pub use statistics::DiskCacheStatistics;
-pub use survey::{Cleared, Kept, Survey};
+pub(crate) use cache::DiskCache;
+pub(crate) use error::DiskCacheError;
+pub(crate) use object_version::ObjectVersion;
+pub(crate) use options::DiskCacheOptions;
+pub(crate) use statistics::DiskCacheStatistics;
+pub(crate) use survey::{Cleared, Kept, Survey};

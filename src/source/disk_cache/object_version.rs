@@ -11,7 +11,7 @@ const LENGTHS: usize = 16;
 
 /// Identifies one version of one object of a store: all its bytes are those of the first time, for ever.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ObjectVersion {
+pub(crate) struct ObjectVersion {
     /// The lengths of the four names (u32, little-endian), then the names.
     identity: Arc<[u8]>,
     digest: u64,
@@ -19,7 +19,7 @@ pub struct ObjectVersion {
 
 /// The names that an [`ObjectVersion`] is made of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ObjectNames {
+pub(crate) struct ObjectNames {
     /// Which store, and which bucket of it: a URL without secrets.
     pub store: String,
     /// The key that all objects of a dataset begin with, or that of its only object.
@@ -33,7 +33,7 @@ pub struct ObjectNames {
 impl ObjectVersion {
     /// Makes the version from the names of [`ObjectNames`]. None of them may hold a secret: they are written to disk.
     #[must_use]
-    pub fn new(store: &str, dataset: &str, object: &str, version: &str) -> Self {
+    pub(crate) fn new(store: &str, dataset: &str, object: &str, version: &str) -> Self {
         let names = [store, dataset, object, version];
         let mut identity = Vec::with_capacity(LENGTHS + names.iter().map(|name| name.len()).sum::<usize>());
         for name in names {
@@ -47,7 +47,7 @@ impl ObjectVersion {
 
     /// Returns a hash of 64 bits, which never changes: for versions that are made of something long.
     #[must_use]
-    pub fn hash(bytes: &[u8]) -> u64 {
+    pub(crate) fn hash(bytes: &[u8]) -> u64 {
         digest(bytes)
     }
 

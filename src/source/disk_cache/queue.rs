@@ -11,7 +11,7 @@ use crate::sync::{Condvar, Mutex};
 const MOST_BYTES: usize = 16 << 20;
 
 /// Bytes to write.
-pub struct Put {
+pub(crate) struct Put {
     pub object: ObjectVersion,
     pub range: StoredRange,
     pub bytes: Box<dyn AsRef<[u8]> + Send>,
@@ -19,7 +19,7 @@ pub struct Put {
 
 /// What became of bytes to write.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Pushed {
+pub(crate) enum Pushed {
     /// They wait.
     Queued,
     /// They waited already.
@@ -29,7 +29,7 @@ pub enum Pushed {
 }
 
 /// What there is to do.
-pub enum Next {
+pub(crate) enum Next {
     Write(Put),
     /// Nothing waits.
     Nothing,
@@ -39,7 +39,7 @@ pub enum Next {
 
 /// A queue that is bounded in bytes.
 #[derive(Default)]
-pub struct WriteQueue {
+pub(crate) struct WriteQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -57,7 +57,7 @@ struct State {
 
 impl WriteQueue {
     /// Adds bytes to write. `size` is the number of them.
-    pub fn push(&self, put: Put, size: usize) -> Pushed {
+    pub(crate) fn push(&self, put: Put, size: usize) -> Pushed {
         let mut state = self.state.lock();
         let is_off = state.off_until.is_some_and(|until| Instant::now() < until);
         if state.known.contains(&put.range) {
@@ -75,7 +75,7 @@ impl WriteQueue {
     }
 
     /// Returns what is to be written next; waits for it if `wait` is set. [`WriteQueue::done`] has to follow.
-    pub fn next(&self, wait: bool) -> Next {
+    pub(crate) fn next(&self, wait: bool) -> Next {
         let mut state = self.state.lock();
         loop {
             if let Some(put) = state.puts.pop_front() {
@@ -92,7 +92,7 @@ impl WriteQueue {
     }
 
     /// Notes that a range of so many bytes no longer waits.
-    pub fn done(&self, range: StoredRange, size: usize) {
+    pub(crate) fn done(&self, range: StoredRange, size: usize) {
         let mut state = self.state.lock();
         state.known.remove(&range);
         state.bytes = state.bytes.saturating_sub(size);
@@ -101,7 +101,7 @@ impl WriteQueue {
     }
 
     /// Admits nothing for some time, and returns how many ranges waited, which are dropped.
-    pub fn turn_off(&self, time: Duration) -> usize {
+    pub(crate) fn turn_off(&self, time: Duration) -> usize {
         let mut state = self.state.lock();
         state.off_until = Instant::now().checked_add(time);
         let dropped = std::mem::take(&mut state.puts);
@@ -115,29 +115,30 @@ impl WriteQueue {
     }
 
     /// Admits nothing any more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_all();
     }
 
     /// Returns whether it was closed.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
     /// Notes that the thread that writes has ended.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.state.lock().ended = true;
         self.changed.notify_all();
     }
 
     /// Waits until nothing waits or is being written; `false` if that takes longer than `limit`.
-    pub fn wait_until_empty(&self, limit: Duration) -> bool {
+    #[cfg(test)]
+    pub(crate) fn wait_until_empty(&self, limit: Duration) -> bool {
         self.wait_for(limit, |state| state.known.is_empty())
     }
 
     /// Waits until the thread that writes has ended; `false` if that takes longer than `limit`.
-    pub fn wait_for_end(&self, limit: Duration) -> bool {
+    pub(crate) fn wait_for_end(&self, limit: Duration) -> bool {
         self.wait_for(limit, |state| state.ended)
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What a disk cache of this process has done since it was opened, and what it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskCacheStatistics {
+pub(crate) struct DiskCacheStatistics {
     /// Ranges that were read from it.
     pub hits: u64,
     /// Bytes of these.
@@ -29,7 +29,7 @@ pub struct DiskCacheStatistics {
 
 /// The counters of a disk cache.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub hits: AtomicU64,
     pub hit_bytes: AtomicU64,
     pub misses: AtomicU64,
@@ -41,17 +41,17 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub fn hit(&self, bytes: usize) {
+    pub(crate) fn hit(&self, bytes: usize) {
         self.hits.fetch_add(1, Relaxed);
         self.hit_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub fn miss(&self, bytes: usize) {
+    pub(crate) fn miss(&self, bytes: usize) {
         self.misses.fetch_add(1, Relaxed);
         self.missed_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub fn statistics(&self, bytes: u64, files: u64) -> DiskCacheStatistics {
+    pub(crate) fn statistics(&self, bytes: u64, files: u64) -> DiskCacheStatistics {
         DiskCacheStatistics {
             hits: self.hits.load(Relaxed),
             hit_bytes: self.hit_bytes.load(Relaxed),

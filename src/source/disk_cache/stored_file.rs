@@ -17,7 +17,7 @@ const BLOCKS: usize = 4;
 
 /// Why a file cannot be used.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unread {
+pub(crate) enum Unread {
     /// It is not there.
     Absent,
     /// It is not what its name says, too short, or damaged.
@@ -30,7 +30,7 @@ pub enum Unread {
 ///
 /// # Errors
 /// [`Unread`]. `out` may be overwritten.
-pub fn read(
+pub(crate) fn read(
     folder: impl AsFd,
     object: &ObjectVersion,
     range: StoredRange,
@@ -132,7 +132,7 @@ fn retrying<T>(call: impl FnMut() -> rustix::io::Result<T>) -> Result<T, Unread>
 ///
 /// # Errors
 /// The system's. Nothing is left in `temporary`, if the system allows that.
-pub fn write(
+pub(crate) fn write(
     folder: impl AsFd,
     temporary: impl AsFd,
     name: &str,

@@ -1,21 +1,21 @@
 //! The name and the weight of a file of the cache.
 
 /// The number of folders that files are divided among.
-pub const SHARDS: usize = 1 << SHARD_BITS;
+pub(crate) const SHARDS: usize = 1 << SHARD_BITS;
 const SHARD_BITS: u32 = 12;
 
 /// Ranges of one object that begin in the same piece of this many bytes (a power of two) are in the same folder.
 const REGION_BITS: u32 = 26;
 
 /// Bytes of a file that have a checksum of their own, so that a part of it can be read.
-pub const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 64 << 10;
 
 /// File systems give space in units of so many bytes.
 const UNIT: u64 = 4096;
 
 /// A range of an object that is or will be stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StoredRange {
+pub(crate) struct StoredRange {
     /// The digest of the object's version.
     pub object: u64,
     /// The first byte.
@@ -26,22 +26,22 @@ pub struct StoredRange {
 
 impl StoredRange {
     /// Returns the number of the folder.
-    pub fn shard(&self) -> usize {
+    pub(crate) fn shard(&self) -> usize {
         shard(self.object, self.offset)
     }
 
     /// Returns the byte after the last one.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(u64::from(self.length))
     }
 
     /// Returns the path of the file below the cache's folder.
-    pub fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         format!("{}/{:016x}-{:x}-{:x}", shard_name(self.shard()), self.object, self.offset, self.length)
     }
 
     /// Reads the name of a file in the folder `shard`; `None` if it is not a name of ours.
-    pub fn read(shard: usize, name: &str) -> Option<Self> {
+    pub(crate) fn read(shard: usize, name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let mut next = || parts.next().and_then(|part| u64::from_str_radix(part, 16).ok());
         let range = Self { object: next()?, offset: next()?, length: u32::try_from(next()?).ok()? };
@@ -50,7 +50,7 @@ impl StoredRange {
     }
 
     /// Returns the bytes that the file counts for: at least what it takes on disk.
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         // all of a header but the checksums is less than a unit
         let blocks = u64::from(self.length).div_ceil(BLOCK as u64);
         (u64::from(self.length) + 4 * blocks).next_multiple_of(UNIT) + UNIT
@@ -61,24 +61,24 @@ impl StoredRange {
 const SHARD_NAME: usize = 3;
 
 /// Returns the folder of the ranges of an object that begin at or near `offset`.
-pub fn shard(object: u64, offset: u64) -> usize {
+pub(crate) fn shard(object: u64, offset: u64) -> usize {
     let mixed = object ^ (offset >> REGION_BITS).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (u64::BITS - SHARD_BITS)) as usize
 }
 
 /// Returns the last byte before the piece of the object that `offset` lies in, if there is one: ranges that begin
 /// there may be in another folder.
-pub fn before_region(offset: u64) -> Option<u64> {
+pub(crate) fn before_region(offset: u64) -> Option<u64> {
     ((offset >> REGION_BITS) << REGION_BITS).checked_sub(1)
 }
 
 /// Returns the name of a folder.
-pub fn shard_name(shard: usize) -> String {
+pub(crate) fn shard_name(shard: usize) -> String {
     format!("{shard:03x}")
 }
 
 /// Reads the name of a folder.
-pub fn read_shard_name(name: &str) -> Option<usize> {
+pub(crate) fn read_shard_name(name: &str) -> Option<usize> {
     let shard = usize::from_str_radix(name, 16).ok()?;
     (shard < SHARDS && shard_name(shard) == name).then_some(shard)
 }

@@ -22,7 +22,7 @@ const NAMED: usize = 100;
 
 /// What is in a disk cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub(crate) struct Survey {
     /// What it has of each dataset, by store and key of the dataset.
     pub datasets: BTreeMap<(String, String), Kept>,
     /// Files that are not as they should be: nothing is read from them.
@@ -35,7 +35,7 @@ pub struct Survey {
 
 /// Files, and when they were last used: to within ten minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// Their number.
     pub files: u64,
     /// The sum of their sizes.
@@ -48,7 +48,7 @@ pub struct Kept {
 
 impl Kept {
     /// Adds files.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.files = self.files.saturating_add(other.files);
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.oldest = [self.oldest, other.oldest].into_iter().flatten().min();
@@ -58,7 +58,7 @@ impl Kept {
 
 /// What was removed from a disk cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleared {
+pub(crate) struct Cleared {
     /// Files.
     pub files: u64,
     /// Their sizes.
@@ -73,7 +73,7 @@ impl Survey {
     ///
     /// # Errors
     /// [`DiskCacheError`]: the folder is no cache, or cannot be read.
-    pub fn of(dir: &Path, check: bool, mut progress: impl FnMut(u64) -> bool) -> Result<Self, DiskCacheError> {
+    pub(crate) fn of(dir: &Path, check: bool, mut progress: impl FnMut(u64) -> bool) -> Result<Self, DiskCacheError> {
         let folder = CacheFolder::open(dir)?;
         let failed = |error: rustix::io::Errno| DiskCacheError::io("read", dir, error);
         let (mut survey, mut seen) = (Self::default(), 0);
@@ -93,7 +93,7 @@ impl Survey {
 
     /// Returns all files together, but for the bad ones.
     #[must_use]
-    pub fn total(&self) -> Kept {
+    pub(crate) fn total(&self) -> Kept {
         let mut total = Kept::default();
         self.datasets.values().for_each(|kept| total.add(kept));
         total
@@ -141,7 +141,7 @@ impl Cleared {
     ///
     /// # Errors
     /// [`DiskCacheError`]: the folder is no cache, or a file cannot be removed.
-    pub fn of(dir: &Path) -> Result<Self, DiskCacheError> {
+    pub(crate) fn of(dir: &Path) -> Result<Self, DiskCacheError> {
         let folder = CacheFolder::open(dir)?;
         let failed = |error: rustix::io::Errno| DiskCacheError::io("clear", dir, error);
         // removes what processes have left that were killed; those that go on see that somebody was here

@@ -25,7 +25,7 @@ const MOST_FILES: u64 = 1 << 20;
 const OFF: Duration = Duration::from_secs(60);
 
 /// The thread that writes.
-pub struct Writer {
+pub(crate) struct Writer {
     files: Arc<Files>,
     queue: Arc<WriteQueue>,
     limits: Limits,
@@ -37,17 +37,17 @@ pub struct Writer {
 
 /// What follows from the budget.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     budget: u64,
 }
 
 impl Limits {
-    pub fn of(budget: u64) -> Self {
+    pub(crate) fn of(budget: u64) -> Self {
         Self { budget }
     }
 
     /// The most that a range may take.
-    pub fn heaviest(self) -> u64 {
+    pub(crate) fn heaviest(self) -> u64 {
         self.budget / 16
     }
 
@@ -77,14 +77,14 @@ struct Scan {
 }
 
 impl Writer {
-    pub fn new(files: Arc<Files>, queue: Arc<WriteQueue>, limits: Limits) -> Self {
+    pub(crate) fn new(files: Arc<Files>, queue: Arc<WriteQueue>, limits: Limits) -> Self {
         let mut writer = Self { files, queue, limits, scan: None, written: 0, has_failed: false };
         writer.begin_scan();
         writer
     }
 
     /// Works until the queue is closed.
-    pub fn run(mut self) {
+    pub(crate) fn run(mut self) {
         loop {
             if self.scan.is_some() && self.written >= self.limits.step() {
                 // without it the budget might not hold

@@ -14,7 +14,7 @@ const TRIES: usize = 16;
 
 /// The folder of one who writes, with its lock. It is removed when this is dropped.
 #[derive(Debug)]
-pub struct WriterFolder {
+pub(crate) struct WriterFolder {
     /// `writers`.
     parent: OwnedFd,
     fd: OwnedFd,
@@ -24,7 +24,7 @@ pub struct WriterFolder {
 
 impl WriterFolder {
     /// Makes a folder in `writers` of the cache's folder, and removes those of processes that have ended.
-    pub fn create(cache: impl AsFd) -> rustix::io::Result<Self> {
+    pub(crate) fn create(cache: impl AsFd) -> rustix::io::Result<Self> {
         let parent = openat(cache, WRITERS, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
         remove_dead(parent.as_fd());
         for _ in 0..TRIES {
@@ -41,12 +41,12 @@ impl WriterFolder {
     }
 
     /// Returns a name for a file in this folder that was never used before.
-    pub fn new_name(&self) -> String {
+    pub(crate) fn new_name(&self) -> String {
         self.files.fetch_add(1, Relaxed).to_string()
     }
 
     /// Returns when others last came or went, in seconds and nanoseconds since 1970, and whether there are any.
-    pub fn others(&self) -> rustix::io::Result<((i64, i64), bool)> {
+    pub(crate) fn others(&self) -> rustix::io::Result<((i64, i64), bool)> {
         let changed = self.changed()?;
         // another descriptor, since this one has a place in the list that all threads would share
         let fd = openat(&self.parent, ".", FOLDER, Mode::empty())?;
@@ -54,7 +54,7 @@ impl WriterFolder {
     }
 
     /// Returns when others last came or went.
-    pub fn changed(&self) -> rustix::io::Result<(i64, i64)> {
+    pub(crate) fn changed(&self) -> rustix::io::Result<(i64, i64)> {
         let stat = fstat(&self.parent)?;
         Ok((stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)))
     }
@@ -73,7 +73,7 @@ impl Drop for WriterFolder {
 }
 
 /// Removes the folders of processes that have ended.
-pub fn remove_dead(writers: BorrowedFd) {
+pub(crate) fn remove_dead(writers: BorrowedFd) {
     let names = openat(writers, ".", FOLDER, Mode::empty()).and_then(|fd| entries(fd.as_fd())).unwrap_or_default();
     for name in names {
         let Ok(fd) = openat(writers, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };

@@ -20,7 +20,7 @@ use crate::source::{FileSource, FileStamp, RecentWrites, Source, SourceError, WH
 use crate::sync::{Mutex, RwLock};
 
 /// One local file. Truncation while it is read is an error, not a crash.
-pub struct LocalFile {
+pub(crate) struct LocalFile {
     number: u64,
     path: PathBuf,
     stamp: FileStamp,
@@ -40,7 +40,8 @@ impl LocalFile {
     ///
     /// # Errors
     /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
-    pub fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
+    #[cfg(test)]
+    pub(crate) fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
         let root = SourceRoot::below(path, false);
         let (file, metadata) = open(&root, path)?;
         Ok(Self::new(&root, path, (file, &metadata), recent, counters))

@@ -32,7 +32,7 @@ use crate::sync::Mutex;
 const CHECKED_FILES: usize = 128;
 
 /// Opens folders and files of a source.
-pub struct Folders {
+pub(crate) struct Folders {
     pub(super) root: Arc<SourceRoot>,
     counters: Arc<Counters>,
 }
@@ -40,7 +40,7 @@ pub struct Folders {
 impl Folders {
     /// Folders and files below `root`.
     #[must_use]
-    pub fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
+    pub(crate) fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
         Arc::new(Self { root, counters })
     }
 
@@ -49,7 +49,12 @@ impl Folders {
     ///
     /// # Errors
     /// [`NoFolder`]: why there is none.
-    pub fn open(self: &Arc<Self>, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+    #[cfg(test)]
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        path: &Path,
+        recent: &Arc<RecentWrites>,
+    ) -> Result<Arc<LocalFolder>, NoFolder> {
         self.open_beside(path, None, recent, &FirstFailure::default())
     }
 
@@ -74,7 +79,7 @@ impl Folders {
     ///
     /// # Errors
     /// [`NoFolder::NotAFolder`] if it is something else.
-    pub fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
+    pub(crate) fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
         self.at_beside(place, None, recent, &FirstFailure::default())
     }
 
@@ -101,7 +106,7 @@ impl Folders {
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
-    pub fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
+    pub(crate) fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
         let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
         let metadata = file.metadata().map_err(failed)?;
         let counters = Arc::clone(&self.counters);
@@ -110,7 +115,7 @@ impl Folders {
 }
 
 /// A local folder.
-pub struct LocalFolder {
+pub(crate) struct LocalFolder {
     id: u64,
     /// The path without links.
     root: PathBuf,

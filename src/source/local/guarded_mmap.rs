@@ -163,7 +163,7 @@ pub(super) struct GuardedMmap {
 
 impl GuardedMmap {
     /// Maps `length` bytes of a file from `offset` on, if there is a free slot. The file may be shorter.
-    pub fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
+    pub(crate) fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
         guard().former?;
         let slot = SLOTS.iter().find(|slot| slot.take())?;
         // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends
@@ -179,18 +179,18 @@ impl GuardedMmap {
     }
 
     /// Returns the bytes, only to be copied. The copy counts if the map [is not broken](Self::is_broken) afterwards.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
     /// Returns whether some of the bytes that were read did not come from the file.
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.slot.broken.load(Ordering::SeqCst)
     }
 
     /// Fills `pages` by mincore(2): the low bit of each byte tells whether the page is in the page cache, from the byte
     /// `at` of the map on, a multiple of the page size. Returns `false` if that fails.
-    pub fn mincore(&self, at: usize, pages: &mut [u8]) -> bool {
+    pub(crate) fn mincore(&self, at: usize, pages: &mut [u8]) -> bool {
         let length = (pages.len() * page_size()).min(self.map.len().saturating_sub(at));
         if length == 0 || length.div_ceil(page_size()) < pages.len() {
             return false;

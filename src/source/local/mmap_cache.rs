@@ -59,7 +59,7 @@ pub(super) struct FileWindows {
 
 impl FileWindows {
     /// Creates the windows of a file of `size` bytes. May wait for its disk.
-    pub fn new(file: &File, size: u64) -> Self {
+    pub(crate) fn new(file: &File, size: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
         let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
@@ -70,13 +70,13 @@ impl FileWindows {
     }
 
     /// Returns whether the file is on a local file system.
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.is_local
     }
 
     /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
     /// no window has all of it.
-    pub fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
+    pub(crate) fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         let end = offset.checked_add(length as u64).filter(|end| *end <= self.size)?;
         let number = offset / WINDOW_BYTES;
         let is_in_one = self.is_mapped && length > 0 && (end - 1) / WINDOW_BYTES == number;
@@ -84,7 +84,7 @@ impl FileWindows {
     }
 
     /// Returns a window if it is mapped, or is now requested often enough to be mapped.
-    pub fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
+    pub(crate) fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
         self.window_or(number, || self.map(file, number))
     }
 
@@ -174,7 +174,7 @@ fn lock() -> MutexGuard<'static, LruCache<(u64, u64), CachedWindow>> {
 }
 
 /// A window of a file that is mapped.
-pub struct MappedWindow {
+pub(crate) struct MappedWindow {
     map: GuardedMmap,
     /// For each block the time at which all of it was last seen in memory, as in [`CoarseInstant`]; 0 for never.
     resident_at: Box<[AtomicU32]>,
@@ -189,19 +189,19 @@ impl MappedWindow {
     /// Returns the bytes, only to be copied where they are [in memory](Self::is_resident). The copy counts if the
     /// window [is not broken](Self::is_broken) afterwards.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.map.bytes()
     }
 
     /// Returns whether some of the bytes that were read did not come from the file.
     #[must_use]
-    pub fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.map.is_broken()
     }
 
     /// Returns whether these bytes are in the kernel's page cache at the time `now`.
     #[must_use]
-    pub fn is_resident(&self, range: Range<usize>, now: CoarseInstant) -> bool {
+    pub(crate) fn is_resident(&self, range: Range<usize>, now: CoarseInstant) -> bool {
         let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
         blocks.into_iter().all(|block| {
             let Some(resident_at) = self.resident_at.get(block) else { return false };
@@ -231,12 +231,12 @@ impl MappedWindow {
 
 /// A time in milliseconds modulo 2^32, never 0; to be measured once for many calls of [`MappedWindow::is_resident`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoarseInstant(u32);
+pub(crate) struct CoarseInstant(u32);
 
 impl CoarseInstant {
     /// Returns the current time.
     #[must_use]
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         Self((START.elapsed().as_millis() as u32).wrapping_add(RESIDENCY_TTL) | 1)
     }

@@ -12,9 +12,11 @@ mod pread;
 mod source_root;
 mod tree;
 
-pub use file::LocalFile;
-pub use folder::{Folders, LocalFolder};
-pub use mmap_cache::{CoarseInstant, MappedWindow};
-pub use open_file::OpenFile;
-pub use source_root::SourceRoot;
-pub use tree::LocalTree;
+#[cfg(test)]
+pub(crate) use file::LocalFile;
+#[cfg(test)]
+pub(crate) use folder::Folders;
+pub(crate) use mmap_cache::{CoarseInstant, MappedWindow};
+pub(crate) use open_file::OpenFile;
+pub(crate) use source_root::SourceRoot;
+pub(crate) use tree::LocalTree;

@@ -19,7 +19,7 @@ use crate::source::{FileStamp, RecentWrites, SourceError, Wait};
 const MAX_TAG_BYTES: usize = 4096;
 
 /// An open file, for several reads in a row. They count only if [`OpenFile::check_unchanged`] succeeds afterwards.
-pub struct OpenFile {
+pub(crate) struct OpenFile {
     pub(super) name: Box<str>,
     pub(super) stamp: FileStamp,
     /// The time of the last change of its content or attributes (ctime): seconds and nanoseconds.
@@ -58,7 +58,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// Those of [`Source::read_at`](crate::source::Source::read_at).
-    pub fn read_at(&self, offset: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
+    pub(crate) fn read_at(&self, offset: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.stamp.size);
         // the check for changes, which follows, would wait for a server
         if wait == Wait::No && !self.is_local() {
@@ -84,7 +84,7 @@ impl OpenFile {
     /// Returns where the next byte from `offset` on lies that is not in a hole of the file; `offset` itself if the file
     /// system knows no holes. May wait.
     #[must_use]
-    pub fn next_stored(&self, offset: u64) -> u64 {
+    pub(crate) fn next_stored(&self, offset: u64) -> u64 {
         // all reads say where they begin, so that the position of the descriptor means nothing
         match seek(&self.file, SeekFrom::Data(offset)) {
             Ok(at) => at.max(offset),
@@ -95,7 +95,7 @@ impl OpenFile {
 
     /// Returns whether the file is on a local file system. A stat of any other file may wait for a server.
     #[must_use]
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         self.windows.is_local()
     }
 
@@ -103,7 +103,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// [`SourceError::Io`] where the system fails.
-    pub fn tag(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+    pub(crate) fn tag(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         let mut value = [0; MAX_TAG_BYTES];
         match fgetxattr(&self.file, format!("user.{name}"), &mut value) {
             Ok(length) => Ok(value.get(..length).map(<[u8]>::to_vec)),
@@ -115,13 +115,13 @@ impl OpenFile {
     /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
     /// the range can only be read.
     #[must_use]
-    pub fn window_of(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
+    pub(crate) fn window_of(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         self.windows.locate(offset, length)
     }
 
     /// Returns a mapped window by its number; `None` if it is not requested often, or can only be read.
     #[must_use]
-    pub fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
+    pub(crate) fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
         self.windows.window(&self.file, number)
     }
 
@@ -129,7 +129,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// [`SourceError::Changed`] or [`SourceError::Io`] if they were not.
-    pub fn check_copied(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
+    pub(crate) fn check_copied(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
         self.counters.source_bytes.add(copied as u64);
         if !window.is_broken() {
             return Ok(());
@@ -142,7 +142,7 @@ impl OpenFile {
     ///
     /// # Errors
     /// [`SourceError::Changed`] if it is not.
-    pub fn check_unchanged(&self) -> Result<(), SourceError> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), SourceError> {
         let now = self.file.metadata().map_err(|e| self.failed("look at", &e))?;
         // a file without a name was replaced or removed
         if FileStamp::of(&now) != self.stamp || now.nlink() == 0 {

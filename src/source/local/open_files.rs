@@ -50,19 +50,19 @@ pub(super) struct OpenFiles {
 
 impl OpenFiles {
     /// Creates the caches, for as many open files as the limit of the process allows.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (files, missing) = (Mutex::new(LruCache::new(most_open_files())), Mutex::new(LruCache::new(MAX_MISSING)));
         Self { files, missing, digests: Mutex::default(), on_first: OnceLock::new() }
     }
 
     /// Returns the file if it is open.
-    pub fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
+    pub(crate) fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
         let file = self.files.lock().get(&key).filter(|file| &*file.name == name).cloned();
         file.inspect(|file| file.mark_used())
     }
 
     /// Keeps a file open until it is evicted.
-    pub fn insert(&self, key: Key, file: &Arc<OpenFile>) {
+    pub(crate) fn insert(&self, key: Key, file: &Arc<OpenFile>) {
         let mut files = self.files.lock();
         // files that are read without being looked up here get a second chance
         for _ in 0..if files.len() < files.cap().get() { 0 } else { files.len() } {
@@ -84,7 +84,7 @@ impl OpenFiles {
     }
 
     /// Closes the files that nobody reads at this moment, and that were not used since the last call.
-    pub fn close_unused(&self) {
+    pub(crate) fn close_unused(&self) {
         let mut files = self.files.lock();
         let is_unused = |file: &Arc<OpenFile>| Arc::strong_count(file) == 1 && !file.was_used();
         let unused: Vec<Key> = files.iter().filter(|(_, file)| is_unused(file)).map(|(key, _)| *key).collect();
@@ -94,18 +94,18 @@ impl OpenFiles {
     }
 
     /// Returns whether a file is open.
-    pub fn are_any(&self) -> bool {
+    pub(crate) fn are_any(&self) -> bool {
         !self.files.lock().is_empty()
     }
 
     /// Has `call` called whenever a file is opened and no other is open. Only the first call has an effect.
-    pub fn on_first(&self, call: Box<dyn Fn() + Send + Sync>) {
+    pub(crate) fn on_first(&self, call: Box<dyn Fn() + Send + Sync>) {
         let _ = self.on_first.set(call);
     }
 
     /// Closes the files that were not used lately: a half of those that nobody reads at this moment. Returns `false`
     /// if there are none.
-    pub fn close_idle(&self) -> bool {
+    pub(crate) fn close_idle(&self) -> bool {
         let mut files = self.files.lock();
         let is_idle = |file: &Arc<OpenFile>| Arc::strong_count(file) == 1;
         let idle: Vec<Key> = files.iter().rev().filter(|(_, file)| is_idle(file)).map(|(key, _)| *key).collect();
@@ -117,7 +117,7 @@ impl OpenFiles {
     }
 
     /// Removes and returns the files that have no name any more. Readers of them get an error from now on.
-    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+    pub(crate) fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         let files: Vec<_> = self.files.lock().iter().map(|(key, file)| (*key, Arc::clone(file))).collect();
         let (gone_files, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, file)| file.is_gone());
         // some may have been evicted meanwhile
@@ -136,25 +136,25 @@ impl OpenFiles {
     }
 
     /// Returns whether the negative cache has the name.
-    pub fn is_missing(&self, key: Key, name: &str) -> bool {
+    pub(crate) fn is_missing(&self, key: Key, name: &str) -> bool {
         let mut names = self.missing.lock();
         names.get(&key).is_some_and(|(missing, at)| &**missing == name && at.elapsed() < MISSING_TTL)
     }
 
     /// Adds a name to the negative cache.
-    pub fn insert_missing(&self, key: Key, name: &str) {
+    pub(crate) fn insert_missing(&self, key: Key, name: &str) {
         self.missing.lock().put(key, (name.into(), Instant::now()));
     }
 
     /// Remembers the version of a file, `None` if it is missing. Returns `false` if another version was known.
-    pub fn is_as_before(&self, key: Key, stamp: Option<&FileStamp>) -> bool {
+    pub(crate) fn is_as_before(&self, key: Key, stamp: Option<&FileStamp>) -> bool {
         let digest = stamp.map_or(MISSING, FileStamp::digest);
         self.digests.lock().get_or_insert(key, digest) == digest
     }
 
     /// Returns up to `most` open files of a folder with their versions, and up to `most` missing ones with `None`: the
     /// most recently used. Missing ones are found only among the recent ones of all folders.
-    pub fn recent(&self, folder: u64, most: usize) -> Vec<(Box<str>, Option<FileStamp>)> {
+    pub(crate) fn recent(&self, folder: u64, most: usize) -> Vec<(Box<str>, Option<FileStamp>)> {
         let mut recent = Vec::new();
         for (_, file) in self.files.lock().iter().filter(|(key, _)| key.0 == folder).take(most) {
             recent.push((file.name.clone(), Some(file.stamp)));
@@ -166,7 +166,7 @@ impl OpenFiles {
     }
 
     /// Closes the files of a dataset's file or folder.
-    pub fn close(&self, folder: u64) {
+    pub(crate) fn close(&self, folder: u64) {
         let mut files = self.files.lock();
         let keys: Vec<Key> = files.iter().map(|(key, _)| *key).filter(|key| key.0 == folder).collect();
         let closed: Vec<_> = keys.iter().filter_map(|key| files.pop(key)).collect();

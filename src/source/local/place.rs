@@ -35,7 +35,7 @@ pub(super) fn about(metadata: &Metadata, by_links: bool) -> About {
 
 impl LocalPlace {
     /// Makes a place of what was just found below the root of `folders`.
-    pub fn boxed(folders: &Arc<Folders>, found: Found) -> Box<dyn Place> {
+    pub(crate) fn boxed(folders: &Arc<Folders>, found: Found) -> Box<dyn Place> {
         let permissions = folders.root.permissions(&found);
         let about = About { permissions, ..about(&found.metadata, found.by_links) };
         Box::new(Self { folders: Arc::clone(folders), found, about })
@@ -51,10 +51,6 @@ impl LocalPlace {
 }
 
 impl Place for LocalPlace {
-    fn path(&self) -> &Path {
-        &self.found.path
-    }
-
     fn about(&self) -> &About {
         &self.about
     }

@@ -10,7 +10,7 @@ use crate::source::Wait;
 
 /// Fills `out` with the bytes from `offset` on; `false` if `wait` is [`Wait::No`] and the page cache does not have all
 /// of them.
-pub fn fill(file: &File, offset: u64, out: &mut [u8], wait: Wait) -> io::Result<bool> {
+pub(crate) fn fill(file: &File, offset: u64, out: &mut [u8], wait: Wait) -> io::Result<bool> {
     match wait {
         Wait::Yes => file.read_exact_at(out, offset).map(|()| true),
         Wait::No => fill_from_page_cache(file, offset, out),

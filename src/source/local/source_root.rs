@@ -36,7 +36,7 @@ const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The top of a source: a folder, or a single file.
-pub struct SourceRoot {
+pub(crate) struct SourceRoot {
     /// The path without links.
     root: PathBuf,
     /// Whether links may lead anywhere.
@@ -48,7 +48,7 @@ pub struct SourceRoot {
 }
 
 /// A file or folder that a path led to, as it was then.
-pub struct Found {
+pub(crate) struct Found {
     /// Opened without access to the content.
     handle: File,
     /// Its type, size and times.
@@ -62,13 +62,13 @@ pub struct Found {
 impl SourceRoot {
     /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`.
     #[must_use]
-    pub fn below(root: &Path, anywhere: bool) -> Arc<Self> {
+    pub(crate) fn below(root: &Path, anywhere: bool) -> Arc<Self> {
         Self::new(root, anywhere, false)
     }
 
     /// Like [`SourceRoot::below`]; asks who may read what if `asks_permissions`.
     #[must_use]
-    pub fn new(root: &Path, anywhere: bool, asks_permissions: bool) -> Arc<Self> {
+    pub(crate) fn new(root: &Path, anywhere: bool, asks_permissions: bool) -> Arc<Self> {
         Arc::new(Self::with(root, anywhere, asks_permissions, true))
     }
 
@@ -88,7 +88,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
+    pub(crate) fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
         match self.open_plainly(path, PLACE) {
             Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
             None => self.locate_by_links(CWD, path, path),
@@ -99,7 +99,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn base(&self, path: &Path) -> io::Result<Found> {
+    pub(crate) fn base(&self, path: &Path) -> io::Result<Found> {
         Found::new(self.retrying(|| openat(CWD, path, PLACE, Mode::empty()))?, path.to_owned(), false)
     }
 
@@ -107,7 +107,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
+    pub(crate) fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let path = folder.path.join(name);
         let mut parts = name.components();
         if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
@@ -127,7 +127,7 @@ impl SourceRoot {
     /// Returns who may read a place, if that is asked for. Where links have led to it, only those count who may also
     /// search the folders on the straight way from the source to it.
     #[must_use]
-    pub fn permissions(&self, place: &Found) -> Option<Permissions> {
+    pub(crate) fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
         Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
     }
@@ -183,7 +183,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there.
-    pub fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
+    pub(crate) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
         let open = || match self.has_openat2 {
             true => openat2(&folder.handle, name, PLACE, Mode::empty(), resolve),
@@ -222,7 +222,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system; an error if it is no regular file.
-    pub fn open(&self, place: &Found) -> io::Result<File> {
+    pub(crate) fn open(&self, place: &Found) -> io::Result<File> {
         if !place.metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -239,7 +239,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if nothing is there; an error if it is no regular file.
-    pub fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
+    pub(crate) fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
         match self.open_plain_file(path) {
             Some(file) => file.map(Some),
             None => Ok(self.open_linked_file(path)?.map(|(file, _)| file)),
@@ -276,7 +276,7 @@ impl SourceRoot {
     ///
     /// # Errors
     /// Those of the system, also if it is no folder.
-    pub fn visit(&self, folder: &Found, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+    pub(crate) fn visit(&self, folder: &Found, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
     }
@@ -284,24 +284,24 @@ impl SourceRoot {
     /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
     /// what is returned is dropped. Asks no server and never waits for a disk.
     #[must_use]
-    pub fn take_gone(&self) -> Vec<Arc<OpenFile>> {
+    pub(crate) fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         self.files.take_gone()
     }
 
     /// Closes the files that were not used since the last call; they are opened again when they are read. To be called
     /// every now and then, so that a source that nobody reads is not looked at for ever.
-    pub fn close_unused(&self) {
+    pub(crate) fn close_unused(&self) {
         self.files.close_unused();
     }
 
     /// Returns whether a file is open, and may have to be taken with [`SourceRoot::take_gone`].
     #[must_use]
-    pub fn has_open_files(&self) -> bool {
+    pub(crate) fn has_open_files(&self) -> bool {
         self.files.are_any()
     }
 
     /// Has `call` called whenever a file is opened and no other is open. Only the first call has an effect.
-    pub fn on_first_open(&self, call: Box<dyn Fn() + Send + Sync>) {
+    pub(crate) fn on_first_open(&self, call: Box<dyn Fn() + Send + Sync>) {
         self.files.on_first(call);
     }
 
@@ -420,7 +420,7 @@ impl Found {
 
     /// Returns the descriptor, which gives no access to the content.
     #[must_use]
-    pub fn handle(&self) -> BorrowedFd<'_> {
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
 }

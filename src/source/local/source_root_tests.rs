@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::fcntl_getfl;
 
 use super::*;
-use crate::exchange::Exchange;
+use crate::test_support::exchange::Exchange;
 
 /// A source, and a folder outside of it.
 struct Sample {

@@ -13,7 +13,7 @@ use crate::counters::Counters;
 use crate::source::{About, Place, Tree};
 
 /// What lies below a path of this machine.
-pub struct LocalTree {
+pub(crate) struct LocalTree {
     /// The path as it was given: what counts as SOURCE if links in it are changed.
     source: PathBuf,
     root: Arc<SourceRoot>,
@@ -24,7 +24,7 @@ impl LocalTree {
     /// Creates the tree of the folder or file `source`, an absolute path, and of what lies below it; links that lead
     /// elsewhere are followed if `follow_links`. Reads are counted in `counters`.
     #[must_use]
-    pub fn below(source: &Path, follow_links: bool, counters: Arc<Counters>) -> Arc<Self> {
+    pub(crate) fn below(source: &Path, follow_links: bool, counters: Arc<Counters>) -> Arc<Self> {
         Self::with_root(source, SourceRoot::below(source, follow_links), counters)
     }
 

@@ -15,7 +15,7 @@ const MAX_AT_ONCE: u64 = 64 << 20;
 const SMALL: usize = 128 << 10;
 
 /// The bytes that have arrived.
-pub struct Body {
+pub(crate) struct Body {
     wanted: u64,
     parts: Parts,
 }
@@ -31,12 +31,12 @@ enum Parts {
 
 impl Body {
     /// Begins a body of which `wanted` bytes are expected.
-    pub fn new(wanted: u64) -> Self {
+    pub(crate) fn new(wanted: u64) -> Self {
         Self { wanted, parts: Parts::First(Bytes::new()) }
     }
 
     /// Returns how many bytes have arrived: more than the expected ones as soon as there is one too many.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match &self.parts {
             Parts::First(bytes) => bytes.len(),
             Parts::Pooled(_, filled) => *filled,
@@ -48,7 +48,7 @@ impl Body {
     ///
     /// # Errors
     /// [`StoreError`] if the system has no more memory.
-    pub fn add(&mut self, part: Bytes, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
+    pub(crate) fn add(&mut self, part: Bytes, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
         match &mut self.parts {
             Parts::First(first) if first.is_empty() => *first = part,
             Parts::First(first) if self.wanted > MAX_AT_ONCE => {
@@ -74,7 +74,7 @@ impl Body {
     }
 
     /// Returns the bytes.
-    pub fn into_bytes(self) -> Bytes {
+    pub(crate) fn into_bytes(self) -> Bytes {
         match self.parts {
             Parts::First(bytes) => bytes,
             Parts::Pooled(mut buffer, filled) => {

@@ -40,7 +40,7 @@ const PAGE: usize = 1000;
 
 /// What one request for a range has brought.
 #[derive(Clone, Debug)]
-pub struct Fetched {
+pub(crate) struct Fetched {
     /// What the store tells of the object.
     pub meta: Meta,
     /// The bytes of the range, fewer if the object ends before.
@@ -49,7 +49,7 @@ pub struct Fetched {
 
 /// A page of a listing.
 #[derive(Debug, Default)]
-pub struct Page {
+pub(crate) struct Page {
     /// Names of folders.
     pub folders: Vec<String>,
     /// Names of objects.
@@ -60,13 +60,13 @@ pub struct Page {
 
 impl Page {
     /// Returns whether there are no names.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.files.is_empty()
     }
 }
 
 /// One store.
-pub struct Client {
+pub(crate) struct Client {
     backend: Backend,
     /// The URL of its bucket, for messages.
     base: String,
@@ -82,7 +82,7 @@ pub struct Client {
 
 impl Client {
     /// Creates a client. Bytes are counted in `counters` as read from the source.
-    pub fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
         let most_connections = most_connections();
         let connections = Semaphore::new(most_connections);
         let buffers = BufferPool::new(IDLE_BODIES);
@@ -90,18 +90,18 @@ impl Client {
     }
 
     /// Returns whether names can be listed.
-    pub fn can_list(&self) -> bool {
+    pub(crate) fn can_list(&self) -> bool {
         self.backend.pages.is_some()
     }
 
     /// Returns how many requests of one file or folder may be in flight at a time: at most `wanted`, and not so many that
     /// one that hangs takes all connections.
-    pub fn most_in_flight(&self, wanted: usize) -> usize {
+    pub(crate) fn most_in_flight(&self, wanted: usize) -> usize {
         wanted.min(self.most_connections / 4).max(1)
     }
 
     /// Returns what an error message says that was being done.
-    pub fn doing(&self, what: &str) -> String {
+    pub(crate) fn doing(&self, what: &str) -> String {
         format!("cannot {what} {}", self.base)
     }
 
@@ -109,7 +109,7 @@ impl Client {
     ///
     /// # Errors
     /// [`StoreError`] after all retries.
-    pub async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
+    pub(crate) async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let _connection = self.connections.acquire().await;
         Ok(self.answer(key, options).await?.as_ref().map(Meta::of_answer))
@@ -119,7 +119,7 @@ impl Client {
     ///
     /// # Errors
     /// [`StoreError`] after all retries.
-    pub async fn get(
+    pub(crate) async fn get(
         &self,
         key: &str,
         range: Range<u64>,
@@ -197,7 +197,7 @@ impl Client {
     ///
     /// # Errors
     /// [`StoreError`] after all retries; `Unsupported` if the store has no listings.
-    pub async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
+    pub(crate) async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
         let prefix_or_none = Some(prefix).filter(|prefix| !prefix.is_empty());
@@ -273,7 +273,7 @@ async fn unpanicked<T>(request: impl Future<Output = object_store::Result<T>>) -
 
 /// Objects in memory, as a store of tests.
 #[cfg(test)]
-pub mod in_memory {
+pub(crate) mod in_memory {
     use std::pin::Pin;
 
     use object_store::list::{PaginatedListResult, PaginatedListStore};
@@ -282,7 +282,7 @@ pub mod in_memory {
     use super::*;
 
     /// Lists one page of everything.
-    pub struct Pages(pub Arc<InMemory>);
+    pub(crate) struct Pages(pub Arc<InMemory>);
 
     type Listed<'a> = Pin<Box<dyn Future<Output = object_store::Result<PaginatedListResult>> + Send + 'a>>;
 
@@ -306,7 +306,7 @@ pub mod in_memory {
     }
 
     /// Returns a backend of objects in memory; without listings unless `lists`.
-    pub fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
+    pub(crate) fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
         let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
         Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
     }

@@ -34,7 +34,7 @@ const GROWTH: f64 = 4.0;
 
 /// The requests that a store understands.
 #[derive(Clone)]
-pub struct Backend {
+pub(crate) struct Backend {
     /// Objects by their keys.
     pub objects: Arc<dyn ObjectStore>,
     /// Listings, page by page; `None` for a web server, which has none.
@@ -47,7 +47,7 @@ pub struct Backend {
 ///
 /// # Errors
 /// [`StoreError`]: an option is unknown, or something is missing in the environment.
-pub fn connect(
+pub(crate) fn connect(
     url: &StoreUrl,
     options: &[StoreOption],
     patience: Patience,

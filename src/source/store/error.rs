@@ -17,7 +17,7 @@ use super::super::SourceError;
 /// Why a store did not give what was asked for.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
 #[error("{text}")]
-pub struct StoreError {
+pub(crate) struct StoreError {
     /// What failed, and what to do.
     pub text: String,
     /// The kind of failure.
@@ -30,12 +30,12 @@ pub struct StoreError {
 
 impl StoreError {
     /// Makes an error with a text of its own.
-    pub fn new(kind: io::ErrorKind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: io::ErrorKind, text: impl Into<String>) -> Self {
         Self { text: text.into(), kind, is_other_version: false, is_beyond_end: false }
     }
 
     /// Explains an error of a request. `None`: there is no such object.
-    pub fn of(error: &Error) -> Option<Self> {
+    pub(crate) fn of(error: &Error) -> Option<Self> {
         let refusal = causes(error).find_map(Refusal::parse);
         let code = refusal.as_ref().map_or("", |refusal| refusal.code.as_str());
         match error {
@@ -59,7 +59,7 @@ impl StoreError {
     }
 
     /// Returns the error as one of a source, which occurred while `doing` something.
-    pub fn to_source_error(&self, doing: impl Into<String>) -> SourceError {
+    pub(crate) fn to_source_error(&self, doing: impl Into<String>) -> SourceError {
         if self.is_other_version {
             return SourceError::Changed;
         }
@@ -67,7 +67,7 @@ impl StoreError {
     }
 
     /// Returns the error as one of the system.
-    pub fn to_io_error(&self) -> io::Error {
+    pub(crate) fn to_io_error(&self) -> io::Error {
         io::Error::new(self.kind, self.text.clone())
     }
 }
@@ -82,12 +82,12 @@ impl From<io::Error> for StoreError {
 const NO_ANSWER: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 
 /// What is said where no credentials were found.
-pub const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
+pub(crate) const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
 
 /// The code that our HTTP client gives to the answer of a service of credentials that gives none.
-pub const NO_CREDENTIALS_CODE: &str = "volfs.NoCredentials";
+pub(crate) const NO_CREDENTIALS_CODE: &str = "volfs.NoCredentials";
 
 /// The codes of a bucket or container that is not there.
 const BUCKET_IS_ABSENT: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
@@ -99,7 +99,7 @@ const BEYOND_END: &str = "Wanted range starting at ";
 
 /// What fails in our HTTP client below the library.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// A service of credentials does not answer.
     #[error("{NO_CREDENTIALS}")]
     NoCredentials,
@@ -312,7 +312,7 @@ fn in_one_line(text: &str) -> String {
 
 /// How long a store is asked again after failures that may pass.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub(crate) struct Patience {
     /// Attempts after the first.
     pub retries: usize,
     /// No further attempt begins after this time.

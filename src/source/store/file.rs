@@ -8,7 +8,7 @@ use super::opened::{Opened, Store};
 use crate::source::{FileSource, FileStamp, Source, SourceError, Wait};
 
 /// One object, in the version that it had when it was opened.
-pub struct StoredFile {
+pub(crate) struct StoredFile {
     opened: Opened,
     key: Box<str>,
     meta: Meta,
@@ -16,7 +16,7 @@ pub struct StoredFile {
 
 impl StoredFile {
     /// Opens the object of a key in the version `meta`. Nothing is sent.
-    pub fn new(store: &Arc<Store>, key: &str, meta: Meta) -> Self {
+    pub(crate) fn new(store: &Arc<Store>, key: &str, meta: Meta) -> Self {
         Self { opened: Opened::file(store, key, &meta), key: key.into(), meta }
     }
 }

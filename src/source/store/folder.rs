@@ -11,7 +11,7 @@ use super::opened::{Opened, Store};
 use crate::source::{EntryKind, FirstFailure, Folder, NoFolder, Source, SourceError, Wait};
 
 /// A folder.
-pub struct StoredFolder {
+pub(crate) struct StoredFolder {
     opened: Opened,
     key: Box<str>,
     /// The first failure of the store here or in a folder that was opened from here.
@@ -20,7 +20,7 @@ pub struct StoredFolder {
 
 impl StoredFolder {
     /// Opens the folder of a key. Nothing is sent.
-    pub fn new(store: &Arc<Store>, key: &str) -> Self {
+    pub(crate) fn new(store: &Arc<Store>, key: &str) -> Self {
         Self { opened: Opened::folder(store, key), key: key.into(), failure: FirstFailure::default() }
     }
 

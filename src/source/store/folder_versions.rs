@@ -30,7 +30,7 @@ const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const MOST_NAMES: usize = 1 << 20;
 
 /// The versions of the objects below one folder.
-pub struct FolderVersions {
+pub(crate) struct FolderVersions {
     client: Arc<Client>,
     /// Names that are remembered, for all sources.
     names: Arc<AtomicUsize>,
@@ -55,7 +55,7 @@ struct State {
 
 /// What a listing says of an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub(crate) struct Listed {
     /// The hash of its name.
     name: u64,
     /// Bytes.
@@ -93,7 +93,7 @@ impl State {
 
 impl FolderVersions {
     /// Lists with `client`; sets `changed` when an object has changed.
-    pub fn new(client: &Arc<Client>, names: &Arc<AtomicUsize>, changed: &Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(client: &Arc<Client>, names: &Arc<AtomicUsize>, changed: &Arc<AtomicBool>) -> Self {
         Self {
             client: Arc::clone(client),
             names: Arc::clone(names),
@@ -103,7 +103,7 @@ impl FolderVersions {
     }
 
     /// Returns what is known of the object of a key.
-    pub fn known(&self, key: &str) -> Option<Listed> {
+    pub(crate) fn known(&self, key: &str) -> Option<Listed> {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         let folder = Arc::clone(self.folders.lock().get(parent)?);
         let state = folder.state.lock();
@@ -112,7 +112,7 @@ impl FolderVersions {
 
     /// Returns what a listing says of the object of a key; `None` if that is not known, or there is no such object.
     /// Waits for a listing for a moment.
-    pub fn of(&self, key: &str) -> Option<Listed> {
+    pub(crate) fn of(&self, key: &str) -> Option<Listed> {
         if !self.client.can_list() {
             return None;
         }

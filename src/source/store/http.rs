@@ -45,11 +45,11 @@ const USER_AGENT: &str = concat!("volfs/", env!("CARGO_PKG_VERSION"));
 /// The headers of an answer that stores keep with an object for its writer: those with `meta` in their names, and of web
 /// servers also those without a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UserHeaders(pub Vec<(Box<str>, Box<[u8]>)>);
+pub(crate) struct UserHeaders(pub Vec<(Box<str>, Box<[u8]>)>);
 
 /// Makes the HTTP clients of one store.
 #[derive(Clone, Debug)]
-pub struct StoreConnector {
+pub(crate) struct StoreConnector {
     /// Counts the requests.
     pub metrics: Arc<Metrics>,
     /// What kind of store is asked.

@@ -8,12 +8,12 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 /// a store that takes 50 ms to answer. More would only wait for each other, and delay what is needed first.
 const MAX_BYTES: u32 = 32 << 20;
 /// The most requests in flight, if what they bring is short and there are connections enough.
-pub const MAX_REQUESTS: usize = 64;
+pub(crate) const MAX_REQUESTS: usize = 64;
 /// Answers to shorter requests tell nothing about others: they are of tables and headers.
 const MIN_RECORDED: u64 = 128 << 10;
 
 /// Bounds the requests of one source.
-pub struct InFlight {
+pub(crate) struct InFlight {
     /// A permit for each byte.
     permits: Semaphore,
     /// Permits that even the shortest request takes.
@@ -24,7 +24,7 @@ pub struct InFlight {
 
 impl InFlight {
     /// Allows at most `requests` requests at a time.
-    pub fn new(requests: usize) -> Self {
+    pub(crate) fn new(requests: usize) -> Self {
         let requests = u32::try_from(requests).unwrap_or(u32::MAX).clamp(1, MAX_BYTES);
         let (permits, least) = (Semaphore::new(MAX_BYTES as usize), MAX_BYTES / requests);
         Self { permits, least, typical: AtomicU64::new(0) }
@@ -35,7 +35,7 @@ impl InFlight {
     ///
     /// # Errors
     /// None: the semaphore is never closed.
-    pub async fn admit(&self, length: u64) -> Result<SemaphorePermit<'_>, AcquireError> {
+    pub(crate) async fn admit(&self, length: u64) -> Result<SemaphorePermit<'_>, AcquireError> {
         let expected = match self.typical.load(Ordering::Relaxed) {
             0 => length,
             typical => typical.min(length),
@@ -45,7 +45,7 @@ impl InFlight {
     }
 
     /// Records that the answer to a request for `length` bytes has brought `bytes`.
-    pub fn record(&self, length: u64, bytes: u64) {
+    pub(crate) fn record(&self, length: u64, bytes: u64) {
         if length >= MIN_RECORDED {
             let average = |before: u64| Some(if before == 0 { bytes } else { (before.saturating_mul(7) + bytes) / 8 });
             let _ = self.typical.fetch_update(Ordering::Relaxed, Ordering::Relaxed, average);

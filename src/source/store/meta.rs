@@ -10,7 +10,7 @@ use super::http::UserHeaders;
 
 /// One version of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meta {
+pub(crate) struct Meta {
     /// Bytes.
     pub size: u64,
     /// Seconds since 1970. Stores give fractions only in listings.
@@ -23,13 +23,13 @@ pub struct Meta {
 
 impl Meta {
     /// Returns what a listing says of an object.
-    pub fn of_listed(meta: &ObjectMeta) -> Self {
+    pub(crate) fn of_listed(meta: &ObjectMeta) -> Self {
         let etag = meta.e_tag.as_deref().map(|etag| etag.trim_matches('"').into());
         Self { size: meta.size, modified: meta.last_modified.timestamp(), etag, headers: None }
     }
 
     /// Returns what an answer says of its object.
-    pub fn of_answer(answer: &GetResult) -> Self {
+    pub(crate) fn of_answer(answer: &GetResult) -> Self {
         let mut headers = answer.extensions.get::<UserHeaders>().cloned().unwrap_or_default();
         headers.0.extend(answer.attributes.iter().filter_map(|(attribute, value)| match attribute {
             Attribute::Metadata(name) => Some((name.as_ref().into(), value.as_bytes().into())),
@@ -39,7 +39,7 @@ impl Meta {
     }
 
     /// Returns whether both are one version, as far as the store tells.
-    pub fn is_same_version(&self, other: &Self) -> bool {
+    pub(crate) fn is_same_version(&self, other: &Self) -> bool {
         match (&self.etag, &other.etag) {
             (Some(one), Some(other)) => one == other,
             _ => (self.size, self.modified) == (other.size, other.modified),
@@ -47,13 +47,13 @@ impl Meta {
     }
 
     /// Returns the etag as a condition has it; `None` if there is none, or it is a weak one, which is no condition.
-    pub fn condition(&self) -> Option<String> {
+    pub(crate) fn condition(&self) -> Option<String> {
         let etag = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))?;
         Some(format!("\"{etag}\""))
     }
 
     /// Returns the value of the header whose name ends with `name`, in any case.
-    pub fn header(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn header(&self, name: &str) -> Option<Vec<u8>> {
         let ends = |header: &str| {
             let end = header.len().checked_sub(name.len()).and_then(|at| header.get(at..));
             end.is_some_and(|end| end.eq_ignore_ascii_case(name))
@@ -63,26 +63,26 @@ impl Meta {
     }
 
     /// Returns the version of the object with this key.
-    pub fn stamp(&self, key: &str) -> FileStamp {
+    pub(crate) fn stamp(&self, key: &str) -> FileStamp {
         let etag = self.etag.as_deref().map_or(0, hash_of);
         FileStamp { size: self.size, mtime: (self.modified, 0), inode: (etag, hash_of(key)) }
     }
 
     /// Returns what a look at the object has found.
-    pub fn about(&self, key: &str) -> About {
+    pub(crate) fn about(&self, key: &str) -> About {
         let stamp = self.stamp(key);
         About { kind: PlaceKind::File, stamp, changed: stamp.modified(), by_links: false, permissions: None }
     }
 }
 
 /// Returns what a look at a folder has found. Stores keep nothing about folders, not even that they are there.
-pub fn about_folder(key: &str) -> About {
+pub(crate) fn about_folder(key: &str) -> About {
     let stamp = FileStamp { size: 0, mtime: (0, 0), inode: (0, hash_of(key)) };
     About { kind: PlaceKind::Folder, stamp, changed: system_time(0, 0), by_links: false, permissions: None }
 }
 
 /// Returns a number for a key or an etag.
-pub fn hash_of(text: &str) -> u64 {
+pub(crate) fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish()

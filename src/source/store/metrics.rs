@@ -11,7 +11,7 @@ const CLASSES: usize = 128;
 
 /// Counters of one store.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     requests: Counter,
     bytes: Counter,
     failed: Counter,
@@ -33,7 +33,7 @@ impl Default for Metrics {
 }
 
 /// A request that is in flight until this value is dropped.
-pub struct InFlight<'a>(&'a Metrics);
+pub(crate) struct InFlight<'a>(&'a Metrics);
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
@@ -43,7 +43,7 @@ impl Drop for InFlight<'_> {
 
 impl Metrics {
     /// Counts a request that is being sent.
-    pub fn begin(&self) -> InFlight<'_> {
+    pub(crate) fn begin(&self) -> InFlight<'_> {
         self.requests.add(1);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         InFlight(self)
@@ -51,7 +51,7 @@ impl Metrics {
 
     /// Counts an answer that began after `took`. One that is `bad` (no answer at all, or an answer that says to try
     /// again) is tried again.
-    pub fn answered(&self, took: Duration, bad: bool) {
+    pub(crate) fn answered(&self, took: Duration, bad: bool) {
         if bad {
             self.failed.add(1);
         }
@@ -61,12 +61,12 @@ impl Metrics {
     }
 
     /// Counts bytes that have arrived.
-    pub fn add_bytes(&self, bytes: u64) {
+    pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.add(bytes);
     }
 
     /// Returns the counters; `staged` is the number of bytes that wait in memory for their readers.
-    pub fn status(&self, staged: usize) -> StoreStatus {
+    pub(crate) fn status(&self, staged: usize) -> StoreStatus {
         let counts: Vec<u64> = self.latencies.iter().map(|class| class.load(Ordering::Relaxed)).collect();
         StoreStatus {
             requests: self.requests.get(),

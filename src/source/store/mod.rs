@@ -28,4 +28,4 @@ mod tests;
 mod tree;
 mod version;
 
-pub use tree::{BRIEF, LASTING, StoreTree};
+pub(crate) use tree::{BRIEF, LASTING, StoreTree};

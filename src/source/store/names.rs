@@ -34,7 +34,7 @@ const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "L
 
 /// What is at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
+pub(crate) enum At {
     /// A folder: there are keys that begin with this one and `/`.
     Folder,
     /// An object.
@@ -60,7 +60,7 @@ impl Listing {
 }
 
 /// What is known of the names of one store.
-pub struct Names {
+pub(crate) struct Names {
     client: Arc<Client>,
     listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
     answers: Mutex<LruCache<Box<str>, (At, Instant)>>,
@@ -70,7 +70,7 @@ pub struct Names {
 
 impl Names {
     /// Asks `client`.
-    pub fn new(client: Arc<Client>) -> Self {
+    pub(crate) fn new(client: Arc<Client>) -> Self {
         Self {
             client,
             listings: Mutex::new(LruCache::new(LISTINGS)),
@@ -80,7 +80,7 @@ impl Names {
     }
 
     /// Returns what is at a key, as far as that is known without asking.
-    pub fn known(&self, key: &str) -> Option<At> {
+    pub(crate) fn known(&self, key: &str) -> Option<At> {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         if let Some(listing) = self.fresh(parent).filter(|_| !key.is_empty()) {
             match listing.entries.get(name) {
@@ -99,7 +99,7 @@ impl Names {
     }
 
     /// Returns how many names a folder has, as far as a listing has told a moment ago.
-    pub fn count_known(&self, key: &str) -> usize {
+    pub(crate) fn count_known(&self, key: &str) -> usize {
         self.fresh(key).map_or(0, |listing| if listing.is_complete() { listing.entries.len() } else { usize::MAX })
     }
 
@@ -107,7 +107,7 @@ impl Names {
     ///
     /// # Errors
     /// [`StoreError`] after all retries.
-    pub fn look(&self, key: &str) -> Result<At, StoreError> {
+    pub(crate) fn look(&self, key: &str) -> Result<At, StoreError> {
         if let Some(known) = self.known(key) {
             return Ok(known);
         }
@@ -218,7 +218,7 @@ impl Names {
     ///
     /// # Errors
     /// [`StoreError`] after all retries.
-    pub fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
+    pub(crate) fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
         let mut pass = |entries: &HashMap<Box<str>, At>| {
             entries.iter().all(|(name, at)| match at {
                 At::Folder => visit(name, EntryKind::Folder),
@@ -302,6 +302,6 @@ fn name_of(key: &str) -> &str {
 }
 
 /// Returns what the keys in a folder begin with.
-pub fn prefix_of(key: &str) -> String {
+pub(crate) fn prefix_of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key}/") }
 }

@@ -19,7 +19,7 @@ const RECORD: usize = 64;
 const NONE: u8 = u8::MAX;
 
 /// The cache, and the name that the store has in it.
-pub struct StoreCache {
+pub(crate) struct StoreCache {
     /// The cache.
     pub cache: DiskCache,
     /// The bucket, with its endpoint or account.
@@ -27,7 +27,7 @@ pub struct StoreCache {
 }
 
 /// How the objects of one source are found in the cache.
-pub struct OnDisk {
+pub(crate) struct OnDisk {
     cache: Arc<StoreCache>,
     /// The key of the dataset.
     dataset: Box<str>,
@@ -43,13 +43,13 @@ enum Versions {
 
 impl OnDisk {
     /// The only object of a dataset; `None` if its versions cannot be told apart.
-    pub fn file(cache: &Arc<StoreCache>, key: &str, meta: &Meta) -> Option<Self> {
+    pub(crate) fn file(cache: &Arc<StoreCache>, key: &str, meta: &Meta) -> Option<Self> {
         let version = Version::of(meta, SystemTime::now())?;
         Some(Self { cache: Arc::clone(cache), dataset: key.into(), versions: Versions::Of(version) })
     }
 
     /// The objects in a folder.
-    pub fn folder(cache: &Arc<StoreCache>, key: &str, versions: FolderVersions) -> Self {
+    pub(crate) fn folder(cache: &Arc<StoreCache>, key: &str, versions: FolderVersions) -> Self {
         Self { cache: Arc::clone(cache), dataset: key.into(), versions: Versions::In(versions) }
     }
 
@@ -75,7 +75,7 @@ impl OnDisk {
 
     /// Returns the value of a header that was kept, or `None` inside if the object has none; may wait a moment for the
     /// version of the object.
-    pub fn header(&self, key: &str, name: &str) -> Option<Option<Vec<u8>>> {
+    pub(crate) fn header(&self, key: &str, name: &str) -> Option<Option<Vec<u8>>> {
         let mut record = [0; RECORD];
         let is_kept = self.cache.cache.get(&self.part(key, self.version(key)?, name)?, 0, &mut record);
         match record.split_first().filter(|_| is_kept)? {
@@ -85,7 +85,7 @@ impl OnDisk {
     }
 
     /// Keeps the value of a header of an object, if it is short, and of the version that would be asked for.
-    pub fn keep_header(&self, key: &str, name: &str, meta: &Meta, value: Option<&[u8]>) {
+    pub(crate) fn keep_header(&self, key: &str, name: &str, meta: &Meta, value: Option<&[u8]>) {
         let mut record = vec![0; RECORD];
         let length = value.map_or(0, <[u8]>::len);
         let (Ok(number), Some(room)) = (u8::try_from(length), record.get_mut(1..=length)) else { return };
@@ -105,7 +105,7 @@ impl OnDisk {
     }
 
     /// Returns the size of an object, if a listing told it; may wait for that a moment.
-    pub fn size(&self, key: &str) -> Option<u64> {
+    pub(crate) fn size(&self, key: &str) -> Option<u64> {
         match &self.versions {
             Versions::Of(_) => None,
             Versions::In(versions) => versions.of(key).map(|listed| listed.size),
@@ -113,19 +113,19 @@ impl OnDisk {
     }
 
     /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
-    pub fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
+    pub(crate) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
         self.object(key).is_some_and(|object| self.cache.cache.get(&object, offset, out))
     }
 
     /// Returns whether a range of an object, as far as the object has bytes there, seems to be on the disk.
-    pub fn has(&self, key: &str, range: &Range<u64>) -> bool {
+    pub(crate) fn has(&self, key: &str, range: &Range<u64>) -> bool {
         let end = self.size(key).map_or(range.end, |size| range.end.min(size));
         let length = end.saturating_sub(range.start);
         length == 0 || self.object(key).is_some_and(|object| self.cache.cache.has(&object, range.start, length))
     }
 
     /// Keeps what was fetched, from `offset` on, if it is of the version that would be asked for. Never waits.
-    pub fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
+    pub(crate) fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
         let version = self.known_version(key).filter(|version| version.is_of(&fetched.meta));
         if let Some(object) = version.and_then(|version| self.part(key, version, "")) {
             self.cache.cache.put(&object, offset, fetched.bytes.clone());

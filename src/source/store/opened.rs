@@ -37,7 +37,7 @@ const MAX_GAP: u64 = 128 << 10;
 const MAX_MERGED: u64 = 2 << 20;
 
 /// One store, as its sources share it.
-pub struct Store {
+pub(crate) struct Store {
     /// SOURCE.
     pub url: StoreUrl,
     /// Its requests.
@@ -56,7 +56,7 @@ pub struct Store {
 
 impl Store {
     /// Creates a store, of which a local disk keeps what was fetched if there is a `cache`.
-    pub fn new(url: StoreUrl, client: Arc<Client>, cache: Option<StoreCache>) -> Arc<Self> {
+    pub(crate) fn new(url: StoreUrl, client: Arc<Client>, cache: Option<StoreCache>) -> Arc<Self> {
         let names = Names::new(Arc::clone(&client));
         Arc::new(Self {
             url,
@@ -71,7 +71,7 @@ impl Store {
 }
 
 /// An open file or folder of a store: what its objects were read as.
-pub struct Opened {
+pub(crate) struct Opened {
     number: u64,
     /// The store.
     pub store: Arc<Store>,
@@ -82,7 +82,7 @@ pub struct Opened {
 
 impl Opened {
     /// Opens something in a store. Nothing is sent.
-    pub fn new(store: &Arc<Store>) -> Self {
+    pub(crate) fn new(store: &Arc<Store>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let in_flight = Arc::new(InFlight::new(store.client.most_in_flight(MAX_REQUESTS)));
@@ -90,7 +90,7 @@ impl Opened {
     }
 
     /// Opens an object in this version. Nothing is sent.
-    pub fn file(store: &Arc<Store>, key: &str, meta: &Meta) -> Self {
+    pub(crate) fn file(store: &Arc<Store>, key: &str, meta: &Meta) -> Self {
         let mut opened = Self::new(store);
         opened.expect(key, meta);
         opened.on_disk = store.cache.as_ref().and_then(|cache| OnDisk::file(cache, key, meta)).map(Arc::new);
@@ -98,7 +98,7 @@ impl Opened {
     }
 
     /// Opens a folder. Nothing is sent.
-    pub fn folder(store: &Arc<Store>, key: &str) -> Self {
+    pub(crate) fn folder(store: &Arc<Store>, key: &str) -> Self {
         let mut opened = Self::new(store);
         let versions = FolderVersions::new(&store.client, &store.listed_names, &opened.changed);
         opened.on_disk = store.cache.as_ref().map(|cache| Arc::new(OnDisk::folder(cache, key, versions)));
@@ -110,7 +110,7 @@ impl Opened {
     }
 
     /// Returns the size of an object without asking for it, where there is a local disk that may have its bytes.
-    pub fn listed_size(&self, key: &str) -> Option<u64> {
+    pub(crate) fn listed_size(&self, key: &str) -> Option<u64> {
         self.on_disk.as_ref()?.size(key)
     }
 
@@ -118,7 +118,7 @@ impl Opened {
     ///
     /// # Errors
     /// [`SourceError::Changed`]
-    pub fn read_from_disk(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
+    pub(crate) fn read_from_disk(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
         let Some(on_disk) = &self.on_disk else { return Ok(false) };
         self.check_unchanged()?;
         let is_read = on_disk.read(key, offset, out);
@@ -131,7 +131,7 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the request.
-    pub fn header(&self, key: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+    pub(crate) fn header(&self, key: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         if let Some(on_disk) = &self.on_disk
             && let Some(kept) = on_disk.header(key, name)
         {
@@ -151,7 +151,7 @@ impl Opened {
     }
 
     /// Returns whether an object was found to have changed.
-    pub fn has_changed(&self) -> bool {
+    pub(crate) fn has_changed(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }
 
@@ -159,17 +159,17 @@ impl Opened {
     ///
     /// # Errors
     /// [`SourceError::Changed`]
-    pub fn check_unchanged(&self) -> Result<(), SourceError> {
+    pub(crate) fn check_unchanged(&self) -> Result<(), SourceError> {
         if self.has_changed() { Err(SourceError::Changed) } else { Ok(()) }
     }
 
     /// Sets the version that an object must have.
-    pub fn expect(&self, key: &str, meta: &Meta) {
+    pub(crate) fn expect(&self, key: &str, meta: &Meta) {
         self.store.versions.lock().put(self.object(key), (Some(meta.clone()), Instant::now()));
     }
 
     /// Returns what is known of an object; the inner `None` if it was not there a moment ago.
-    pub fn known(&self, key: &str) -> Option<Option<Meta>> {
+    pub(crate) fn known(&self, key: &str) -> Option<Option<Meta>> {
         let mut versions = self.store.versions.lock();
         match versions.get(&self.object(key))? {
             (None, at) if at.elapsed() >= ABSENT_TTL => None,
@@ -182,7 +182,7 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the requests.
-    pub fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<Meta>, SourceError> {
+    pub(crate) fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<Meta>, SourceError> {
         self.check_unchanged()?;
         let told = |known: Option<Option<Meta>>| match known {
             Some(Some(meta)) => (meta.headers.is_some() || with_bytes).then_some(Some(meta)),
@@ -215,7 +215,7 @@ impl Opened {
     ///
     /// # Errors
     /// Those of the requests.
-    pub fn read(&self, key: &str, range: Range<u64>) -> Result<Option<Fetched>, SourceError> {
+    pub(crate) fn read(&self, key: &str, range: Range<u64>) -> Result<Option<Fetched>, SourceError> {
         self.check_unchanged()?;
         if self.known(key) == Some(None) {
             return Ok(None);
@@ -237,7 +237,7 @@ impl Opened {
 
     /// Fetches ranges of objects ahead of those who read them, neighbours together. Returns whether there was room for
     /// all of them; there always is if they are `awaited`.
-    pub fn will_need(&self, ranges: &mut [(String, Range<u64>)], awaited: bool) -> bool {
+    pub(crate) fn will_need(&self, ranges: &mut [(String, Range<u64>)], awaited: bool) -> bool {
         ranges.sort_unstable_by(|a, b| (&a.0, a.1.start).cmp(&(&b.0, b.1.start)));
         let mut merged: Vec<(&str, Range<u64>)> = Vec::new();
         let staging = &self.store.staging;

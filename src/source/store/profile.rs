@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 /// The keys of one profile.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Profile(HashMap<String, String>);
+pub(crate) struct Profile(HashMap<String, String>);
 
 impl Profile {
     /// Reads the profile that `AWS_PROFILE` names, or the one called `default`. Empty if there is none.
-    pub fn read() -> Self {
+    pub(crate) fn read() -> Self {
         let name = chosen().unwrap_or_else(|| "default".to_owned());
         let mut profile = Self::default();
         for (variable, file, prefix) in
@@ -45,12 +45,12 @@ impl Profile {
     }
 
     /// Returns the value of a key.
-    pub fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Returns the key by which the profile gets credentials in a way that volfs does not know.
-    pub fn unknown_way(&self) -> Option<&'static str> {
+    pub(crate) fn unknown_way(&self) -> Option<&'static str> {
         if self.get("aws_access_key_id").is_some() {
             return None;
         }
@@ -61,7 +61,7 @@ impl Profile {
 }
 
 /// Returns the profile that the environment names.
-pub fn chosen() -> Option<String> {
+pub(crate) fn chosen() -> Option<String> {
     env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty())
 }
 

@@ -12,7 +12,7 @@ use super::super::url::StoreKind;
 use super::error::Failure;
 
 /// The most redirects of one request that are followed.
-pub const MAX_REDIRECTS: usize = 5;
+pub(crate) const MAX_REDIRECTS: usize = 5;
 
 /// The headers that a request may have which goes to another origin. All others may sign or identify.
 const HARMLESS_HEADERS: &[&str] = &[
@@ -56,7 +56,11 @@ const MAX_NAME: usize = 80;
 ///
 /// # Errors
 /// [`Failure`]: why it is not followed.
-pub fn follow(request: &HttpRequest, answer: &HttpResponse, kind: StoreKind) -> Result<Option<HttpRequest>, Failure> {
+pub(crate) fn follow(
+    request: &HttpRequest,
+    answer: &HttpResponse,
+    kind: StoreKind,
+) -> Result<Option<HttpRequest>, Failure> {
     if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }

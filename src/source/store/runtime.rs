@@ -15,7 +15,7 @@ const THREADS: usize = 2;
 ///
 /// # Errors
 /// Those of the system: it has no more threads.
-pub fn handle() -> io::Result<Handle> {
+pub(crate) fn handle() -> io::Result<Handle> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let started = RUNTIME.get_or_init(|| {
         // fails only if there is one already
@@ -36,6 +36,6 @@ pub fn handle() -> io::Result<Handle> {
 ///
 /// # Errors
 /// Those of [`handle`].
-pub fn wait_for<T>(future: impl Future<Output = T>) -> io::Result<T> {
+pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> io::Result<T> {
     Ok(handle()?.block_on(future))
 }

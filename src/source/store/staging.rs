@@ -36,14 +36,14 @@ const READ_TTL: Duration = Duration::from_secs(2);
 const READ: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
 
 /// An object of a source: the source's number, and the key.
-pub type ObjectId = (u64, Arc<str>);
+pub(crate) type ObjectId = (u64, Arc<str>);
 
 /// What a request for a range has brought: `None` if there is no such object.
-pub type Outcome = Result<Option<Fetched>, StoreError>;
+pub(crate) type Outcome = Result<Option<Fetched>, StoreError>;
 
 /// Whether a range may be fetched ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reservation {
+pub(crate) enum Reservation {
     /// The caller has to request it.
     Made,
     /// It is in flight or in memory.
@@ -54,7 +54,7 @@ pub enum Reservation {
 
 /// Ranges in flight and in memory.
 #[derive(Default)]
-pub struct Staging {
+pub(crate) struct Staging {
     state: Mutex<State>,
     arrived: Condvar,
 }
@@ -124,7 +124,7 @@ impl Staging {
     ///
     /// # Errors
     /// Those of the request.
-    pub fn get(
+    pub(crate) fn get(
         &self,
         object: &ObjectId,
         range: Range<u64>,
@@ -165,14 +165,14 @@ impl Staging {
     }
 
     /// Returns whether a range is in flight or in memory, or somebody has read it a moment ago and need not get it again.
-    pub fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+    pub(crate) fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
         let mut state = self.state.lock();
         let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), range.start)).copied());
         at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
     /// Makes room for a range that is to be fetched ahead: in any case if somebody is about to wait for it.
-    pub fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
+    pub(crate) fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
         let mut state = self.state.lock();
         if state.find(object, range).is_some() {
             return Reservation::Requested;
@@ -189,7 +189,7 @@ impl Staging {
     }
 
     /// Takes what a request has brought, and wakes those who wait for it.
-    pub fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
+    pub(crate) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
         let mut state = self.state.lock();
         let State { objects, by_age, clock, bytes, .. } = &mut *state;
         let spans = objects.get_mut(object).into_iter().flatten();
@@ -208,7 +208,7 @@ impl Staging {
 
     /// Returns whether a request for an object is in flight or waits for its reader, and what it has brought: waits if
     /// it is in flight. `None` if there is none.
-    pub fn any_of(&self, object: &ObjectId) -> Option<Outcome> {
+    pub(crate) fn any_of(&self, object: &ObjectId) -> Option<Outcome> {
         let mut state = self.state.lock();
         loop {
             state.drop_expired(object);
@@ -221,7 +221,7 @@ impl Staging {
     }
 
     /// Drops all of a source that was closed.
-    pub fn forget(&self, source: u64) {
+    pub(crate) fn forget(&self, source: u64) {
         let mut state = self.state.lock();
         let State { objects, by_age, bytes, .. } = &mut *state;
         let mut dropped = Vec::new();
@@ -241,7 +241,7 @@ impl Staging {
     }
 
     /// Returns the bytes in flight and waiting.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         usize::try_from(self.lock().bytes).unwrap_or(usize::MAX)
     }
 

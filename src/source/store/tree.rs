@@ -32,9 +32,9 @@ use crate::sync::Mutex;
 
 /// How long a mount asks a store again. A store that loses a machine may need some 8 seconds until it answers again; one
 /// that does not answer at all ends in an error after a minute and a half at most.
-pub const LASTING: Patience = Patience { retries: 60, time: Duration::from_secs(60) };
+pub(crate) const LASTING: Patience = Patience { retries: 60, time: Duration::from_secs(60) };
 /// How long a command asks before there is a mount: somebody waits for it.
-pub const BRIEF: Patience = Patience { retries: 3, time: Duration::from_secs(12) };
+pub(crate) const BRIEF: Patience = Patience { retries: 3, time: Duration::from_secs(12) };
 
 /// First bytes of files that are remembered, by the versions of the files.
 const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
@@ -45,7 +45,7 @@ const MAX_HEAD: u64 = 64;
 const MAX_LOOKS: usize = 256;
 
 /// A bucket, or what is below a key in it.
-pub struct StoreTree {
+pub(crate) struct StoreTree {
     shared: Arc<Shared>,
     source: PathBuf,
 }
@@ -60,7 +60,7 @@ impl StoreTree {
     ///
     /// # Errors
     /// What is missing in the environment or wrong in the options, in one line.
-    pub fn open(
+    pub(crate) fn open(
         url: StoreUrl,
         options: &[StoreOption],
         patience: Patience,
@@ -96,8 +96,7 @@ impl Shared {
             At::Folder => (about_folder(key), None),
             At::File(meta) => (meta.about(key), Some(meta)),
         };
-        let path = self.store.url.path_of(key);
-        Ok(Box::new(StorePlace { shared: Arc::clone(self), key: key.into(), path, about, meta }))
+        Ok(Box::new(StorePlace { shared: Arc::clone(self), key: key.into(), about, meta }))
     }
 }
 
@@ -137,7 +136,6 @@ impl Tree for StoreTree {
 struct StorePlace {
     shared: Arc<Shared>,
     key: Box<str>,
-    path: PathBuf,
     about: About,
     /// `None` for a folder.
     meta: Option<Meta>,
@@ -150,10 +148,6 @@ impl StorePlace {
 }
 
 impl Place for StorePlace {
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
     fn about(&self) -> &About {
         &self.about
     }

@@ -11,7 +11,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 
 /// What tells the versions of an object apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     /// A hash of its etag.
     Etag(u64),
     /// A hash of its size and the time of its last change.
@@ -20,7 +20,7 @@ pub enum Version {
 
 impl Version {
     /// Returns the version that a store tells of; `None` if the object may change and still look the same.
-    pub fn of(meta: &Meta, now: SystemTime) -> Option<Self> {
+    pub(crate) fn of(meta: &Meta, now: SystemTime) -> Option<Self> {
         if let Some(etag) = &meta.etag {
             return Some(Self::of_etag(etag));
         }
@@ -40,7 +40,7 @@ impl Version {
     }
 
     /// Returns whether an answer is of this version.
-    pub fn is_of(self, answer: &Meta) -> bool {
+    pub(crate) fn is_of(self, answer: &Meta) -> bool {
         match self {
             Self::Etag(_) => answer.etag.as_deref().is_some_and(|etag| Self::of_etag(etag) == self),
             Self::Time(_) => Self::of_time(answer) == self,
@@ -48,7 +48,7 @@ impl Version {
     }
 
     /// Returns what the version is called in the disk cache.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Etag(hash) => format!("etag {hash:016x}"),
             Self::Time(hash) => format!("time {hash:016x}"),

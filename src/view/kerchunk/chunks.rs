@@ -11,7 +11,7 @@ const USEFUL_TO: u64 = 1 << 30;
 
 /// How a raw file is divided into chunks. A chunk has one position on the axes before `axis`, and all on those after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunks {
+pub(crate) struct Chunks {
     shape: Vec<u64>,
     axis: usize,
     /// Positions of a chunk on `axis`, of which the extent is a multiple.
@@ -23,7 +23,7 @@ impl Chunks {
     /// Returns the chunks of an array: its planes. Large planes are divided, and small ones put together if they are too
     /// many. Since no chunk may be shorter than the others, this needs an extent that can be divided. `None` for an array
     /// without samples.
-    pub fn of(info: &ArrayInfo) -> Option<Self> {
+    pub(crate) fn of(info: &ArrayInfo) -> Option<Self> {
         let shape: Vec<u64> = info.shape().iter().copied().collect();
         let has_channels = shape.len() > 2 && info.axes.get(shape.len() - 1).is_some_and(|axis| !axis.spatial);
         let plane = shape.len().saturating_sub(if has_channels { 3 } else { 2 });
@@ -53,12 +53,12 @@ impl Chunks {
     }
 
     /// Returns whether a program can hold a chunk.
-    pub fn are_useful(&self) -> bool {
+    pub(crate) fn are_useful(&self) -> bool {
         self.bytes() <= USEFUL_TO
     }
 
     /// Returns the shape of a chunk.
-    pub fn shape(&self) -> Vec<u64> {
+    pub(crate) fn shape(&self) -> Vec<u64> {
         let extent = |(axis, extent): (usize, &u64)| match axis.cmp(&self.axis) {
             std::cmp::Ordering::Less => 1,
             std::cmp::Ordering::Equal => self.length,
@@ -68,17 +68,17 @@ impl Chunks {
     }
 
     /// Returns the bytes of a chunk. The bytes of the array fit 63 bits.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.shape[self.axis + 1..].iter().product::<u64>() * self.length * self.sample_bytes
     }
 
     /// Returns the number of chunks.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.shape[..self.axis].iter().product::<u64>() * (self.shape[self.axis] / self.length)
     }
 
     /// Returns the position of a chunk in the grid of chunks, as Zarr writes it: `12.0.0`.
-    pub fn key(&self, number: u64) -> String {
+    pub(crate) fn key(&self, number: u64) -> String {
         let mut rest = number;
         let mut positions = vec![0; self.shape.len()];
         for axis in (0..=self.axis).rev() {

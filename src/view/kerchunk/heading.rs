@@ -74,7 +74,7 @@ impl Part {
 
 impl Heading {
     /// Returns the text for an array whose samples are the Zarr array `name`.
-    pub fn new(info: &ArrayInfo, chunks: &Chunks, axes: &[String], name: &str) -> Self {
+    pub(crate) fn new(info: &ArrayInfo, chunks: &Chunks, axes: &[String], name: &str) -> Self {
         let array = |shape: &[u64], chunks: &[u64], dtype: &str| {
             // xarray takes another fill value for "no data", and makes floats of integers
             let metadata = json!({"zarr_format": 2, "shape": shape, "chunks": chunks, "dtype": dtype,
@@ -112,20 +112,20 @@ impl Heading {
     }
 
     /// Returns the bytes of the text.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.parts.iter().map(Part::len).sum()
     }
 
     /// Returns the bytes of the text that are in memory.
     #[cfg(test)]
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         let held = |part: &Part| if let Part::Text(text) = part { text.len() } else { 0 };
         self.parts.iter().map(held).sum()
     }
 
     /// Writes the text from byte `at` on, to the end of `out` or less; returns how many bytes, of which there are some
     /// if `at` is within the text. `info` describes the array for which it was made.
-    pub fn write(&self, info: &ArrayInfo, at: u64, out: &mut [u8]) -> usize {
+    pub(crate) fn write(&self, info: &ArrayInfo, at: u64, out: &mut [u8]) -> usize {
         let mut start = 0;
         for part in &self.parts {
             if at < start + part.len() {

@@ -11,7 +11,7 @@ use crate::format::FormatError;
 use crate::volume::ArrayInfo;
 
 /// The view of one level.
-pub struct Kerchunk;
+pub(crate) struct Kerchunk;
 
 impl LevelFile for Kerchunk {
     fn name(&self) -> Option<&'static str> {

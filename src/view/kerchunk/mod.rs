@@ -5,4 +5,4 @@ mod heading;
 mod kerchunk_view;
 mod reference_file;
 
-pub use kerchunk_view::Kerchunk;
+pub(crate) use kerchunk_view::Kerchunk;

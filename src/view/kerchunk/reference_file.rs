@@ -21,7 +21,7 @@ const SAMPLES: &str = "image";
 const LONG_READ: u64 = 64 << 10;
 
 /// The references of one level.
-pub struct ReferenceFile {
+pub(crate) struct ReferenceFile {
     array: Arc<dyn Array>,
     chunks: Chunks,
     /// The text before the references of chunks.
@@ -35,7 +35,7 @@ const END: &[u8] = b"\n}}\n";
 
 impl ReferenceFile {
     /// Returns the references to the raw file of an array.
-    pub fn new(array: Arc<dyn Array>, chunks: Chunks) -> Self {
+    pub(crate) fn new(array: Arc<dyn Array>, chunks: Chunks) -> Self {
         let info = array.info();
         let axes = axis_names(info);
         let mut name = SAMPLES.to_owned();

@@ -18,11 +18,11 @@ const MAX_SUMS: usize = 1 << 20;
 static SUMS: Recent<(ArrayId, Plane), Arc<Checksums>> = Recent::new(MAX_SUMS);
 
 /// The Adler-32 of each block of a slice, as far as they are known.
-pub struct Checksums(Mutex<Vec<Option<u32>>>);
+pub(crate) struct Checksums(Mutex<Vec<Option<u32>>>);
 
 impl Checksums {
     /// Returns what is known of a slice of this layout.
-    pub fn of(slice: (ArrayId, Plane), layout: &PngLayout) -> Arc<Self> {
+    pub(crate) fn of(slice: (ArrayId, Plane), layout: &PngLayout) -> Arc<Self> {
         SUMS.get(&slice).unwrap_or_else(|| {
             let blocks = layout.blocks() as usize;
             let sums = Arc::new(Self(Mutex::new(vec![None; blocks])));
@@ -32,21 +32,21 @@ impl Checksums {
     }
 
     /// Returns the first block from `from` on whose checksum is not known.
-    pub fn missing(&self, from: u64) -> Option<u64> {
+    pub(crate) fn missing(&self, from: u64) -> Option<u64> {
         let sums = self.0.lock();
         let after = sums.iter().skip(from as usize);
         after.zip(from..).find_map(|(sum, number)| sum.is_none().then_some(number))
     }
 
     /// Sets the checksum of a block.
-    pub fn set(&self, number: u64, sum: u32) {
+    pub(crate) fn set(&self, number: u64, sum: u32) {
         if let Some(known) = self.0.lock().get_mut(number as usize) {
             *known = Some(sum);
         }
     }
 
     /// Returns the Adler-32 of all blocks, which must be known.
-    pub fn of_all(&self, layout: &PngLayout) -> u32 {
+    pub(crate) fn of_all(&self, layout: &PngLayout) -> u32 {
         let sums = self.0.lock();
         (0..)
             .zip(sums.iter().flatten())

@@ -1,14 +1,14 @@
 //! Colours: the scale of grey, the diverging scale of seismic, and the colours of labels.
 
 /// The colours that the pixels of a picture name by number.
-pub type Palette = [[u8; 3]; 256];
+pub(crate) type Palette = [[u8; 3]; 256];
 
 /// The last number of a scale of values; the least value has number 0, and the middle one is exact.
-pub const LAST_OF_SCALE: u8 = 252;
+pub(crate) const LAST_OF_SCALE: u8 = 252;
 /// The number of the colour for samples without a value.
-pub const NO_VALUE: u8 = 254;
+pub(crate) const NO_VALUE: u8 = 254;
 /// The number of the colour around the slices of a preview.
-pub const BACKGROUND: u8 = 255;
+pub(crate) const BACKGROUND: u8 = 255;
 /// The colours of labels are 1 to this; 0 is for no label.
 const LAST_LABEL: u64 = 254;
 
@@ -33,13 +33,13 @@ const DIVERGING: [[f64; 3]; 7] = [
 
 /// Returns the greys of a scale of values.
 #[must_use]
-pub fn greys() -> Palette {
+pub(crate) fn greys() -> Palette {
     scale(BACKGROUND_COLOUR, |part| [part; 3])
 }
 
 /// Returns the colours of a scale of values about 0.
 #[must_use]
-pub fn diverging() -> Palette {
+pub(crate) fn diverging() -> Palette {
     let last = DIVERGING.len() - 1;
     scale(BACKGROUND_OF_DIVERGING, |part| {
         let at = part * last as f64;
@@ -60,7 +60,7 @@ fn scale(background: [u8; 3], colour: impl Fn(f64) -> [f64; 3]) -> Palette {
 
 /// Returns the colours of labels: black for 0, and 254 colours that differ from black and white.
 #[must_use]
-pub fn labels() -> Palette {
+pub(crate) fn labels() -> Palette {
     // neighbours differ in all of hue, saturation and brightness
     let mut palette: Palette = std::array::from_fn(|number| {
         let hue = (number as f64 * 0.618_033_988_749_895).fract();
@@ -74,7 +74,7 @@ pub fn labels() -> Palette {
 
 /// Returns the number of a label's colour: the same in all pictures, 0 for 0 alone.
 #[must_use]
-pub fn of_label(label: u64) -> u8 {
+pub(crate) fn of_label(label: u64) -> u8 {
     if label == 0 {
         return 0;
     }

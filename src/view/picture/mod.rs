@@ -4,9 +4,6 @@ mod checksums;
 mod colours;
 mod pixels;
 mod plane;
-#[cfg(test)]
-#[path = "../../../tests/support/png.rs"]
-mod png;
 mod png_layout;
 mod preview;
 mod preview_file;
@@ -18,5 +15,5 @@ mod slice_file;
 mod slices;
 mod subject;
 
-pub use preview::Preview;
-pub use slices::Slices;
+pub(crate) use preview::Preview;
+pub(crate) use slices::Slices;

@@ -10,7 +10,7 @@ use crate::volume::{ArrayInfo, Dtype, Scaling};
 
 /// How samples of an array become pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pixels {
+pub(crate) struct Pixels {
     dtype: Dtype,
     components: usize,
     shade: Shade,
@@ -37,7 +37,7 @@ struct Grey {
 impl Pixels {
     /// Returns the pixels of a level: uint8 and uint16 as they are; other labels in colours; everything else by the
     /// value range, black where there is no value.
-    pub fn of(info: &ArrayInfo, subject: &Subject) -> Self {
+    pub(crate) fn of(info: &ArrayInfo, subject: &Subject) -> Self {
         let shade = match info.dtype {
             Dtype::UInt8 | Dtype::UInt16 => Shade::Stored,
             _ if subject.is_labels => Shade::Label,
@@ -47,7 +47,7 @@ impl Pixels {
     }
 
     /// Returns what the pixels are in a PNG.
-    pub fn format(&self) -> PixelFormat {
+    pub(crate) fn format(&self) -> PixelFormat {
         match (self.shade, self.dtype, self.components) {
             (Shade::Stored, Dtype::UInt8, 3) => PixelFormat::Rgb8,
             (Shade::Stored, Dtype::UInt16, 3) => PixelFormat::Rgb16,
@@ -59,7 +59,7 @@ impl Pixels {
 
     /// Writes the pixels of a rectangle row by row, given its samples. `filters`: there is a filter byte 0 before each
     /// row.
-    pub fn paint(&self, samples: &[u8], rectangle: &Rectangle, columns: u64, filters: bool, out: &mut [u8]) {
+    pub(crate) fn paint(&self, samples: &[u8], rectangle: &Rectangle, columns: u64, filters: bool, out: &mut [u8]) {
         let to = Rows { rectangle, columns: columns as usize, filters, out };
         match (self.shade, self.format()) {
             (Shade::Grey(grey), _) => paint_grey(self.dtype, samples, to, &grey),
@@ -72,7 +72,7 @@ impl Pixels {
     }
 
     /// Returns what tells these pixels from others of the same type.
-    pub fn fingerprint(&self) -> [u64; 3] {
+    pub(crate) fn fingerprint(&self) -> [u64; 3] {
         match self.shade {
             Shade::Stored => [0; 3],
             Shade::Label => [1; 3],

@@ -8,7 +8,7 @@ use crate::volume::{Dims, Region};
 /// A plane of an array of 2 or 3 axes. The faster axis runs along the rows of the picture, except the vertical one, which
 /// points down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Plane {
+pub(crate) struct Plane {
     shape: Dims,
     /// The axis across, and the index along it; an array of two axes is one plane.
     across: Option<(usize, u64)>,
@@ -21,7 +21,7 @@ pub struct Plane {
 
 /// A rectangle of a plane: the box of samples, and the steps between them in the order in which they are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rectangle {
+pub(crate) struct Rectangle {
     /// The samples.
     pub region: Region,
     /// Pixels from one row to the next.
@@ -32,7 +32,7 @@ pub struct Rectangle {
 
 impl Plane {
     /// Returns the plane at an index along an axis; `across` is `None` for an array of two axes.
-    pub fn new(shape: Dims, subject: &Subject, across: Option<(usize, u64)>) -> Self {
+    pub(crate) fn new(shape: Dims, subject: &Subject, across: Option<(usize, u64)>) -> Self {
         let mut axes = (0..subject.axes).filter(|axis| across.is_none_or(|(across, _)| across != *axis));
         let (slow, fast) = (axes.next().unwrap_or(0), axes.next().unwrap_or(1));
         let (down, along) = if subject.vertical == Some(fast) { (fast, slow) } else { (slow, fast) };
@@ -40,22 +40,22 @@ impl Plane {
     }
 
     /// Returns the axis from row to row, and the axis from column to column.
-    pub fn axes(&self) -> [usize; 2] {
+    pub(crate) fn axes(&self) -> [usize; 2] {
         [self.down, self.along]
     }
 
     /// Returns the columns.
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.shape[self.along]
     }
 
     /// Returns the rows.
-    pub fn height(&self) -> u64 {
+    pub(crate) fn height(&self) -> u64 {
         self.shape[self.down]
     }
 
     /// Returns a rectangle, which lies within the plane.
-    pub fn rectangle(&self, rows: &Range<u64>, columns: &Range<u64>) -> Rectangle {
+    pub(crate) fn rectangle(&self, rows: &Range<u64>, columns: &Range<u64>) -> Rectangle {
         let mut region = Region::whole(self.shape);
         if let Some((axis, index)) = self.across {
             (region.start[axis], region.shape[axis]) = (index, 1);
@@ -70,7 +70,7 @@ impl Plane {
     }
 
     /// Returns the samples of a pixel.
-    pub fn components(&self) -> usize {
+    pub(crate) fn components(&self) -> usize {
         self.components
     }
 }

@@ -14,9 +14,9 @@ use zlib_rs::crc32::crc32;
 use super::colours::Palette;
 
 /// The longest side in pixels: libpng opens no larger picture unless it is told to.
-pub const MAX_SIDE: u64 = 1_000_000;
+pub(crate) const MAX_SIDE: u64 = 1_000_000;
 /// The most bytes of a picture's file.
-pub const MAX_BYTES: u64 = 256 << 20;
+pub(crate) const MAX_BYTES: u64 = 256 << 20;
 
 const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The bytes of a chunk besides its data: length, type and CRC.
@@ -32,15 +32,15 @@ const STORED: u64 = 5;
 /// The most bytes of data of a stored deflate block.
 const MAX_BLOCK: u64 = 65_535;
 /// The bytes of a block's chunk before the data of the block.
-pub const BLOCK_HEAD: u64 = 8 + STORED;
+pub(crate) const BLOCK_HEAD: u64 = 8 + STORED;
 /// The bytes of a block's chunk besides the data of the block.
 const BLOCK_FRAME: u64 = CHUNK + STORED;
 /// The bytes of the suffix.
-pub const SUFFIX: u64 = CHUNK + 4 + CHUNK;
+pub(crate) const SUFFIX: u64 = CHUNK + 4 + CHUNK;
 
 /// What a pixel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PixelFormat {
+pub(crate) enum PixelFormat {
     /// A grey of 8 bits.
     Grey8,
     /// A grey of 16 bits, big-endian.
@@ -56,7 +56,7 @@ pub enum PixelFormat {
 impl PixelFormat {
     /// Returns the bytes of a pixel.
     #[must_use]
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Grey8 | Self::Indexed => 1,
             Self::Grey16 => 2,
@@ -79,7 +79,7 @@ impl PixelFormat {
 
 /// The layout of one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PngLayout {
+pub(crate) struct PngLayout {
     width: u64,
     height: u64,
     format: PixelFormat,
@@ -88,7 +88,7 @@ pub struct PngLayout {
 /// A stored block, and the chunk that it is in. Its data are the pixels of a rectangle, row by row; a row that begins
 /// with the picture's first column has a filter byte 0 before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub(crate) struct Block {
     /// The offset of the chunk in the file.
     pub offset: u64,
     /// The rows of the rectangle.
@@ -105,7 +105,7 @@ impl PngLayout {
     /// Returns the layout of a picture of `width` times `height` pixels; `None` if it has no pixels, or is larger than
     /// [`MAX_SIDE`] or [`MAX_BYTES`].
     #[must_use]
-    pub fn new(width: u64, height: u64, format: PixelFormat) -> Option<Self> {
+    pub(crate) fn new(width: u64, height: u64, format: PixelFormat) -> Option<Self> {
         let is_side = |side: u64| (1..=MAX_SIDE).contains(&side);
         let layout = Self { width, height, format };
         (is_side(width) && is_side(height) && layout.len() <= MAX_BYTES).then_some(layout)
@@ -113,25 +113,25 @@ impl PngLayout {
 
     /// Returns the columns.
     #[must_use]
-    pub fn width(&self) -> u64 {
+    pub(crate) fn width(&self) -> u64 {
         self.width
     }
 
     /// Returns the rows.
     #[cfg(test)]
-    pub fn height(&self) -> u64 {
+    pub(crate) fn height(&self) -> u64 {
         self.height
     }
 
     /// Returns what a pixel is.
     #[must_use]
-    pub fn format(&self) -> PixelFormat {
+    pub(crate) fn format(&self) -> PixelFormat {
         self.format
     }
 
     /// Returns the bytes of a row: the filter byte and the pixels.
     #[must_use]
-    pub fn row_bytes(&self) -> u64 {
+    pub(crate) fn row_bytes(&self) -> u64 {
         1 + self.width * self.format.bytes()
     }
 
@@ -152,32 +152,32 @@ impl PngLayout {
 
     /// Returns the number of blocks.
     #[must_use]
-    pub fn blocks(&self) -> u64 {
+    pub(crate) fn blocks(&self) -> u64 {
         self.height.div_ceil(self.rows_per_block()) * self.blocks_per_row()
     }
 
     /// Returns the bytes of the prefix.
     #[must_use]
-    pub fn prefix_len(&self) -> u64 {
+    pub(crate) fn prefix_len(&self) -> u64 {
         let palette = if self.format == PixelFormat::Indexed { CHUNK + PLTE } else { 0 };
         SIGNATURE.len() as u64 + CHUNK + IHDR + palette + CHUNK + ZLIB_HEADER.len() as u64
     }
 
     /// Returns the offset of the suffix.
     #[must_use]
-    pub fn suffix_at(&self) -> u64 {
+    pub(crate) fn suffix_at(&self) -> u64 {
         self.prefix_len() + self.height * self.row_bytes() + self.blocks() * BLOCK_FRAME
     }
 
     /// Returns the bytes of the file.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.suffix_at() + SUFFIX
     }
 
     /// Returns a block, which must exist.
     #[must_use]
-    pub fn block(&self, number: u64) -> Block {
+    pub(crate) fn block(&self, number: u64) -> Block {
         let (rows_each, per_row) = (self.rows_per_block(), self.blocks_per_row());
         let (band, part) = (number / per_row, number % per_row);
         let rows = band * rows_each..((band + 1) * rows_each).min(self.height);
@@ -194,7 +194,7 @@ impl PngLayout {
 
     /// Returns the number of the block whose chunk has the byte at `offset`, or of the block that is nearest to it.
     #[must_use]
-    pub fn block_at(&self, offset: u64) -> u64 {
+    pub(crate) fn block_at(&self, offset: u64) -> u64 {
         let (rows_each, per_row) = (self.rows_per_block(), self.blocks_per_row());
         let body = offset.saturating_sub(self.prefix_len());
         let band_bytes = rows_each * self.row_bytes() + per_row * BLOCK_FRAME;
@@ -206,7 +206,7 @@ impl PngLayout {
 
     /// Returns the bytes before the first block. A picture of [`PixelFormat::Indexed`] has a palette.
     #[must_use]
-    pub fn prefix(&self, palette: Option<&Palette>) -> Vec<u8> {
+    pub(crate) fn prefix(&self, palette: Option<&Palette>) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
         let side = |side: u64| u32::try_from(side).unwrap_or(u32::MAX).to_be_bytes();
         let [depth, colour] = self.format.codes();
@@ -221,7 +221,7 @@ impl PngLayout {
 
     /// Returns the bytes after the last block, given the Adler-32 of the data of all blocks.
     #[must_use]
-    pub fn suffix(adler: u32) -> Vec<u8> {
+    pub(crate) fn suffix(adler: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         push_chunk(&mut bytes, *b"IDAT", &adler.to_be_bytes());
         push_chunk(&mut bytes, *b"IEND", &[]);
@@ -232,7 +232,7 @@ impl PngLayout {
 impl Block {
     /// Returns the bytes of the chunk before the data.
     #[must_use]
-    pub fn head(&self) -> [u8; BLOCK_HEAD as usize] {
+    pub(crate) fn head(&self) -> [u8; BLOCK_HEAD as usize] {
         let mut head = [0; BLOCK_HEAD as usize];
         let length = u16::try_from(self.length).unwrap_or(u16::MAX);
         head[..4].copy_from_slice(&(u32::from(length) + STORED as u32).to_be_bytes());
@@ -245,13 +245,13 @@ impl Block {
 
     /// Returns the bytes of the chunk after the data.
     #[must_use]
-    pub fn tail(&self, data: &[u8]) -> [u8; 4] {
+    pub(crate) fn tail(&self, data: &[u8]) -> [u8; 4] {
         crc32(crc32(0, &self.head()[4..]), data).to_be_bytes()
     }
 
     /// Returns the range of the file that the data are.
     #[must_use]
-    pub fn data(&self) -> Range<u64> {
+    pub(crate) fn data(&self) -> Range<u64> {
         let start = self.offset + BLOCK_HEAD;
         start..start + self.length
     }

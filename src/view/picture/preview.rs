@@ -12,7 +12,7 @@ use crate::view::virtual_file::{Entry, LayerRef, View};
 const NAME: &str = "preview.png";
 
 /// The view of a layer.
-pub struct Preview;
+pub(crate) struct Preview;
 
 impl View for Preview {
     fn name(&self) -> Option<&'static str> {

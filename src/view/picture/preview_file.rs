@@ -24,7 +24,7 @@ const MAX_KEPT: usize = 4 << 20;
 static PICTURES: Recent<ArrayId, Arc<Vec<u8>>> = Recent::new(MAX_KEPT);
 
 /// The file of a preview.
-pub struct PreviewFile {
+pub(crate) struct PreviewFile {
     array: Arc<dyn Array>,
     plan: Plan,
     values: Values,
@@ -32,7 +32,7 @@ pub struct PreviewFile {
 
 impl PreviewFile {
     /// Creates the preview of an array.
-    pub fn new(array: Arc<dyn Array>, plan: Plan) -> Self {
+    pub(crate) fn new(array: Arc<dyn Array>, plan: Plan) -> Self {
         let values = Values::of(array.info(), plan.is_labels);
         Self { array, plan, values }
     }
@@ -223,11 +223,11 @@ impl ReadSteps for PreviewRead {
 #[cfg(test)]
 mod tests {
     use super::super::colours::{self, LAST_OF_SCALE};
-    use super::super::png::decode;
     use super::super::preview_plan::tests::plan;
     use super::super::preview_tiles::MAX_SAMPLES;
     use super::super::subject::Subject;
     use super::*;
+    use crate::test_support::png::decode;
     use crate::view::array_file::tests::zeros;
     use crate::view::fixture;
     use crate::volume::{Dtype, Region};

@@ -20,11 +20,11 @@ const MIN_SHOWN: u64 = 64;
 /// The most pixels that a sample is drawn as long along one axis as along another.
 const MAX_STRETCH: f64 = 8.0;
 /// The pixels between two slices.
-pub const GAP: u64 = 8;
+pub(crate) const GAP: u64 = 8;
 
 /// What a preview shows, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The level.
     pub lod: usize,
     /// The slices, from left to right.
@@ -39,7 +39,7 @@ pub struct Plan {
 
 /// One slice of a preview.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Part {
+pub(crate) struct Part {
     /// The slice.
     pub plane: Plane,
     /// The samples from row to row.
@@ -52,7 +52,7 @@ pub struct Part {
 
 /// How the samples along one axis are drawn: every `skip`-th one, as `repeat` pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Line {
+pub(crate) struct Line {
     count: u64,
     /// From one sample that is shown to the next.
     pub skip: u64,
@@ -72,26 +72,26 @@ impl Line {
     }
 
     /// Returns the samples that are shown.
-    pub fn shown(&self) -> u64 {
+    pub(crate) fn shown(&self) -> u64 {
         self.count.div_ceil(self.skip)
     }
 
     /// Returns the pixels of all samples that are shown.
-    pub fn pixels(&self) -> u64 {
+    pub(crate) fn pixels(&self) -> u64 {
         self.shown().saturating_mul(self.repeat)
     }
 }
 
 impl Part {
     /// Returns the samples that are shown.
-    pub fn shown(&self) -> u64 {
+    pub(crate) fn shown(&self) -> u64 {
         self.down.shown() * self.along.shown()
     }
 }
 
 impl Plan {
     /// Returns the plan of a layer's preview; `None` if its arrays cannot be shown as pictures.
-    pub fn of(layer: LayerRef<'_>) -> Option<Self> {
+    pub(crate) fn of(layer: LayerRef<'_>) -> Option<Self> {
         let is_fine = |lod: &usize| Subject::of(layer, *lod).is_some_and(|s| is_fine(layer.info(*lod), &s));
         let lod = (0..layer.levels().len()).rev().find(is_fine).unwrap_or(0);
         Self::of_level(layer.info(lod), lod, &Subject::of(layer, lod)?)
@@ -186,7 +186,7 @@ pub(super) mod tests {
     }
 
     /// Returns the plan of an array.
-    pub fn plan(info: &ArrayInfo, subject: &Subject) -> Plan {
+    pub(crate) fn plan(info: &ArrayInfo, subject: &Subject) -> Plan {
         Plan::of_level(info, 0, subject).unwrap()
     }
 

@@ -6,12 +6,12 @@ use super::plane::Rectangle;
 use super::preview_plan::{Line, Part};
 
 /// The most samples that are requested at a time.
-pub const MAX_SAMPLES: u64 = 1 << 17;
+pub(crate) const MAX_SAMPLES: u64 = 1 << 17;
 
 /// The next tile, by the number of its part and the numbers of its first samples along both axes, counting those that
 /// are shown.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tiles {
+pub(crate) struct Tiles {
     part: usize,
     slow: u64,
     fast: u64,
@@ -19,7 +19,7 @@ pub struct Tiles {
 
 /// A rectangle of samples of a part that are requested at a time, counting those that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tile {
+pub(crate) struct Tile {
     /// The number of the part.
     pub part: usize,
     /// The rows.
@@ -30,7 +30,7 @@ pub struct Tile {
 
 impl Tiles {
     /// Returns the next tile: several lines of samples along the faster axis, or a part of one.
-    pub fn next(&mut self, parts: &[Part]) -> Option<Tile> {
+    pub(crate) fn next(&mut self, parts: &[Part]) -> Option<Tile> {
         let part = parts.get(self.part)?;
         let is_turned = part.plane.axes()[0] > part.plane.axes()[1];
         let (slow, fast) = if is_turned { (part.along, part.down) } else { (part.down, part.along) };
@@ -53,7 +53,7 @@ impl Tiles {
 
 impl Tile {
     /// Returns the samples, with those between them that are not shown.
-    pub fn rectangle(&self, part: &Part) -> Rectangle {
+    pub(crate) fn rectangle(&self, part: &Part) -> Rectangle {
         let samples = |line: &Line, shown: &Range<u64>| shown.start * line.skip..(shown.end - 1) * line.skip + 1;
         part.plane.rectangle(&samples(&part.down, &self.down), &samples(&part.along, &self.along))
     }

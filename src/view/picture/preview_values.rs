@@ -23,7 +23,7 @@ enum Key {
 
 /// The keys of samples, and what turns keys into colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Values {
+pub(crate) struct Values {
     key: Key,
     no_value: Option<f64>,
     scaling: Scaling,
@@ -34,7 +34,7 @@ pub struct Values {
 
 impl Values {
     /// Returns the values of an array.
-    pub fn of(info: &ArrayInfo, is_labels: bool) -> Self {
+    pub(crate) fn of(info: &ArrayInfo, is_labels: bool) -> Self {
         let even = |least: f64, greatest: f64| Key::Even { least, step: (greatest - least) / f64::from(u16::MAX - 1) };
         let key = match (info.dtype, info.value_range) {
             _ if is_labels => Key::Label,
@@ -54,7 +54,7 @@ impl Values {
     }
 
     /// Returns the key of a stored sample.
-    pub fn key(&self, sample: &[u8]) -> u16 {
+    pub(crate) fn key(&self, sample: &[u8]) -> u16 {
         let mut wide = [0; 8];
         wide[..sample.len()].copy_from_slice(sample);
         let bits = u64::from_le_bytes(wide);
@@ -94,7 +94,7 @@ impl Values {
     }
 
     /// Returns the colours of a picture of these samples, and the number of the colour for each key.
-    pub fn colours(&self, keys: &[u16], is_seismic: bool) -> (Palette, Vec<u8>) {
+    pub(crate) fn colours(&self, keys: &[u16], is_seismic: bool) -> (Palette, Vec<u8>) {
         let every_key = 0..=u16::MAX;
         if self.key == Key::Label {
             return (colours::labels(), every_key.map(|key| key as u8).collect());

@@ -6,7 +6,7 @@ use crate::memory::LruByWeight;
 use crate::sync::Mutex;
 
 /// A map of what was computed last.
-pub struct Recent<K, V> {
+pub(crate) struct Recent<K, V> {
     /// None until the first entry: it cannot be made at compile time.
     entries: Mutex<Option<LruByWeight<K, V>>>,
     capacity: usize,
@@ -14,17 +14,17 @@ pub struct Recent<K, V> {
 
 impl<K: Hash + Eq, V: Clone> Recent<K, V> {
     /// Creates an empty map that holds at most `capacity` bytes.
-    pub const fn new(capacity: usize) -> Self {
+    pub(crate) const fn new(capacity: usize) -> Self {
         Self { entries: Mutex::new(None), capacity }
     }
 
     /// Returns the value of `key`.
-    pub fn get(&self, key: &K) -> Option<V> {
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
         self.entries.lock().as_mut()?.get(key)
     }
 
     /// Sets the value of `key`, which takes `bytes` bytes.
-    pub fn put(&self, key: K, value: V, bytes: usize) {
+    pub(crate) fn put(&self, key: K, value: V, bytes: usize) {
         let evicted =
             self.entries.lock().get_or_insert_with(|| LruByWeight::new(self.capacity)).insert(key, value, bytes);
         drop(evicted); // not under the lock

@@ -18,7 +18,7 @@ use crate::view::computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples
 /// The bytes of the suffix before the checksum of all blocks; it and the CRC of its chunk take 8 more.
 const BEFORE_SUM: u64 = 8;
 /// The file of one slice.
-pub struct SliceFile {
+pub(crate) struct SliceFile {
     array: Arc<dyn Array>,
     plane: Plane,
     layout: PngLayout,
@@ -27,7 +27,7 @@ pub struct SliceFile {
 
 impl SliceFile {
     /// Creates the file of a plane of an array; `None` if it is too large for a picture.
-    pub fn new(array: Arc<dyn Array>, plane: Plane, pixels: Pixels) -> Option<Self> {
+    pub(crate) fn new(array: Arc<dyn Array>, plane: Plane, pixels: Pixels) -> Option<Self> {
         let layout = PngLayout::new(plane.width(), plane.height(), pixels.format())?;
         Some(Self { array, plane, layout, pixels })
     }
@@ -179,11 +179,11 @@ impl ReadSteps for SliceRead {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::png::decode;
     use super::super::subject::Subject;
     use super::*;
     use crate::format::{Census, FormatError};
     use crate::source::{Source, Wait};
+    use crate::test_support::png::decode;
     use crate::view::fixture;
     use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, Dtype, Region};
 

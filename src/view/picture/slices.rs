@@ -23,7 +23,7 @@ const MAX_NODES: u64 = 1 << 34;
 const SUFFIX: &str = ".png";
 
 /// The view of all levels.
-pub struct Slices;
+pub(crate) struct Slices;
 
 /// The nodes of one level: the folder `lodN.slices`, then the folders of the axes, then the pictures in the order of
 /// the axes.

@@ -8,7 +8,7 @@ const VERTICAL: [&str; 4] = ["sample", "time", "depth", "twt"];
 
 /// How a level of a layer becomes pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// The axes that are directions in a picture: the first 2 or 3 of the array.
     pub axes: usize,
     /// Samples of a pixel: 3 for red, green and blue along a last axis of their own, otherwise 1.
@@ -21,7 +21,7 @@ pub struct Subject {
 
 impl Subject {
     /// Returns the subject of a level; `None` if it has too few or too many axes for pictures.
-    pub fn of(layer: LayerRef<'_>, lod: usize) -> Option<Self> {
+    pub(crate) fn of(layer: LayerRef<'_>, lod: usize) -> Option<Self> {
         let info = layer.info(lod);
         let category = layer.open.dataset.layers()[layer.layer].native.get("category").and_then(|c| c.as_str());
         let is_survey = layer.open.dataset.info().geometry.is_some();
@@ -53,7 +53,7 @@ impl Subject {
 }
 
 /// Returns why a layer has no pictures: it is none of two or three directions, or else for another reason.
-pub fn why_no_pictures(layer: LayerRef<'_>, other: &'static str) -> &'static str {
+pub(crate) fn why_no_pictures(layer: LayerRef<'_>, other: &'static str) -> &'static str {
     match Subject::of(layer, 0) {
         None => "pictures are of arrays of two or three axes, and of a last one with red, green and blue",
         Some(_) if layer.info(0).shape().contains(&0) => "it has no samples",

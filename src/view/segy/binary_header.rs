@@ -3,14 +3,14 @@
 use super::survey::Survey;
 
 /// Bytes of the header.
-pub const BYTES: usize = 400;
+pub(crate) const BYTES: usize = 400;
 
 /// Bytes of the file before the header; the standard numbers bytes from the beginning of the file.
 const BEFORE: usize = 3200;
 
 /// Returns the header of a survey.
 #[must_use]
-pub fn header(survey: &Survey) -> [u8; BYTES] {
+pub(crate) fn header(survey: &Survey) -> [u8; BYTES] {
     let mut header = [0; BYTES];
     let mut put = |byte: usize, value: &[u8]| {
         let at = byte - 1 - BEFORE;

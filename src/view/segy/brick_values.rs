@@ -9,7 +9,7 @@ use crate::volume::{Brick, Coded, Dims, Layout, Region, StoredLength};
 const MAX_BRICK: u64 = 64 << 20;
 
 /// The values of one brick.
-pub struct BrickValues {
+pub(crate) struct BrickValues {
     /// The samples that the brick owns.
     pub owned: Region,
     bytes: Bytes,
@@ -25,7 +25,7 @@ impl BrickValues {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
+    pub(crate) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
         let owned = array.info().grid.region(at);
         let bytes = match array.brick(at, Wait::Yes)? {
             Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
@@ -47,7 +47,7 @@ impl BrickValues {
 
     /// Returns the values of samples side by side along `axis`, from one that the brick owns.
     #[must_use]
-    pub fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
+    pub(crate) fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
         match &self.bytes {
             Bytes::Constant(value) => Row { bytes: std::slice::from_ref(value), stride: 0 },
             Bytes::Held(held, layout) => {
@@ -59,7 +59,7 @@ impl BrickValues {
 
     /// Returns the value of all samples, if it is one.
     #[must_use]
-    pub fn constant(&self) -> Option<u8> {
+    pub(crate) fn constant(&self) -> Option<u8> {
         match self.bytes {
             Bytes::Constant(value) => Some(value),
             Bytes::Held(..) => None,
@@ -69,7 +69,7 @@ impl BrickValues {
 
 /// Values side by side along an axis.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     bytes: &'a [u8],
     stride: usize,
 }
@@ -77,13 +77,13 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// Returns the value of all, if the brick has but one.
     #[must_use]
-    pub fn constant(&self) -> Option<u8> {
+    pub(crate) fn constant(&self) -> Option<u8> {
         self.bytes.first().copied().filter(|_| self.stride == 0)
     }
 
     /// Returns the value that is `at` steps from the first.
     #[must_use]
-    pub fn value(&self, at: u64) -> u8 {
+    pub(crate) fn value(&self, at: u64) -> u8 {
         self.bytes.get(at as usize * self.stride).copied().unwrap_or(0)
     }
 }

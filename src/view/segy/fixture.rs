@@ -8,14 +8,14 @@ use crate::format::{Array, Census, FormatError, Layer};
 use crate::source::{Source, SourceError, Wait};
 use crate::view::computed_file::{ComputedFile, Samples};
 use crate::view::fixture;
-pub use crate::view::fixture::{Layers, dataset};
+pub(crate) use crate::view::fixture::{Layers, dataset};
 use crate::volume::{
     Affine, ArrayInfo, Axis, Brick, BrickGrid, Coded, DatasetInfo, Dims, Dtype, Element, Geometry, Layout, NativeJson,
     Plain, Region, StoredLength,
 };
 
 /// An array whose samples are in memory. Bricks are constants where they can be, else plain and coded by turns.
-pub struct Known {
+pub(crate) struct Known {
     pub info: ArrayInfo,
     pub samples: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Array for Known {
 
 impl Known {
     /// Creates an array; an axis is its name, first position, step and count. Samples are bytes that look random.
-    pub fn new(dtype: Dtype, axes: &[(&str, f64, f64, u64)]) -> Self {
+    pub(crate) fn new(dtype: Dtype, axes: &[(&str, f64, f64, u64)]) -> Self {
         let shape = Dims::from_slice(&axes.iter().map(|axis| axis.3).collect::<Vec<_>>()).unwrap();
         let axis = |&(name, first, step, count): &(&str, f64, f64, u64)| Axis {
             name: name.into(),
@@ -89,13 +89,13 @@ impl Known {
     }
 
     /// Returns the array with bricks of a shape.
-    pub fn in_bricks(mut self, step: Dims) -> Self {
+    pub(crate) fn in_bricks(mut self, step: Dims) -> Self {
         (self.info.grid, self.info.brick_shape) = (BrickGrid::aligned(self.info.shape(), step), step);
         self
     }
 
     /// Returns the samples of a region in C order.
-    pub fn samples_in(&self, region: &Region) -> Vec<u8> {
+    pub(crate) fn samples_in(&self, region: &Region) -> Vec<u8> {
         let (shape, size) = (self.info.shape(), self.info.dtype.size());
         let sample = |number: u64| {
             let within = region.shape.index_of(number);
@@ -108,7 +108,7 @@ impl Known {
 }
 
 /// A geometry with world coordinates and a time axis in milliseconds.
-pub fn geometry() -> Geometry {
+pub(crate) fn geometry() -> Geometry {
     let map = Affine { origin: [431_964.75, 6_348_565.25], steps: [[3.5, 12.125], [-12.25, 3.0]] };
     Geometry {
         index_to_world: Some(map),
@@ -122,14 +122,14 @@ pub fn geometry() -> Geometry {
 }
 
 /// Creates an open dataset with one layer.
-pub fn open(format: &'static str, geometry: Option<Geometry>, array: Known) -> OpenDataset {
+pub(crate) fn open(format: &'static str, geometry: Option<Geometry>, array: Known) -> OpenDataset {
     let layer = Layer { name: "amplitude".into(), levels: vec![Arc::new(array)], native: NativeJson::new() };
     let info = DatasetInfo { geometry, ..DatasetInfo::default() };
     dataset(format, Layers(info, vec![layer], None))
 }
 
 /// Reads bytes of a file; `samples_of` has all samples of an array. Returns the bytes, and how many samples were read.
-pub fn try_read(
+pub(crate) fn try_read(
     file: Arc<dyn ComputedFile>,
     bytes: Range<u64>,
     samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,
@@ -153,7 +153,7 @@ pub fn try_read(
 }
 
 /// Like [`try_read`], of bytes that can be read.
-pub fn read(
+pub(crate) fn read(
     file: Arc<dyn ComputedFile>,
     bytes: Range<u64>,
     samples_of: &dyn Fn(&dyn Array) -> Vec<u8>,

@@ -8,7 +8,7 @@ use super::trace_counts::TraceCounts;
 const LOOK: u64 = 4096;
 
 /// A walk along the traces of a file from some trace on.
-pub struct LiveTraces {
+pub(crate) struct LiveTraces {
     /// The position that comes next, and how many traces are before it.
     next: (u64, u64),
     /// Positions of which it is known whether there is a trace, and for each whether there is one.
@@ -18,7 +18,7 @@ pub struct LiveTraces {
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Traces at positions side by side.
     Traces(Range<u64>),
     /// First it has to be known which of these positions have traces.
@@ -29,18 +29,18 @@ pub enum Next {
 
 impl LiveTraces {
     /// Begins a walk at `trace`, counted from 0, or before.
-    pub fn new(counts: &TraceCounts, trace: u64) -> Self {
+    pub(crate) fn new(counts: &TraceCounts, trace: u64) -> Self {
         Self { next: counts.block_of(trace), seen: 0..0, live: Vec::new() }
     }
 
     /// Takes what was to be looked at: a value for each position, 0 if there is no trace.
-    pub fn saw(&mut self, positions: Range<u64>, live: Vec<u8>) {
+    pub(crate) fn saw(&mut self, positions: Range<u64>, live: Vec<u8>) {
         self.seen = positions.start..positions.end.min(positions.start + live.len() as u64);
         self.live = live;
     }
 
     /// Returns where `trace` and those after it are, `most` at most. Traces are asked for in ascending order.
-    pub fn find(&mut self, counts: &TraceCounts, trace: u64, most: u64) -> Next {
+    pub(crate) fn find(&mut self, counts: &TraceCounts, trace: u64, most: u64) -> Next {
         let order = counts.order();
         loop {
             let (position, before) = self.next;

@@ -33,5 +33,5 @@ mod trace_header;
 mod trace_order;
 mod world;
 
-pub use original_view::OriginalSegy;
-pub use survey_view::SurveySegy;
+pub(crate) use original_view::OriginalSegy;
+pub(crate) use survey_view::SurveySegy;

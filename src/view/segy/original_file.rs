@@ -7,14 +7,14 @@ use super::{binary_header, text_header, trace_header};
 use crate::format::{Array, FormatError, SegyImport};
 
 /// Bytes before the first trace.
-pub const HEADERS: u64 = (text_header::BYTES + binary_header::BYTES) as u64;
+pub(crate) const HEADERS: u64 = (text_header::BYTES + binary_header::BYTES) as u64;
 
 /// Bytes of a trace header.
-pub const TRACE_HEADER: u64 = trace_header::BYTES as u64;
+pub(crate) const TRACE_HEADER: u64 = trace_header::BYTES as u64;
 
 /// The arrays that a file is made of, at LOD 0.
 #[derive(Clone)]
-pub struct Arrays {
+pub(crate) struct Arrays {
     /// The samples.
     pub samples: Arc<dyn Array>,
     /// Whether there is a trace.
@@ -24,7 +24,7 @@ pub struct Arrays {
 }
 
 /// The file.
-pub struct OriginalFile {
+pub(crate) struct OriginalFile {
     pub(super) import: SegyImport,
     pub(super) arrays: Arrays,
     pub(super) counts: Arc<TraceCounts>,
@@ -35,7 +35,7 @@ impl OriginalFile {
     ///
     /// # Errors
     /// [`FormatError::Unsupported`] if it has not as many bytes as the import says.
-    pub fn new(import: SegyImport, arrays: Arrays, counts: Arc<TraceCounts>) -> Result<Self, FormatError> {
+    pub(crate) fn new(import: SegyImport, arrays: Arrays, counts: Arc<TraceCounts>) -> Result<Self, FormatError> {
         check_length(&import, &arrays, &counts).map_err(FormatError::Unsupported)?;
         Ok(Self { import, arrays, counts })
     }
@@ -60,7 +60,7 @@ impl OriginalFile {
 ///
 /// # Errors
 /// Why it has not.
-pub fn check_length(import: &SegyImport, arrays: &Arrays, counts: &TraceCounts) -> Result<(), String> {
+pub(crate) fn check_length(import: &SegyImport, arrays: &Arrays, counts: &TraceCounts) -> Result<(), String> {
     let bytes = length(import, &*arrays.samples, counts);
     match import.file_bytes {
         Some(had) if had != bytes => {
@@ -75,7 +75,7 @@ fn length(import: &SegyImport, samples: &dyn Array, counts: &TraceCounts) -> u64
 }
 
 /// Returns the bytes of a trace with its header.
-pub fn trace_bytes(import: &SegyImport, samples: &dyn Array) -> u64 {
+pub(crate) fn trace_bytes(import: &SegyImport, samples: &dyn Array) -> u64 {
     let count = samples.info().shape().last().copied().unwrap_or(0);
     TRACE_HEADER.saturating_add(count.saturating_mul(import.sample.size() as u64))
 }

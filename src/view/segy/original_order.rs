@@ -19,7 +19,7 @@ const PARTS: u64 = 24;
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
+pub(crate) fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
     let all = traces.info().shape();
     let shape = Dims::from_fn(all.len().saturating_sub(1), |axis| all[axis]);
     let otherwise = match import.sorted_by.filter(|axis| *axis < shape.len()) {

@@ -16,7 +16,7 @@ use crate::view::computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples
 const PART: u64 = 1 << 20;
 
 /// A read in progress.
-pub struct OriginalRead {
+pub(crate) struct OriginalRead {
     file: Arc<OriginalFile>,
     /// The bytes of the read.
     bytes: Range<u64>,
@@ -55,7 +55,7 @@ struct Traces {
 
 impl OriginalRead {
     /// Begins a read.
-    pub fn new(file: Arc<OriginalFile>, bytes: Range<u64>) -> Self {
+    pub(crate) fn new(file: Arc<OriginalFile>, bytes: Range<u64>) -> Self {
         let first = bytes.start.saturating_sub(HEADERS) / file.trace_bytes();
         let traces = LiveTraces::new(&file.counts, first);
         Self { at: bytes.start, file, bytes, out: None, traces, requested: Requested::Nothing }

@@ -12,7 +12,7 @@ use crate::view::virtual_file::{Entry, LayerRef, View};
 const NAME: &str = "original.sgy";
 
 /// The view of the layer with the samples of the file.
-pub struct OriginalSegy;
+pub(crate) struct OriginalSegy;
 
 impl View for OriginalSegy {
     fn name(&self) -> Option<&'static str> {

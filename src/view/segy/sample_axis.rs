@@ -11,7 +11,7 @@ const FEET: [f64; 2] = [0.3048, 1200.0 / 3937.0];
 
 /// The positions of the samples of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SampleAxis {
+pub(crate) struct SampleAxis {
     /// Samples in a trace.
     pub count: u16,
     /// The distance of two samples, in thousandths of the unit of the delay.
@@ -24,7 +24,7 @@ pub struct SampleAxis {
 
 /// The unit of the first sample's position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleUnit {
+pub(crate) enum SampleUnit {
     /// Milliseconds, so that the interval is in microseconds.
     Milliseconds,
     /// Metres.
@@ -38,7 +38,7 @@ pub enum SampleUnit {
 impl SampleUnit {
     /// Returns the name of the unit and of its thousandth part.
     #[must_use]
-    pub fn names(self) -> (&'static str, &'static str) {
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Milliseconds => ("ms", "us"),
             Self::Metres => ("m", "mm"),
@@ -53,7 +53,7 @@ impl SampleAxis {
     ///
     /// # Errors
     /// Why SEG-Y cannot have such an axis.
-    pub fn of(axis: &Axis, geometry: Option<&Geometry>) -> Result<Self, String> {
+    pub(crate) fn of(axis: &Axis, geometry: Option<&Geometry>) -> Result<Self, String> {
         let Ok(count) = u16::try_from(axis.count) else {
             return Err(format!("a trace has {} samples, and SEG-Y has 65535 at most", axis.count));
         };
@@ -83,7 +83,7 @@ fn unit(axis: &Axis, geometry: Option<&Geometry>) -> (SampleUnit, f64) {
 }
 
 /// Returns the number if it is a whole one, but for rounding.
-pub fn whole(number: f64) -> Option<i64> {
+pub(crate) fn whole(number: f64) -> Option<i64> {
     let rounded = number.round();
     let near = (number - rounded).abs() <= ROUNDING && rounded.abs() < 9e15;
     near.then_some(rounded as i64)

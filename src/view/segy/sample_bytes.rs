@@ -6,7 +6,7 @@ const MAX: usize = 8;
 /// Writes samples that `convert` makes of the stored ones, which have `stored_size` and become `size` bytes each. The
 /// first `skip` bytes of the first are left out, and so are those of the last that `out` has no room for. Returns
 /// whether `convert` has returned true for all of them.
-pub fn write_samples(
+pub(crate) fn write_samples(
     (stored_size, size): (usize, usize),
     stored: &[u8],
     skip: usize,

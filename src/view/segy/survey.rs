@@ -14,7 +14,7 @@ const LINES: [[&str; 2]; 3] = [["inline", "crossline"], ["i", "j"], ["x", "y"]];
 const SAMPLES: [&str; 5] = ["sample", "time", "depth", "k", "z"];
 
 /// A survey in the integers of SEG-Y.
-pub struct Survey {
+pub(crate) struct Survey {
     /// The samples, at LOD 0. The last axis is that of the samples of a trace.
     pub array: Arc<dyn Array>,
     /// The lines of the first two axes, in the order of the array.
@@ -31,7 +31,7 @@ pub struct Survey {
 
 /// The numbers of inlines or crosslines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub(crate) struct Lines {
     /// The number of the first line.
     pub first: i64,
     /// The difference of two neighbouring numbers.
@@ -42,7 +42,7 @@ pub struct Lines {
 
 /// What differs from trace to trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trace {
+pub(crate) struct Trace {
     /// The inline number.
     pub inline: i64,
     /// The crossline number.
@@ -56,7 +56,7 @@ impl Survey {
     ///
     /// # Errors
     /// Why the layer cannot be shown as SEG-Y.
-    pub fn of(layer: LayerRef<'_>) -> Result<Self, String> {
+    pub(crate) fn of(layer: LayerRef<'_>) -> Result<Self, String> {
         let array = Arc::clone(layer.levels().first().ok_or("it has no LOD 0")?);
         let info = array.info();
         let inline_first = is_inline_first(info).ok_or_else(|| {
@@ -84,26 +84,26 @@ impl Survey {
 
     /// Returns how many traces there are.
     #[must_use]
-    pub fn traces(&self) -> u64 {
+    pub(crate) fn traces(&self) -> u64 {
         self.axes[0].count * self.axes[1].count
     }
 
     /// Returns the inlines and the crosslines.
     #[must_use]
-    pub fn lines(&self) -> [Lines; 2] {
+    pub(crate) fn lines(&self) -> [Lines; 2] {
         let [first, second] = self.axes;
         if self.inline_first { [first, second] } else { [second, first] }
     }
 
     /// Returns the code of the measurement system: 1 metres, 2 feet.
     #[must_use]
-    pub fn measurement_system(&self) -> i16 {
+    pub(crate) fn measurement_system(&self) -> i16 {
         if self.feet { 2 } else { 1 }
     }
 
     /// Returns a trace by its number in C order of the array.
     #[must_use]
-    pub fn trace(&self, number: u64) -> Trace {
+    pub(crate) fn trace(&self, number: u64) -> Trace {
         let (slow, fast) = (number / self.axes[1].count, number % self.axes[1].count);
         let index = if self.inline_first { [slow, fast] } else { [fast, slow] };
         let [inlines, crosslines] = self.lines();

@@ -23,7 +23,7 @@ const SAMPLE: u64 = size_of::<f32>() as u64;
 const PART: u64 = 1 << 20;
 
 /// A survey as a file.
-pub struct SurveyFile {
+pub(crate) struct SurveyFile {
     survey: Survey,
     /// The textual and the binary header.
     headers: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct SurveyFile {
 impl SurveyFile {
     /// Creates the file of a layer.
     #[must_use]
-    pub fn new(layer: LayerRef<'_>, survey: Survey) -> Self {
+    pub(crate) fn new(layer: LayerRef<'_>, survey: Survey) -> Self {
         let mut headers = text_header::header(layer, &survey);
         headers.extend(binary_header::header(&survey));
         Self { survey, headers }

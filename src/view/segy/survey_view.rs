@@ -14,7 +14,7 @@ const NAME: &str = "lod0.sgy";
 const FORMATS: [&str; 2] = ["zgy", "vds"];
 
 /// The view of LOD 0.
-pub struct SurveySegy;
+pub(crate) struct SurveySegy;
 
 impl View for SurveySegy {
     fn name(&self) -> Option<&'static str> {

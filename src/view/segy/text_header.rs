@@ -9,7 +9,7 @@ use crate::view::virtual_file::LayerRef;
 use crate::volume::{Axis, Dtype};
 
 /// Bytes of the header.
-pub const BYTES: usize = LINES * LINE_BYTES;
+pub(crate) const BYTES: usize = LINES * LINE_BYTES;
 
 const LINES: usize = 40;
 const LINE_BYTES: usize = 80;
@@ -18,7 +18,7 @@ const TEXT_BYTES: usize = LINE_BYTES - 4;
 
 /// Returns the header of a layer, in EBCDIC.
 #[must_use]
-pub fn header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
+pub(crate) fn header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
     let mut lines = text(layer, survey);
     // the standard's own last lines
     lines.resize(LINES - 2, String::new());

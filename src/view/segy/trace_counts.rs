@@ -17,14 +17,14 @@ const MAX_BLOCKS: u64 = 1 << 16;
 const KEPT: usize = 1 << 20;
 
 /// The most positions that a survey may have: each is looked at once, or a few times.
-pub const MAX_POSITIONS: u64 = 1 << 30;
+pub(crate) const MAX_POSITIONS: u64 = 1 << 30;
 
 /// The counts of surveys that were needed lately. An array is never another one under the same number.
 static LATELY: LazyLock<Mutex<LruByWeight<ArrayId, Arc<TraceCounts>>>> =
     LazyLock::new(|| Mutex::new(LruByWeight::new(KEPT)));
 
 /// The number of traces before each block of positions.
-pub struct TraceCounts {
+pub(crate) struct TraceCounts {
     order: TraceOrder,
     /// Positions of a block.
     block: u64,
@@ -35,7 +35,7 @@ pub struct TraceCounts {
 impl TraceCounts {
     /// Returns the counts for `traces` if they are known.
     #[must_use]
-    pub fn known(traces: &dyn Array) -> Option<Arc<Self>> {
+    pub(crate) fn known(traces: &dyn Array) -> Option<Arc<Self>> {
         LATELY.lock().get(&traces.info().id)
     }
 
@@ -43,7 +43,7 @@ impl TraceCounts {
     ///
     /// # Errors
     /// Those of `count`.
-    pub fn known_or(
+    pub(crate) fn known_or(
         traces: &dyn Array,
         count: impl FnOnce() -> Result<Self, FormatError>,
     ) -> Result<Arc<Self>, FormatError> {
@@ -61,7 +61,7 @@ impl TraceCounts {
     ///
     /// # Errors
     /// Those of the format and the source.
-    pub fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
+    pub(crate) fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
         let block = BLOCK.max(order.positions().div_ceil(MAX_BLOCKS).next_power_of_two());
         Self::count_in_blocks(traces, order, block)
     }
@@ -100,32 +100,32 @@ impl TraceCounts {
 
     /// Returns whether there is a trace at every position.
     #[must_use]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.traces() == self.order.positions()
     }
 
     /// Returns the counts of the same traces in another order, if there is one at every position.
     #[must_use]
-    pub fn in_order(mut self, order: TraceOrder) -> Self {
+    pub(crate) fn in_order(mut self, order: TraceOrder) -> Self {
         self.order = order;
         self
     }
 
     /// Returns the order of the traces.
     #[must_use]
-    pub fn order(&self) -> &TraceOrder {
+    pub(crate) fn order(&self) -> &TraceOrder {
         &self.order
     }
 
     /// Returns how many traces there are.
     #[must_use]
-    pub fn traces(&self) -> u64 {
+    pub(crate) fn traces(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
     /// Returns the block that has a trace: its first position, and how many traces come before.
     #[must_use]
-    pub fn block_of(&self, trace: u64) -> (u64, u64) {
+    pub(crate) fn block_of(&self, trace: u64) -> (u64, u64) {
         let block = self.before.partition_point(|before| *before <= trace).saturating_sub(1);
         (block as u64 * self.block, self.before.get(block).copied().unwrap_or(0))
     }
@@ -133,7 +133,7 @@ impl TraceCounts {
     /// Returns the end of the block of a position, and whether all of its positions have traces, or none has, if one of
     /// them is so.
     #[must_use]
-    pub fn block_at(&self, position: u64) -> (u64, Option<bool>) {
+    pub(crate) fn block_at(&self, position: u64) -> (u64, Option<bool>) {
         let block = (position / self.block) as usize;
         let start = block as u64 * self.block;
         let end = (start + self.block).min(self.order.positions());
@@ -147,7 +147,11 @@ impl TraceCounts {
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn ranks(traces: &dyn Array, orders: &[TraceOrder], positions: &[Dims]) -> Result<Vec<Vec<u64>>, FormatError> {
+pub(crate) fn ranks(
+    traces: &dyn Array,
+    orders: &[TraceOrder],
+    positions: &[Dims],
+) -> Result<Vec<Vec<u64>>, FormatError> {
     let numbers = |order: &TraceOrder| positions.iter().map(|index| order.number_of(index)).collect::<Vec<_>>();
     let of: Vec<Vec<u64>> = orders.iter().map(numbers).collect();
     let mut ranks = vec![vec![0; positions.len()]; orders.len()];
@@ -176,7 +180,7 @@ fn parts(shape: Dims, count: u64) -> impl Iterator<Item = u64> {
 
 /// Like [`spread`], of a survey that has a trace at every position.
 #[must_use]
-pub fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
+pub(crate) fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
     let last = shape.product().and_then(|positions| positions.checked_sub(1));
     let mut numbers: Vec<u64> = parts(shape, count).chain(last).collect();
     numbers.sort_unstable();
@@ -189,7 +193,7 @@ pub fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
 ///
 /// # Errors
 /// Those of the format and the source.
-pub fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<Dims>, FormatError> {
+pub(crate) fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<Dims>, FormatError> {
     let order = TraceOrder::of_arrays(shape);
     let mut found: Vec<(u64, Option<u64>)> = parts(shape, count).map(|from| (from, None)).collect();
     let mut last = None;

@@ -9,7 +9,7 @@ const PLACES_OF_DEGREES: [i32; 1] = [4];
 
 /// The world coordinates of a survey.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct World {
+pub(crate) struct World {
     /// The map from indexes along the lines' axes to coordinates.
     map: Affine,
     /// The power of ten that coordinates are multiplied with.
@@ -24,7 +24,7 @@ impl World {
     /// Returns the coordinates of `lines` inlines and crosslines; `None` if they are unknown, or no scalar makes them
     /// fit.
     #[must_use]
-    pub fn of(geometry: Option<&Geometry>, lines: [u64; 2]) -> Option<Self> {
+    pub(crate) fn of(geometry: Option<&Geometry>, lines: [u64; 2]) -> Option<Self> {
         let geometry = geometry?;
         let mut map = geometry.index_to_world?;
         let is_angle = geometry.horizontal_kind == "angle";
@@ -48,19 +48,19 @@ impl World {
 
     /// Returns X and Y of a trace, scaled and rounded.
     #[must_use]
-    pub fn position(&self, index: [u64; 2]) -> [i32; 2] {
+    pub(crate) fn position(&self, index: [u64; 2]) -> [i32; 2] {
         self.map.map(index.map(|at| at as f64)).map(|coordinate| (coordinate * self.factor).round() as i32)
     }
 
     /// Returns the coordinate that a scaled one stands for.
     #[must_use]
-    pub fn coordinate(&self, scaled: i32) -> f64 {
+    pub(crate) fn coordinate(&self, scaled: i32) -> f64 {
         f64::from(scaled) / self.factor
     }
 
     /// Returns what the coordinates are rounded to, in their own unit.
     #[must_use]
-    pub fn rounding(&self) -> f64 {
+    pub(crate) fn rounding(&self) -> f64 {
         1.0 / self.factor
     }
 }

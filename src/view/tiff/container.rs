@@ -41,7 +41,7 @@ const RATIONAL: u16 = 5;
 
 /// The file of a stack. Its directories are computed when they are read: those of two planes differ only in a position.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub(crate) struct Container {
     stack: Stack,
     /// Whether it is a BigTIFF.
     big: bool,
@@ -53,7 +53,7 @@ pub struct Container {
 
 impl Container {
     /// Returns the file of a stack; `None` if it would be longer than a file can be.
-    pub fn of(stack: Stack) -> Option<Self> {
+    pub(crate) fn of(stack: Stack) -> Option<Self> {
         let is_for_imagej = match stack.dtype {
             Dtype::UInt8 => stack.channels == 1 || stack.is_rgb(),
             Dtype::Int16 | Dtype::UInt16 | Dtype::Int32 | Dtype::UInt32 | Dtype::Float32 => stack.channels == 1,
@@ -75,7 +75,7 @@ impl Container {
     }
 
     /// Returns the block before the samples, with the first directory.
-    pub fn header(&self, info: &ArrayInfo) -> Vec<u8> {
+    pub(crate) fn header(&self, info: &ArrayInfo) -> Vec<u8> {
         let at = if self.big { 16 } else { 8 };
         let mut header = Vec::with_capacity(SAMPLES_AT as usize);
         match self.big {

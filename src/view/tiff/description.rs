@@ -11,7 +11,7 @@ const MAX_UNIT: usize = 40;
 
 /// Returns the text that ImageJ writes into its stacks. Its axes across the planes are called frames, slices and
 /// channels, slowest first; one alone is slices. It names a unit only if rows and columns have the same.
-pub fn text(stack: &Stack, info: &ArrayInfo) -> String {
+pub(crate) fn text(stack: &Stack, info: &ArrayInfo) -> String {
     let names: &[&str] = match stack.across.len() {
         0 | 1 => &["slices"],
         2 => &["frames", "slices"],
@@ -46,7 +46,7 @@ pub fn text(stack: &Stack, info: &ArrayInfo) -> String {
 
 /// Returns pixels per unit along a row and along a column, as numerator and denominator; ones if these have no common
 /// unit.
-pub fn resolution(stack: &Stack, info: &ArrayInfo) -> [(u32, u32); 2] {
+pub(crate) fn resolution(stack: &Stack, info: &ArrayInfo) -> [(u32, u32); 2] {
     match planes_axes(stack, info) {
         Some([.., y, x]) if unit(x).is_some() && unit(x) == unit(y) => [x, y].map(|axis| rational(1.0 / step(axis))),
         _ => [(1, 1); 2],

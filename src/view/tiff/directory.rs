@@ -8,7 +8,7 @@ const LONG8: u16 = 16;
 
 /// A tag and its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field {
+pub(crate) struct Field {
     /// The tag.
     pub tag: u16,
     /// The type of its values.
@@ -21,35 +21,35 @@ pub struct Field {
 
 impl Field {
     /// Returns a field of one 16-bit number.
-    pub fn short(tag: u16, value: u16) -> Self {
+    pub(crate) fn short(tag: u16, value: u16) -> Self {
         Self { tag, kind: SHORT, count: 1, value: value.into() }
     }
 
     /// Returns a field of one number, of 32 bits if it fits.
-    pub fn number(tag: u16, value: u64) -> Self {
+    pub(crate) fn number(tag: u16, value: u64) -> Self {
         Self { tag, kind: if value > u32::MAX.into() { LONG8 } else { LONG }, count: 1, value }
     }
 
     /// Returns a field of one number that has as many bits as positions in the file.
-    pub fn position(tag: u16, value: u64, big: bool) -> Self {
+    pub(crate) fn position(tag: u16, value: u64, big: bool) -> Self {
         Self { tag, kind: if big { LONG8 } else { LONG }, count: 1, value }
     }
 }
 
 /// Returns the bytes of a directory with so many fields.
-pub fn size(fields: usize, big: bool) -> u64 {
+pub(crate) fn size(fields: usize, big: bool) -> u64 {
     let (count, field, next) = if big { (8, 20, 8) } else { (2, 12, 4) };
     count + field * fields as u64 + next
 }
 
 /// Returns the bytes of values that fit into a field.
-pub fn inline_bytes(big: bool) -> u64 {
+pub(crate) fn inline_bytes(big: bool) -> u64 {
     if big { 8 } else { 4 }
 }
 
 /// Appends a directory. Its fields are in ascending order of their tags; `next` is the position of the next directory,
 /// 0 if there is none. In classic TIFF all numbers fit 32 bits.
-pub fn write(fields: &[Field], next: u64, big: bool, out: &mut Vec<u8>) {
+pub(crate) fn write(fields: &[Field], next: u64, big: bool, out: &mut Vec<u8>) {
     let word = |out: &mut Vec<u8>, value: u64| match big {
         true => out.extend_from_slice(&value.to_le_bytes()),
         false => out.extend_from_slice(&(value as u32).to_le_bytes()),

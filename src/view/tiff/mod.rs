@@ -5,4 +5,4 @@ mod description;
 mod directory;
 mod tiff_view;
 
-pub use tiff_view::Tiff;
+pub(crate) use tiff_view::Tiff;

@@ -14,7 +14,7 @@ use crate::volume::ArrayInfo;
 const FOLDER: u64 = 0;
 
 /// The view of all levels.
-pub struct Tiff;
+pub(crate) struct Tiff;
 
 fn container(info: &ArrayInfo) -> Option<Container> {
     Container::of(Stack::of(info)?)

@@ -10,7 +10,7 @@ const MOST_IN_FOLDER: u64 = 1 << 20;
 /// Returns whether chunks may be absent from the folders of an array: each has `chunks` of them, of a size such as
 /// `region`. Otherwise all chunks are there.
 #[must_use]
-pub fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
+pub(crate) fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
     let bricks = info.grid.touched(region).shape.product().unwrap_or(u64::MAX);
     bricks.saturating_mul(chunks) <= MOST_IN_FOLDER
 }
@@ -21,7 +21,7 @@ pub fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
 /// # Errors
 /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if that cannot be known without waiting and
 /// `wait` is [`Wait::No`].
-pub fn is_absent(array: &dyn Array, region: &Region, fill: &Element, wait: Wait) -> Result<bool, FormatError> {
+pub(crate) fn is_absent(array: &dyn Array, region: &Region, fill: &Element, wait: Wait) -> Result<bool, FormatError> {
     let touched = array.info().grid.touched(region);
     for number in 0..touched.shape.product().unwrap_or(0) {
         let mut at = touched.shape.index_of(number);

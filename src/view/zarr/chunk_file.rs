@@ -11,7 +11,7 @@ use crate::view::computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples
 use crate::volume::{Dims, Region};
 
 /// The file of a chunk. It has the full size of a chunk also where the array ends within it.
-pub struct ChunkFile {
+pub(crate) struct ChunkFile {
     array: Arc<dyn Array>,
     /// The shape of a chunk, in the order of the array's axes.
     chunk: Dims,
@@ -22,7 +22,7 @@ pub struct ChunkFile {
 impl ChunkFile {
     /// Creates the file of a chunk of shape `chunk` with the samples `held`, which are no more along any axis.
     #[must_use]
-    pub fn new(array: Arc<dyn Array>, chunk: Dims, held: Region) -> Self {
+    pub(crate) fn new(array: Arc<dyn Array>, chunk: Dims, held: Region) -> Self {
         Self { array, chunk, held }
     }
 

@@ -19,7 +19,7 @@ use crate::view::virtual_file::{Entry, LayerRef, View};
 const SUFFIX: &str = ".ome.zarr";
 
 /// The view of all levels.
-pub struct OmeZarr;
+pub(crate) struct OmeZarr;
 
 impl OmeZarr {
     /// Returns the numbers of all files and folders, and the one with number `node`.

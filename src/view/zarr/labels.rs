@@ -7,7 +7,7 @@ use crate::view::virtual_file::LayerRef;
 
 /// Returns the name of the folder of a layer's label, if its samples are numbers of objects.
 #[must_use]
-pub fn label_name(layer: LayerRef<'_>) -> Option<String> {
+pub(crate) fn label_name(layer: LayerRef<'_>) -> Option<String> {
     let info = layer.info(0);
     let says_so = info.native.get("category").is_some_and(|category| category == "segmentation");
     let is_label = says_so && info.dtype.is_integer() && info.axes.len() == 3 && is_image(info);

@@ -22,4 +22,4 @@ mod numbering;
 mod ome;
 mod units;
 
-pub use folder::OmeZarr;
+pub(crate) use folder::OmeZarr;

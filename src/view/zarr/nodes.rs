@@ -6,18 +6,18 @@ use crate::volume::Dims;
 const MOST: u64 = 1 << 34;
 
 /// The name of the folder of a level's samples; those of positions have the names of their axes.
-pub const IMAGE: &str = "image";
+pub(crate) const IMAGE: &str = "image";
 /// The name of the metadata of groups and arrays.
-pub const METADATA: &str = "zarr.json";
+pub(crate) const METADATA: &str = "zarr.json";
 /// The name of the folder of an array's chunks.
-pub const CHUNKS: &str = "c";
+pub(crate) const CHUNKS: &str = "c";
 
 /// The name of the folder of an image's labels.
-pub const LABELS: &str = "labels";
+pub(crate) const LABELS: &str = "labels";
 
 /// A file or folder. Image 0 is the layer; the others are its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Node {
+pub(crate) enum Node {
     /// The folder of an image.
     Image(usize),
     /// The metadata of an image.
@@ -36,7 +36,7 @@ pub enum Node {
 
 /// An array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayAt {
+pub(crate) struct ArrayAt {
     /// The image.
     pub image: usize,
     /// The LOD.
@@ -47,7 +47,7 @@ pub struct ArrayAt {
 
 /// A file or folder of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// The array's folder.
     Folder,
     /// Its metadata.
@@ -63,7 +63,7 @@ pub enum Part {
 
 /// The numbers of one array's files and folders: the folder, the metadata, and the chunks by depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayNodes {
+pub(crate) struct ArrayNodes {
     first: u64,
     /// The number of chunks along each axis.
     count: Dims,
@@ -71,7 +71,7 @@ pub struct ArrayNodes {
 
 /// The numbers of all files and folders of a layer: those of its own image, of the labels' folder, and of each label.
 #[derive(Clone, Debug)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     images: Vec<ImageNodes>,
     /// The folder of the labels.
     labels: Option<u64>,
@@ -96,13 +96,13 @@ const FOLDER_AND_METADATA: u64 = 2;
 impl ArrayNodes {
     /// Returns the number of chunks along each axis.
     #[must_use]
-    pub fn count(&self) -> Dims {
+    pub(crate) fn count(&self) -> Dims {
         self.count
     }
 
     /// Returns the index of a chunk, given its number in C order.
     #[must_use]
-    pub fn chunk(&self, number: u64) -> Dims {
+    pub(crate) fn chunk(&self, number: u64) -> Dims {
         self.count.index_of(number)
     }
 
@@ -147,7 +147,7 @@ impl ArrayNodes {
 impl Part {
     /// Returns whether it is a folder, in an array of so many axes.
     #[must_use]
-    pub fn is_folder(self, axes: usize) -> bool {
+    pub(crate) fn is_folder(self, axes: usize) -> bool {
         match self {
             Self::Folder => true,
             Self::Metadata => false,
@@ -177,7 +177,7 @@ impl ImageNodes {
 impl Nodes {
     /// Numbers the files and folders of a layer and of its labels. Each image is given as the chunks along each axis of
     /// the arrays of each level. `None` if there are too many.
-    pub fn new(images: impl Iterator<Item = Vec<Vec<Dims>>>) -> Option<Self> {
+    pub(crate) fn new(images: impl Iterator<Item = Vec<Vec<Dims>>>) -> Option<Self> {
         let mut nodes = Self { images: Vec::new(), labels: None, end: 0 };
         for image in images {
             if nodes.images.len() == 1 {
@@ -193,31 +193,31 @@ impl Nodes {
 
     /// Returns how many there are.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.end
     }
 
     /// Returns the number of levels of an image.
     #[must_use]
-    pub fn levels(&self, image: usize) -> usize {
+    pub(crate) fn levels(&self, image: usize) -> usize {
         self.images.get(image).map_or(0, |image| image.levels.len())
     }
 
     /// Returns whether there are labels.
     #[must_use]
-    pub fn has_labels(&self) -> bool {
+    pub(crate) fn has_labels(&self) -> bool {
         self.labels.is_some()
     }
 
     /// Returns the numbers of an array.
     #[must_use]
-    pub fn array(&self, at: ArrayAt) -> Option<&ArrayNodes> {
+    pub(crate) fn array(&self, at: ArrayAt) -> Option<&ArrayNodes> {
         self.images.get(at.image)?.levels.get(at.level)?.arrays.get(at.array)
     }
 
     /// Returns the file or folder with a number.
     #[must_use]
-    pub fn at(&self, node: u64) -> Option<Node> {
+    pub(crate) fn at(&self, node: u64) -> Option<Node> {
         let in_labels = self.labels.and_then(|labels| node.checked_sub(labels));
         match in_labels {
             Some(0) => return Some(Node::Labels),
@@ -245,7 +245,7 @@ impl Nodes {
 
     /// Returns the number of a file or folder.
     #[must_use]
-    pub fn number(&self, node: Node) -> Option<u64> {
+    pub(crate) fn number(&self, node: Node) -> Option<u64> {
         let level = |image: usize, level: usize| self.images.get(image)?.levels.get(level).map(|level| level.first);
         match node {
             Node::Image(image) => Some(self.images.get(image)?.first),
@@ -260,7 +260,7 @@ impl Nodes {
 
     /// Returns the folder that contains a file or folder; `None` for the folder of the layer's own image.
     #[must_use]
-    pub fn parent(&self, node: Node) -> Option<Node> {
+    pub(crate) fn parent(&self, node: Node) -> Option<Node> {
         Some(match node {
             Node::Image(0) => return None,
             Node::Image(_) | Node::LabelsMetadata => Node::Labels,
@@ -278,7 +278,7 @@ impl Nodes {
 
     /// Returns whether it is a folder.
     #[must_use]
-    pub fn is_folder(&self, node: Node) -> bool {
+    pub(crate) fn is_folder(&self, node: Node) -> bool {
         match node {
             Node::Image(_) | Node::Labels | Node::Level(..) => true,
             Node::ImageMetadata(_) | Node::LabelsMetadata | Node::LevelMetadata(..) => false,

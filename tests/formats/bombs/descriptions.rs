@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::format::vds::Vds;
+use crate::format::wkw::Wkw;
+use crate::format::{Dataset, Format, FormatError, OpenWith};
+use crate::source::IndexCache;
 use serde_json::{Value, json};
-use volfs::format::vds::Vds;
-use volfs::format::wkw::Wkw;
-use volfs::format::{Dataset, Format, FormatError, OpenWith};
-use volfs::source::IndexCache;
 
 use super::{DESCRIPTION, within};
-use crate::support::memory_folder::MemoryFolder;
-use crate::support::vds::{Cloud, Container};
+use crate::test_support::memory_folder::MemoryFolder;
+use crate::test_support::vds_dataset::{Cloud, Container};
 
 type Opened = Result<Box<dyn Dataset>, FormatError>;
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use volfs::format::vds::Vds;
-use volfs::format::wkw::Wkw;
-use volfs::format::zgy::Zgy;
-use volfs::format::{Dataset, Format, FormatError, OpenWith};
-use volfs::source::{IndexCache, Wait};
+use crate::format::vds::Vds;
+use crate::format::wkw::Wkw;
+use crate::format::zgy::Zgy;
+use crate::format::{Dataset, Format, FormatError, OpenWith};
+use crate::source::{IndexCache, Wait};
 
 use super::{SMALL, within};
-use crate::handmade::Handmade;
-use crate::support::memory_folder::MemoryFolder;
-use crate::support::vds::{Cloud, Container};
+use crate::format::zgy::handmade::Handmade;
+use crate::test_support::memory_folder::MemoryFolder;
+use crate::test_support::vds_dataset::{Cloud, Container};
 
 type Opened = Result<Box<dyn Dataset>, FormatError>;
 

@@ -8,15 +8,17 @@ mod headers;
 
 use std::time::{Duration, Instant};
 
+use crate::fuzz::allocations::measure;
+
 /// The longest time that any bomb may take. Most take a few milliseconds.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Runs `work`, and returns its result with the most bytes that it had allocated at a time.
 fn measured<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let (begin, mut result) = (Instant::now(), None);
-    let used = allocation_counter::measure(|| result = Some(work())).bytes_max;
+    let begin = Instant::now();
+    let (result, allocated) = measure(work);
     assert!(begin.elapsed() < LONGEST, "it took {:?}", begin.elapsed());
-    (result.unwrap(), used)
+    (result, allocated.most)
 }
 
 /// Runs `work`, and checks that it had at most `most` bytes allocated at a time.

@@ -8,7 +8,7 @@ use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 
-use crate::fuzz_targets::TARGETS;
+use crate::fuzz::TARGETS;
 
 /// The most seeds of a target that are read by default.
 const SEEDS: usize = 200;

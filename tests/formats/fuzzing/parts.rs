@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{REPLAYED, fuzz, inputs};
-use crate::fuzz_targets::TARGETS;
+use crate::fuzz::TARGETS;
 
 /// Returns the names of the entries of a folder, without extension.
 fn names(folder: &str) -> Vec<String> {
@@ -23,6 +23,6 @@ fn every_target_has_a_program_seeds_and_a_test() {
     assert!(programs.eq(targets), "fuzz/Cargo.toml lists other targets");
     for name in targets {
         let program = fs::read_to_string(fuzz().join(format!("fuzz_targets/{name}.rs"))).unwrap();
-        assert!(program.contains(&format!("volfs_fuzz::{name}::run(input)")), "{name} runs another body");
+        assert!(program.contains(&format!("volfs::fuzz::{name}::run(input)")), "{name} runs another body");
     }
 }

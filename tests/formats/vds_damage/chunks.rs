@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
+use crate::source::Wait;
+use crate::volume::Brick;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use volfs::source::Wait;
-use volfs::volume::Brick;
 
 use super::{BITS, LAYER, PLAIN, RLE, U8, ZIP, changed, chunk_fails};
-use crate::support::naive;
-use crate::support::vds::{Container, find};
+use crate::test_support::naive;
+use crate::test_support::vds_dataset::{Container, find};
 
 #[test]
 fn chunks_outside_of_the_file() {

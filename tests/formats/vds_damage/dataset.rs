@@ -1,10 +1,10 @@
 //! Faults for which the dataset is refused.
 
+use crate::format::FormatError;
 use serde_json::{Value, json};
-use volfs::format::FormatError;
 
 use super::{RLE, changed, is_damaged, is_not_a_vds, refused};
-use crate::support::vds::{Cloud, Container};
+use crate::test_support::vds_dataset::{Cloud, Container};
 
 #[test]
 fn without_magic_or_header() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{BITS, PLAIN, U8, changed, cloud_layer_fails, layer_fails};
-use crate::support::vds::{Cloud, Container};
+use crate::test_support::vds_dataset::{Cloud, Container};
 
 #[test]
 fn invalid_tables_of_a_layer() {

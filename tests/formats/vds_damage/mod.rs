@@ -6,11 +6,11 @@ mod dataset;
 mod layers;
 mod objects;
 
+use crate::format::{Array, Dataset, FormatError};
 use serde_json::Value;
-use volfs::format::{Array, Dataset, FormatError};
 
-use crate::support::naive;
-use crate::support::vds::{Cloud, Container, find};
+use crate::test_support::naive;
+use crate::test_support::vds_dataset::{Cloud, Container, find};
 
 /// A dataset of one layer: run lengths, 3 x 3 x 1 chunks of U8.
 const RLE: &str = "margins-4-4.vds";

@@ -1,12 +1,12 @@
 //! Faults of single chunks in a folder of objects.
 
+use crate::format::FormatError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use volfs::format::FormatError;
 
 use super::{LAYER, cloud_chunk_fails};
-use crate::support::naive;
-use crate::support::vds::{Cloud, find};
+use crate::test_support::naive;
+use crate::test_support::vds_dataset::{Cloud, find};
 
 #[test]
 fn missing_objects() {

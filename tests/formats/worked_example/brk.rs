@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use volfs::format::{Array, Census, Dataset, Format, FormatError, Layer, OpenWith};
-use volfs::source::{Source, WHOLE, Wait};
-use volfs::volume::{
+use crate::format::{Array, Census, Dataset, Format, FormatError, Layer, OpenWith};
+use crate::source::{Source, WHOLE, Wait};
+use crate::volume::{
     ArrayInfo, Axis, Brick, BrickCounts, BrickGrid, DatasetInfo, Dims, Dtype, Layout, NativeJson, Plain,
 };
 

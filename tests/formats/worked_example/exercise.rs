@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use volfs::format::{Format, OpenWith};
-use volfs::source::{IndexCache, Wait};
-use volfs::volume::Brick;
+use crate::format::{Format, OpenWith};
+use crate::source::{IndexCache, Wait};
+use crate::volume::Brick;
 
 use super::brk::Brk;
-use crate::support::memory_folder::MemoryFolder;
+use crate::test_support::memory_folder::MemoryFolder;
 
 /// Returns whether the bytes open as a dataset.
 ///

@@ -5,19 +5,15 @@ mod brk;
 mod exercise;
 mod shape;
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
 
 use serde_json::Value;
-use volfs::codec::zfp::Decoder;
-use volfs::format::{Format, Registry};
-use volfs::fs::{Ino, Options, Ownership, ReadRequest, Registries, Volfs};
-use volfs::source::Wait;
-use volfs::view::{self, View};
 
-use crate::support::{Noise, SOON, copy_all, test_data};
+use super::file_system::FileSystem;
+use crate::format::Format;
+use crate::test_support::{Noise, copy_all, test_data};
+use crate::view::View;
 
 /// Extents that are no multiples of the brick's edge, so that bricks extend beyond all three edges.
 const SHAPE: [u16; 3] = [5, 9, 6];
@@ -50,58 +46,10 @@ fn brk_file() -> Vec<u8> {
 }
 
 /// The file system of a folder, with the format and the view of the documents besides the built-in ones.
-struct Extended(Arc<Volfs>);
-
-impl Extended {
-    fn over(source: &Path) -> Self {
-        let formats: Vec<&'static dyn Format> =
-            volfs::format::registry().iter().chain([&brk::Brk as &dyn Format]).collect();
-        let views: Vec<&'static dyn View> =
-            view::registry().iter().copied().chain([&shape::Shape as &dyn View]).collect();
-        let registries = Registries { formats: Registry::new(formats.leak()), views: views.leak() };
-        let options = Options {
-            source: source.to_owned(),
-            cache_size: 1 << 20,
-            threads: 2,
-            direct_io: false,
-            follow_links: false,
-            store_options: Vec::new(),
-            disk_cache: None,
-            quality: None,
-            zfp: Decoder::default(),
-            views: None,
-            allow_other: false,
-            ownership: Ownership::default(),
-            shown: serde_json::Map::new(),
-        };
-        Self(Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap()))
-    }
-
-    fn find(&self, path: &str) -> Ino {
-        let down = |parent, name: &str| self.0.lookup(parent, OsStr::new(name), Wait::Yes).unwrap().ino;
-        path.split('/').fold(Ino::ROOT, down)
-    }
-
-    fn names(&self, path: &str) -> Vec<String> {
-        let folder = if path.is_empty() { Ino::ROOT } else { self.find(path) };
-        let handle = self.0.opendir(folder, Wait::Yes).unwrap().handle;
-        let mut names = Vec::new();
-        self.0
-            .readdir(handle, 2, Wait::Yes, |entry, _| {
-                names.push(entry.name.to_str().unwrap().to_owned());
-                true
-            })
-            .unwrap();
-        names
-    }
-
-    fn read(&self, path: &str) -> Vec<u8> {
-        let handle = self.0.open(self.find(path), Wait::Yes).unwrap().handle;
-        let (done, answer) = mpsc::channel();
-        let request = ReadRequest { handle, offset: 0, size: 1 << 20, cached: false };
-        self.0.read(request, move |bytes| done.send(bytes.unwrap().to_vec()).unwrap());
-        answer.recv_timeout(SOON).unwrap()
-    }
+fn extended(source: &Path) -> FileSystem {
+    let formats = [&brk::Brk as &dyn Format];
+    let views = [&shape::Shape as &dyn View];
+    FileSystem::with(source, &formats, &views)
 }
 
 fn bytes_of(samples: impl Iterator<Item = [u16; 3]>) -> Vec<u8> {
@@ -113,7 +61,7 @@ fn the_format_of_the_document_has_every_view() {
     let source = tempfile::tempdir().unwrap();
     fs::write(source.path().join("cube.brk"), brk_file()).unwrap();
     fs::write(source.path().join("damaged.brk"), &brk_file()[..100]).unwrap();
-    let fs = Extended::over(source.path());
+    let fs = extended(source.path());
     assert_eq!(fs.names("cube.brk"), ["dataset.json", "data", "data.ome.zarr"]);
     assert_eq!(fs.read("cube.brk/data/lod0.raw"), bytes_of(indexes(SHAPE)));
     let by_x = (0..SHAPE[2]).flat_map(|x| indexes([SHAPE[0], SHAPE[1], 1]).map(move |[z, y, _]| [z, y, x]));
@@ -129,7 +77,7 @@ fn the_format_of_the_document_has_every_view() {
 
 #[test]
 fn the_view_of_the_document_shows_every_format() {
-    let fs = Extended::over(&test_data("demo"));
+    let fs = extended(&test_data("demo"));
     assert_eq!(fs.read("north.zgy/data/lod0.shape"), b"128 96 192\n");
     for layer in ["north.zgy/data", "cells/color", "south.vds/Amplitude"] {
         assert!(fs.names(layer).contains(&"lod0.shape".to_owned()), "{layer}");
@@ -142,10 +90,10 @@ fn the_view_of_the_document_shows_every_format() {
 fn bare_layers_and_a_file_of_a_new_format_are_both_shown() {
     let source = tempfile::tempdir().unwrap();
     copy_all(&test_data("demo").join("cells/color"), &source.path().join("mixed/color"));
-    let fs = Extended::over(source.path());
+    let fs = extended(source.path());
     assert_eq!(fs.names("mixed"), ["dataset.json", "color", "color.ome.zarr"]);
     std::fs::write(source.path().join("mixed/cube.brk"), brk_file()).unwrap();
-    let fs = Extended::over(source.path());
+    let fs = extended(source.path());
     assert_eq!(fs.names("mixed"), ["color", "cube.brk"]);
     assert_eq!(fs.read("mixed/cube.brk/data/lod0.raw"), bytes_of(indexes(SHAPE)));
 }

@@ -1,7 +1,7 @@
 //! `lodN.shape`: the extent along each axis, slowest first, as one line of text.
 
-use volfs::format::FormatError;
-use volfs::view::{Content, LayerRef, LevelFile};
+use crate::format::FormatError;
+use crate::view::{Content, LayerRef, LevelFile};
 
 /// The view of one level.
 pub struct Shape;

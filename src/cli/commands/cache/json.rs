@@ -9,7 +9,7 @@ use crate::source::disk_cache::{Cleared, Kept, Survey};
 use crate::view::json::SCHEMA;
 
 /// Returns what is there.
-pub fn survey(place: &Path, survey: &Survey) -> Value {
+pub(crate) fn survey(place: &Path, survey: &Survey) -> Value {
     let mut object = Map::new();
     object.insert("schema".into(), SCHEMA.into());
     object.insert("path".into(), place.to_string_lossy().into());
@@ -43,7 +43,7 @@ fn seconds(time: Option<SystemTime>) -> Value {
 }
 
 /// Returns what was removed.
-pub fn cleared(place: &Path, cleared: &Cleared) -> Value {
+pub(crate) fn cleared(place: &Path, cleared: &Cleared) -> Value {
     json!({
         "schema": SCHEMA,
         "path": place.to_string_lossy(),

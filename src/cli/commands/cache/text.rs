@@ -13,7 +13,7 @@ use crate::source::disk_cache::{Kept, Survey};
 const NAMED: usize = 5;
 
 /// Writes what is there: all together, then each volume, the largest part first.
-pub fn write(layout: &mut TextLayout, place: &Path, survey: &Survey, now: SystemTime) {
+pub(crate) fn write(layout: &mut TextLayout, place: &Path, survey: &Survey, now: SystemTime) {
     let total = survey.total();
     layout.heading(&place.to_string_lossy());
     if total.files == 0 {
@@ -52,7 +52,7 @@ fn age(time: Option<SystemTime>, now: SystemTime) -> Option<String> {
 }
 
 /// Returns a number of files in words.
-pub fn files(n: u64) -> String {
+pub(crate) fn files(n: u64) -> String {
     if n == 1 { "1 file".to_owned() } else { format!("{n} files") }
 }
 

@@ -13,7 +13,7 @@ use crate::volume::{Brick, Dims, Region};
 const SMALL: u64 = 4 << 20;
 
 /// Iterates over the chunks of a box, in C order.
-pub struct ChunkedBox<'a> {
+pub(crate) struct ChunkedBox<'a> {
     array: &'a dyn Array,
     region: Region,
     /// The axis that is cut. A chunk has one position along each slower axis, and all positions along each faster one.
@@ -29,7 +29,7 @@ pub struct ChunkedBox<'a> {
 impl<'a> ChunkedBox<'a> {
     /// Cuts a box of `array` into chunks of at most `max_bytes`.
     #[must_use]
-    pub fn new(array: &'a dyn Array, region: Region, max_bytes: u64) -> Self {
+    pub(crate) fn new(array: &'a dyn Array, region: Region, max_bytes: u64) -> Self {
         let size = array.info().dtype.size() as u64;
         let slice = |axis: usize| region.shape[axis + 1..].iter().fold(size, |bytes, n| bytes.saturating_mul(*n));
         let axis = (0..region.axes()).find(|axis| slice(*axis) <= max_bytes).unwrap_or(region.axes() - 1);
@@ -39,7 +39,7 @@ impl<'a> ChunkedBox<'a> {
 
     /// Returns whether a brick may belong to several chunks, so that a cache is of use.
     #[must_use]
-    pub fn share_bricks(&self) -> bool {
+    pub(crate) fn share_bricks(&self) -> bool {
         let step = self.array.info().grid.step();
         let several = self.region.shape[..self.axis].iter().any(|n| *n > 1);
         let layer = step[self.axis].min(self.region.shape[self.axis]);

@@ -27,7 +27,7 @@ const PART: usize = 4 << 20;
 const MAX_LINKS: usize = 40;
 
 /// An open output.
-pub struct Destination {
+pub(crate) struct Destination {
     file: File,
     progress: ClearingUp,
 }
@@ -42,7 +42,7 @@ impl Drop for ClearingUp {
 }
 
 /// How far the output is, for the progress bar and for a signal.
-pub struct Progress {
+pub(crate) struct Progress {
     /// Bytes written.
     pub written: Counter,
     /// Bytes of the whole output.
@@ -67,7 +67,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`CliError`]: the file cannot be made, or is the volume; [`CliError::Terminal`] unless `force` is given.
-    pub fn open(
+    pub(crate) fn open(
         name: Option<&Path>,
         total: u64,
         volume: &Path,
@@ -85,12 +85,12 @@ impl Destination {
     }
 
     /// How far the output is.
-    pub fn progress(&self) -> &Arc<Progress> {
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.progress.0
     }
 
     /// Returns whether a bar can show the progress: the samples go to a file.
-    pub fn is_file(&self) -> bool {
+    pub(crate) fn is_file(&self) -> bool {
         self.progress.0.target != Target::Stream
     }
 
@@ -98,7 +98,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`CliError`]: for instance, the disk is full.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
         for part in bytes.chunks(PART) {
             let written = self.progress.0.unfinished.write(|| output::write_to(&mut self.file, part));
             if !written.map_err(|error| self.named(error))? {
@@ -113,7 +113,7 @@ impl Destination {
     ///
     /// # Errors
     /// [`CliError`]: for instance, the server of the file reports now that its disk is full.
-    pub fn finish(self) -> Result<(), CliError> {
+    pub(crate) fn finish(self) -> Result<(), CliError> {
         let Target::Named(name) = &self.progress.0.target else { return Ok(()) };
         let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);
         nix::unistd::close(self.file).map_err(|errno| failed(errno.into()))?;
@@ -141,7 +141,7 @@ impl Destination {
 
 impl Progress {
     /// Clears up what is not complete before a signal ends the process, and returns what there is to say about it.
-    pub fn interrupt(&self) -> Option<String> {
+    pub(crate) fn interrupt(&self) -> Option<String> {
         let (written, total) = (Size::of(self.written.get()), Size::of(self.total));
         match &self.target {
             // without a file it is complete by now, or a device

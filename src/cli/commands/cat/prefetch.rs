@@ -16,7 +16,7 @@ use crate::volume::Region;
 const PREFETCH_BYTES: u64 = 64 << 20;
 
 /// Reads chunks and returns them in order, with some more in flight.
-pub struct Prefetch<'a> {
+pub(crate) struct Prefetch<'a> {
     reader: Arc<Reader>,
     array: &'a Arc<dyn Array>,
     chunks: Peekable<ChunkedBox<'a>>,
@@ -27,7 +27,7 @@ pub struct Prefetch<'a> {
 
 impl<'a> Prefetch<'a> {
     /// Reads these chunks of an array.
-    pub fn new(reader: Arc<Reader>, array: &'a Arc<dyn Array>, chunks: ChunkedBox<'a>) -> Self {
+    pub(crate) fn new(reader: Arc<Reader>, array: &'a Arc<dyn Array>, chunks: ChunkedBox<'a>) -> Self {
         Self { reader, array, chunks: chunks.peekable(), in_flight: VecDeque::new(), bytes: 0 }
     }
 

@@ -16,7 +16,7 @@ const DIGITS: usize = 9;
 ///
 /// # Errors
 /// What is wrong, and which positions or values the axis has.
-pub fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
+pub(crate) fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
     let shape = info.shape();
     let names = names(info);
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();

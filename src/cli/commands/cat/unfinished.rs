@@ -10,7 +10,7 @@ use crate::sync::Mutex;
 
 /// The file that is being written, known to the thread that waits for signals from its first moment on.
 #[derive(Default)]
-pub struct Unfinished(Mutex<State>);
+pub(crate) struct Unfinished(Mutex<State>);
 
 #[derive(Default)]
 enum State {
@@ -23,7 +23,7 @@ enum State {
 }
 
 /// How a file is written.
-pub enum Begun {
+pub(crate) enum Begun {
     /// Under a temporary name, and removed if it is not completed.
     Apart(TempPath),
     /// Under its own name, and emptied if it is not completed: half of it could be taken for the whole.
@@ -42,7 +42,7 @@ impl Begun {
 
 /// What [`Unfinished::interrupt`] has done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cleared {
+pub(crate) enum Cleared {
     Removed,
     Emptied,
 }
@@ -52,7 +52,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// That of `begin`.
-    pub fn begin(&self, begin: impl FnOnce() -> io::Result<(File, Begun)>) -> io::Result<File> {
+    pub(crate) fn begin(&self, begin: impl FnOnce() -> io::Result<(File, Begun)>) -> io::Result<File> {
         let mut state = self.0.lock();
         if matches!(*state, State::Interrupted) {
             drop(state);
@@ -65,7 +65,7 @@ impl Unfinished {
 
     /// Calls `write`. What is written in place must not follow after a signal has emptied the file, nor hold up a
     /// signal if it is written elsewhere, for instance to a pipe.
-    pub fn write<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(crate) fn write<T>(&self, write: impl FnOnce() -> T) -> T {
         let state = self.0.lock();
         match &*state {
             State::Begun(Begun::InPlace(_)) => write(),
@@ -85,7 +85,7 @@ impl Unfinished {
     ///
     /// # Errors
     /// That of `complete`.
-    pub fn complete<T>(&self, complete: impl FnOnce(Option<Begun>) -> T) -> T {
+    pub(crate) fn complete<T>(&self, complete: impl FnOnce(Option<Begun>) -> T) -> T {
         let mut state = self.0.lock();
         match std::mem::take(&mut *state) {
             State::Nothing => complete(None),
@@ -99,7 +99,7 @@ impl Unfinished {
     }
 
     /// Clears up after a failure.
-    pub fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         let mut state = self.0.lock();
         match std::mem::take(&mut *state) {
             State::Begun(begun) => begun.clear_up(),
@@ -110,7 +110,7 @@ impl Unfinished {
 
     /// Clears up before a signal ends the process: nothing is begun, written or completed from now on. Returns what
     /// became of the file, if it was not complete.
-    pub fn interrupt(&self) -> Option<Cleared> {
+    pub(crate) fn interrupt(&self) -> Option<Cleared> {
         match std::mem::replace(&mut *self.0.lock(), State::Interrupted) {
             State::Begun(begun) => {
                 let cleared = if matches!(begun, Begun::Apart(_)) { Cleared::Removed } else { Cleared::Emptied };

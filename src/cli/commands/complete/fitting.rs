@@ -2,14 +2,14 @@
 
 /// A word that fits, and what it means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     pub word: String,
     pub help: String,
 }
 
 /// What fits at the cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fitting {
+pub(crate) enum Fitting {
     Words(Vec<Candidate>),
     Paths(Vec<String>),
     /// Any file, or any folder.

@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 use super::fitting::Candidate;
 
 /// What may stand at the cursor.
-pub enum Wanted {
+pub(crate) enum Wanted {
     /// One of these words.
     Words(Vec<Candidate>),
     /// A value of an argument.
@@ -26,7 +26,7 @@ pub enum Wanted {
 }
 
 /// Returns what may stand in place of `current` behind the words `before`.
-pub fn wanted(cli: &Command, before: &[String], current: &str) -> Wanted {
+pub(crate) fn wanted(cli: &Command, before: &[String], current: &str) -> Wanted {
     let Some((name, rest)) = before.split_first() else {
         return Wanted::Words(if current.starts_with('-') { options(cli, current) } else { commands(cli, current) });
     };

@@ -16,7 +16,13 @@ use crate::mount::mountinfo;
 use crate::view::view_names;
 
 /// Returns what fits the argument `of` of a command, of which `typed` is typed.
-pub fn fitting(of: &Arg, command: &str, typed: &str, positional: &[String], options: &[(String, String)]) -> Fitting {
+pub(crate) fn fitting(
+    of: &Arg,
+    command: &str,
+    typed: &str,
+    positional: &[String],
+    options: &[(String, String)],
+) -> Fitting {
     let path = positional.first().map(|path| expanded(path));
     let chosen = options.iter().find(|(name, _)| name == "layer").map(|(_, value)| value.clone());
     match of.get_id().as_str() {

@@ -2,7 +2,7 @@
 
 /// The words before the cursor, without their quotes; the name of the program is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// Those before the one at the cursor.
     pub before: Vec<String>,
     /// The word at the cursor, up to the cursor.
@@ -13,7 +13,7 @@ pub struct Line {
 
 impl Line {
     /// Splits the line of bash up to the cursor.
-    pub fn split(line: &str) -> Self {
+    pub(crate) fn split(line: &str) -> Self {
         let mut words = vec![String::new()];
         let (mut kept, mut quote, mut in_word) = (0, None, false);
         let mut characters = line.chars();
@@ -43,19 +43,19 @@ impl Line {
     }
 
     /// Takes words without quotes, the last of which is at the cursor.
-    pub fn plain(words: &[String]) -> Self {
+    pub(crate) fn plain(words: &[String]) -> Self {
         let (current, before) = words.split_last().map_or((String::new(), &[][..]), |(last, all)| (last.clone(), all));
         Self { before: before.to_vec(), current, kept: 0 }
     }
 
     /// Takes words with their quotes, the last of which is at the cursor.
-    pub fn quoted(words: &[String]) -> Self {
+    pub(crate) fn quoted(words: &[String]) -> Self {
         let unquoted = |word: &String| Self::split(&format!("volfs {word}")).current;
         Self::plain(&words.iter().map(unquoted).collect::<Vec<_>>())
     }
 
     /// Returns the part of a candidate that bash puts into the line.
-    pub fn after_break<'a>(&self, candidate: &'a str) -> &'a str {
+    pub(crate) fn after_break<'a>(&self, candidate: &'a str) -> &'a str {
         candidate.get(self.kept..).unwrap_or(candidate)
     }
 }

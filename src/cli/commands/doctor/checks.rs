@@ -31,7 +31,7 @@ const DRAWBACKS: [((u32, u32), &str); 3] = [
 
 /// Runs all checks.
 #[must_use]
-pub fn run(probes: &Probes) -> Vec<Finding> {
+pub(crate) fn run(probes: &Probes) -> Vec<Finding> {
     let mut findings = vec![device(probes), rights(probes), allow_other(probes)];
     findings.extend(kernel(&probes.release));
     findings.extend(mounts(probes));

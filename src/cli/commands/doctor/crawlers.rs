@@ -8,7 +8,7 @@ const KIND: &str = "fuse.volfs";
 
 /// Checks the text of updatedb.conf.
 #[must_use]
-pub fn updatedb(conf: &str) -> Finding {
+pub(crate) fn updatedb(conf: &str) -> Finding {
     let subject = "updatedb";
     let pruned = pruned_types(conf);
     // updatedb does not heed case here

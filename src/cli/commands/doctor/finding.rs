@@ -4,7 +4,7 @@ use crate::cli::machine::permission::Obstacle;
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub(crate) enum Level {
     /// As it should be.
     Ok,
     /// Worth knowing.
@@ -16,7 +16,7 @@ pub enum Level {
 impl Level {
     /// The name that is printed, also in JSON.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Note => "note",
@@ -27,7 +27,7 @@ impl Level {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// The severity.
     pub level: Level,
     /// What was checked.

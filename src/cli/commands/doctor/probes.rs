@@ -22,11 +22,11 @@ use crate::mount::unmount::find_helper;
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The configuration of updatedb, which fills the database of `locate`.
-pub const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
+pub(crate) const UPDATEDB_CONF: &str = "/etc/updatedb.conf";
 
 /// The paths that are probed.
 #[derive(Clone, Debug)]
-pub struct ProbePaths {
+pub(crate) struct ProbePaths {
     /// The FUSE device.
     pub device: PathBuf,
     /// The configuration of the mount helper.
@@ -46,7 +46,7 @@ pub struct ProbePaths {
 impl ProbePaths {
     /// Returns the paths of an ordinary Linux machine.
     #[must_use]
-    pub fn system() -> Self {
+    pub(crate) fn system() -> Self {
         Self {
             device: permission::DEVICE.into(),
             conf: permission::FUSE_CONF.into(),
@@ -61,7 +61,7 @@ impl ProbePaths {
 
 /// What the probes found.
 #[derive(Debug)]
-pub struct Probes {
+pub(crate) struct Probes {
     /// The result of opening the FUSE device.
     pub device: io::Result<()>,
     /// The device's permission bits, if it exists.
@@ -94,7 +94,7 @@ pub struct Probes {
 
 /// The helper that mounts for ordinary users.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Helper {
+pub(crate) struct Helper {
     /// Its path.
     pub path: PathBuf,
     /// Whether it is owned by root and has the setuid bit.
@@ -103,7 +103,7 @@ pub struct Helper {
 
 /// A mount of volfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MountProbe {
+pub(crate) struct MountProbe {
     /// The mount point.
     pub mountpoint: PathBuf,
     /// The source, as the mount's name has it.
@@ -120,7 +120,7 @@ pub struct MountProbe {
 
 /// How the source of a mount answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SourceState {
+pub(crate) enum SourceState {
     /// It does, or nothing is known of it.
     Answers,
     /// It is gone.
@@ -134,7 +134,7 @@ pub enum SourceState {
 impl Probes {
     /// Probes the machine. Has to be called before there are threads.
     #[must_use]
-    pub fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
+    pub(crate) fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
         Self {
             device: permission::open_device(&paths.device),
             mode: fs::metadata(&paths.device).ok().map(|metadata| metadata.mode() & 0o7777),

@@ -19,10 +19,10 @@ const MAX_VALUE_WIDTH: usize = 90;
 const MAX_ENTRIES: usize = 40;
 
 /// The downsampling along x, y, z of each level, by the layer's name.
-pub type Mags = HashMap<String, Vec<Option<[u64; 3]>>>;
+pub(crate) type Mags = HashMap<String, Vec<Option<[u64; 3]>>>;
 
 /// Writes all sections of a dataset. `dataset` is the object that `volfs info --json` prints.
-pub fn write(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
+pub(crate) fn write(layout: &mut TextLayout, dataset: &Value, mags: &Mags) {
     overview(layout, dataset);
     warnings(layout, dataset);
     geometry(layout, &dataset["geometry"]);

@@ -18,7 +18,7 @@ const DIGITS: usize = 6;
 
 /// One row: a layer, or a folder or dataset that cannot be shown, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub(crate) struct Row {
     /// The dataset's path below SOURCE, escaped for a terminal.
     path: String,
     /// The object that `--json` prints.
@@ -28,7 +28,7 @@ pub struct Row {
 impl Row {
     /// Makes the row of a folder or dataset that cannot be shown at all.
     #[must_use]
-    pub fn failed(below: &Path, format: Option<&str>, reason: &str) -> Self {
+    pub(crate) fn failed(below: &Path, format: Option<&str>, reason: &str) -> Self {
         let mut row = Self::new(below, format, &Value::Null);
         row.object["error"] = reason.into();
         row
@@ -38,7 +38,7 @@ impl Row {
     ///
     /// # Errors
     /// Those of the format, if the bricks of a level cannot be counted.
-    pub fn layers(below: &Path, open: &OpenDataset) -> Result<Vec<Self>, FormatError> {
+    pub(crate) fn layers(below: &Path, open: &OpenDataset) -> Result<Vec<Self>, FormatError> {
         let mut rows = Vec::new();
         for (layer, described) in open.dataset.layers().iter().enumerate() {
             let finest = view::json::facts(LayerRef { open, layer, views: &[] }, 0)?;
@@ -91,13 +91,13 @@ impl Row {
 
     /// Returns the object that `--json` prints.
     #[must_use]
-    pub fn object(&self) -> &Value {
+    pub(crate) fn object(&self) -> &Value {
         &self.object
     }
 
     /// Returns the cells of the table row. The last cell may be of any length.
     #[must_use]
-    pub fn cells(&self) -> Vec<String> {
+    pub(crate) fn cells(&self) -> Vec<String> {
         let object = &self.object;
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let text = |key: &str| or_dash(scalar(&object[key]));

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const MOUNTED: &[u8] = b"mounted";
 
 /// The processes that look up what the announcement says. One that the system refuses is done without.
-pub struct Announcement<'a> {
+pub(crate) struct Announcement<'a> {
     /// `None` if nothing is said.
     source: Option<PathBuf>,
     mountpoint: &'a Path,
@@ -38,7 +38,7 @@ impl<'a> Announcement<'a> {
     /// Starts to count below the source; without a source there will be nothing to say. Must be called before there are
     /// threads.
     #[must_use]
-    pub fn begin(source: Option<Origin>, mountpoint: &'a Path) -> Self {
+    pub(crate) fn begin(source: Option<Origin>, mountpoint: &'a Path) -> Self {
         let count = source.as_ref().and_then(|origin| {
             let count = |link: &Link| {
                 let count = count_datasets(registry(), origin, Instant::now() + TIMEOUT);
@@ -51,7 +51,7 @@ impl<'a> Announcement<'a> {
     }
 
     /// Returns how the mount answers within `limit`, once it is made.
-    pub fn ask(&self, limit: Duration) -> Answer {
+    pub(crate) fn ask(&self, limit: Duration) -> Answer {
         let Some(asker) = &self.asker else { return status::ask(self.mountpoint, limit) };
         asker.link().send(MOUNTED);
         match asker.link().receive(Instant::now() + limit).as_deref() {
@@ -64,7 +64,7 @@ impl<'a> Announcement<'a> {
 
     /// Returns the line for a mount that answers.
     #[must_use]
-    pub fn line(self) -> Option<String> {
+    pub(crate) fn line(self) -> Option<String> {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escape::path(&self.source?), escape::path(self.mountpoint));
         let count = self.count.and_then(|process| parse_count(&process.link().receive(deadline)?));

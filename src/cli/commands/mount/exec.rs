@@ -23,7 +23,7 @@ const MOUNTPOINT: &str = "VOLFS_MNT";
 ///
 /// # Errors
 /// [`CliError`]: the mount failed, or the command did not run or ended with another status than 0.
-pub fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
+pub(crate) fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
     if args.foreground {
         return Err(CliError::Argument("-o foreground does not go with --exec".to_owned()));
     }

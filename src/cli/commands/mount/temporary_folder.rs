@@ -11,14 +11,14 @@ use crate::cli::error::CliError;
 
 /// A folder that is removed when this value is dropped, if it is empty by then.
 #[derive(Debug)]
-pub struct TemporaryFolder(PathBuf);
+pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     /// Makes a folder outside of `source`, which is absolute and without symbolic links.
     ///
     /// # Errors
     /// [`CliError::TemporaryFolder`] if there is no place for one.
-    pub fn outside(source: &Path) -> Result<Self, CliError> {
+    pub(crate) fn outside(source: &Path) -> Result<Self, CliError> {
         let of_user = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let usual = ["/var/tmp", "/dev/shm", "/run"].map(PathBuf::from);
         let places = [env::temp_dir()].into_iter().chain(of_user).chain(usual);
@@ -42,7 +42,7 @@ impl TemporaryFolder {
 
     /// The path of the folder.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }

@@ -20,10 +20,10 @@ use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
 /// How long all mounts together may take to answer.
-pub const TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One mount, and what it answers.
-pub struct Found {
+pub(crate) struct Found {
     pub place: PathBuf,
     /// The source that the list of mounts names.
     pub source: PathBuf,
@@ -32,7 +32,7 @@ pub struct Found {
 
 /// Why a mount gives no status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// Its daemon died.
     Dead,
     /// It does not answer in time; with its daemon, if that can be found.
@@ -55,7 +55,7 @@ impl State {
     }
 
     /// What people read in a table.
-    pub fn word(&self) -> &'static str {
+    pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Dead => "dead",
             Self::Silent(_) => "no answer",
@@ -65,7 +65,7 @@ impl State {
     }
 
     /// What happened.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self {
             Self::Dead => "its daemon died".to_owned(),
             Self::Silent(_) => format!("it did not answer within {} s", TIMEOUT.as_secs()),
@@ -79,7 +79,7 @@ impl State {
 ///
 /// # Errors
 /// [`CliError`]: the list of mounts cannot be read, or the output not written.
-pub fn print(json: bool) -> Result<(), CliError> {
+pub(crate) fn print(json: bool) -> Result<(), CliError> {
     let found = find(&mut Asker::default())?;
     if json {
         let mounts: Vec<Value> = found.iter().map(object).collect();
@@ -98,7 +98,7 @@ pub fn print(json: bool) -> Result<(), CliError> {
 ///
 /// # Errors
 /// [`CliError::Mounts`] if the list of mounts cannot be read.
-pub fn find(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
+pub(crate) fn find(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
     let all = mountpoint::mounts()?;
     // a mount of a folder of a mount (mount --bind) has no status of its own
     let is_wanted = |mount: &&mountinfo::Mount| {
@@ -119,7 +119,7 @@ pub fn find(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
 
 impl State {
     /// Returns what follows for a mount that gives this answer in place of a status.
-    pub fn of(answer: Answer, mount: &mountinfo::Mount) -> Self {
+    pub(crate) fn of(answer: Answer, mount: &mountinfo::Mount) -> Self {
         match answer {
             Answer::Dead => Self::Dead,
             Answer::Silent => Self::Silent(Daemon::of(mount)),

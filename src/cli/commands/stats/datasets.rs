@@ -13,13 +13,13 @@ use crate::cli::text::table::Table;
 use crate::cli::text::{escape, width};
 
 /// The most datasets that are shown of one mount, where no terminal bounds them.
-pub const MOST: usize = 5;
+pub(crate) const MOST: usize = 5;
 
 /// The least width of a name on a terminal.
 const NAME_WIDTH: usize = 20;
 
 /// Adds the datasets of which most was read, if any was.
-pub fn write(layout: &mut TextLayout, status: &Value) {
+pub(crate) fn write(layout: &mut TextLayout, status: &Value) {
     let counter = |dataset: &Map<String, Value>, name: &str| dataset.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut datasets: Vec<_> = rates::datasets(status).filter(|dataset| counter(dataset, "reads") > 0).collect();
     datasets.sort_by_key(|dataset| Reverse(counter(dataset, "bytes_read")));
@@ -48,7 +48,7 @@ pub fn write(layout: &mut TextLayout, status: &Value) {
 }
 
 /// Returns lines about datasets that are active, for a terminal of so many columns: at most `room`, titles included.
-pub fn lines(active: &[(String, &Rates)], room: usize, columns: usize) -> Vec<String> {
+pub(crate) fn lines(active: &[(String, &Rates)], room: usize, columns: usize) -> Vec<String> {
     if active.is_empty() || room < 2 {
         return Vec::new();
     }
@@ -78,13 +78,13 @@ pub fn lines(active: &[(String, &Rates)], room: usize, columns: usize) -> Vec<St
 }
 
 /// Returns the datasets that were active, as JSON.
-pub fn objects(rates: &Rates) -> Vec<Value> {
+pub(crate) fn objects(rates: &Rates) -> Vec<Value> {
     let object = |(path, rates): &(String, Rates)| json!({"path": path, "increase": counted(rates), "hit_rate": rates.hit_share()});
     rates.datasets.iter().map(object).collect()
 }
 
 /// Returns how much each counter grew, as JSON.
-pub fn counted(rates: &Rates) -> Map<String, Value> {
+pub(crate) fn counted(rates: &Rates) -> Map<String, Value> {
     rates.counted.iter().map(|(name, n)| (name.clone(), json!(n))).collect()
 }
 

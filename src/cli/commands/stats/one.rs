@@ -15,7 +15,7 @@ use crate::cli::text::number::float;
 use crate::cli::text::size::Size;
 
 /// Returns what a mount has done so far.
-pub fn text(place: &Path, status: &Value) -> String {
+pub(crate) fn text(place: &Path, status: &Value) -> String {
     let mut layout = TextLayout::new(output::coloured());
     write(&mut layout, place, status);
     layout.text().to_owned()
@@ -107,7 +107,7 @@ fn options(status: &Value) -> String {
 }
 
 /// Formats how full the cache is.
-pub fn cache(status: &Value) -> Option<String> {
+pub(crate) fn cache(status: &Value) -> Option<String> {
     let bound = status["options"]["cache_size"].as_u64();
     status["counters"]["cache_bytes"].as_u64().map(|held| match bound {
         Some(bound) => format!("{} of {}{}", Size::of(held), Size::of(bound), share(held, bound)),
@@ -127,7 +127,7 @@ fn errors(n: u64) -> String {
 }
 
 /// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
-pub fn share(part: u64, whole: u64) -> String {
+pub(crate) fn share(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
 }
 

@@ -12,7 +12,7 @@ use crate::view::json_text;
 
 /// The counters of a mount at a moment.
 #[derive(Clone)]
-pub struct Sample {
+pub(crate) struct Sample {
     at: Instant,
     /// Tells one daemon at a mount point from the next one.
     pid: Option<u64>,
@@ -30,7 +30,7 @@ type DatasetKey = (String, u64);
 
 impl Sample {
     /// Takes the counters of a status.json that was just read.
-    pub fn of(status: &Value) -> Self {
+    pub(crate) fn of(status: &Value) -> Self {
         let counters = status["counters"].as_object().cloned().unwrap_or_default();
         Self {
             at: Instant::now(),
@@ -43,7 +43,7 @@ impl Sample {
     }
 
     /// Returns what was counted since `before`, apart from reading the status once; `None` if that was another daemon.
-    pub fn since(&self, before: &Self) -> Option<Rates> {
+    pub(crate) fn since(&self, before: &Self) -> Option<Rates> {
         let own = |name: &str| match name {
             "reads" => 1,
             // a status is counted once it is delivered: the last one is, this one is not
@@ -87,7 +87,7 @@ impl Sample {
 }
 
 /// Returns the datasets of a status.json; a daemon of an earlier version names none.
-pub fn datasets(status: &Value) -> impl Iterator<Item = &Map<String, Value>> {
+pub(crate) fn datasets(status: &Value) -> impl Iterator<Item = &Map<String, Value>> {
     status["datasets"].as_array().into_iter().flatten().filter_map(Value::as_object)
 }
 
@@ -107,7 +107,7 @@ fn increase(now: &Map<String, Value>, before: &Map<String, Value>) -> Option<Vec
 
 /// What was counted in an interval.
 #[derive(Debug)]
-pub struct Rates {
+pub(crate) struct Rates {
     /// The length of the interval.
     pub seconds: f64,
     /// Each counter, by name, and how much it grew.
@@ -118,38 +118,38 @@ pub struct Rates {
 
 impl Rates {
     /// Returns how much a counter grew.
-    pub fn count(&self, name: &str) -> u64 {
+    pub(crate) fn count(&self, name: &str) -> u64 {
         self.counted.iter().find(|(counter, _)| counter == name).map_or(0, |(_, n)| *n)
     }
 
     /// Returns the share of look-ups that found their brick in the cache; `None` without any.
-    pub fn hit_share(&self) -> Option<f64> {
+    pub(crate) fn hit_share(&self) -> Option<f64> {
         let (hits, misses) = (self.count("cache_hits"), self.count("cache_misses"));
         (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
     }
 
     /// Formats that share.
-    pub fn hit_rate(&self) -> String {
+    pub(crate) fn hit_rate(&self) -> String {
         hit_rate(self.count("cache_hits"), self.count("cache_misses"))
     }
 
     /// What datasets are ordered by.
-    pub fn busyness(&self) -> (u64, u64, u64) {
+    pub(crate) fn busyness(&self) -> (u64, u64, u64) {
         (self.count("bytes_read"), self.count("bytes_decoded"), self.count("errors"))
     }
 
     /// Formats a counter of events: `12/s`.
-    pub fn per_second(&self, name: &str) -> String {
+    pub(crate) fn per_second(&self, name: &str) -> String {
         format!("{:.0}/s", self.rate(name))
     }
 
     /// Formats a counter of bricks: `12 bricks/s`.
-    pub fn bricks_per_second(&self, name: &str) -> String {
+    pub(crate) fn bricks_per_second(&self, name: &str) -> String {
         format!("{:.0} bricks/s", self.rate(name))
     }
 
     /// Formats a counter of bytes: `1.50 MiB/s`.
-    pub fn bytes_per_second(&self, name: &str) -> String {
+    pub(crate) fn bytes_per_second(&self, name: &str) -> String {
         format!("{}/s", Size::of(self.rate(name) as u64))
     }
 
@@ -159,7 +159,7 @@ impl Rates {
 }
 
 /// Formats the share of look-ups that found their brick in the cache; `-` without any.
-pub fn hit_rate(hits: u64, misses: u64) -> String {
+pub(crate) fn hit_rate(hits: u64, misses: u64) -> String {
     match hits.saturating_add(misses) {
         0 => "-".to_owned(),
         all => format!("{} %", float(hits as f64 / all as f64 * 100.0, 3)),

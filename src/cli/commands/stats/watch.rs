@@ -41,7 +41,7 @@ const CLEAR_BELOW: &str = "\x1b[J";
 /// # Errors
 /// [`CliError`]: the mount at `place` is gone, its daemon died, or the output cannot be written. A mount that does not
 /// answer in time may do so later.
-pub fn run(place: Option<PathBuf>, interval: Duration, json: bool) -> Result<(), CliError> {
+pub(crate) fn run(place: Option<PathBuf>, interval: Duration, json: bool) -> Result<(), CliError> {
     let mut watch = Watch { place, asker: Asker::default(), samples: HashMap::new() };
     let on_terminal = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let mut printer = match (json, on_terminal) {

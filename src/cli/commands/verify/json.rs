@@ -9,7 +9,7 @@ use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
 /// Returns the text of a volume, with what has to stand before it.
-pub fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> String {
+pub(crate) fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> String {
     let object = json!({
         "path": report.path.to_string_lossy(),
         "format": report.format,
@@ -34,7 +34,7 @@ pub fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> String {
 }
 
 /// Returns the end of the text.
-pub fn totals(totals: &Totals, quick: bool) -> String {
+pub(crate) fn totals(totals: &Totals, quick: bool) -> String {
     let object = json!({
         "datasets": totals.datasets,
         "bad_datasets": totals.bad_datasets,

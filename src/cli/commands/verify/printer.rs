@@ -12,7 +12,7 @@ use crate::verify::DatasetReport;
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]
-pub struct Style {
+pub(crate) struct Style {
     /// One JSON object in place of lines for people.
     pub json: bool,
     /// Bricks were not read.
@@ -22,7 +22,7 @@ pub struct Style {
 }
 
 /// Prints the reports as they come.
-pub struct Printer {
+pub(crate) struct Printer {
     style: Style,
     bar: Bar,
     began: Instant,
@@ -39,12 +39,12 @@ struct State {
 }
 
 impl Printer {
-    pub fn new(style: Style, bar: Bar) -> Self {
+    pub(crate) fn new(style: Style, bar: Bar) -> Self {
         Self { style, bar, began: Instant::now(), state: Mutex::default() }
     }
 
     /// Prints a report. Returns `false` if nothing more can be printed.
-    pub fn add(&self, report: &DatasetReport) -> bool {
+    pub(crate) fn add(&self, report: &DatasetReport) -> bool {
         let mut state = self.state.lock();
         let is_first = state.totals.datasets == 0;
         state.totals.add(report);
@@ -59,7 +59,7 @@ impl Printer {
     ///
     /// # Errors
     /// [`CliError::Output`] if anything could not be printed.
-    pub fn finish(&self, interrupted: bool) -> Result<Totals, CliError> {
+    pub(crate) fn finish(&self, interrupted: bool) -> Result<Totals, CliError> {
         let mut state = self.state.lock();
         if !state.finished {
             state.finished = true;

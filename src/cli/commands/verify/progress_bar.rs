@@ -10,11 +10,11 @@ use crate::cli::text::size::Size;
 use crate::verify::Verification;
 
 /// The bar while the number of all bricks is not known, and then.
-pub const COUNTING: &str = "{spinner} {human_pos} bricks{msg}, counting all";
+pub(crate) const COUNTING: &str = "{spinner} {human_pos} bricks{msg}, counting all";
 const COUNTED: &str = "{spinner} [{bar:24}] {percent}% of {human_len} bricks{msg}, {eta} left";
 
 /// Shows the progress of a verification until the result is dropped; `quick` if no bytes are read.
-pub fn follow(bar: &Bar, verification: &Arc<Verification>, quick: bool) -> Shown {
+pub(crate) fn follow(bar: &Bar, verification: &Arc<Verification>, quick: bool) -> Shown {
     if !bar.is_hidden() {
         // opens every volume once more, and so is worth it only for people
         let counting = Arc::clone(verification);

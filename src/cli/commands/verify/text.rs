@@ -14,7 +14,7 @@ use crate::verify::{BadBricks, DatasetReport, Fault};
 const LINES: usize = 20;
 
 /// Returns the lines of a volume; none if there is nothing to say.
-pub fn dataset(report: &DatasetReport, all: bool) -> String {
+pub(crate) fn dataset(report: &DatasetReport, all: bool) -> String {
     let mut text =
         Lines { path: escape::path(&report.path), most: if all { usize::MAX } else { LINES }, text: String::new() };
     text.extend(report.error.iter().map(|(_, why)| why.clone()));
@@ -92,7 +92,7 @@ fn bricks(report: &DatasetReport, bad: &BadBricks) -> String {
 }
 
 /// Returns the last line.
-pub fn totals(totals: &Totals, quick: bool) -> String {
+pub(crate) fn totals(totals: &Totals, quick: bool) -> String {
     if totals.datasets == 0 && !totals.interrupted {
         return String::new();
     }

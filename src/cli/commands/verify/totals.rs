@@ -6,7 +6,7 @@ use crate::verify::DatasetReport;
 
 /// The sums of all reports.
 #[derive(Clone, Debug, Default)]
-pub struct Totals {
+pub(crate) struct Totals {
     pub datasets: u64,
     pub bad_datasets: u64,
     /// Datasets of which something could not be read by the system's fault.
@@ -29,7 +29,7 @@ pub struct Totals {
 
 impl Totals {
     /// Adds a report.
-    pub fn add(&mut self, report: &DatasetReport) {
+    pub(crate) fn add(&mut self, report: &DatasetReport) {
         self.datasets += 1;
         self.bad_datasets += u64::from(report.is_bad());
         self.incomplete += u64::from(!report.complete);

@@ -4,11 +4,13 @@ use proptest::prelude::*;
 
 use super::compressor::Mode;
 use super::samples::{Random, SCALARS, modes, scalars, shapes, stream};
+use crate::codec::zfp::error::ZfpError;
 use crate::codec::zfp::libzfp::{self, Words};
-use crate::codec::zfp::{Header, Instructions, Scalar, Strides, ZfpError, decode_blocks, decode_by_libzfp};
+use crate::codec::zfp::scalar::Scalar;
+use crate::codec::zfp::{Header, Instructions, Strides, decode_blocks, decode_by_libzfp};
 
 /// Decodes a stream with libzfp and with both sets of instructions, which agree. Returns the samples.
-pub fn decoded(stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
+pub(crate) fn decoded(stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
     let header = match Header::read(stream) {
         Ok(header) => header,
         Err(error) => {
@@ -42,7 +44,7 @@ pub fn decoded(stream: &[u8]) -> Result<Vec<u8>, ZfpError> {
 }
 
 /// Builds a stream of random bits behind a header.
-pub fn noise(scalar: Scalar, shape: &[usize], (mode, more): (u64, u64), length: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn noise(scalar: Scalar, shape: &[usize], (mode, more): (u64, u64), length: usize, seed: u64) -> Vec<u8> {
     let each = 48 / shape.len();
     let extents = shape.iter().enumerate().map(|(axis, extent)| (*extent as u64 - 1) << (4 + each * axis));
     let meta = u64::from(scalar.code() - 1) | (shape.len() as u64 - 1) << 2 | extents.sum::<u64>() | mode << 52;

@@ -12,7 +12,7 @@ use zfp_sys::{
 
 /// How much of the samples a stream keeps.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Bits for each sample.
     Rate(f64),
     /// Bit planes.
@@ -27,7 +27,7 @@ pub enum Mode {
 
 /// Compresses `samples`, in native byte order, of the type that a header has as `scalar` and the shape `shape`, the
 /// fastest axis first. Returns the stream with its header.
-pub fn compress(samples: &[u8], scalar: u8, shape: &[usize], mode: Mode) -> Vec<u8> {
+pub(crate) fn compress(samples: &[u8], scalar: u8, shape: &[usize], mode: Mode) -> Vec<u8> {
     let size = if scalar % 2 == 1 { 4 } else { 8 };
     assert_eq!(samples.len(), size * shape.iter().product::<usize>());
     assert!((1..=4).contains(&scalar) && (1..=4).contains(&shape.len()));

@@ -3,29 +3,29 @@
 use proptest::prelude::*;
 
 use super::compressor::{Mode, compress};
-use crate::codec::zfp::Scalar;
+use crate::codec::zfp::scalar::Scalar;
 
 /// All types.
-pub const SCALARS: [Scalar; 4] = [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64];
+pub(crate) const SCALARS: [Scalar; 4] = [Scalar::Int32, Scalar::Int64, Scalar::Float32, Scalar::Float64];
 
 /// Pseudo-random numbers.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    pub fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         (self.next() >> 11) % n.max(1)
     }
 }
 
 /// Returns samples of a wave and noise, some of them with any bits.
-pub fn samples(scalar: Scalar, count: usize, seed: u64) -> Vec<u8> {
+pub(crate) fn samples(scalar: Scalar, count: usize, seed: u64) -> Vec<u8> {
     let mut random = Random(seed | 1);
     let (slope, noise) = (random.below(400) as f64 / 900.0, [0.0, 1e-3, 0.3][random.below(3) as usize]);
     let (scale, odd) = (2f64.powi(random.below(80) as i32 - 40), random.below(4) == 0);
@@ -51,22 +51,22 @@ pub fn samples(scalar: Scalar, count: usize, seed: u64) -> Vec<u8> {
 }
 
 /// Returns a stream of such samples.
-pub fn stream(scalar: Scalar, shape: &[usize], mode: Mode, seed: u64) -> Vec<u8> {
+pub(crate) fn stream(scalar: Scalar, shape: &[usize], mode: Mode, seed: u64) -> Vec<u8> {
     compress(&samples(scalar, shape.iter().product(), seed), scalar.code(), shape, mode)
 }
 
 /// Any type.
-pub fn scalars() -> impl Strategy<Value = Scalar> {
+pub(crate) fn scalars() -> impl Strategy<Value = Scalar> {
     prop::sample::select(SCALARS.to_vec())
 }
 
 /// Any small shape of one to four axes.
-pub fn shapes() -> impl Strategy<Value = Vec<usize>> {
+pub(crate) fn shapes() -> impl Strategy<Value = Vec<usize>> {
     (1usize..5).prop_flat_map(|axes| prop::collection::vec(1..[60usize, 14, 9, 6][axes - 1], axes))
 }
 
 /// Any mode.
-pub fn modes() -> impl Strategy<Value = Mode> {
+pub(crate) fn modes() -> impl Strategy<Value = Mode> {
     let expert = (1u32..3000, 0u32..3000, 1u32..65, prop_oneof![Just(-1074), Just(-1075), -60i32..10]);
     prop_oneof![
         (0.2f64..40.0).prop_map(Mode::Rate),

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::agreement::decoded;
 use super::compressor::Mode;
 use super::samples::{scalars, shapes, stream};
-use crate::codec::zfp::{Header, Instructions, Scalar, Strides, ZfpError, decode_blocks};
+use crate::codec::zfp::error::ZfpError;
+use crate::codec::zfp::scalar::Scalar;
+use crate::codec::zfp::{Header, Instructions, Strides, decode_blocks};
 
 /// Decodes to `strides` in `room` samples of ones.
 fn strided(stream: &[u8], strides: &Strides, room: usize, by: Instructions) -> Result<Vec<u8>, ZfpError> {

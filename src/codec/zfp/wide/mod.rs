@@ -6,4 +6,4 @@ mod proof;
 mod registers;
 mod square;
 
-pub use proof::Wide;
+pub(crate) use proof::Wide;

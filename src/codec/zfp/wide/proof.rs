@@ -14,12 +14,12 @@ use crate::codec::zfp::target::Target;
 
 /// The proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug)]
-pub struct Wide(());
+pub(crate) struct Wide(());
 
 impl Wide {
     /// Returns the proof, if the processor has them, and none of them takes long.
     #[must_use]
-    pub fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let has = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
             && is_x86_feature_detected!("bmi2")

@@ -1,18 +1,18 @@
 //! Bits of deflate data: the first one is the lowest of the first byte (RFC 1951, 3.1.1). Places are counted in bits.
 
 /// Bits that a word has at least.
-pub const WORD_BITS: usize = 57;
+pub(crate) const WORD_BITS: usize = 57;
 
 /// Returns the bits from `at` on, the first one lowest. `None` near the end of the data.
 #[inline(always)]
-pub fn word(stored: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn word(stored: &[u8], at: usize) -> Option<u64> {
     let bytes = stored.get(at / 8..)?.first_chunk()?;
     Some(u64::from_le_bytes(*bytes) >> (at % 8))
 }
 
 /// Like [`word`], with zeros behind the end of the data.
 #[inline]
-pub fn word_or_zeros(stored: &[u8], at: usize) -> u64 {
+pub(crate) fn word_or_zeros(stored: &[u8], at: usize) -> u64 {
     word(stored, at).unwrap_or_else(|| {
         let mut bytes = [0; 8];
         let rest = stored.get(at / 8..).unwrap_or_default();
@@ -22,21 +22,21 @@ pub fn word_or_zeros(stored: &[u8], at: usize) -> u64 {
 }
 
 /// Returns the place where the next whole byte begins.
-pub fn align(at: usize) -> usize {
+pub(crate) fn align(at: usize) -> usize {
     at.next_multiple_of(8)
 }
 
 /// Returns bytes from a place on that is that of a whole byte.
-pub fn bytes_at(stored: &[u8], at: usize, bytes: usize) -> Option<&[u8]> {
+pub(crate) fn bytes_at(stored: &[u8], at: usize, bytes: usize) -> Option<&[u8]> {
     stored.get(at / 8..)?.get(..bytes)
 }
 
 /// Returns how many bits there are from a place on.
-pub fn bits_from(stored: &[u8], at: usize) -> usize {
+pub(crate) fn bits_from(stored: &[u8], at: usize) -> usize {
     (8 * stored.len()).saturating_sub(at)
 }
 
 /// Whether a place lies behind the end of the data.
-pub fn is_beyond(stored: &[u8], at: usize) -> bool {
+pub(crate) fn is_beyond(stored: &[u8], at: usize) -> bool {
     at > 8 * stored.len()
 }

@@ -6,10 +6,10 @@ use super::prefix_code::{NOT_LITERAL, literal_length};
 use super::symbol::{Codes, Symbol};
 
 /// Literals that are decoded at a time.
-pub const GROUP: usize = 5;
+pub(crate) const GROUP: usize = 5;
 
 /// The stored data, and the codes of a block.
-pub struct Block<'a> {
+pub(crate) struct Block<'a> {
     pub stored: &'a [u8],
     pub codes: &'a Codes,
 }
@@ -17,7 +17,7 @@ pub struct Block<'a> {
 impl Block<'_> {
     /// Decodes literals with short codes to `to`, up to another symbol. Returns their number.
     #[inline]
-    pub fn literals(&self, at: &mut usize, to: &mut [u8; GROUP]) -> usize {
+    pub(crate) fn literals(&self, at: &mut usize, to: &mut [u8; GROUP]) -> usize {
         let Some(mut bits) = word(self.stored, *at) else { return 0 };
         for (n, to) in to.iter_mut().enumerate() {
             let entry = self.codes.literals.entry(bits);
@@ -33,13 +33,13 @@ impl Block<'_> {
 
     /// Decodes the symbol at a place, and returns it with the place after it. `None` if it is not valid.
     #[inline]
-    pub fn symbol(&self, at: usize) -> Option<(Symbol, usize)> {
+    pub(crate) fn symbol(&self, at: usize) -> Option<(Symbol, usize)> {
         self.codes.symbol(self.stored, at).filter(|(_, next)| !is_beyond(self.stored, *next))
     }
 
     /// Decodes one symbol and appends it. Returns the place after it, and whether it was the end of the block. `None`
     /// if it is not valid.
-    pub fn append_symbol(&self, at: usize, out: &mut Output<'_>) -> Option<(usize, bool)> {
+    pub(crate) fn append_symbol(&self, at: usize, out: &mut Output<'_>) -> Option<(usize, bool)> {
         let (symbol, next) = self.symbol(at)?;
         match symbol {
             Symbol::Literal(byte) => out.extend(&[byte])?,

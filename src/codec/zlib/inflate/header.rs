@@ -12,7 +12,7 @@ const MOST_DISTANCES: usize = 30;
 
 /// Reads the codes of a header, and returns the place behind it. `None` if it is not valid, or one of its codes is not
 /// complete, which zlib and libdeflate do not write.
-pub fn read(stored: &[u8], mut at: usize, codes: &mut Codes) -> Option<usize> {
+pub(crate) fn read(stored: &[u8], mut at: usize, codes: &mut Codes) -> Option<usize> {
     let mut take = |bits: usize| {
         let value = word_or_zeros(stored, at) as usize & ((1 << bits) - 1);
         at += bits;

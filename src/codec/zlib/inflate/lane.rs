@@ -5,14 +5,14 @@ use super::output::Output;
 use super::symbol::{Match, Symbol};
 
 /// The most groups of a lane.
-pub const GROUPS: usize = 1600;
+pub(crate) const GROUPS: usize = 1600;
 /// Places that a lane marks at most.
-pub const MARKS: usize = 48;
+pub(crate) const MARKS: usize = 48;
 /// The most matches of a lane.
 const MATCHES: usize = 512;
 
 /// What a lane has decoded.
-pub struct Lane {
+pub(crate) struct Lane {
     /// Where the next symbol begins.
     pub at: usize,
     /// The groups that were decoded.
@@ -30,7 +30,7 @@ struct Mark {
 }
 
 /// What a lane has come upon besides literals.
-pub struct Events {
+pub(crate) struct Events {
     matches: Vec<DeferredMatch>,
     end: Option<End>,
 }
@@ -52,7 +52,7 @@ struct End {
 }
 
 impl Lane {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             at: 0,
             groups: 0,
@@ -63,7 +63,7 @@ impl Lane {
     }
 
     /// Begins anew at a place.
-    pub fn begin(&mut self, at: usize) {
+    pub(crate) fn begin(&mut self, at: usize) {
         (self.at, self.groups, self.events.end) = (at, 0, None);
         self.marks.clear();
         self.events.matches.clear();
@@ -72,7 +72,7 @@ impl Lane {
     /// Decodes the group with this number, which begins at `at`, up to a symbol that is no literal. Returns whether the
     /// lane can go on.
     #[inline(never)]
-    pub fn group(&mut self, block: &Block<'_>, at: &mut usize, number: usize) -> bool {
+    pub(crate) fn group(&mut self, block: &Block<'_>, at: &mut usize, number: usize) -> bool {
         let first = GROUP * number;
         let Some(to) = self.bytes.get_mut(number) else { return self.events.end(first, false) };
         let begun = block.literals(at, to);
@@ -93,33 +93,33 @@ impl Lane {
     }
 
     /// Marks the place where the next symbol begins.
-    pub fn mark(&mut self) {
+    pub(crate) fn mark(&mut self) {
         self.marks.push(Mark { at: self.at, groups: self.groups });
     }
 
     /// The first and the last place that are marked.
-    pub fn marked(&self) -> Option<(usize, usize)> {
+    pub(crate) fn marked(&self) -> Option<(usize, usize)> {
         Some((self.marks.first()?.at, self.marks.last()?.at))
     }
 
     /// Whether fewer places are marked than a lane marks at most.
-    pub fn has_room_for_marks(&self) -> bool {
+    pub(crate) fn has_room_for_marks(&self) -> bool {
         self.marks.len() < MARKS
     }
 
     /// Whether the lane cannot go on.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.events.end.is_some()
     }
 
     /// Whether the lane has come to the end of the block.
-    pub fn is_at_end_of_block(&self) -> bool {
+    pub(crate) fn is_at_end_of_block(&self) -> bool {
         self.events.end.as_ref().is_some_and(|end| end.is_end_of_block)
     }
 
     /// Appends what the lane has decoded from `at` on, if it has a mark there. Returns whether it has, and `None` if
     /// its matches are not valid.
-    pub fn append_from(&self, at: usize, out: &mut Output<'_>) -> Option<bool> {
+    pub(crate) fn append_from(&self, at: usize, out: &mut Output<'_>) -> Option<bool> {
         let Ok(mark) = self.marks.binary_search_by_key(&at, |mark| mark.at) else { return Some(false) };
         let bytes = self.bytes.as_flattened();
         let mut from = GROUP * self.marks[mark].groups;

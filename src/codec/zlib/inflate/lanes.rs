@@ -23,16 +23,16 @@ const BYTES_FOR_MATCH: usize = 64;
 const COUNTED_FROM: usize = 512;
 
 /// The lanes.
-pub struct Lanes([Lane; LANES]);
+pub(crate) struct Lanes([Lane; LANES]);
 
 impl Lanes {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(std::array::from_fn(|_| Lane::new()))
     }
 
     /// Decodes the symbols of a block, which begin at `at`, and returns the place after its end. `length` is the length
     /// of the block before, in bits. `None` if the data are not valid, or have many matches.
-    pub fn decode(
+    pub(crate) fn decode(
         &mut self,
         block: &Block<'_>,
         mut at: usize,

@@ -9,12 +9,12 @@ use super::lane::Lane;
 use super::prefix_code::{NOT_LITERAL, literal_length};
 
 /// The most bits of a group of literals: codes that are longer are not in the table.
-pub const GROUP_BITS: usize = GROUP * 11;
+pub(crate) const GROUP_BITS: usize = GROUP * 11;
 
 const _: () = assert!(GROUP_BITS <= WORD_BITS);
 
 /// Decodes `groups` groups in each of the lanes. Ends before if one of them has ended.
-pub fn decode<const N: usize>(block: &Block<'_>, lanes: &mut [Lane; N], groups: usize) {
+pub(crate) fn decode<const N: usize>(block: &Block<'_>, lanes: &mut [Lane; N], groups: usize) {
     let mut places = lanes.each_ref().map(|lane| lane.at);
     let before = lanes.each_ref().map(|lane| lane.groups);
     let mut group = 0;

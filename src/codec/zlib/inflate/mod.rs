@@ -54,7 +54,7 @@ thread_local! {
 
 /// Decodes the zlib stream (RFC 1950) at the start of `stored` to `out`, which it must fill. Returns `false` for a
 /// stream that is not valid or not worth it; the content of `out` is then unspecified.
-pub fn decode(stored: &[u8], out: &mut [u8]) -> bool {
+pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> bool {
     let fits = (SHORTEST..=LONGEST).contains(&stored.len()) && out.len() / MOST_COMPRESSED <= stored.len();
     fits && DECODER.with_borrow_mut(|decoder| stream(stored, out, decoder)).is_some()
 }

@@ -3,32 +3,32 @@
 use super::symbol::Match;
 
 /// The output, and how much of it is filled.
-pub struct Output<'a> {
+pub(crate) struct Output<'a> {
     bytes: &'a mut [u8],
     filled: usize,
     matches: usize,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(bytes: &'a mut [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, filled: 0, matches: 0 }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    pub fn filled(&self) -> usize {
+    pub(crate) fn filled(&self) -> usize {
         self.filled
     }
 
     /// The number of matches.
-    pub fn matches(&self) -> usize {
+    pub(crate) fn matches(&self) -> usize {
         self.matches
     }
 
     /// Appends bytes. `None` if there is no room for them.
-    pub fn extend(&mut self, bytes: &[u8]) -> Option<()> {
+    pub(crate) fn extend(&mut self, bytes: &[u8]) -> Option<()> {
         let to = self.bytes.get_mut(self.filled..)?.get_mut(..bytes.len())?;
         to.copy_from_slice(bytes);
         self.filled += bytes.len();
@@ -36,7 +36,7 @@ impl<'a> Output<'a> {
     }
 
     /// Appends what a match repeats. `None` if that begins before the output, or there is no room for it.
-    pub fn repeat(&mut self, Match { length, distance }: Match) -> Option<()> {
+    pub(crate) fn repeat(&mut self, Match { length, distance }: Match) -> Option<()> {
         let (length, distance) = (usize::from(length), usize::from(distance));
         let from = self.filled.checked_sub(distance)?;
         let end = self.filled + length;

@@ -8,19 +8,19 @@ const MOST_SYMBOLS: usize = 288;
 /// What the next bits of the data stand for, as far as the table tells: bits 0 to 3 are the length of the symbol's
 /// code, or zero if it is longer than the table's index; bit 6 says that the symbol is not a literal; bits 8 to 15 are
 /// those of the symbol.
-pub type Entry = u16;
+pub(crate) type Entry = u16;
 
 /// Set in entries of symbols from 256 on, and of codes longer than the table's index.
-pub const NOT_LITERAL: Entry = 1 << 6;
+pub(crate) const NOT_LITERAL: Entry = 1 << 6;
 
 /// Returns the length of the code of a literal.
 #[inline(always)]
-pub fn literal_length(entry: Entry) -> u32 {
+pub(crate) fn literal_length(entry: Entry) -> u32 {
     u32::from(entry) & 63
 }
 
 /// A prefix code, with a table of `SIZE` entries, a power of two. The index is the next bits of the data.
-pub struct PrefixCode<const SIZE: usize> {
+pub(crate) struct PrefixCode<const SIZE: usize> {
     table: [Entry; SIZE],
     /// How many codes have each length.
     counts: [u16; LONGEST + 1],
@@ -32,13 +32,13 @@ impl<const SIZE: usize> PrefixCode<SIZE> {
     const INDEX_BITS: usize = SIZE.trailing_zeros() as usize;
 
     /// A code without symbols, until [`set`](Self::set) is called.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { table: [NOT_LITERAL; SIZE], counts: [0; LONGEST + 1], symbols: [0; MOST_SYMBOLS] }
     }
 
     /// Makes it the code whose symbols have these lengths; those of length 0 do not occur. `None` if there are too many
     /// codes, or bits that stand for no symbol: the code is unspecified then.
-    pub fn set(&mut self, lengths: &[u8]) -> Option<()> {
+    pub(crate) fn set(&mut self, lengths: &[u8]) -> Option<()> {
         let mut counts = [0; LONGEST + 1];
         for length in lengths {
             *counts.get_mut(usize::from(*length))? += 1;
@@ -82,13 +82,13 @@ impl<const SIZE: usize> PrefixCode<SIZE> {
 
     /// Returns what the table says about the next bits.
     #[inline(always)]
-    pub fn entry(&self, word: u64) -> Entry {
+    pub(crate) fn entry(&self, word: u64) -> Entry {
         self.table[word as usize & (SIZE - 1)]
     }
 
     /// Returns the symbol that the next bits stand for, and the length of its code.
     #[inline]
-    pub fn symbol(&self, word: u64) -> (u16, usize) {
+    pub(crate) fn symbol(&self, word: u64) -> (u16, usize) {
         let entry = self.entry(word);
         match usize::from(entry & 15) {
             0 => self.long_symbol(word),

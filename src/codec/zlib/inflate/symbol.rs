@@ -32,7 +32,7 @@ const fn ranges<const N: usize>(first: u16, equal: usize) -> [(u16, u8); N] {
 }
 
 /// The prefix codes of a block.
-pub struct Codes {
+pub(crate) struct Codes {
     /// The code length code: of the lengths of the other two.
     pub code_lengths: PrefixCode<128>,
     /// The literal/length code: of literals, lengths of matches, and the end of the block.
@@ -43,7 +43,7 @@ pub struct Codes {
 
 /// A match: earlier output that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Match {
+pub(crate) struct Match {
     /// Bytes that are repeated.
     pub length: u16,
     /// How many bytes before the end of the output they begin.
@@ -52,19 +52,19 @@ pub struct Match {
 
 /// A symbol, with all that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symbol {
+pub(crate) enum Symbol {
     Literal(u8),
     Match(Match),
     EndOfBlock,
 }
 
 impl Codes {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { code_lengths: PrefixCode::new(), literals: PrefixCode::new(), distances: PrefixCode::new() }
     }
 
     /// Sets the codes that the standard fixes (RFC 1951, 3.2.6).
-    pub fn set_fixed(&mut self) -> Option<()> {
+    pub(crate) fn set_fixed(&mut self) -> Option<()> {
         let mut literals = [8; 288];
         literals[144..256].fill(9);
         literals[256..280].fill(7);
@@ -75,7 +75,7 @@ impl Codes {
     /// Decodes the symbol at a place, and returns it with the place after it, which may lie behind the end of the data.
     /// `None` if the symbol is not valid.
     #[inline]
-    pub fn symbol(&self, stored: &[u8], at: usize) -> Option<(Symbol, usize)> {
+    pub(crate) fn symbol(&self, stored: &[u8], at: usize) -> Option<(Symbol, usize)> {
         let word = word_or_zeros(stored, at);
         let (symbol, bits) = self.literals.symbol(word);
         let at = at + bits;

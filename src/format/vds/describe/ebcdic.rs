@@ -22,13 +22,13 @@ const LATIN_1: [u8; 256] = [
 ];
 
 /// Decodes bytes in EBCDIC.
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(LATIN_1[usize::from(*byte)])).collect()
 }
 
 /// Returns whether bytes look like text in EBCDIC rather than in ASCII. EBCDIC has letters and digits above 0x80, and
 /// blanks at 0x40.
-pub fn is_likely(bytes: &[u8]) -> bool {
+pub(crate) fn is_likely(bytes: &[u8]) -> bool {
     let ebcdic = bytes.iter().filter(|byte| **byte == 0x40 || **byte >= 0x80).count();
     let ascii = bytes.iter().filter(|byte| byte.is_ascii_alphanumeric() || **byte == b' ').count();
     ebcdic > ascii

@@ -6,7 +6,7 @@ use crate::volume::{Affine, Corner, Geometry};
 const CATEGORY: &str = "SurveyCoordinateSystem";
 
 /// Returns the survey's corners and units; `None` if no two axes are those of a survey.
-pub fn geometry(description: &Description) -> Option<Geometry> {
+pub(crate) fn geometry(description: &Description) -> Option<Geometry> {
     let named = |name: &str| description.axes.iter().find(|axis| axis.name == name);
     let two = |first: &str, second: &str| Some((named(first)?, named(second)?));
     let vertical = ["Sample", "Time", "Depth", "K", "Z"].into_iter().find_map(named);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::description::{Description, MetadataEntry, MetadataValue};
 
 /// Returns the list of all entries: category, name, type and value; BLOBs as base64 and with their length.
-pub fn metadata(description: &Description) -> Value {
+pub(crate) fn metadata(description: &Description) -> Value {
     description.metadata.iter().map(entry).collect()
 }
 

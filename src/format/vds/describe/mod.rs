@@ -6,6 +6,6 @@ mod metadata;
 mod native;
 mod segy;
 
-pub use geometry::geometry;
-pub use metadata::metadata;
-pub use native::native;
+pub(crate) use geometry::geometry;
+pub(crate) use metadata::metadata;
+pub(crate) use native::native;

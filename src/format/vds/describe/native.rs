@@ -7,7 +7,7 @@ use super::segy;
 use crate::volume::NativeJson;
 
 /// Returns the layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
-pub fn native(description: &Description) -> NativeJson {
+pub(crate) fn native(description: &Description) -> NativeJson {
     let mut native = NativeJson::new();
     native.insert("layout".into(), layout(&description.layout));
     native.insert("axes".into(), description.axes.iter().map(axis).collect());

@@ -62,7 +62,7 @@ struct Kept<'a> {
 }
 
 /// Returns the headers as JSON; `None` if the import kept none.
-pub fn headers(description: &Description) -> Option<NativeJson> {
+pub(crate) fn headers(description: &Description) -> Option<NativeJson> {
     let entry = |name: &str| description.entry("SEGY", name);
     let kept = Kept { text: entry("TextHeader"), binary: entry("BinaryHeader"), little: false };
     let old = |name: &str| description.entry("", name);

@@ -19,7 +19,7 @@ const MAX_WARNINGS: usize = 32;
 
 /// The syntax whose keys are named in errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keys {
+pub(crate) enum Keys {
     /// Those of `VolumeDataLayout`.
     Json,
     /// Those of `VDSObject`.
@@ -89,7 +89,7 @@ impl Description {
     ///
     /// # Errors
     /// Which value is not.
-    pub fn checked(self, keys: Keys) -> Result<Self, String> {
+    pub(crate) fn checked(self, keys: Keys) -> Result<Self, String> {
         let axes = self.axes.len();
         if !(2..=MAX_DIMENSIONS).contains(&axes) {
             return Err(format!("{} are {axes} in number: there must be 2 to {MAX_DIMENSIONS}", keys.axes()));
@@ -183,7 +183,7 @@ fn within(number: u64, bounds: RangeInclusive<u64>, key: impl Fn() -> String) ->
 }
 
 /// Adds a warning, unless there are too many already.
-pub fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
+pub(crate) fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
     match warnings.len() {
         0..MAX_WARNINGS => warnings.push(warning()),
         MAX_WARNINGS => warnings.push("there are more oddities of this kind".into()),
@@ -192,12 +192,12 @@ pub fn warn(warnings: &mut Vec<String>, warning: impl FnOnce() -> String) {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::super::model::AxisDescriptor;
     use super::*;
 
     /// Returns a valid description: 3 axes of 100, 50 and 20 samples, one channel.
-    pub fn sound() -> Description {
+    pub(crate) fn sound() -> Description {
         let axis = |name: &str, samples| AxisDescriptor {
             name: name.into(),
             samples,

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Returns a `VolumeDataLayout` with every property.
-pub fn full_layout() -> Value {
+pub(crate) fn full_layout() -> Value {
     json!({
         "axisDescriptors": [
             {"name": "Sample", "unit": "ms", "numSamples": 100, "coordinateMin": 4.0, "coordinateMax": 400.0},
@@ -34,7 +34,7 @@ pub fn full_layout() -> Value {
 }
 
 /// A `VDSObject` with every property.
-pub const FULL_OBJECT: &str = r#"CreateObj("Volume", "", 77)
+pub(crate) const FULL_OBJECT: &str = r#"CreateObj("Volume", "", 77)
 {
 Name="\"Sub\\set\"";
 InputChannelDescriptor0:{1,{Format=-1;}}

@@ -16,7 +16,7 @@ use crate::format::value_limit::check_values;
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(text: &[u8]) -> Result<Description, String> {
+pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b",[{")?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let text = String::from_utf8_lossy(text);

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// An object in a JSON document.
-pub struct JsonFields<'a> {
+pub(crate) struct JsonFields<'a> {
     /// The path of the object, with a dot: `axisDescriptors[1].`
     path: String,
     map: &'a Map<String, Value>,
@@ -11,18 +11,18 @@ pub struct JsonFields<'a> {
 
 impl<'a> JsonFields<'a> {
     /// Creates the fields of the root object.
-    pub fn of(map: &'a Map<String, Value>) -> Self {
+    pub(crate) fn of(map: &'a Map<String, Value>) -> Self {
         Self { path: String::new(), map }
     }
 
     /// Reads the object at a key.
-    pub fn object(&self, key: &str) -> Result<JsonFields<'a>, String> {
+    pub(crate) fn object(&self, key: &str) -> Result<JsonFields<'a>, String> {
         let map = self.needed(key)?.as_object().ok_or_else(|| self.fault(key, "an object"))?;
         Ok(JsonFields { path: format!("{}{key}.", self.path), map })
     }
 
     /// Reads the objects of the list at a key.
-    pub fn objects(&self, key: &str) -> Result<Vec<JsonFields<'a>>, String> {
+    pub(crate) fn objects(&self, key: &str) -> Result<Vec<JsonFields<'a>>, String> {
         let list = self.needed(key)?.as_array().ok_or_else(|| self.fault(key, "a list"))?;
         let objects = list.iter().enumerate().map(|(n, value)| {
             let path = format!("{}{key}[{n}]", self.path);
@@ -33,7 +33,7 @@ impl<'a> JsonFields<'a> {
     }
 
     /// Reads the value of a key; `None` also for null.
-    pub fn get(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
 
@@ -42,47 +42,47 @@ impl<'a> JsonFields<'a> {
     }
 
     /// Returns the whole path of a key.
-    pub fn key(&self, key: &str) -> String {
+    pub(crate) fn key(&self, key: &str) -> String {
         format!("{}{key}", self.path)
     }
 
     /// Returns an error that says what the value of a key must be.
-    pub fn fault(&self, key: &str, must: &str) -> String {
+    pub(crate) fn fault(&self, key: &str, must: &str) -> String {
         format!("{} is {}: it must be {must}", self.key(key), self.get(key).map_or("missing".into(), kind))
     }
 
     /// Reads a whole number that is not negative.
-    pub fn count(&self, key: &str) -> Result<u64, String> {
+    pub(crate) fn count(&self, key: &str) -> Result<u64, String> {
         let number = whole(self.needed(key)?).ok_or_else(|| self.fault(key, "a whole number"))?;
         u64::try_from(number).map_err(|_| self.fault(key, "at least 0"))
     }
 
     /// Reads a string; empty if the key is missing.
-    pub fn text(&self, key: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, key: &str) -> Result<String, String> {
         let Some(value) = self.get(key) else { return Ok(String::new()) };
         value.as_str().map(str::to_owned).ok_or_else(|| self.fault(key, "a text"))
     }
 
     /// Reads a boolean; false if the key is missing.
-    pub fn flag(&self, key: &str) -> Result<bool, String> {
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, String> {
         let Some(value) = self.get(key) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.fault(key, "true or false"))
     }
 
     /// Reads a number; NaN for null.
-    pub fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
+    pub(crate) fn float(&self, key: &str, missing: f32) -> Result<f32, String> {
         let Some(value) = self.map.get(key) else { return Ok(missing) };
         float(value).map(|number| number as f32).ok_or_else(|| self.fault(key, "a number"))
     }
 
     /// Reads the value of an enumeration without the prefix that all its values have.
-    pub fn enum_name(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
+    pub(crate) fn enum_name(&self, key: &str, prefix: &str) -> Result<&'a str, String> {
         let text = self.needed(key)?.as_str();
         text.and_then(|text| text.strip_prefix(prefix)).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 
     /// Reads the number at the end of a value of an enumeration.
-    pub fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+    pub(crate) fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = self.enum_name(key, prefix)?;
         let plain = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         let number = if plain { digits.parse().ok() } else { None };
@@ -91,12 +91,12 @@ impl<'a> JsonFields<'a> {
 }
 
 /// Converts a number; null is NaN.
-pub fn float(value: &Value) -> Option<f64> {
+pub(crate) fn float(value: &Value) -> Option<f64> {
     if value.is_null() { Some(f64::NAN) } else { value.as_f64() }
 }
 
 /// Converts a whole number, which may be written with a decimal point.
-pub fn whole(value: &Value) -> Option<i64> {
+pub(crate) fn whole(value: &Value) -> Option<i64> {
     let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     value.as_i64().or_else(|| value.as_f64().filter(exact).map(|number| number as i64))
 }

@@ -2,7 +2,7 @@
 
 mod check;
 #[cfg(test)]
-pub mod fixtures;
+pub(crate) mod fixtures;
 mod json;
 mod json_fields;
 mod metadata_type;
@@ -12,11 +12,11 @@ mod object_fields;
 mod object_text;
 
 #[cfg(test)]
-pub use check::tests::sound;
+pub(crate) use check::tests::sound;
 
-pub use json::parse as of_json;
-pub use model::{
+pub(crate) use json::parse as of_json;
+pub(crate) use model::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DESCRIPTION_BYTES, MAX_DIMENSIONS, MAX_LAYERS,
     MetadataEntry, MetadataValue, SampleFormat,
 };
-pub use object::parse as of_object;
+pub(crate) use object::parse as of_object;

@@ -6,17 +6,17 @@ use crate::volume::Dtype;
 
 /// The longest description that is read, in bytes. The largest values are BLOBs with a few numbers for each trace of
 /// a line.
-pub const MAX_DESCRIPTION_BYTES: u64 = 32 << 20;
+pub(crate) const MAX_DESCRIPTION_BYTES: u64 = 32 << 20;
 /// The most stored layers and channels of a dataset. Real ones have tens; each takes some 8 KiB of memory once it is
 /// open.
-pub const MAX_LAYERS: usize = 1 << 13;
+pub(crate) const MAX_LAYERS: usize = 1 << 13;
 /// The most axes of a VDS.
-pub const MAX_DIMENSIONS: usize = 6;
+pub(crate) const MAX_DIMENSIONS: usize = 6;
 
 /// The description of a dataset. All values are within the bounds that are given here, and that
 /// [`Description::checked`] has checked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Description {
+pub(crate) struct Description {
     pub layout: LayoutDescriptor,
     /// 2 to 6 axes, dimension 0 (the fastest) first.
     pub axes: Vec<AxisDescriptor>,
@@ -29,7 +29,7 @@ pub struct Description {
 
 /// How channels are divided into chunks (`layoutDescriptor` in JSON).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LayoutDescriptor {
+pub(crate) struct LayoutDescriptor {
     /// Samples of a chunk along each of its dimensions, both margins included: 32 to 4096, a power of two.
     pub brick: u64,
     /// Samples that a chunk repeats of the chunk before it; less than half a brick.
@@ -48,7 +48,7 @@ pub struct LayoutDescriptor {
 
 /// One dimension.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AxisDescriptor {
+pub(crate) struct AxisDescriptor {
     pub name: String,
     pub unit: String,
     /// Samples at LOD 0: 1 to 2^31 - 1.
@@ -61,7 +61,7 @@ pub struct AxisDescriptor {
 
 impl AxisDescriptor {
     /// Returns the difference of the annotation between neighbouring samples of LOD 0; 1 if there is a single sample.
-    pub fn step(&self) -> f64 {
+    pub(crate) fn step(&self) -> f64 {
         match self.samples {
             0 | 1 => 1.0,
             n => (f64::from(self.max) - f64::from(self.min)) / (n - 1) as f64,
@@ -69,14 +69,14 @@ impl AxisDescriptor {
     }
 
     /// Returns the unit; `None` if there is none.
-    pub fn unit(&self) -> Option<&str> {
+    pub(crate) fn unit(&self) -> Option<&str> {
         Some(self.unit.as_str()).filter(|unit| !unit.is_empty() && *unit != "unitless")
     }
 }
 
 /// The type of the samples of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SampleFormat {
+pub(crate) enum SampleFormat {
     /// Single bits, packed along the lowest dimension of a chunk.
     Bit,
     U8,
@@ -90,7 +90,7 @@ pub enum SampleFormat {
 
 impl SampleFormat {
     /// Returns the code of the format in the header of a chunk.
-    pub fn code(self) -> i32 {
+    pub(crate) fn code(self) -> i32 {
         match self {
             Self::Bit => 0,
             Self::U8 => 1,
@@ -103,7 +103,7 @@ impl SampleFormat {
     }
 
     /// Returns the name in JSON, without `Format_`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bit => "1Bit",
             Self::U8 => "U8",
@@ -116,14 +116,14 @@ impl SampleFormat {
     }
 
     /// Returns the format with a name.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         [Self::Bit, Self::U8, Self::U16, Self::R32, Self::U32, Self::R64, Self::U64]
             .into_iter()
             .find(|f| f.name() == name)
     }
 
     /// Returns the type of the samples in the array: single bits become a byte each.
-    pub fn dtype(self) -> Dtype {
+    pub(crate) fn dtype(self) -> Dtype {
         match self {
             Self::Bit | Self::U8 => Dtype::UInt8,
             Self::U16 => Dtype::UInt16,
@@ -137,7 +137,7 @@ impl SampleFormat {
 
 /// One channel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Channel {
+pub(crate) struct Channel {
     pub name: String,
     pub unit: String,
     pub format: SampleFormat,
@@ -161,7 +161,7 @@ pub struct Channel {
 
 /// One metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct MetadataEntry {
+pub(crate) struct MetadataEntry {
     pub category: String,
     pub name: String,
     pub value: MetadataValue,
@@ -169,7 +169,7 @@ pub struct MetadataEntry {
 
 /// The value of a metadata entry.
 #[derive(Clone, Debug, PartialEq)]
-pub enum MetadataValue {
+pub(crate) enum MetadataValue {
     /// `Int`, or a vector of 2 to 4.
     Int(Vec<i32>),
     /// `Float`, or a vector of 2 to 4.
@@ -184,7 +184,7 @@ pub enum MetadataValue {
 
 impl Description {
     /// Returns the value of the metadata entry with this category and name.
-    pub fn entry(&self, category: &str, name: &str) -> Option<&MetadataValue> {
+    pub(crate) fn entry(&self, category: &str, name: &str) -> Option<&MetadataValue> {
         self.metadata.iter().find(|e| e.category == category && e.name == name).map(|e| &e.value)
     }
 }

@@ -20,7 +20,7 @@ const PER_TRACE: &str = "1976800267773298824";
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(text: &[u8]) -> Result<Description, String> {
+pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = object_text::parse(text)?;
     let fields = ObjectFields { path: String::new(), items: &object.items };

@@ -3,7 +3,7 @@
 use super::object_text::{Item, Items};
 
 /// The items of an object.
-pub struct ObjectFields<'a> {
+pub(crate) struct ObjectFields<'a> {
     /// The path of the object in errors, with a dot.
     pub path: String,
     pub items: &'a Items<'a>,
@@ -11,7 +11,7 @@ pub struct ObjectFields<'a> {
 
 impl ObjectFields<'_> {
     /// Returns an error that says what the value of a key must be.
-    pub fn fault(&self, key: &str, must: &str) -> String {
+    pub(crate) fn fault(&self, key: &str, must: &str) -> String {
         let is = match self.items.get(key) {
             None => return format!("{}{key} is missing", self.path),
             Some(Item::Number(number)) if number.len() <= 100 => (*number).to_owned(),
@@ -22,7 +22,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads a string; empty if the key is missing.
-    pub fn text(&self, key: &str) -> Result<String, String> {
+    pub(crate) fn text(&self, key: &str) -> Result<String, String> {
         match self.items.get(key) {
             None => Ok(String::new()),
             Some(Item::Text(text)) => Ok(text.clone()),
@@ -31,7 +31,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads a boolean: false if the key is missing, and true for all but FALSE.
-    pub fn flag(&self, key: &str) -> bool {
+    pub(crate) fn flag(&self, key: &str) -> bool {
         match self.items.get(key) {
             None => false,
             Some(Item::Text(text)) => text != "FALSE",
@@ -40,7 +40,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads a whole number.
-    pub fn count(&self, key: &str) -> Result<u64, String> {
+    pub(crate) fn count(&self, key: &str) -> Result<u64, String> {
         let number = match self.items.get(key) {
             Some(Item::Number(number)) => plain(number),
             _ => None,
@@ -49,7 +49,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads a number; `None` if the key is missing.
-    pub fn float(&self, key: &str) -> Result<Option<f32>, String> {
+    pub(crate) fn float(&self, key: &str) -> Result<Option<f32>, String> {
         match self.items.get(key) {
             None => Ok(None),
             Some(Item::Number(number)) => single(number).map(Some).ok_or_else(|| self.fault(key, "a number")),
@@ -58,7 +58,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads the pair `{Min; Max}`; missing ones are NaN.
-    pub fn pair(&self, key: &str) -> Result<[f32; 2], String> {
+    pub(crate) fn pair(&self, key: &str) -> Result<[f32; 2], String> {
         match self.items.get(key) {
             None => Ok([f32::NAN; 2]),
             Some(Item::One(items)) => {
@@ -70,7 +70,7 @@ impl ObjectFields<'_> {
     }
 
     /// Reads the value of an enumeration without the prefix that all its values have.
-    pub fn enum_name(&self, key: &str, prefix: &str) -> Result<&str, String> {
+    pub(crate) fn enum_name(&self, key: &str, prefix: &str) -> Result<&str, String> {
         let name = match self.items.get(key) {
             Some(Item::Text(text)) => text.strip_prefix(prefix),
             _ => None,
@@ -79,14 +79,14 @@ impl ObjectFields<'_> {
     }
 
     /// Reads the number at the end of a value of an enumeration.
-    pub fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+    pub(crate) fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
         let digits = Some(self.enum_name(key, prefix)?).filter(|digits| !digits.is_empty());
         digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
     }
 }
 
 /// Parses a number; those that are not finite are spelled as C libraries write them.
-pub fn double(number: &str) -> Option<f64> {
+pub(crate) fn double(number: &str) -> Option<f64> {
     number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
         infinite if infinite.starts_with("1.#INF") => {
             Some(if number.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
@@ -96,12 +96,12 @@ pub fn double(number: &str) -> Option<f64> {
     })
 }
 
-pub fn single(number: &str) -> Option<f32> {
+pub(crate) fn single(number: &str) -> Option<f32> {
     number.parse().ok().or_else(|| double(number).map(|number| number as f32))
 }
 
 /// Parses a number of digits only.
-pub fn plain(number: &str) -> Option<u64> {
+pub(crate) fn plain(number: &str) -> Option<u64> {
     number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }
 

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 const DEEPEST: usize = 64;
 
 /// The fields of an object or of a compound value; of two with the same key the last one counts.
-pub type Items<'a> = HashMap<&'a str, Item<'a>>;
+pub(crate) type Items<'a> = HashMap<&'a str, Item<'a>>;
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Item<'a> {
+pub(crate) enum Item<'a> {
     /// The text of a number.
     Number(&'a str),
     Text(String),
@@ -21,7 +21,7 @@ pub enum Item<'a> {
 
 /// An object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object<'a> {
+pub(crate) struct Object<'a> {
     /// The name of its parent's list that contains it.
     pub list: String,
     pub items: Items<'a>,
@@ -29,7 +29,7 @@ pub struct Object<'a> {
 }
 
 /// Parses an object; text after it is ignored.
-pub fn parse(text: &[u8]) -> Result<Object<'_>, String> {
+pub(crate) fn parse(text: &[u8]) -> Result<Object<'_>, String> {
     let mut reader = Reader { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), at: 0 };
     if reader.name() != Some("CreateObj") {
         return Err("it does not begin with CreateObj".into());

@@ -11,7 +11,7 @@ const WINDOW: usize = 1 << 18;
 
 /// The numbers of the chunks that have an object. As many as memory is meant to hold are known at a time.
 #[derive(Default)]
-pub struct ChunkObjects(Mutex<Option<Window>>);
+pub(crate) struct ChunkObjects(Mutex<Option<Window>>);
 
 /// All numbers from `begin` to before `end`, in ascending order.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl ChunkObjects {
     ///
     /// # Errors
     /// Those of `visit_all`.
-    pub fn next_run(
+    pub(crate) fn next_run(
         &self,
         chunk: u64,
         total: u64,

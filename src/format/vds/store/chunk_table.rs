@@ -8,7 +8,7 @@ use crate::volume::ObjectName;
 
 /// How the chunks of a layer are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompressionMethod {
+pub(crate) enum CompressionMethod {
     None,
     Wavelet,
     Rle,
@@ -30,23 +30,23 @@ impl CompressionMethod {
     ];
 
     /// Returns the method with a code in the metadata of a stored layer.
-    pub fn of_code(code: i32) -> Option<Self> {
+    pub(crate) fn of_code(code: i32) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
     /// Returns the method with a name in `LayerStatus`, in all spellings.
-    pub fn of_name(name: &str) -> Option<Self> {
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
         let plain = name.replacen("Experimental", "", 1);
         Self::ALL.into_iter().find(|method| method.name() == plain || *method == Self::None && name == "NONE")
     }
 
     /// Returns whether chunks are compressed by the wavelet codec.
-    pub fn is_wavelet(self) -> bool {
+    pub(crate) fn is_wavelet(self) -> bool {
         !matches!(self, Self::None | Self::Rle | Self::Zip)
     }
 
     /// Returns the format's own name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::None => "None",
             Self::Wavelet => "Wavelet",
@@ -59,7 +59,7 @@ impl CompressionMethod {
     }
 
     /// Returns the name of the codec in lodN.json.
-    pub fn codec(self) -> &'static str {
+    pub(crate) fn codec(self) -> &'static str {
         match self {
             Self::None => "raw",
             Self::Wavelet => "wavelet",
@@ -74,7 +74,7 @@ impl CompressionMethod {
 
 /// The metadata of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChunkMetadata {
+pub(crate) struct ChunkMetadata {
     /// A code for chunks without data, else a hash of the data.
     pub hash: u64,
     /// Wavelet methods: the fraction of the bytes that each adaptive level needs; all zero without such a table.
@@ -83,7 +83,7 @@ pub struct ChunkMetadata {
 
 /// The content of a chunk, as its metadata says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Content {
+pub(crate) enum Content {
     /// It was never written.
     Unwritten,
     /// All samples are NoValue.
@@ -96,7 +96,7 @@ pub enum Content {
 
 impl ChunkMetadata {
     /// Parses 8 bytes, or 24 with a table of levels. Further bytes are ignored, missing ones are zero.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut all = [0; 24];
         all.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
         let [hash, low, high] = [0, 8, 16].map(|at| all[at..].first_chunk::<8>().copied().unwrap_or_default());
@@ -106,7 +106,7 @@ impl ChunkMetadata {
     }
 
     /// Classifies the content. The order of the tests is that of OpenVDS.
-    pub fn content(&self) -> Content {
+    pub(crate) fn content(&self) -> Content {
         match self.hash {
             0 => Content::Unwritten,
             u64::MAX => Content::NoValue,
@@ -118,7 +118,7 @@ impl ChunkMetadata {
 
 /// The record of one chunk in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub(crate) struct Record {
     pub metadata: ChunkMetadata,
     /// The object that has its bytes.
     pub object: ObjectName,
@@ -129,7 +129,7 @@ pub struct Record {
 }
 
 /// The table of the chunks of one layer.
-pub trait ChunkTable: Send + Sync {
+pub(crate) trait ChunkTable: Send + Sync {
     /// Returns the source of the chunks' bytes.
     fn source(&self) -> &dyn Source;
 
@@ -180,7 +180,7 @@ pub trait ChunkTable: Send + Sync {
 }
 
 /// A stored layer, as its container describes it.
-pub struct StoredLayer {
+pub(crate) struct StoredLayer {
     pub method: CompressionMethod,
     pub tolerance: Option<f32>,
     /// The number of chunks, if the container has it.

@@ -20,16 +20,16 @@ use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
 use crate::volume::ObjectName;
 
 /// The object with the description.
-pub const LAYOUT: &str = "VolumeDataLayout";
+pub(crate) const LAYOUT: &str = "VolumeDataLayout";
 /// The object that lists the layers.
-pub const STATUS: &str = "LayerStatus";
+pub(crate) const STATUS: &str = "LayerStatus";
 /// Copies of a dataset may have this extension on both names.
-pub const EXTENSION: &str = ".json";
+pub(crate) const EXTENSION: &str = ".json";
 /// Bytes of a cached chunk.
 const CHUNK_OBJECT_BYTES: usize = size_of::<ChunkObject>();
 
 /// An open folder.
-pub struct Cloud {
+pub(crate) struct Cloud {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     tags: Arc<ObjectMetadata>,
@@ -43,7 +43,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is not a list of objects, and those of the source.
-    pub fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+    pub(crate) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let text = read_layer_status(&*folder)?;
         check_values(&text, b",[{").map_err(damaged)?;
@@ -66,7 +66,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`FormatError::NotThisFormat`] if there is none, and those of the source.
-    pub fn text(&self) -> Result<DescriptionText, FormatError> {
+    pub(crate) fn text(&self) -> Result<DescriptionText, FormatError> {
         let (name, length) = find_object(&*self.folder, LAYOUT)?;
         let source = Arc::clone(&self.folder) as Arc<dyn Source>;
         let text = DescriptionText::new(source, name.as_str().into(), (0, length), Syntax::Json);
@@ -75,7 +75,7 @@ impl Cloud {
 
     /// Returns the names of all stored layers; OpenVDS computes the others, whose `produceStatus` is not Normal, from
     /// these.
-    pub fn layers(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
         let stored = |record: &&Map<String, Value>| match record.get("produceStatus") {
             Some(Value::String(status)) => status == "Normal",
             _ => true,
@@ -87,7 +87,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if its record is invalid.
-    pub fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
+    pub(crate) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
         let damaged = |why: String| FormatError::Damaged(why);
         let record = self.by_name.get(name).and_then(|number| self.status.get(*number));
         let record = record.ok_or_else(|| damaged(format!("it is not in {STATUS}")))?;

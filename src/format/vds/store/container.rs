@@ -14,7 +14,7 @@ use crate::memory::try_zeroed;
 use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
 
 /// The first bytes of a container.
-pub const MAGIC: &[u8; 12] = b"HueDataStore";
+pub(crate) const MAGIC: &[u8; 12] = b"HueDataStore";
 const HEADER: usize = 32;
 /// Bytes of an entry of the file table before its name.
 const ENTRY: usize = 32;
@@ -30,7 +30,7 @@ const LAYER: &[u8; 4] = b"VDS ";
 const DIRECTORY: u64 = 16;
 
 /// An open container.
-pub struct Container {
+pub(crate) struct Container {
     source: Arc<dyn Source>,
     /// A cached reader of tables, which may be anywhere in the file.
     index: Arc<Index>,
@@ -62,7 +62,7 @@ impl Container {
     /// # Errors
     /// [`FormatError::NotThisFormat`], [`FormatError::Unsupported`] for another version, [`FormatError::Damaged`] if
     /// the table is not within the file.
-    pub fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
+    pub(crate) fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
         if length < HEADER as u64 || !source.read_at(WHOLE, 0, &mut header, Wait::Yes)? || !header.starts_with(MAGIC) {
@@ -106,7 +106,7 @@ impl Container {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
-    pub fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
+    pub(crate) fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
         for (kind, name, syntax) in [(b"JSON", LAYOUT, Syntax::Json), (b"OBJ ", OBJECT, Syntax::Object)] {
             if let Some(range) = self.only_chunk(kind, name)? {
                 let text = DescriptionText::new(Arc::clone(&self.source), WHOLE.into(), range, syntax);
@@ -138,7 +138,7 @@ impl Container {
     }
 
     /// Returns the parts of the container that are no chunks of layers: name, offset and length.
-    pub fn parts(&self) -> Vec<(String, u64, u64)> {
+    pub(crate) fn parts(&self) -> Vec<(String, u64, u64)> {
         let mut parts = vec![("the header".to_owned(), 0, HEADER as u64), self.file_table.clone()];
         for file in &self.files {
             // tables that are damaged are reported elsewhere
@@ -157,7 +157,7 @@ impl Container {
     }
 
     /// Returns the names of all stored layers.
-    pub fn layers(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &str> {
         self.files.iter().filter(|file| &file.kind == LAYER).map(|file| file.name.as_str())
     }
 
@@ -165,7 +165,7 @@ impl Container {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
-    pub fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
+    pub(crate) fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
         let file = self.by_name.get(name).and_then(|number| self.files.get(*number));
         let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;
         let (table, metadata) = self.table(file)?;

@@ -11,7 +11,7 @@ use crate::volume::ObjectName;
 
 /// The syntax of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub(crate) enum Syntax {
     /// The JSON of `VolumeDataLayout`.
     Json,
     /// The text of `VDSObject`.
@@ -19,7 +19,7 @@ pub enum Syntax {
 }
 
 /// The location of a description.
-pub struct DescriptionText {
+pub(crate) struct DescriptionText {
     source: Arc<dyn Source>,
     object: ObjectName,
     offset: u64,
@@ -32,7 +32,7 @@ impl DescriptionText {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is too long for a description.
-    pub fn new(
+    pub(crate) fn new(
         source: Arc<dyn Source>,
         object: ObjectName,
         (offset, length): (u64, u64),
@@ -48,7 +48,7 @@ impl DescriptionText {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if it is invalid, and those of the source.
-    pub fn read(&self) -> Result<Description, FormatError> {
+    pub(crate) fn read(&self) -> Result<Description, FormatError> {
         let mut text = try_zeroed(self.length as usize)?;
         if !self.source.read_at(&self.object, self.offset, &mut text, Wait::Yes)? {
             return Err(FormatError::Damaged(format!("{} is not there", self.object)));

@@ -20,7 +20,7 @@ const PLAIN: u64 = 8;
 const MAX_COUNTED_PAGES: u64 = 64;
 
 /// The pages of one layer.
-pub struct MetadataPages {
+pub(crate) struct MetadataPages {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
@@ -41,7 +41,7 @@ impl MetadataPages {
     ///
     /// # Errors
     /// Which property is invalid.
-    pub fn new(
+    pub(crate) fn new(
         folder: Arc<dyn Folder>,
         cache: Arc<IndexCache>,
         layer: &str,
@@ -59,7 +59,7 @@ impl MetadataPages {
     }
 
     /// Reads the metadata of a chunk, and the size of its object if the record has it.
-    pub fn record(&self, chunk: u64, wait: Wait) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
+    pub(crate) fn record(&self, chunk: u64, wait: Wait) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
         let page = chunk / self.size;
         let name = match &self.directory {
             None => page.to_string().into(),
@@ -118,7 +118,7 @@ impl MetadataPages {
     }
 
     /// Returns the next chunks from `chunk` on, all below `total`, whose page was written.
-    pub fn written_run(&self, chunk: u64, total: u64) -> Range<u64> {
+    pub(crate) fn written_run(&self, chunk: u64, total: u64) -> Range<u64> {
         let Some(names) = &self.directory else { return chunk..total };
         let first = usize::try_from(chunk / self.size).unwrap_or(usize::MAX);
         let written = names.iter().enumerate().skip(first).find(|(_, name)| name.is_some());
@@ -132,7 +132,7 @@ impl MetadataPages {
     }
 
     /// Returns the bytes of all records; `None` if they are in many objects.
-    pub fn cost(&self) -> Option<u64> {
+    pub(crate) fn cost(&self) -> Option<u64> {
         (self.chunks.div_ceil(self.size) <= MAX_COUNTED_PAGES).then(|| self.chunks.saturating_mul(self.bytes))
     }
 }

@@ -3,13 +3,13 @@
 
 mod chunk_objects;
 mod chunk_table;
-pub mod cloud;
-pub mod container;
+pub(crate) mod cloud;
+pub(crate) mod container;
 mod description_text;
 mod metadata_pages;
 mod object_metadata;
 
-pub use chunk_table::{ChunkTable, CompressionMethod, Content, Record, StoredLayer};
-pub use cloud::Cloud;
-pub use container::Container;
-pub use description_text::{DescriptionText, Syntax};
+pub(crate) use chunk_table::{ChunkTable, CompressionMethod, Content, Record, StoredLayer};
+pub(crate) use cloud::Cloud;
+pub(crate) use container::Container;
+pub(crate) use description_text::{DescriptionText, Syntax};

@@ -82,14 +82,14 @@ fn name_in<'a>(names: &'a str, object: &ListedObject) -> &'a str {
 }
 
 /// The metadata of the objects of one dataset.
-pub struct ObjectMetadata {
+pub(crate) struct ObjectMetadata {
     folder: Arc<dyn Folder>,
     cache: Arc<IndexCache>,
     id: u64,
 }
 
 impl ObjectMetadata {
-    pub fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
+    pub(crate) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
         Self { folder, cache, id: IndexCache::new_id() }
     }
 
@@ -97,7 +97,7 @@ impl ObjectMetadata {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] for any other length, and those of the source.
-    pub fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
+    pub(crate) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
         if let Some(tag) = self.folder.tag(object, NAME)? {
             let bytes = decode(&tag).ok_or_else(|| {
                 FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"))
@@ -111,7 +111,7 @@ impl ObjectMetadata {
     ///
     /// # Errors
     /// Those of [`ObjectMetadata::get`].
-    pub fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
+    pub(crate) fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
         let listed = self.listed()?;
         listed.objects.iter().map(|object| name_in(&listed.names, object)).for_each(visit);
         Ok(())

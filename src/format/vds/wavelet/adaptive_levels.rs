@@ -1,7 +1,7 @@
 //! Adaptive levels: how many bytes of a chunk a lower quality needs.
 
 /// Levels in the table of a chunk's metadata.
-pub const ADAPTIVE_LEVELS: u8 = 16;
+pub(crate) const ADAPTIVE_LEVELS: u8 = 16;
 
 /// Returns how many of the `whole` bytes of a chunk are needed to decode it at a level: all without a level, else what
 /// the chunk's adaptive table says. Level 0 leaves out only the lossless residual; each further level leaves out one
@@ -9,7 +9,7 @@ pub const ADAPTIVE_LEVELS: u8 = 16;
 ///
 /// An entry of the table is the fraction, in 255ths, of the bytes of the level before it; zero ends the table.
 #[must_use]
-pub fn bytes_needed(table: &[u8; ADAPTIVE_LEVELS as usize], whole: u64, level: Option<u8>) -> u64 {
+pub(crate) fn bytes_needed(table: &[u8; ADAPTIVE_LEVELS as usize], whole: u64, level: Option<u8>) -> u64 {
     let Some(level) = level else { return whole };
     let factors = table.iter().take(usize::from(level) + 1).take_while(|factor| **factor != 0);
     factors.fold(whole, |bytes, factor| (u128::from(bytes) * u128::from(*factor) / 255) as u64)

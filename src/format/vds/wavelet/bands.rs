@@ -3,7 +3,7 @@
 /// Shorter sides are not halved.
 const MIN_HALVED_SIDE: usize = 8;
 /// The longest side of a chunk.
-pub const MAX_SIDE: usize = 512;
+pub(crate) const MAX_SIDE: usize = 512;
 /// Steps of the longest side: it is halved at 512, 256, ... 8.
 pub(super) const MAX_STEPS: usize = 7;
 
@@ -35,7 +35,7 @@ pub(super) struct Bands {
 
 impl Bands {
     /// Computes the boxes of a chunk, whose sides are at most [`MAX_SIDE`].
-    pub fn new(mut size: [usize; 3]) -> Self {
+    pub(crate) fn new(mut size: [usize; 3]) -> Self {
         let mut bands = Self::default();
         while bands.steps < MAX_STEPS && size.iter().any(|s| *s >= MIN_HALVED_SIDE) {
             bands.size[bands.steps] = size;
@@ -53,17 +53,17 @@ impl Bands {
 
     /// Returns whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z
     /// and one other dimension.
-    pub fn may_be_faulty(&self) -> bool {
+    pub(crate) fn may_be_faulty(&self) -> bool {
         self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
     }
 
     /// Returns the number of samples in the box of a step.
-    pub fn volume(&self, step: usize) -> usize {
+    pub(crate) fn volume(&self, step: usize) -> usize {
         self.size[step].iter().product()
     }
 
     /// Returns the first position of sector `set` of a step, and the position after its last.
-    pub fn sector(&self, step: usize, set: DimSet) -> ([usize; 3], [usize; 3]) {
+    pub(crate) fn sector(&self, step: usize, set: DimSet) -> ([usize; 3], [usize; 3]) {
         let (whole, low) = (self.size[step], self.size[step + 1]);
         let pick = |d: usize| if has(set, d) { (low[d], whole[d]) } else { (0, low[d]) };
         let [x, y, z] = [pick(0), pick(1), pick(2)];
@@ -72,7 +72,7 @@ impl Bands {
 
     /// Returns the coarsest step: its coefficients are not children of any node, and stand at the front of the stream
     /// as plain floats.
-    pub fn coarse(&self) -> usize {
+    pub(crate) fn coarse(&self) -> usize {
         self.steps.saturating_sub(1)
     }
 }

@@ -25,7 +25,7 @@ use crate::format::byte_reader::{ByteReader, f32_values};
 ///
 /// # Errors
 /// [`WaveletError`] names the part of the chunk that is damaged. `out` is then arbitrary.
-pub fn decode(
+pub(crate) fn decode(
     chunk: &[u8],
     expected: &Expected,
     level: Option<u8>,

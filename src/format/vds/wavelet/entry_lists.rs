@@ -34,19 +34,19 @@ pub(super) struct List<T> {
 
 impl<T: Copy + Default> List<T> {
     /// Empties the list and makes room for `most` items.
-    pub fn reset(&mut self, most: usize) {
+    pub(crate) fn reset(&mut self, most: usize) {
         self.length = 0;
         grow_to(&mut self.items, most);
     }
 
     /// Returns the items in the list.
-    pub fn items(&self) -> &[T] {
+    pub(crate) fn items(&self) -> &[T] {
         &self.items[..self.length]
     }
 
     /// Appends an item; `None` if the list is full.
     #[inline]
-    pub fn push(&mut self, item: T) -> Option<()> {
+    pub(crate) fn push(&mut self, item: T) -> Option<()> {
         *self.items.get_mut(self.length)? = item;
         self.length += 1;
         Some(())
@@ -54,7 +54,7 @@ impl<T: Copy + Default> List<T> {
 
     /// Appends `each(item)` for every item of `of`; `None` if they do not fit.
     #[inline]
-    pub fn extend<U: Copy>(&mut self, of: &[U], each: impl Fn(U) -> T) -> Option<()> {
+    pub(crate) fn extend<U: Copy>(&mut self, of: &[U], each: impl Fn(U) -> T) -> Option<()> {
         let room = self.items.get_mut(self.length..)?.get_mut(..of.len())?;
         for (item, one) in room.iter_mut().zip(of) {
             *item = each(*one);
@@ -81,7 +81,7 @@ pub(super) struct EntryLists {
 
 impl EntryLists {
     /// Returns the bytes of memory that the lists hold.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let nodes = [&self.insignificant, &self.significant].map(|list| list.items.capacity()).iter().sum::<usize>();
         let positions = [&self.blocks, &self.singles].map(|list| list.items.capacity()).iter().sum::<usize>();
         4 * (nodes + positions) + self.levels.capacity() * size_of::<LevelFields>()

@@ -8,7 +8,7 @@ use crate::format::byte_reader::PastEnd;
 
 /// A part of a chunk, named in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChunkPart {
+pub(crate) enum ChunkPart {
     /// The first 24 bytes.
     Header,
     /// The counts of leading zeros.
@@ -56,7 +56,7 @@ impl fmt::Display for ChunkPart {
 
 /// Why a wavelet chunk cannot be decoded.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum WaveletError {
+pub(crate) enum WaveletError {
     /// The caller's buffer does not have the chunk's size, or no chunk can have that size.
     #[error("a chunk of {0:?} samples cannot be decoded into {1} bytes")]
     Request([usize; 3], usize),

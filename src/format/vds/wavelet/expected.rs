@@ -2,7 +2,7 @@
 
 /// The types of samples that wavelet chunks can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sample {
+pub(crate) enum Sample {
     /// 32-bit floats.
     F32,
     /// Codes of one byte.
@@ -14,7 +14,7 @@ pub enum Sample {
 impl Sample {
     /// Returns the bytes of one sample.
     #[must_use]
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,
             Self::U16 => 2,
@@ -25,7 +25,7 @@ impl Sample {
 
 /// The properties that a chunk must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// Samples along X, Y and Z, of which X is the fastest.
     pub size: [usize; 3],
     /// The type of the samples.

@@ -19,12 +19,12 @@ pub(super) struct Table {
 
 impl Table {
     /// Returns the bytes of allocated memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         4 * self.states.capacity()
     }
 
     /// Builds the table from the counts at the beginning of a block; returns the coded bits behind them.
-    pub fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], WaveletError> {
+    pub(crate) fn read<'a>(&mut self, block: &'a [u8], part: ChunkPart) -> Result<&'a [u8], WaveletError> {
         let mut counts = [0i16; 256];
         let (log, bytes) = read_counts(block, &mut counts).map_err(|why| WaveletError::Fse(part, why))?;
         self.build(log, &counts).map_err(|why| WaveletError::Fse(part, why))?;
@@ -146,7 +146,7 @@ pub(super) struct State {
 
 impl State {
     /// Creates the state before the first symbol of a block.
-    pub fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, WaveletError> {
+    pub(crate) fn new(table: &Table, bits: &[u8], part: ChunkPart) -> Result<Self, WaveletError> {
         let last = bits.last().copied().unwrap_or(0);
         if last == 0 {
             return Err(WaveletError::Fse(part, "it does not end in a stop bit"));
@@ -177,7 +177,13 @@ impl State {
     }
 
     /// Decodes as many symbols as fit into `out`.
-    pub fn fill(&mut self, table: &Table, bits: &[u8], out: &mut [u8], part: ChunkPart) -> Result<(), WaveletError> {
+    pub(crate) fn fill(
+        &mut self,
+        table: &Table,
+        bits: &[u8],
+        out: &mut [u8],
+        part: ChunkPart,
+    ) -> Result<(), WaveletError> {
         let done = decode_interleaved([FseStream { state: self, table, bits, out }]);
         for symbol in &mut out[done..] {
             if self.ended == 2 {
@@ -196,7 +202,7 @@ impl State {
     }
 
     /// Checks that the block has no further symbols.
-    pub fn finish(&self, part: ChunkPart) -> Result<(), WaveletError> {
+    pub(crate) fn finish(&self, part: ChunkPart) -> Result<(), WaveletError> {
         if self.ended == 2 { Ok(()) } else { Err(WaveletError::Fse(part, "it is too long")) }
     }
 }

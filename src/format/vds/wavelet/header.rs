@@ -57,7 +57,7 @@ pub(super) struct ChunkParts<'a> {
 impl<'a> ChunkParts<'a> {
     /// Splits a chunk into its parts. With `prefix` the end of the chunk may be missing, and the residual is not
     /// wanted.
-    pub fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, WaveletError> {
+    pub(crate) fn read(chunk: &'a [u8], expected: &Expected, prefix: bool) -> Result<Self, WaveletError> {
         let mut reader = ByteReader::new(ChunkPart::Header, chunk);
         let (version, total, announced, flags) = (reader.i32()?, reader.i32()?, reader.i32s()?, reader.u32()?);
         if !VERSIONS.contains(&version) {

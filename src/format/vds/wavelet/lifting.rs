@@ -13,13 +13,13 @@ pub(super) struct Lifting {
 
 impl Lifting {
     /// Creates the variant for integers or floats, with or without a gain.
-    pub fn new(integer: bool, gain: bool) -> Self {
+    pub(crate) fn new(integer: bool, gain: bool) -> Self {
         Self { integer, gain: if gain { std::f32::consts::FRAC_1_SQRT_2 } else { 1.0 } }
     }
 
     /// Undoes the update step: the low half is `low`, corrected by the four `high` rows around it.
     #[inline]
-    pub fn low(self, out: &mut [f32], low: &[f32], high: [&[f32]; 4]) {
+    pub(crate) fn low(self, out: &mut [f32], low: &[f32], high: [&[f32]; 4]) {
         if self.integer {
             each(out, low, high, |low, high| Self { integer: true, ..self }.low_of(low, high));
         } else {
@@ -29,7 +29,7 @@ impl Lifting {
 
     /// Undoes the update step for one sample.
     #[inline(always)]
-    pub fn low_of(self, low: f32, high: [f32; 4]) -> f32 {
+    pub(crate) fn low_of(self, low: f32, high: [f32; 4]) -> f32 {
         match self.integer {
             true => away(self.gain * low) + rint(update(high)),
             false => self.gain * low + update(high),
@@ -38,7 +38,7 @@ impl Lifting {
 
     /// Undoes the prediction step: the high half is `high`, corrected by the four rows of the low half around it.
     #[inline]
-    pub fn high(self, out: &mut [f32], high: &[f32], low: [&[f32]; 4]) {
+    pub(crate) fn high(self, out: &mut [f32], high: &[f32], low: [&[f32]; 4]) {
         if self.integer {
             each(out, high, low, |high, low| high + rint(predict(low)));
         } else {

@@ -48,9 +48,8 @@ mod reference_tests;
 #[cfg(test)]
 mod tests;
 
-pub use adaptive_levels::{ADAPTIVE_LEVELS, bytes_needed};
-pub use bands::MAX_SIDE;
-pub use decode::decode;
-pub use error::{ChunkPart, WaveletError};
-pub use expected::{Expected, Sample};
-pub use scratch::{Scratch, working_set};
+pub(crate) use adaptive_levels::bytes_needed;
+pub(crate) use bands::MAX_SIDE;
+pub(crate) use decode::decode;
+pub(crate) use expected::{Expected, Sample};
+pub(crate) use scratch::{Scratch, working_set};

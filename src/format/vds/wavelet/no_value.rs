@@ -19,12 +19,12 @@ pub(super) struct NoValueRuns<'a> {
 
 impl<'a> NoValueRuns<'a> {
     /// Creates a decoder of the coded mask; samples whose bit is set become `value`.
-    pub fn new(codes: &'a [u8], value: f32) -> Self {
+    pub(crate) fn new(codes: &'a [u8], value: f32) -> Self {
         Self { codes, left: 0, set: false, value }
     }
 
     /// Writes NoValue into the next row.
-    pub fn apply(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn apply(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
         let bits = row.len().next_multiple_of(PADDED);
         let mut at = 0;
         while at < bits {

@@ -15,32 +15,32 @@ impl Node {
 
     /// Packs a node.
     #[inline]
-    pub fn new([x, y, z]: [usize; 3], sector: DimSet, step: usize) -> Self {
+    pub(crate) fn new([x, y, z]: [usize; 3], sector: DimSet, step: usize) -> Self {
         let position = (x & 0xff) | (y & 0xff) << 8 | (z & 0x3ff) << 16;
         Self(position as u32 | (sector as u32 & 7) << 26 | (step as u32 & 7) << 29)
     }
 
     /// Returns its coordinates, x first.
     #[inline]
-    pub fn position(self) -> [usize; 3] {
+    pub(crate) fn position(self) -> [usize; 3] {
         [(self.0 & 0xff) as usize, (self.0 >> 8 & 0xff) as usize, (self.0 >> 16 & 0x3ff) as usize]
     }
 
     /// Returns its sector.
     #[inline]
-    pub fn sector(self) -> DimSet {
+    pub(crate) fn sector(self) -> DimSet {
         (self.0 >> 26 & 7) as usize
     }
 
     /// Returns its step.
     #[inline]
-    pub fn step(self) -> usize {
+    pub(crate) fn step(self) -> usize {
         (self.0 >> 29) as usize
     }
 
     /// Returns the first child, one step finer, where coordinates double in the dimensions of `mask`.
     #[inline]
-    pub fn doubled(self, mask: DimSet) -> Self {
+    pub(crate) fn doubled(self, mask: DimSet) -> Self {
         let [x, y, z] = self.position();
         let moved = PackedPosition::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)]);
         let [x, y, z] = moved.position();
@@ -49,7 +49,7 @@ impl Node {
 
     /// Returns the neighbour one further in each dimension of `set`, for a node whose coordinates are even.
     #[inline]
-    pub fn neighbour(self, set: DimSet) -> Self {
+    pub(crate) fn neighbour(self, set: DimSet) -> Self {
         let set = set as u32;
         Self(self.0 | (set & 1) | (set >> 1 & 1) << 8 | (set >> 2 & 1) << 16)
     }
@@ -62,19 +62,19 @@ pub(super) struct PackedPosition(u32);
 impl PackedPosition {
     /// Packs coordinates, x first.
     #[inline]
-    pub fn new([x, y, z]: [usize; 3]) -> Self {
+    pub(crate) fn new([x, y, z]: [usize; 3]) -> Self {
         Self(((x & 0x3ff) | (y & 0x3ff) << 10 | (z & 0x3ff) << 20) as u32)
     }
 
     /// Returns the coordinates, x first.
     #[inline]
-    pub fn position(self) -> [usize; 3] {
+    pub(crate) fn position(self) -> [usize; 3] {
         [(self.0 & 0x3ff) as usize, (self.0 >> 10 & 0x3ff) as usize, (self.0 >> 20 & 0x3ff) as usize]
     }
 
     /// Returns the index in an array with these strides, in samples; that of x is 1.
     #[inline]
-    pub fn index(self, [_, along_y, along_z]: [usize; 3]) -> usize {
+    pub(crate) fn index(self, [_, along_y, along_z]: [usize; 3]) -> usize {
         let [x, y, z] = self.position();
         x + y * along_y + z * along_z
     }

@@ -24,7 +24,7 @@ pub(super) struct Normals<'a> {
 
 impl<'a> Normals<'a> {
     /// Interpolates the coded factors along X, into `rows`.
-    pub fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Self {
+    pub(crate) fn new(coded: &[u8], size: [usize; 3], rows: &'a mut Vec<f32>) -> Self {
         let blocks = size.map(|s| s.div_ceil(8));
         let count = blocks[1] * blocks[2];
         grow_to(rows, count * size[0]);
@@ -46,7 +46,7 @@ impl<'a> Normals<'a> {
     }
 
     /// Multiplies a row of samples.
-    pub fn apply(&self, row: &mut [f32], y: usize, z: usize) {
+    pub(crate) fn apply(&self, row: &mut [f32], y: usize, z: usize) {
         let (y0, y1, fy) = between(y, self.blocks[0], self.blocks[1]);
         let (z0, z1, fz) = between(z, self.blocks[0], self.blocks[2]);
         let [a, b, c, d] = [(y0, z0), (y1, z0), (y0, z1), (y1, z1)].map(|(y, z)| {

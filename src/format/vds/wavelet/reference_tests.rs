@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::decode::reconstruct;
+use super::error::{ChunkPart, WaveletError};
 use super::header::ChunkParts;
 use super::*;
 

@@ -30,13 +30,13 @@ pub(super) struct Planes {
 
 impl Planes {
     /// Returns the bytes of allocated memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Vec::capacity).sum();
         blocks + self.tables.iter().map(Table::bytes).sum::<usize>()
     }
 
     /// Returns a table, for entropy coded data that are decoded before the residual.
-    pub fn table(&mut self) -> &mut Table {
+    pub(crate) fn table(&mut self) -> &mut Table {
         let [table, ..] = &mut self.tables;
         table
     }
@@ -56,7 +56,7 @@ pub(super) struct Residual<'a> {
 
 impl<'a> Residual<'a> {
     /// Reads the planes' sizes and tables, for a chunk of `samples` samples.
-    pub fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, WaveletError> {
+    pub(crate) fn new(coded: &'a [u8], samples: usize, planes: &'a mut Planes) -> Result<Self, WaveletError> {
         let mut reader = ByteReader::new(ChunkPart::Residual, coded);
         reader.skip(4)?;
         let sizes = reader.i32s::<4>()?;
@@ -87,7 +87,7 @@ impl<'a> Residual<'a> {
     }
 
     /// Corrects the next row.
-    pub fn apply(&mut self, mut row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn apply(&mut self, mut row: &mut [f32]) -> Result<(), WaveletError> {
         while !row.is_empty() {
             if self.used == self.filled {
                 self.fill()?;

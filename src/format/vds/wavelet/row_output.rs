@@ -24,7 +24,7 @@ pub(super) struct RowCorrections<'a> {
 
 impl RowCorrections<'_> {
     /// Corrects the next row.
-    pub fn row(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
+    pub(crate) fn row(&mut self, row: &mut [f32]) -> Result<(), WaveletError> {
         if let Some(runs) = &mut self.no_value {
             runs.apply(row)?;
         }
@@ -94,7 +94,7 @@ impl Codes {
 impl SampleEncoder {
     /// Creates the conversion to the expected type. The reconstructed floats are codes already if the chunk is
     /// `integer`, else real values.
-    pub fn new(expected: &Expected, integer: bool) -> Self {
+    pub(crate) fn new(expected: &Expected, integer: bool) -> Self {
         match expected.sample {
             Sample::F32 => Self::F32,
             Sample::U8 => Self::U8(Codes::new(expected, integer, u8::MAX.into())),
@@ -103,7 +103,7 @@ impl SampleEncoder {
     }
 
     /// Converts a row.
-    pub fn row(&self, row: &[f32], out: &mut [u8]) {
+    pub(crate) fn row(&self, row: &[f32], out: &mut [u8]) {
         match self {
             Self::F32 => {
                 for (out, sample) in out.as_chunks_mut::<4>().0.iter_mut().zip(row) {

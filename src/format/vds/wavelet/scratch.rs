@@ -8,7 +8,7 @@ use super::tree_links::TreeLinks;
 
 /// Memory that is used again from chunk to chunk: a chunk that is no larger than an earlier one allocates nothing.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     /// The wavelet coefficients, which the transform converts to samples.
     pub(super) coefficients: Vec<f32>,
     /// The tree's structure, which depends on the shape of the chunk.
@@ -30,7 +30,7 @@ pub struct Scratch {
 impl Scratch {
     /// Returns the bytes that are allocated.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let floats = self.coefficients.capacity() + self.normals.capacity() + self.buffers.floats();
         4 * floats
             + 2 * self.zero_runs.capacity()
@@ -43,7 +43,7 @@ impl Scratch {
 
 /// Returns the most bytes that a [`Scratch`] allocates for chunks of `size` samples (X first), whatever their content.
 #[must_use]
-pub fn working_set(size: [usize; 3]) -> usize {
+pub(crate) fn working_set(size: [usize; 3]) -> usize {
     let bands = Bands::new(size);
     let samples = bands.volume(0);
     let half = if bands.steps > 0 { bands.volume(1) } else { 0 };

@@ -5,6 +5,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use super::adaptive_levels::ADAPTIVE_LEVELS;
+use super::error::WaveletError;
 use super::header::ChunkParts;
 use super::*;
 

@@ -25,7 +25,7 @@ pub(super) struct TransformBuffers {
 
 impl TransformBuffers {
     /// Returns the number of floats in allocated memory.
-    pub fn floats(&self) -> usize {
+    pub(crate) fn floats(&self) -> usize {
         [&self.step_output, &self.planes, &self.rows, &self.line].map(Vec::capacity).iter().sum()
     }
 }

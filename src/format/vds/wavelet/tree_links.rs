@@ -68,7 +68,7 @@ pub(super) struct TreeLinks {
 
 impl TreeLinks {
     /// Rebuilds the tree, unless it was built for chunks of the same shape.
-    pub fn fit(&mut self, coding: &Coding) {
+    pub(crate) fn fit(&mut self, coding: &Coding) {
         let wanted = (coding.size, coding.dims, coding.old);
         if self.built_for != Some(wanted) {
             self.built_for = Some(wanted);
@@ -77,12 +77,12 @@ impl TreeLinks {
     }
 
     /// Returns the bytes of allocated memory.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.links.capacity() * size_of::<Link>()
     }
 
     /// Returns the number of coefficients in a block.
-    pub fn block_len(&self) -> usize {
+    pub(crate) fn block_len(&self) -> usize {
         1 << self.block.count_ones()
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Counts {
 
 impl Counts {
     /// Reads the counts of blocks and, unless the tree is `all_plain`, those of singles.
-    pub fn read(stream: &mut ByteReader<'_, ChunkPart>, all_plain: bool) -> Result<Self, WaveletError> {
+    pub(crate) fn read(stream: &mut ByteReader<'_, ChunkPart>, all_plain: bool) -> Result<Self, WaveletError> {
         stream.enter(ChunkPart::Counts);
         Ok(Self { blocks: stream.i32s()?, singles: if all_plain { None } else { Some(stream.i32s()?) } })
     }

@@ -4,6 +4,7 @@ mod damage;
 mod finding;
 mod folders;
 mod model;
+mod processes;
 mod sharing;
 
 use std::fs;

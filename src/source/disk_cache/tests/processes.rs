@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use volfs::source::disk_cache::{DiskCache, ObjectVersion, Survey};
+use crate::source::disk_cache::{DiskCache, ObjectVersion, Survey};
 
-use crate::support::{Noise, skip, stress};
+use crate::test_support::{Noise, skip, stress};
 
 /// The environment variables of a process that fills a cache.
 const DIR: &str = "VOLFS_TEST_CACHE";
@@ -59,7 +59,7 @@ struct Filler(Child);
 impl Filler {
     fn start(dir: &Path, seed: u64) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "disk_cache::fill", "--ignored", "--nocapture"]);
+        command.args(["--exact", "source::disk_cache::tests::processes::fill", "--ignored", "--nocapture"]);
         let mut child = command
             .env(DIR, dir)
             .env(SEED, seed.to_string())

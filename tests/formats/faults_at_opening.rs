@@ -5,12 +5,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::thread;
 
-use volfs::catalog::{OpenDataset, OpenError, open_dataset};
-use volfs::format::registry;
+use crate::catalog::{OpenDataset, OpenError, open_dataset};
+use crate::format::registry;
 
-use crate::support::faults::Fault;
-use crate::support::faulty_folder::FaultyFolder;
-use crate::support::{copy_all, stress, test_data};
+use crate::test_support::faults::Fault;
+use crate::test_support::faulty_folder::FaultyFolder;
+use crate::test_support::{copy_all, stress, test_data};
 
 /// One of each kind of file and folder.
 const DATASETS: [&str; 7] =

@@ -3,18 +3,20 @@
 //! A body panics if volfs breaks a promise: a panic of volfs itself, bytes outside of a file, memory out of proportion
 //! to the input, samples that differ from a naive model or depend on what a buffer held before. It returns how much it
 //! could read, so that a test can tell a target that reads from one that refuses everything.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
+pub mod allocations;
 mod bounded;
 mod bricks;
 mod bytes;
 mod views;
 
+#[cfg(fuzzing)]
 #[path = "../../tests/support/memory_folder.rs"]
 #[allow(dead_code)]
 mod memory_folder;
-
-#[path = "../../src/format/zgy/handmade.rs"]
-mod handmade;
+#[cfg(not(fuzzing))]
+use crate::test_support::memory_folder;
 
 pub mod array_read;
 pub mod lz4;
