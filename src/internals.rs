@@ -10,7 +10,7 @@ use crate::cli::args::{Cli, Shell};
 use crate::codec::zfp;
 use crate::format::vds::wavelet;
 use crate::format::{Array, FormatError, registry};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::source::disk_cache::{DiskCache, ObjectVersion};
 use crate::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
 
@@ -52,12 +52,12 @@ impl Level {
     pub fn coded_bricks(&self, most: usize) -> io::Result<Vec<Vec<u8>>> {
         let (grid, mut bricks, mut decoded) = (&self.array.info().grid, Vec::new(), 0);
         for number in 0..grid.total() {
-            let brick = self.array.brick(&grid.count().index_of(number), Wait::Yes).map_err(io::Error::other)?;
+            let brick = self.array.brick(&grid.count().index_of(number), Blocking::Yes).map_err(io::Error::other)?;
             if let Brick::Coded(coded) = brick {
                 let mut bytes = vec![0; coded.length.most() as usize];
                 self.array
                     .source()
-                    .read_at(&coded.object, coded.offset, &mut bytes, Wait::Yes)
+                    .read_at(&coded.object, coded.offset, &mut bytes, Blocking::Yes)
                     .map_err(io::Error::other)?;
                 bricks.push(bytes);
                 decoded += coded.decoded;
@@ -219,7 +219,7 @@ pub(crate) fn read_what_can_be(array: &dyn Array) -> (Vec<u8>, Vec<(Dims, Format
 pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result<(), FormatError> {
     let info = array.info();
     let owned = info.grid.region(at);
-    match array.brick(at, Wait::Yes)? {
+    match array.brick(at, Blocking::Yes)? {
         Brick::Constant(value) => {
             assert_eq!(value.bytes().len(), info.dtype.size(), "a constant is one sample");
             let repeated = Layout { held: owned, first: 0, strides: Dims::filled(owned.axes(), 0) };
@@ -258,7 +258,7 @@ pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result
 fn fetch(array: &dyn Array, object: &str, offset: u64, length: u64, padding: usize) -> Result<Vec<u8>, FormatError> {
     let length = usize::try_from(length).expect("a brick fits the memory");
     let mut bytes = vec![0; length + padding];
-    match array.source().read_at(object, offset, &mut bytes[..length], Wait::Yes)? {
+    match array.source().read_at(object, offset, &mut bytes[..length], Blocking::Yes)? {
         true => Ok(bytes),
         false => Err(absent(object)),
     }

@@ -1,7 +1,7 @@
 //! Reads some bricks of every array of a dataset, and checks what a format promises of them.
 
 use crate::format::{Array, Dataset, FormatError};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Coded, Dims, StoredLength};
 
 use super::bounded;
@@ -59,9 +59,9 @@ fn read_some_of(array: &dyn Array, kept: Kept) -> u64 {
 fn read_brick(array: &dyn Array, at: &Dims, kept: Kept) -> Result<(), FormatError> {
     let (info, owned) = (array.info(), array.info().grid.region(at));
     let size = info.dtype.size();
-    let brick = array.brick(at, Wait::Yes)?;
+    let brick = array.brick(at, Blocking::Yes)?;
     // what needs no waiting is the same again
-    match array.brick(at, Wait::No) {
+    match array.brick(at, Blocking::No) {
         Err(error) if error.would_block() => {}
         again => assert_eq!(again.as_ref(), Ok(&brick)),
     }
@@ -96,7 +96,7 @@ fn decode(array: &dyn Array, coded: &Coded, kept: Kept) -> Result<(), FormatErro
         StoredLength::Rest { most } => whole.min(most),
     };
     let mut stored = vec![0; length as usize];
-    array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)?;
+    array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes)?;
     stored.resize(length as usize + coded.padding, 0);
     let most = FOR_ANY_BRICK + coded.scratch as u64 + coded.decoded as u64;
     let decoded = |fill| {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError, StoredBrick};
-use crate::source::{Source, Wait};
+use crate::source::{Blocking, Source};
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, ObjectName, Plain};
 
 /// An array with permuted axes: the same bricks with permuted strides. Readers treat it like any other array.
@@ -31,9 +31,9 @@ impl Array for PermutedArray {
         self.array.source()
     }
 
-    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let permutation = &self.permutation;
-        Ok(match self.array.brick(&permutation.invert_dims(at), wait)? {
+        Ok(match self.array.brick(&permutation.invert_dims(at), blocking)? {
             Brick::Constant(value) => Brick::Constant(value),
             Brick::Plain(plain) => Brick::Plain(Plain { layout: permutation.permute_layout(&plain.layout), ..plain }),
             Brick::Coded(coded) => Brick::Coded(Coded { layout: permutation.permute_layout(&coded.layout), ..coded }),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::format::{OpenWith, registry};
-use crate::source::{IndexCache, LocalTree, Wait};
+use crate::source::{Blocking, IndexCache, LocalTree};
 use crate::test_support::exchange::Exchange;
 
 const TIME: Duration = Duration::from_millis(800);
@@ -23,7 +23,7 @@ fn last_bytes(open: &OpenDataset) -> Option<[u8; 16]> {
     let source = open.dataset.layers()[0].levels[0].source();
     let mut out = [0; 16];
     let size = source.len("").ok()??;
-    source.read_at("", size - 16, &mut out, Wait::Yes).ok()?.then_some(out)
+    source.read_at("", size - 16, &mut out, Blocking::Yes).ok()?.then_some(out)
 }
 
 /// Exchanges two names while the dataset `x/x.zgy` is looked up, opened and read; fails if it is ever the one outside.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
 use crate::codec::zfp::Decoder;
-use crate::source::{Folder, FolderProbe, IndexCache, Source, Wait};
+use crate::source::{Blocking, Folder, FolderProbe, IndexCache, Source};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName,
 };
@@ -171,9 +171,9 @@ pub(crate) trait Array: Send + Sync {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if the dataset's tables make no sense for this brick, and those of the source;
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to be read and `wait` is
-    /// [`Wait::No`].
-    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError>;
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to be read and `blocking` is
+    /// [`Blocking::No`].
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError>;
 
     /// Returns the sample that stands in bricks that were never written.
     fn unwritten(&self) -> Element {
@@ -212,7 +212,7 @@ pub(crate) trait Array: Send + Sync {
     /// # Errors
     /// Those of [`Array::brick`].
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
-        Ok(match self.brick(at, Wait::Yes)? {
+        Ok(match self.brick(at, Blocking::Yes)? {
             Brick::Coded(coded) => Some((coded.object, coded.offset..coded.offset.saturating_add(coded.length.most()))),
             Brick::Constant(_) | Brick::Plain(_) => None,
         })

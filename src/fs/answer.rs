@@ -8,7 +8,7 @@ use super::volfs::Volfs;
 use crate::log_limit::warn_seldom;
 use crate::memory::has_memory;
 use crate::pool::Bulkhead;
-use crate::source::Wait;
+use crate::source::Blocking;
 
 impl Volfs {
     /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
@@ -16,7 +16,7 @@ impl Volfs {
     pub(crate) fn answer<T: 'static>(
         self: &Arc<Self>,
         bulkhead: Bulkhead,
-        call: impl Fn(&Arc<Self>, Wait) -> Result<T, FsError> + Send + 'static,
+        call: impl Fn(&Arc<Self>, Blocking) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
         if !has_memory() {
@@ -24,11 +24,11 @@ impl Volfs {
             return reply(Err(FsError::NoMemory));
         }
         // a panic fails one request and does not end the thread that takes requests
-        match catch_unwind(AssertUnwindSafe(|| call(self, Wait::No))).unwrap_or(Err(FsError::Io)) {
+        match catch_unwind(AssertUnwindSafe(|| call(self, Blocking::No))).unwrap_or(Err(FsError::Io)) {
             Err(FsError::WouldBlock) => {
                 let (fs, waiting) = (Arc::clone(self), self.pool().request(bulkhead));
                 self.pool().submit(bulkhead, move || {
-                    let answer = call(&fs, Wait::Yes);
+                    let answer = call(&fs, Blocking::Yes);
                     drop(waiting);
                     reply(answer);
                 });

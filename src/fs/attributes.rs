@@ -11,7 +11,7 @@ use super::resolve::{Resolved, is_dot_volfs};
 use super::tree;
 use super::volfs::Volfs;
 use super::xattr;
-use crate::source::{Permissions, Wait};
+use crate::source::{Blocking, Permissions};
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,24 +38,29 @@ impl Volfs {
     /// # Errors
     /// [`FsError::NotFound`] if the folder has no such name, [`FsError::Stale`] if it belongs to a source that has
     /// changed.
-    pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, wait: Wait) -> Result<Attributes, FsError> {
-        let folder = self.resolve(parent, wait)?;
+    pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, blocking: Blocking) -> Result<Attributes, FsError> {
+        let folder = self.resolve(parent, blocking)?;
         // `.volfs` exists even if the source does not answer
         if !is_dot_volfs(parent, name) {
-            self.check(&folder, wait)?;
+            self.check(&folder, blocking)?;
         }
-        let child = self.child(&folder, name, wait)?.ok_or(FsError::NotFound)?;
-        self.attributes(&child, wait)
+        let child = self.child(&folder, name, blocking)?.ok_or(FsError::NotFound)?;
+        self.attributes(&child, blocking)
     }
 
     /// Returns the attributes of a file or folder, or of an open file.
     ///
     /// # Errors
     /// [`FsError::Stale`] if the inode number is no longer known, since its source has changed.
-    pub(crate) fn getattr(self: &Arc<Self>, ino: Ino, handle: Option<u64>, wait: Wait) -> Result<Attributes, FsError> {
-        let resolved = self.resolve(ino, wait)?;
-        let is_current = self.ask_permissions(&resolved, wait)?;
-        let mut attributes = self.attributes(&resolved, wait)?;
+    pub(crate) fn getattr(
+        self: &Arc<Self>,
+        ino: Ino,
+        handle: Option<u64>,
+        blocking: Blocking,
+    ) -> Result<Attributes, FsError> {
+        let resolved = self.resolve(ino, blocking)?;
+        let is_current = self.ask_permissions(&resolved, blocking)?;
+        let mut attributes = self.attributes(&resolved, blocking)?;
         if !is_current {
             attributes.permissions.mode = 0;
         }
@@ -70,12 +75,12 @@ impl Volfs {
     /// Sees to it that the permissions of what the kernel has known for a while are those of now, where they are the
     /// source's. Returns whether it is still there: nobody may open what is no more, though those who have it open may
     /// look at it.
-    fn ask_permissions(self: &Arc<Self>, resolved: &Resolved, wait: Wait) -> Result<bool, FsError> {
+    fn ask_permissions(self: &Arc<Self>, resolved: &Resolved, blocking: Blocking) -> Result<bool, FsError> {
         let Some(node) = resolved.node().filter(|node| node.permissions().is_some()) else { return Ok(true) };
         if node.parent.is_none() {
-            return if self.look_at_root(node, wait) { Ok(true) } else { Err(FsError::WouldBlock) };
+            return if self.look_at_root(node, blocking) { Ok(true) } else { Err(FsError::WouldBlock) };
         }
-        match self.check(resolved, wait) {
+        match self.check(resolved, blocking) {
             Ok(()) => Ok(true),
             Err(FsError::Stale | FsError::NotFound | FsError::Denied) => Ok(false),
             Err(error) => Err(error),
@@ -99,14 +104,14 @@ impl Volfs {
     /// # Errors
     /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::AttributeNotSupported`] if no file has
     /// attributes of that kind, such as access lists and security labels.
-    pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, wait: Wait) -> Result<Vec<u8>, FsError> {
+    pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, blocking: Blocking) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.
         if !xattr::is_user_attribute(name) {
             return Err(FsError::AttributeNotSupported);
         }
         let name = xattr::parse(name).ok_or(FsError::NoAttribute)?;
-        let (shown, format) = self.resolve(ino, wait)?.array().ok_or(FsError::NoAttribute)?;
+        let (shown, format) = self.resolve(ino, blocking)?.array().ok_or(FsError::NoAttribute)?;
         Ok(xattr::value(&shown, format, name))
     }
 
@@ -114,17 +119,17 @@ impl Volfs {
     ///
     /// # Errors
     /// Those of resolving the file.
-    pub(crate) fn listxattr(&self, ino: Ino, wait: Wait) -> Result<Vec<u8>, FsError> {
-        Ok(self.resolve(ino, wait)?.array().map(|_| xattr::names()).unwrap_or_default())
+    pub(crate) fn listxattr(&self, ino: Ino, blocking: Blocking) -> Result<Vec<u8>, FsError> {
+        Ok(self.resolve(ino, blocking)?.array().map(|_| xattr::names()).unwrap_or_default())
     }
 
-    fn attributes(&self, resolved: &Resolved, wait: Wait) -> Result<Attributes, FsError> {
+    fn attributes(&self, resolved: &Resolved, blocking: Blocking) -> Result<Attributes, FsError> {
         let of = |ino: Ino, folder: bool, size: u64| {
             let (modified, changed) = self.times(ino.node());
             let permissions = self.permissions(resolved);
             Attributes { ino, size, folder, modified, changed, permissions, volatile: resolved.is_volatile() }
         };
-        let size = || self.content(resolved, wait).map(|content| content.len());
+        let size = || self.content(resolved, blocking).map(|content| content.len());
         match resolved {
             Resolved::Folder(node) | Resolved::Dataset(node) => Ok(of(Ino::new(node.id, 0), true, 0)),
             Resolved::DotVolfs => Ok(of(Ino::DOT_VOLFS, true, 0)),

@@ -162,7 +162,7 @@ mod tests {
     use crate::counters::Counters;
     use crate::format::Array;
     use crate::memory::{BufferPool, OutOfMemory};
-    use crate::source::Wait;
+    use crate::source::Blocking;
     use crate::view::{Content, Entry, LayerRef, View};
     use crate::volume::Region;
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     fn find(fs: &Volfs, path: &str) -> Ino {
-        let step = |parent, name| fs.lookup(parent, OsStr::new(name), Wait::Yes).unwrap().ino;
+        let step = |parent, name| fs.lookup(parent, OsStr::new(name), Blocking::Yes).unwrap().ino;
         path.split('/').fold(Ino::ROOT, step)
     }
 
@@ -272,8 +272,8 @@ mod tests {
     fn steps_are_run_until_there_are_bytes() {
         let fs = rows();
         let ino = find(&fs, "north.zgy/data.rows/123");
-        let handle = fs.open(ino, Wait::Yes).unwrap().handle;
-        let size = fs.getattr(ino, Some(handle), Wait::Yes).unwrap().size;
+        let handle = fs.open(ino, Blocking::Yes).unwrap().handle;
+        let size = fs.getattr(ino, Some(handle), Blocking::Yes).unwrap().size;
         let read = |offset, size| {
             let (done, answer) = mpsc::channel();
             let read = FileRead { handle, offset, size, cached: true };
@@ -292,12 +292,13 @@ mod tests {
 
         let registries = Registries::default();
         let plain = Arc::new(Volfs::with_registries(Options::demo(), Arc::default(), registries).unwrap());
-        let handle = plain.open(find(&plain, "north.zgy/data/lod0.raw"), Wait::Yes).unwrap().handle;
+        let handle = plain.open(find(&plain, "north.zgy/data/lod0.raw"), Blocking::Yes).unwrap().handle;
         let (done, answer) = mpsc::channel();
         let row = FileRead { handle, offset: 123 * size, size: size as u32, cached: false };
         plain.read(row, move |bytes| done.send(bytes.unwrap().to_vec()).unwrap());
         let mut stored = answer.recv_timeout(Duration::from_secs(60)).unwrap();
-        let sample = plain.getxattr(find(&plain, "north.zgy/data/lod0.raw"), OsStr::new("user.volfs.dtype"), Wait::Yes);
+        let sample =
+            plain.getxattr(find(&plain, "north.zgy/data/lod0.raw"), OsStr::new("user.volfs.dtype"), Blocking::Yes);
         let size = if sample.unwrap() == b"int8" { 1 } else { 4 };
         stored.chunks_mut(size).for_each(<[u8]>::reverse);
         assert_eq!(whole, stored);
@@ -307,9 +308,9 @@ mod tests {
     fn a_folder_beside_the_layer_is_listed_in_parts() {
         let fs = rows();
         let names = |ino: Ino, from: u64, most: usize| {
-            let handle = fs.opendir(ino, Wait::Yes).unwrap().handle;
+            let handle = fs.opendir(ino, Blocking::Yes).unwrap().handle;
             let (mut names, mut at) = (Vec::new(), from);
-            fs.readdir(handle, from, Wait::Yes, |entry, position| {
+            fs.readdir(handle, from, Blocking::Yes, |entry, position| {
                 if names.len() < most {
                     names.push((entry.name.to_str().unwrap().to_owned(), entry.ino, entry.folder));
                     at = position;
@@ -325,13 +326,13 @@ mod tests {
         assert_eq!(listed, ["dataset.json", "data", "data.rows"]);
         assert_eq!(names(find(&fs, "north.zgy/data"), 2, 9).0, []);
         let folder = find(&fs, "north.zgy/data.rows");
-        assert!(fs.getattr(folder, None, Wait::Yes).unwrap().folder);
+        assert!(fs.getattr(folder, None, Blocking::Yes).unwrap().folder);
         let (first, at) = names(folder, 0, 4);
         let row = |n: &str| (n.to_owned(), find(&fs, &format!("north.zgy/data.rows/{n}")), false);
         assert_eq!(first, [(".".into(), folder, true), ("..".into(), dataset, true), row("0"), row("1")]);
         assert_eq!(names(folder, at, 2).0, [row("2"), row("3")]);
         assert_eq!(names(folder, ROWS + 1, 9), (vec![row("49999")], ROWS + 2));
         assert_eq!(names(folder, u64::MAX, 9).0, []);
-        assert_eq!(fs.lookup(folder, OsStr::new("50000"), Wait::Yes), Err(FsError::NotFound));
+        assert_eq!(fs.lookup(folder, OsStr::new("50000"), Blocking::Yes), Err(FsError::NotFound));
     }
 }

@@ -12,7 +12,7 @@ use super::volfs::Volfs;
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
 use crate::memory::claim;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::{Content, json, json_text};
 
 /// The most bytes that a description takes while it is written.
@@ -23,7 +23,7 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::IsAFolder`] if it is a folder, [`FsError::Io`] if its content cannot be computed.
-    pub(super) fn content(&self, resolved: &Resolved, wait: Wait) -> Result<Content, FsError> {
+    pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
         match resolved {
             Resolved::Status | Resolved::PublicStatus => {
                 let (uptime, cache_bytes, gauges) =
@@ -41,7 +41,7 @@ impl Volfs {
                 if let Some(text) = self.computed_contents.text(ino, open) {
                     return Ok(Content::Bytes(text));
                 }
-                let content = self.content_inside((open, tree, *item), wait)?;
+                let content = self.content_inside((open, tree, *item), blocking)?;
                 // the description names files that turn out to be missing when they are opened
                 self.computed_contents.put(ino, open, &content, *item != Item::Description);
                 Ok(content)
@@ -53,11 +53,11 @@ impl Volfs {
     fn content_inside(
         &self,
         (open, tree, item): (&Arc<OpenDataset>, &Tree, Item),
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<Content, FsError> {
         let failed = |error: &FormatError| content_error(self.catalog_and_pool(), open, error);
         match item {
-            Item::Description if wait == Wait::No => Err(FsError::WouldBlock),
+            Item::Description if blocking == Blocking::No => Err(FsError::WouldBlock),
             Item::Description => {
                 let _claim = claim(DESCRIPTION).map_err(|error| failed(&error.into()))?;
                 let description = json::dataset(open, tree.views()).map_err(|error| failed(&error))?;
@@ -65,9 +65,9 @@ impl Volfs {
             }
             Item::View { layer, view, node } => {
                 let (view, layer) = (tree.view(view), tree.layer(open, layer));
-                match wait {
+                match blocking {
                     _ if view.is_folder(layer, node) => Err(FsError::IsAFolder),
-                    Wait::No if view.may_block() => Err(FsError::WouldBlock),
+                    Blocking::No if view.may_block() => Err(FsError::WouldBlock),
                     _ => view.content(layer, node).map_err(|error| failed(&error)),
                 }
             }

@@ -11,7 +11,7 @@ use crate::log_limit::warn_seldom;
 /// Why an operation of the file system fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum FsError {
-    /// The answer is not in memory. Only with [`Wait::No`](crate::source::Wait::No).
+    /// The answer is not in memory. Only with [`Blocking::No`](crate::source::Blocking::No).
     #[error("would block")]
     WouldBlock,
     /// There is no such name.

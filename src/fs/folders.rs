@@ -12,7 +12,7 @@ use super::tree::{self, ERROR_TXT, Item};
 use super::volfs::Volfs;
 use crate::catalog::listing::{self, EntryNumber, Listed, Listing};
 use crate::catalog::{Node, ROOT};
-use crate::source::Wait;
+use crate::source::Blocking;
 
 /// Entries of a folder of the source have their number and this as their position; those before have positions from 1
 /// to 3.
@@ -24,12 +24,12 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::NotAFolder`] if it is a file.
-    pub(crate) fn opendir(&self, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
-        let folder = self.resolve(ino, wait)?;
-        self.check_now(&folder, wait)?;
+    pub(crate) fn opendir(&self, ino: Ino, blocking: Blocking) -> Result<OpenReply, FsError> {
+        let folder = self.resolve(ino, blocking)?;
+        self.check_now(&folder, blocking)?;
         let handle = match folder {
             Resolved::Folder(node) => {
-                if wait == Wait::No {
+                if blocking == Blocking::No {
                     return Err(FsError::WouldBlock);
                 }
                 self.list(&node)?;
@@ -38,7 +38,7 @@ impl Volfs {
             Resolved::Inside(node, open, tree, folder) if tree.is_streamed(&open, folder) => {
                 self.handles.add(Handle::ViewFolder(Box::new(ViewFolder { node: node.id, open, tree, folder })))
             }
-            folder => self.handles.add_folder(ino, self.entries(ino, &folder, wait)?),
+            folder => self.handles.add_folder(ino, self.entries(ino, &folder, blocking)?),
         };
         Ok(OpenReply { handle, pages: Pages::Bypass })
     }
@@ -52,7 +52,7 @@ impl Volfs {
         &self,
         handle: u64,
         from: u64,
-        wait: Wait,
+        blocking: Blocking,
         mut add: impl FnMut(&FolderEntry, u64) -> bool,
     ) -> Result<(), FsError> {
         match self.handles.get(handle).as_deref() {
@@ -65,8 +65,8 @@ impl Volfs {
                 }
                 Ok(())
             }
-            Some(Handle::SourceFolder(node)) => self.read_source_folder(node, from, wait, add),
-            Some(Handle::ViewFolder(_)) if wait == Wait::No => Err(FsError::WouldBlock),
+            Some(Handle::SourceFolder(node)) => self.read_source_folder(node, from, blocking, add),
+            Some(Handle::ViewFolder(_)) if blocking == Blocking::No => Err(FsError::WouldBlock),
             Some(Handle::ViewFolder(folder)) => {
                 folder.read(from, add);
                 Ok(())
@@ -89,13 +89,13 @@ impl Volfs {
         &self,
         folder: &Arc<Node>,
         from: u64,
-        wait: Wait,
+        blocking: Blocking,
         mut add: impl FnMut(&FolderEntry, u64) -> bool,
     ) -> Result<(), FsError> {
-        let listing = match (self.listings.get(folder.id), wait) {
+        let listing = match (self.listings.get(folder.id), blocking) {
             (Some(listing), _) => listing,
-            (None, Wait::No) => return Err(FsError::WouldBlock),
-            (None, Wait::Yes) => self.list(folder)?,
+            (None, Blocking::No) => return Err(FsError::WouldBlock),
+            (None, Blocking::Yes) => self.list(folder)?,
         };
         let parent = folder.parent.as_ref().map_or(Ino::ROOT, |parent| Ino::new(parent.id, 0));
         let first = [(Ino::new(folder.id, 0), "."), (parent, ".."), (Ino::DOT_VOLFS, DOT_VOLFS)];
@@ -127,7 +127,7 @@ impl Volfs {
 
     /// Returns the entries of a folder that is not one of the source; the first two are the folder itself and its
     /// parent.
-    fn entries(&self, ino: Ino, folder: &Resolved, wait: Wait) -> Result<Vec<FolderEntry>, FsError> {
+    fn entries(&self, ino: Ino, folder: &Resolved, blocking: Blocking) -> Result<Vec<FolderEntry>, FsError> {
         let mut entries = Vec::new();
         let mut add = |ino: Ino, name: OsString, folder: bool| entries.push(FolderEntry { ino, name, folder });
         add(ino, ".".into(), true);
@@ -137,7 +137,7 @@ impl Volfs {
                 add(Ino::STATUS, STATUS.into(), false);
                 add(Ino::LOG, LOG.into(), false);
             }
-            Resolved::Dataset(node) => match self.open_dataset(node, wait)? {
+            Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
                 Ok(open) => {
                     let tree = self.tree(node.id, &open);
                     tree.list(&open, Item::Dataset, &mut |item, name, folder| {
@@ -199,7 +199,7 @@ mod tests {
     /// Reads up to `count` names after a position; returns them and the new position.
     fn read(fs: &Volfs, handle: u64, from: u64, count: usize) -> (Vec<String>, u64) {
         let (mut names, mut at) = (Vec::new(), from);
-        fs.readdir(handle, from, Wait::Yes, |entry, position| {
+        fs.readdir(handle, from, Blocking::Yes, |entry, position| {
             if names.len() == count {
                 return false;
             }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn opened(fs: &Volfs) -> u64 {
-        fs.opendir(Ino::ROOT, Wait::Yes).unwrap().handle
+        fs.opendir(Ino::ROOT, Blocking::Yes).unwrap().handle
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
             fs::remove_dir(path("b")).unwrap();
             if drops {
                 fs.listings.forget(ROOT);
-                assert_eq!(fs.readdir(handle, at, Wait::No, |_, _| true), Err(FsError::WouldBlock));
+                assert_eq!(fs.readdir(handle, at, Blocking::No, |_, _| true), Err(FsError::WouldBlock));
             } else {
                 opened(&fs);
             }
@@ -268,7 +268,7 @@ mod tests {
     fn handles_share_their_entries() {
         let source = tempfile::tempdir().unwrap();
         let fs = volfs(source.path());
-        let handles: Vec<u64> = (0..2).map(|_| fs.opendir(Ino::DOT_VOLFS, Wait::Yes).unwrap().handle).collect();
+        let handles: Vec<u64> = (0..2).map(|_| fs.opendir(Ino::DOT_VOLFS, Blocking::Yes).unwrap().handle).collect();
         let entries: Vec<Arc<Handle>> = handles.iter().map(|handle| fs.handles.get(*handle).unwrap()).collect();
         let [Handle::Folder(one), Handle::Folder(other)] = [&*entries[0], &*entries[1]] else { panic!("no folders") };
         assert!(Arc::ptr_eq(one, other));

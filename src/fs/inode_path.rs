@@ -8,13 +8,13 @@ use super::resolve::{Resolved, name_in_mount};
 use super::tree::{Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset};
-use crate::source::Wait;
+use crate::source::Blocking;
 
 impl Volfs {
     /// Returns the path of a file of a dataset, relative to the root of the mount; `None` if the dataset is no longer
     /// open.
     pub(super) fn path(&self, ino: Ino) -> Option<PathBuf> {
-        let Resolved::Inside(node, open, tree, item) = self.resolve(ino, Wait::No).ok()? else { return None };
+        let Resolved::Inside(node, open, tree, item) = self.resolve(ino, Blocking::No).ok()? else { return None };
         let names = names_inside(&open, &tree, item)?;
         Some(path_of(&node).join(names.iter().rev().collect::<PathBuf>()))
     }

@@ -10,7 +10,7 @@ use super::inode_path::path_of;
 use super::resolve::Resolved;
 use super::volfs::Volfs;
 use crate::catalog::Node;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::Content;
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
@@ -42,10 +42,10 @@ impl Volfs {
     /// # Errors
     /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::Io`] if its content cannot be
     /// computed.
-    pub(crate) fn open(self: &Arc<Self>, ino: Ino, wait: Wait) -> Result<OpenReply, FsError> {
+    pub(crate) fn open(self: &Arc<Self>, ino: Ino, blocking: Blocking) -> Result<OpenReply, FsError> {
         for _ in 0..MAX_ATTEMPTS {
-            let mut resolved = self.resolve(ino, wait)?;
-            self.check_now(&resolved, wait)?;
+            let mut resolved = self.resolve(ino, blocking)?;
+            self.check_now(&resolved, blocking)?;
             let node = resolved.node().cloned();
             if let Some(node) = &node
                 && node.is_refresh_due()
@@ -58,9 +58,9 @@ impl Volfs {
             }
             let epoch = node.as_ref().map_or(0, |node| node.epoch());
             if epoch > 0 {
-                resolved = self.resolve(ino, wait)?;
+                resolved = self.resolve(ino, blocking)?;
             }
-            let content = self.content(&resolved, wait)?;
+            let content = self.content(&resolved, blocking)?;
             let pages = match resolved.is_volatile() || self.options.direct_io {
                 true => Pages::Bypass,
                 false if self.refreshes.keeps_pages(ino, epoch) => Pages::Keep,
@@ -74,7 +74,7 @@ impl Volfs {
             let handle = self.handles.add(Handle::File(Arc::new(file)));
             // a refresh in between may not have seen this handle
             if node.is_none_or(|node| node.epoch() == epoch) {
-                self.prepare_for_reads(&resolved, wait);
+                self.prepare_for_reads(&resolved, blocking);
                 return Ok(OpenReply { handle, pages });
             }
             self.release(handle);
@@ -84,10 +84,10 @@ impl Volfs {
 
     /// Prepares for a client that has opened a file of a layer: whoever opens its description is likely to read samples
     /// next.
-    fn prepare_for_reads(&self, opened: &Resolved, wait: Wait) {
+    fn prepare_for_reads(&self, opened: &Resolved, blocking: Blocking) {
         let Some(DatasetLayer { open, layer }) = opened.layer() else { return };
         if let Some(finest) = open.dataset.layers().get(layer).and_then(|layer| layer.levels.first()) {
-            self.reader.prefault_slice(&**finest, wait);
+            self.reader.prefault_slice(&**finest, blocking);
         }
     }
 

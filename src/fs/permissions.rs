@@ -14,7 +14,7 @@ use super::tree::Item;
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset};
 use crate::pool::Bulkhead;
-use crate::source::{Permissions, Wait};
+use crate::source::{Blocking, Permissions};
 
 /// Everybody may read.
 const FILE: u32 = 0o444;
@@ -89,12 +89,12 @@ impl Volfs {
     }
 
     /// Looks at the root of the source again, if who may enter it is the source's to say and the last look is not of a
-    /// moment ago. Returns whether it need not be, or was, looked at; `wait` for a second at most.
-    pub(super) fn look_at_root(self: &Arc<Self>, root: &Node, wait: Wait) -> bool {
+    /// moment ago. Returns whether it need not be, or was, looked at; `blocking` for a second at most.
+    pub(super) fn look_at_root(self: &Arc<Self>, root: &Node, blocking: Blocking) -> bool {
         if root.permissions().is_none() || root.checked_lately() {
             return true;
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return false;
         }
         let mut since = self.refreshes.root_look.since.lock();

@@ -207,7 +207,7 @@ mod tests {
     use super::super::marker_pages::advice_ranges;
     use super::super::options::Options;
     use super::*;
-    use crate::source::Wait;
+    use crate::source::Blocking;
     use crate::sync::Mutex;
 
     type Requests = Arc<Mutex<Vec<(Ino, PathBuf, Range<u64>)>>>;
@@ -238,12 +238,12 @@ mod tests {
     }
 
     fn find(fs: &Volfs, path: &str) -> Ino {
-        let step = |parent, name| fs.lookup(parent, OsStr::new(name), Wait::Yes).unwrap().ino;
+        let step = |parent, name| fs.lookup(parent, OsStr::new(name), Blocking::Yes).unwrap().ino;
         path.split('/').fold(Ino::ROOT, step)
     }
 
     fn open(fs: &Arc<Volfs>, path: &str) -> u64 {
-        fs.open(find(fs, path), Wait::Yes).unwrap().handle
+        fs.open(find(fs, path), Blocking::Yes).unwrap().handle
     }
 
     fn read(fs: &Arc<Volfs>, handle: u64, offset: u64, size: u32, cached: bool) -> Vec<u8> {
@@ -260,7 +260,7 @@ mod tests {
         for (ino, path, bytes) in requests {
             assert_eq!(find(fs, path.to_str().unwrap()), ino, "the path leads to the file");
             let handle = fs.open_for_readahead(ino).unwrap().handle;
-            assert_eq!(fs.getattr(ino, Some(handle), Wait::Yes).unwrap().ino, ino);
+            assert_eq!(fs.getattr(ino, Some(handle), Blocking::Yes).unwrap().ino, ino);
             for range in advice_ranges(bytes, page()) {
                 let size = (range.end - range.start).next_multiple_of(page()) as u32;
                 pieces.push((range.start, read(fs, handle, range.start, size, true)));
@@ -363,7 +363,7 @@ mod tests {
         let (fs, requests) = demo(64 << 20, false);
         let ino = find(&fs, "north.zgy/data/lod0.raw");
         assert_eq!(fs.open_for_readahead(ino).unwrap_err(), FsError::NotFound);
-        let file = fs.open(ino, Wait::Yes).unwrap().handle;
+        let file = fs.open(ino, Blocking::Yes).unwrap().handle;
         assert_eq!(fs.open_for_readahead(ino).unwrap_err(), FsError::NotFound);
         for n in 0..3 {
             read(&fs, file, n << 17, 128 << 10, true);

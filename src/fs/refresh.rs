@@ -22,7 +22,7 @@ use super::tree::{Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, OpenDataset, OpenResult};
 use crate::pool::Bulkhead;
-use crate::source::{Next, Wait};
+use crate::source::{Blocking, Next};
 use crate::view::Content;
 use crate::volume::{Dims, Dtype};
 
@@ -136,9 +136,9 @@ impl Volfs {
         if node.has_changed() {
             return file.outdated(ContentState::Stale, epoch);
         }
-        let content = self.resolve(file.ino, Wait::Yes).and_then(|now| {
+        let content = self.resolve(file.ino, Blocking::Yes).and_then(|now| {
             let layer = now.layer();
-            self.content(&now, Wait::Yes).map(|content| (content, layer))
+            self.content(&now, Blocking::Yes).map(|content| (content, layer))
         });
         match content {
             Ok((content, layer)) if continues(&file.content, &content) => file.with_content(content, layer, epoch),

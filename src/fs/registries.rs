@@ -45,7 +45,7 @@ mod tests {
     use super::super::volfs::Volfs;
     use super::*;
     use crate::format::FormatError;
-    use crate::source::Wait;
+    use crate::source::Blocking;
     use crate::view::{Content, Entry, LayerRef};
 
     /// A view with one file for each layer, which holds the layer's name.
@@ -71,11 +71,11 @@ mod tests {
     fn a_mount_shows_the_views_that_are_chosen() {
         let names_in = |views: Option<Vec<&'static str>>| {
             let fs = Arc::new(Volfs::new(Options { views, ..Options::demo() }, Arc::default()).unwrap());
-            let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Wait::Yes).map(|found| found.ino);
+            let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Blocking::Yes).map(|found| found.ino);
             let layer = find(find(Ino::ROOT, "cells").unwrap(), "color").unwrap();
-            let read = fs.opendir(layer, Wait::Yes).unwrap().handle;
+            let read = fs.opendir(layer, Blocking::Yes).unwrap().handle;
             let mut names = Vec::new();
-            fs.readdir(read, 2, Wait::Yes, |entry, _| {
+            fs.readdir(read, 2, Blocking::Yes, |entry, _| {
                 names.extend(entry.name.to_str().filter(|name| !name.starts_with("lod1.")).map(str::to_owned));
                 true
             })
@@ -94,12 +94,12 @@ mod tests {
         let options = Options::demo();
         let registries = Registries { views: &[&LayerName], ..Registries::default() };
         let fs = Arc::new(Volfs::with_registries(options, Arc::default(), registries).unwrap());
-        let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Wait::Yes).map(|found| found.ino);
+        let find = |parent, name: &str| fs.lookup(parent, OsStr::new(name), Blocking::Yes).map(|found| found.ino);
         let layer = find(find(Ino::ROOT, "north.zgy").unwrap(), "data").unwrap();
 
         let mut names = Vec::new();
-        let folder = fs.opendir(layer, Wait::Yes).unwrap().handle;
-        fs.readdir(folder, 2, Wait::Yes, |entry, _| {
+        let folder = fs.opendir(layer, Blocking::Yes).unwrap().handle;
+        fs.readdir(folder, 2, Blocking::Yes, |entry, _| {
             names.push(entry.name.clone());
             true
         })
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(names, ["name.txt"]);
         assert_eq!(find(layer, "lod0.raw").unwrap_err(), FsError::NotFound);
 
-        let handle = fs.open(find(layer, "name.txt").unwrap(), Wait::Yes).unwrap().handle;
+        let handle = fs.open(find(layer, "name.txt").unwrap(), Blocking::Yes).unwrap().handle;
         let (done, answer) = mpsc::channel();
         fs.read(ReadRequest { handle, offset: 0, size: 100, cached: true }, move |bytes| {
             done.send(bytes.unwrap().to_vec()).unwrap();

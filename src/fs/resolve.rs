@@ -10,7 +10,7 @@ use super::read_errors::content_error;
 use super::tree::{self, ERROR_TXT, Item, Tree};
 use super::volfs::Volfs;
 use crate::catalog::{Node, NodeId, NodeKind, OpenDataset, OpenError, OpenResult, ROOT};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::ShownArray;
 
 /// The folder with the state of the mount, and its files.
@@ -74,7 +74,7 @@ impl Resolved {
 
 impl Volfs {
     /// Resolves an inode number.
-    pub(super) fn resolve(&self, ino: Ino, wait: Wait) -> Result<Resolved, FsError> {
+    pub(super) fn resolve(&self, ino: Ino, blocking: Blocking) -> Result<Resolved, FsError> {
         match ino {
             Ino::DOT_VOLFS => return Ok(Resolved::DotVolfs),
             Ino::STATUS => return Ok(Resolved::Status),
@@ -86,13 +86,13 @@ impl Volfs {
         match (node.kind, ino.index()) {
             (NodeKind::Folder, 0) => Ok(Resolved::Folder(node)),
             (NodeKind::Dataset, 0) => Ok(Resolved::Dataset(node)),
-            (NodeKind::Dataset, index) => self.resolve_inside(node, index, wait),
+            (NodeKind::Dataset, index) => self.resolve_inside(node, index, blocking),
             (NodeKind::Folder, _) => Err(FsError::Stale),
         }
     }
 
-    fn resolve_inside(&self, node: Arc<Node>, index: u64, wait: Wait) -> Result<Resolved, FsError> {
-        match self.open_dataset(&node, wait)? {
+    fn resolve_inside(&self, node: Arc<Node>, index: u64, blocking: Blocking) -> Result<Resolved, FsError> {
+        match self.open_dataset(&node, blocking)? {
             Ok(open) => {
                 let tree = self.tree(node.id, &open);
                 match tree.item(index) {
@@ -106,11 +106,11 @@ impl Volfs {
     }
 
     /// Opens a dataset, if it is not open.
-    pub(super) fn open_dataset(&self, node: &Arc<Node>, wait: Wait) -> Result<OpenResult, FsError> {
-        let opened = match (self.catalog.opened(node), wait) {
+    pub(super) fn open_dataset(&self, node: &Arc<Node>, blocking: Blocking) -> Result<OpenResult, FsError> {
+        let opened = match (self.catalog.opened(node), blocking) {
             (Some(opened), _) => opened,
-            (None, Wait::No) => return Err(FsError::WouldBlock),
-            (None, Wait::Yes) => self.catalog.open(node),
+            (None, Blocking::No) => return Err(FsError::WouldBlock),
+            (None, Blocking::Yes) => self.catalog.open(node),
         };
         match opened {
             // it says nothing of the dataset
@@ -123,9 +123,9 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if it has.
-    pub(super) fn check(&self, resolved: &Resolved, wait: Wait) -> Result<(), FsError> {
+    pub(super) fn check(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
         match resolved.node() {
-            Some(node) if wait == Wait::Yes => Ok(self.catalog.check(node)?),
+            Some(node) if blocking == Blocking::Yes => Ok(self.catalog.check(node)?),
             Some(node) if !self.catalog.checked_lately(node) => Err(FsError::WouldBlock),
             _ => Ok(()),
         }
@@ -135,10 +135,10 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::Stale`] if the source has changed.
-    pub(super) fn check_now(&self, resolved: &Resolved, wait: Wait) -> Result<(), FsError> {
-        match (resolved.node(), wait) {
-            (Some(_), Wait::No) => Err(FsError::WouldBlock),
-            (Some(node), Wait::Yes) => Ok(self.catalog.check_now(node)?),
+    pub(super) fn check_now(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
+        match (resolved.node(), blocking) {
+            (Some(_), Blocking::No) => Err(FsError::WouldBlock),
+            (Some(node), Blocking::Yes) => Ok(self.catalog.check_now(node)?),
             (None, _) => Ok(()),
         }
     }
@@ -147,22 +147,27 @@ impl Volfs {
     ///
     /// # Errors
     /// [`FsError::NotAFolder`] if it is a file.
-    pub(super) fn child(&self, folder: &Resolved, name: &OsStr, wait: Wait) -> Result<Option<Resolved>, FsError> {
+    pub(super) fn child(
+        &self,
+        folder: &Resolved,
+        name: &OsStr,
+        blocking: Blocking,
+    ) -> Result<Option<Resolved>, FsError> {
         match folder {
-            Resolved::Folder(node) => self.child_of_folder(node, name, wait),
+            Resolved::Folder(node) => self.child_of_folder(node, name, blocking),
             Resolved::DotVolfs if name == STATUS => Ok(Some(Resolved::Status)),
             Resolved::DotVolfs if name == LOG => Ok(Some(Resolved::Log)),
             Resolved::DotVolfs => Ok(None),
-            Resolved::Dataset(node) => match self.open_dataset(node, wait)? {
+            Resolved::Dataset(node) => match self.open_dataset(node, blocking)? {
                 Ok(open) => {
                     let tree = self.tree(node.id, &open);
-                    let item = self.find(&tree, &open, Item::Dataset, name, wait)?;
+                    let item = self.find(&tree, &open, Item::Dataset, name, blocking)?;
                     Ok(item.map(|item| Resolved::Inside(Arc::clone(node), open, tree, item)))
                 }
                 Err(error) => Ok((name == ERROR_TXT).then(|| Resolved::Error(Arc::clone(node), error))),
             },
             Resolved::Inside(node, open, tree, folder) if tree.is_folder(open, *folder) => {
-                let item = self.find(tree, open, *folder, name, wait)?;
+                let item = self.find(tree, open, *folder, name, blocking)?;
                 Ok(item.map(|item| Resolved::Inside(Arc::clone(node), Arc::clone(open), Arc::clone(tree), item)))
             }
             _ => Err(FsError::NotAFolder),
@@ -176,18 +181,23 @@ impl Volfs {
         open: &OpenDataset,
         folder: Item,
         name: &OsStr,
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<Option<Item>, FsError> {
         let Some(name) = name.to_str() else { return Ok(None) };
-        tree.find(open, folder, name, wait).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
+        tree.find(open, folder, name, blocking).map_err(|error| content_error(self.catalog_and_pool(), open, &error))
     }
 
-    fn child_of_folder(&self, folder: &Arc<Node>, name: &OsStr, wait: Wait) -> Result<Option<Resolved>, FsError> {
+    fn child_of_folder(
+        &self,
+        folder: &Arc<Node>,
+        name: &OsStr,
+        blocking: Blocking,
+    ) -> Result<Option<Resolved>, FsError> {
         let mut name = name;
         if folder.id == ROOT && name == DOT_VOLFS {
             return Ok(Some(Resolved::DotVolfs));
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(FsError::WouldBlock);
         }
         if folder.id == ROOT && name == DOT_VOLFS_OF_SOURCE {

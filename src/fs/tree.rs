@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::file_names::{NAME_MAX, file_name, unique};
 use crate::view::{Entry, LayerRef, View};
 
@@ -214,10 +214,10 @@ impl Tree {
         open: &OpenDataset,
         folder: Item,
         name: &str,
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<Option<Item>, FormatError> {
         let Item::View { layer, view, node } = folder else { return Ok(self.find_in_memory(open, folder, name)) };
-        let found = self.view(view).find_in_source(self.layer(open, layer), Some(node), name, wait)?;
+        let found = self.view(view).find_in_source(self.layer(open, layer), Some(node), name, blocking)?;
         Ok(found.map(|entry| Item::View { layer, view, node: entry.node }))
     }
 

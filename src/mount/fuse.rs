@@ -18,7 +18,7 @@ use super::fuse_attributes::{TTL, errno, file_attr, ino, no_file, ttl};
 use super::fuse_listing::{ListingReply, VERIFIES_ATTRIBUTES};
 use crate::fs::{FsError, OpenReply, Pages, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
-use crate::source::Wait;
+use crate::source::Blocking;
 
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
@@ -43,7 +43,7 @@ impl Adapter {
     fn answer<T: 'static>(
         &self,
         bulkhead: Bulkhead,
-        call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
+        call: impl Fn(&Arc<Volfs>, Blocking) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
         self.fs.answer(bulkhead, call, reply);
@@ -51,13 +51,13 @@ impl Adapter {
 
     /// Replies with the entries of a folder.
     fn list(&self, number: INodeNo, handle: FileHandle, offset: u64, mut reply: impl ListingReply) {
-        match reply.add_entries(&self.fs, handle, offset, Wait::No) {
+        match reply.add_entries(&self.fs, handle, offset, Blocking::No) {
             // then nothing was added
             Err(FsError::WouldBlock) => {
                 let (fs, bulkhead) = (Arc::clone(&self.fs), Volfs::bulkhead(ino(number)));
                 let waiting = fs.pool().request(bulkhead);
                 self.fs.pool().submit(bulkhead, move || {
-                    let listed = reply.add_entries(&fs, handle, offset, Wait::Yes);
+                    let listed = reply.add_entries(&fs, handle, offset, Blocking::Yes);
                     drop(waiting);
                     reply.finish(listed);
                 });
@@ -120,7 +120,9 @@ impl Filesystem for Adapter {
         let other = self.fs.ino_for_user(parent, &name, request.uid());
         self.answer(
             self.fs.bulkhead_of_name(parent, &name),
-            move |fs, wait| other.map_or_else(|| fs.lookup(parent, &name, wait), |ino| fs.getattr(ino, None, wait)),
+            move |fs, blocking| {
+                other.map_or_else(|| fs.lookup(parent, &name, blocking), |ino| fs.getattr(ino, None, blocking))
+            },
             |found| match found {
                 Ok(a) => reply.entry(&ttl(&a), &file_attr(&a), Generation(0)),
                 Err(FsError::NotFound) => reply.entry(&TTL, &no_file(), Generation(0)),
@@ -133,7 +135,7 @@ impl Filesystem for Adapter {
         let (number, handle) = (ino(number), handle.map(|h| h.0));
         self.answer(
             Volfs::bulkhead(number),
-            move |fs, wait| fs.getattr(number, handle, wait),
+            move |fs, blocking| fs.getattr(number, handle, blocking),
             |found| match found {
                 Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
                 Err(e) => reply.error(errno(&e)),
@@ -151,7 +153,7 @@ impl Filesystem for Adapter {
         }
         self.answer(
             Volfs::bulkhead(number),
-            move |fs, wait| fs.open(number, wait),
+            move |fs, blocking| fs.open(number, blocking),
             |opened| reply_opened(reply, opened, false),
         );
     }
@@ -199,7 +201,7 @@ impl Filesystem for Adapter {
         let number = ino(number);
         self.answer(
             Volfs::bulkhead(number),
-            move |fs, wait| fs.opendir(number, wait),
+            move |fs, blocking| fs.opendir(number, blocking),
             |opened| reply_opened(reply, opened, true),
         );
     }
@@ -226,7 +228,7 @@ impl Filesystem for Adapter {
         let (number, name) = (ino(number), name.to_owned());
         self.answer(
             Volfs::bulkhead(number),
-            move |fs, wait| fs.getxattr(number, &name, wait),
+            move |fs, blocking| fs.getxattr(number, &name, blocking),
             move |value| reply_xattr(reply, size, value),
         );
     }
@@ -235,7 +237,7 @@ impl Filesystem for Adapter {
         let number = ino(number);
         self.answer(
             Volfs::bulkhead(number),
-            move |fs, wait| fs.listxattr(number, wait),
+            move |fs, blocking| fs.listxattr(number, blocking),
             move |value| reply_xattr(reply, size, value),
         );
     }

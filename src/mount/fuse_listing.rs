@@ -6,7 +6,7 @@ use fuser::{FileAttr, FileHandle, Generation, INodeNo, ReplyDirectory, ReplyDire
 
 use super::fuse_attributes::{TTL, errno, file_attr, kind};
 use crate::fs::{Attributes, FolderEntry, FsError, Volfs};
-use crate::source::Wait;
+use crate::source::Blocking;
 
 /// Since this version of its interface (Linux 5.10) the kernel is certain to check the attributes of entries.
 pub(crate) const VERIFIES_ATTRIBUTES: Version = Version(7, 32);
@@ -23,8 +23,8 @@ pub(crate) trait ListingReply: Send + Sized + 'static {
     ///
     /// # Errors
     /// Those of [`Volfs::readdir`].
-    fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, wait: Wait) -> Result<(), FsError> {
-        fs.readdir(handle.0, from, wait, |entry, position| self.push(fs, entry, position))
+    fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, blocking: Blocking) -> Result<(), FsError> {
+        fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use crate::fs::{Attributes, FsError, Ino, Volfs};
 use crate::pool::Bulkhead;
-use crate::source::Wait;
+use crate::source::Blocking;
 
 /// How long a source may take for anything, before the request is given up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,14 +22,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) async fn call<T: Send + 'static>(
     fs: &Arc<Volfs>,
     bulkhead: Bulkhead,
-    call: impl Fn(&Arc<Volfs>, Wait) -> Result<T, FsError> + Send + 'static,
+    call: impl Fn(&Arc<Volfs>, Blocking) -> Result<T, FsError> + Send + 'static,
 ) -> Result<T, Problem> {
     let (send, receive) = oneshot::channel();
     let waiting = Arc::new(());
     let awaited = Arc::downgrade(&waiting);
-    let call_if_awaited = move |fs: &Arc<Volfs>, wait| match awaited.strong_count() {
+    let call_if_awaited = move |fs: &Arc<Volfs>, blocking| match awaited.strong_count() {
         0 => Err(FsError::Stale),
-        _ => call(fs, wait),
+        _ => call(fs, blocking),
     };
     fs.answer(bulkhead, call_if_awaited, move |result| drop(send.send(result)));
     let answer = await_answer(receive).await;
@@ -63,13 +63,13 @@ pub(crate) async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attribut
 /// # Errors
 /// As [`find`], with the number of names that lead to a folder.
 pub(crate) async fn find_or_nearest(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, (Problem, usize)> {
-    let root = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, wait| fs.getattr(Ino::ROOT, None, wait)).await;
+    let root = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, blocking| fs.getattr(Ino::ROOT, None, blocking)).await;
     let mut found = root.map_err(|problem| (problem, 0))?;
     for (n, name) in names.iter().enumerate() {
         let folders = if found.folder { n } else { n.saturating_sub(1) };
         let (parent, name) = (found.ino, name.clone());
         let bulkhead = fs.bulkhead_of_name(parent, &name);
-        let looked_up = call(fs, bulkhead, move |fs, wait| fs.lookup(parent, &name, wait)).await;
+        let looked_up = call(fs, bulkhead, move |fs, blocking| fs.lookup(parent, &name, blocking)).await;
         found = looked_up.map_err(|problem| (problem, folders))?;
     }
     Ok(found)

@@ -10,7 +10,7 @@ use crate::memory::OutOfMemory;
 /// Why bytes of a source cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SourceError {
-    /// Only with [`Wait::No`](super::Wait::No): the call would have to wait.
+    /// Only with [`Blocking::No`](super::Blocking::No): the call would have to wait.
     #[error("not in memory")]
     WouldBlock,
     /// The object ends before the bytes asked for.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Source, SourceError, Wait};
+use super::{Blocking, Source, SourceError};
 use crate::memory::{LruByWeight, try_zeroed};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -120,9 +120,9 @@ impl Index {
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
-    pub(crate) fn u64_at(&self, at: u64, wait: Wait) -> Result<u64, SourceError> {
+    pub(crate) fn u64_at(&self, at: u64, blocking: Blocking) -> Result<u64, SourceError> {
         let mut bytes = [0; 8];
-        self.read(at, &mut bytes, wait)?;
+        self.read(at, &mut bytes, blocking)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
@@ -130,14 +130,14 @@ impl Index {
     ///
     /// # Errors
     /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
-    pub(crate) fn read(&self, at: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
+    pub(crate) fn read(&self, at: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let length = out.len() as u64;
         if at.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(SourceError::TooShort { offset: at, length, size: self.length });
         }
         let (mut at, mut out) = (at, out);
         while !out.is_empty() {
-            let page = self.page(at / PAGE, wait)?;
+            let page = self.page(at / PAGE, blocking)?;
             let within = (at % PAGE) as usize;
             let n = out.len().min(page.len() - within);
             let (head, rest) = out.split_at_mut(n);
@@ -148,23 +148,23 @@ impl Index {
         Ok(())
     }
 
-    fn page(&self, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, SourceError> {
+    fn page(&self, number: u64, blocking: Blocking) -> Result<Arc<Vec<u8>>, SourceError> {
         let key = (self.id, number, 0);
         if let Some(page) = self.cache.get(key) {
             return Ok(page);
         }
-        let page = Arc::new(self.fetch(number * PAGE, PAGE, wait)?);
+        let page = Arc::new(self.fetch(number * PAGE, PAGE, blocking)?);
         self.cache.insert(key, &page, page.capacity());
         Ok(page)
     }
 
-    fn fetch(&self, at: u64, length: u64, wait: Wait) -> Result<Vec<u8>, SourceError> {
+    fn fetch(&self, at: u64, length: u64, blocking: Blocking) -> Result<Vec<u8>, SourceError> {
         let mut bytes = try_zeroed(length.min(self.length.saturating_sub(at)) as usize)?;
         // the object was there when its length was found out
-        if !self.source.read_at(&self.object, self.start + at, &mut bytes, wait)? {
+        if !self.source.read_at(&self.object, self.start + at, &mut bytes, blocking)? {
             return Err(SourceError::Changed);
         }
-        self.source.check_unchanged_or(wait)?;
+        self.source.check_unchanged_or(blocking)?;
         Ok(bytes)
     }
 
@@ -179,7 +179,7 @@ impl Index {
             return Err(SourceError::TooShort { offset: at, length: end - at, size: self.length });
         }
         while at < end {
-            let bytes = self.fetch(at, (end - at).min(8 * PIECE), Wait::Yes)?;
+            let bytes = self.fetch(at, (end - at).min(8 * PIECE), Blocking::Yes)?;
             at += bytes.len() as u64;
             let (entries, _) = bytes.as_chunks::<8>();
             if !entries.iter().copied().map(u64::from_le_bytes).all(&mut visit) {
@@ -244,17 +244,17 @@ impl Index {
     /// Returns the sorted numbers of this table from the cache, or else those that `make` returns.
     ///
     /// # Errors
-    /// Those of `make`, and [`SourceError::WouldBlock`] if they are not cached and `wait` is [`Wait::No`].
+    /// Those of `make`, and [`SourceError::WouldBlock`] if they are not cached and `blocking` is [`Blocking::No`].
     pub(crate) fn sorted(
         &self,
-        wait: Wait,
+        blocking: Blocking,
         make: impl FnOnce() -> Result<Vec<u64>, SourceError>,
     ) -> Result<Arc<Vec<u64>>, SourceError> {
         let sorted = || self.cache.sorted.lock();
         if let Some(numbers) = sorted().get(&self.id) {
             return Ok(numbers);
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         let mut numbers = make()?;
@@ -277,7 +277,7 @@ mod tests {
             Ok(Some(self.0 * 8))
         }
 
-        fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+        fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Blocking) -> Result<bool, SourceError> {
             for (to, at) in out.iter_mut().zip(offset..) {
                 *to = (at / 8).to_le_bytes()[(at % 8) as usize];
             }
@@ -310,9 +310,9 @@ mod tests {
     fn entries_come_from_pages_and_scans_alike() {
         let index = Index::new(Arc::new(Numbers(10_000)), "", 80, 8 * 9_000, IndexCache::new(1 << 20));
         for n in [0, 1, 2047, 2048, 4096, 8999] {
-            assert_eq!(index.u64_at(8 * n, Wait::Yes), Ok(n + 10));
+            assert_eq!(index.u64_at(8 * n, Blocking::Yes), Ok(n + 10));
         }
-        assert!(matches!(index.u64_at(8 * 9_000, Wait::Yes), Err(SourceError::TooShort { .. })));
+        assert!(matches!(index.u64_at(8 * 9_000, Blocking::Yes), Err(SourceError::TooShort { .. })));
         let mut seen = Vec::new();
         index
             .scan(5, 8_000, |n| {

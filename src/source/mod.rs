@@ -47,4 +47,4 @@ pub(crate) use store_status::StoreStatus;
 pub(crate) use traits::{FileSource, Source, WHOLE};
 pub(crate) use tree::{About, Place, PlaceKind, Tree};
 pub(crate) use url::{StoreUrl, is_url};
-pub(crate) use wait::Wait;
+pub(crate) use wait::Blocking;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{FileStamp, OpenFile, Permissions, SourceError, Wait};
+use super::{Blocking, FileStamp, OpenFile, Permissions, SourceError};
 
 /// The name of the only object of a source that is a single file.
 pub(crate) const WHOLE: &str = "";
@@ -19,9 +19,9 @@ pub(crate) trait Source: Send + Sync {
     /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
     ///
     /// # Errors
-    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `wait` is [`Wait::No`] and
+    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `blocking` is [`Blocking::No`] and
     /// the bytes are not in memory, [`SourceError::Io`] where the system fails.
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError>;
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError>;
 
     /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there
     /// is none, or no such object. May wait.
@@ -62,8 +62,8 @@ pub(crate) trait Source: Send + Sync {
     ///
     /// # Errors
     /// Those of [`Source::read_at`].
-    fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
-        let _ = (object, wait);
+    fn open_object(&self, object: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        let _ = (object, blocking);
         Ok(None)
     }
 
@@ -80,12 +80,12 @@ pub(crate) trait Source: Send + Sync {
     /// [`SourceError::Changed`] if the source has changed since it was opened.
     fn check_unchanged(&self) -> Result<(), SourceError>;
 
-    /// Like [`Source::check_unchanged`], but with [`Wait::No`] it does not wait.
+    /// Like [`Source::check_unchanged`], but with [`Blocking::No`] it does not wait.
     ///
     /// # Errors
     /// Those of [`Source::check_unchanged`], and [`SourceError::WouldBlock`].
-    fn check_unchanged_or(&self, wait: Wait) -> Result<(), SourceError> {
-        let _ = wait;
+    fn check_unchanged_or(&self, blocking: Blocking) -> Result<(), SourceError> {
+        let _ = blocking;
         self.check_unchanged()
     }
 }

@@ -2,7 +2,7 @@
 
 /// Whether a call may wait for a disk or a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
+pub(crate) enum Blocking {
     /// It may not: it answers from memory or fails with [`SourceError::WouldBlock`](super::SourceError::WouldBlock).
     No,
     /// It may wait.

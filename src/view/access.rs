@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::format::Census;
-    use crate::source::{Source, Wait};
+    use crate::source::{Blocking, Source};
     use crate::volume::{Brick, BrickGrid, Dtype, MAX_AXES};
 
     /// An array whose bricks hold a margin beyond what they own, cut off at the end of the array. Those whose number is
@@ -155,7 +155,7 @@ mod tests {
         fn source(&self) -> &dyn Source {
             unreachable!()
         }
-        fn brick(&self, _: &Dims, _: Wait) -> Result<Brick, FormatError> {
+        fn brick(&self, _: &Dims, _: Blocking) -> Result<Brick, FormatError> {
             unreachable!()
         }
         fn decoded_shape(&self, at: &Dims) -> Option<Dims> {

@@ -192,7 +192,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::format::{Census, FormatError};
-    use crate::source::{Source, Wait};
+    use crate::source::{Blocking, Source};
     use crate::volume::{Arithmetic, Axis, Brick, BrickGrid, Dims, Element};
 
     /// An array of zeros without a source.
@@ -205,7 +205,7 @@ pub(super) mod tests {
         fn source(&self) -> &dyn Source {
             unreachable!()
         }
-        fn brick(&self, _: &Dims, _: Wait) -> Result<Brick, FormatError> {
+        fn brick(&self, _: &Dims, _: Blocking) -> Result<Brick, FormatError> {
             Ok(Brick::Constant(Element::zero(self.0.dtype.size())))
         }
         fn census(&self) -> Result<Option<Census>, FormatError> {

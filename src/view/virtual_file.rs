@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::content::{Content, ShownArray};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, FormatError, Layer};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::ArrayInfo;
 
 /// One layer of an open dataset.
@@ -132,14 +132,14 @@ pub(crate) trait View: Send + Sync {
     /// [`View::find`], which need not be implemented then.
     ///
     /// # Errors
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait and `wait` is [`Wait::No`],
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait and `blocking` is [`Blocking::No`],
     /// and those of the format.
     fn find_in_source(
         &self,
         layer: LayerRef<'_>,
         folder: Option<u64>,
         name: &str,
-        _wait: Wait,
+        _wait: Blocking,
     ) -> Result<Option<Entry>, FormatError> {
         Ok(self.find(layer, folder, name))
     }

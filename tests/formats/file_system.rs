@@ -7,7 +7,7 @@ use std::sync::{Arc, mpsc};
 use crate::codec::zfp::Decoder;
 use crate::format::{self, Format, Registry};
 use crate::fs::{FolderEntry, Ino, Options, Ownership, ReadRequest, Registries, Volfs};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::test_support::SOON;
 use crate::view::{self, View};
 
@@ -44,19 +44,19 @@ impl FileSystem {
     }
 
     fn find(&self, path: &str) -> Ino {
-        let down = |parent, name: &str| self.0.lookup(parent, OsStr::new(name), Wait::Yes).unwrap().ino;
+        let down = |parent, name: &str| self.0.lookup(parent, OsStr::new(name), Blocking::Yes).unwrap().ino;
         path.split('/').filter(|name| !name.is_empty()).fold(Ino::ROOT, down)
     }
 
     fn entries(&self, path: &str) -> Vec<(String, bool)> {
-        let handle = self.0.opendir(self.find(path), Wait::Yes).unwrap().handle;
+        let handle = self.0.opendir(self.find(path), Blocking::Yes).unwrap().handle;
         let mut entries = Vec::new();
         // the first two are . and ..
         let add = |entry: &FolderEntry, _| {
             entries.push((entry.name.to_str().unwrap().to_owned(), entry.folder));
             true
         };
-        self.0.readdir(handle, 2, Wait::Yes, add).unwrap();
+        self.0.readdir(handle, 2, Blocking::Yes, add).unwrap();
         entries
     }
 
@@ -76,7 +76,7 @@ impl FileSystem {
 
     /// The bytes of a file.
     pub fn read(&self, path: &str) -> Vec<u8> {
-        let handle = self.0.open(self.find(path), Wait::Yes).unwrap().handle;
+        let handle = self.0.open(self.find(path), Blocking::Yes).unwrap().handle;
         let (done, answer) = mpsc::channel();
         let request = ReadRequest { handle, offset: 0, size: 1 << 20, cached: false };
         self.0.read(request, move |bytes| done.send(bytes.unwrap().to_vec()).unwrap());

@@ -8,7 +8,7 @@ use crate::catalog::open_dataset;
 use crate::counters::Counters;
 use crate::format::{Array, registry};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::access::SliceAccess;
 use crate::volume::{Brick, Dims, Region};
 
@@ -57,7 +57,7 @@ fn stored_of(array: &dyn Array, region: &Region) -> Option<u64> {
     let lengths = numbers.map(|number| {
         let within = touched.shape.index_of(number);
         let at = Dims::from_fn(within.len(), |axis| touched.start[axis] + within[axis]);
-        match array.brick(&at, Wait::Yes).unwrap() {
+        match array.brick(&at, Blocking::Yes).unwrap() {
             Brick::Constant(_) => Some(0),
             Brick::Coded(coded) => Some(coded.length.most()),
             Brick::Plain(_) => None,

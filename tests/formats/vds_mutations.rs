@@ -4,7 +4,7 @@
 //! The mutations are the same in each run; VOLFS_MUTATIONS sets their number for each dataset.
 
 use crate::format::{Array, Dataset, FormatError};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Dims, StoredLength};
 
 use super::{in_bounded_memory, mutations};
@@ -48,7 +48,7 @@ fn read(opened: Result<Box<dyn Dataset>, FormatError>) -> Option<u64> {
 fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
     let size = array.info().dtype.size();
     let object = |name: &str| array.source().len(name).unwrap();
-    match array.brick(at, Wait::Yes)? {
+    match array.brick(at, Blocking::Yes)? {
         Brick::Constant(value) => assert_eq!(value.bytes().len(), size),
         Brick::Plain(plain) => {
             let end = plain.offset + plain.layout.end(size).unwrap();
@@ -70,7 +70,7 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
             };
             if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; length as usize];
-                array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes).unwrap();
+                array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes).unwrap();
                 stored.resize(length as usize + coded.padding, 0);
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
             }

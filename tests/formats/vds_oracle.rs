@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::format::vds::Vds;
 use crate::format::{Array, Dataset, Format, FormatError};
-use crate::source::{FolderProbe, Wait};
+use crate::source::{Blocking, FolderProbe};
 use crate::volume::{Arithmetic, Brick};
 use serde_json::{Value, json};
 
@@ -104,7 +104,7 @@ fn each_kind_of_chunk_is_its_kind_of_brick() {
     let kinds = |stored: &str| {
         let array = find(&*dataset, stored);
         let bricks = (0..array.info().grid.total()).map(|n| {
-            match array.brick(&array.info().grid.count().index_of(n), Wait::Yes).unwrap() {
+            match array.brick(&array.info().grid.count().index_of(n), Blocking::Yes).unwrap() {
                 Brick::Constant(value) => Some(value.bytes().to_vec()),
                 _ => None,
             }
@@ -121,7 +121,7 @@ fn each_kind_of_chunk_is_its_kind_of_brick() {
     let counts = find(&*dataset, "Dimensions_012LOD0").census().unwrap().unwrap().counts;
     assert_eq!((counts.stored, counts.constant, counts.missing), (3, 2, 1));
     let plain = find(&*open("formats-none.vds"), "Dimensions_012LOD0");
-    let brick = plain.brick(&[0, 0, 0].into(), Wait::Yes).unwrap();
+    let brick = plain.brick(&[0, 0, 0].into(), Blocking::Yes).unwrap();
     assert!(matches!(brick, Brick::Plain(_)), "{brick:?}");
 }
 

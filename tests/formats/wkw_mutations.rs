@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::format::wkw::Wkw;
 use crate::format::{Array, Format, FormatError, OpenWith};
-use crate::source::{IndexCache, Wait};
+use crate::source::{Blocking, IndexCache};
 use crate::volume::{Brick, Dims};
 
 use super::{in_bounded_memory, mutations};
@@ -49,7 +49,7 @@ fn read(files: Files, cache: &Arc<IndexCache>) -> Option<u64> {
 fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
     let size = array.info().dtype.size();
     let object = |name: &str| array.source().len(name).unwrap().expect("bricks are in files that exist");
-    match array.brick(at, Wait::Yes)? {
+    match array.brick(at, Blocking::Yes)? {
         Brick::Constant(value) => assert_eq!(value.bytes(), vec![0; size]),
         Brick::Plain(plain) => {
             let end = plain.offset + plain.layout.end(size).unwrap();
@@ -63,7 +63,7 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
             assert!(coded.layout.held.contains(&array.info().grid.region(at)));
             if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; coded.length.most() as usize];
-                array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)?;
+                array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes)?;
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
             }
         }

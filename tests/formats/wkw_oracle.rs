@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::catalog::Recogniser;
 use crate::format::wkw::Wkw;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
-use crate::source::{Folders, IndexCache, RecentWrites, SourceRoot, Wait};
+use crate::source::{Blocking, Folders, IndexCache, RecentWrites, SourceRoot};
 use crate::volume::Brick;
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn descriptions_are_passed_on_and_contradictions_are_warned_of() {
 #[test]
 fn each_kind_of_cube_is_its_kind_of_brick() {
     let dataset = open("pyramid");
-    let kind = |layer: &str, at: [u64; 3]| level(&*dataset, layer, 0).brick(&at.into(), Wait::Yes).unwrap();
+    let kind = |layer: &str, at: [u64; 3]| level(&*dataset, layer, 0).brick(&at.into(), Blocking::Yes).unwrap();
     assert!(matches!(kind("mixed", [0, 0, 0]), Brick::Plain(_)));
     assert!(matches!(kind("mixed", [0, 0, 2]), Brick::Coded(_)));
     assert!(matches!(kind("mixed", [3, 1, 3]), Brick::Coded(_)));
@@ -128,7 +128,7 @@ fn each_kind_of_cube_is_its_kind_of_brick() {
 fn count_kinds(array: &dyn Array) -> (u64, u64) {
     let mut counts = (0, 0);
     for number in 0..array.info().grid.total() {
-        match array.brick(&array.info().grid.count().index_of(number), Wait::Yes).unwrap() {
+        match array.brick(&array.info().grid.count().index_of(number), Blocking::Yes).unwrap() {
             Brick::Constant(_) => counts.0 += 1,
             _ => counts.1 += 1,
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::codec::zfp::Decoder;
 use crate::format::zgy::Zgy;
 use crate::format::{Array, Format, FormatError, OpenWith};
-use crate::source::{IndexCache, Wait};
+use crate::source::{Blocking, IndexCache};
 use crate::volume::{Brick, Dims};
 
 use super::{in_bounded_memory, mutations};
@@ -61,7 +61,7 @@ fn read_bricks(array: &dyn Array, file: u64, samples: &mut DefaultHasher) -> u64
 }
 
 fn read_brick(array: &dyn Array, at: &Dims, file: u64, samples: &mut DefaultHasher) -> Result<(), FormatError> {
-    match array.brick(at, Wait::Yes)? {
+    match array.brick(at, Blocking::Yes)? {
         Brick::Constant(value) => assert_eq!(value.bytes().len(), array.info().dtype.size()),
         Brick::Plain(plain) => {
             let end = plain.offset + plain.layout.end(array.info().dtype.size()).unwrap();
@@ -73,7 +73,7 @@ fn read_brick(array: &dyn Array, at: &Dims, file: u64, samples: &mut DefaultHash
             assert!(coded.length.most() as usize + coded.padding <= coded.decoded + coded.decoded / 16 + 64);
             if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; coded.length.most() as usize + coded.padding];
-                array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Wait::Yes)?;
+                array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Blocking::Yes)?;
                 let mut out = vec![0; coded.decoded];
                 let decoded = array.decode(&coded, &stored, &mut out);
                 samples.write_u8(decoded.is_ok().into());

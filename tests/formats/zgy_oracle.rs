@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::format::zgy::Zgy;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
-use crate::source::{IndexCache, LocalFile, RecentWrites, Wait};
+use crate::source::{Blocking, IndexCache, LocalFile, RecentWrites};
 use crate::volume::{DatasetInfo, Dims};
 use serde_json::{Value, json};
 
@@ -206,7 +206,7 @@ impl Check {
     fn without_waiting(&mut self, array: &dyn Array) {
         for number in 0..array.info().grid.total() {
             let at = array.info().grid.count().index_of(number);
-            if array.brick(&at, Wait::No) != array.brick(&at, Wait::Yes) {
+            if array.brick(&at, Blocking::No) != array.brick(&at, Blocking::Yes) {
                 self.fault(format!("brick {at:?} is not known without waiting"));
             }
         }

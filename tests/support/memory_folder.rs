@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::source::{EntryKind, Folder, NoFolder, Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, EntryKind, Folder, NoFolder, Source, SourceError, WHOLE};
 
 /// Returns the name of the file in which a folder in memory keeps the metadata `name` of an object.
 pub fn tag_of(object: &str, name: &str) -> String {
@@ -58,7 +58,7 @@ impl Source for MemoryFolder {
         Ok(self.files.get(&self.path(object)).map(|file| file.len() as u64))
     }
 
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], _: Blocking) -> Result<bool, SourceError> {
         let Some(file) = self.files.get(&self.path(object)) else { return Ok(false) };
         let (length, size) = (out.len() as u64, file.len() as u64);
         let bytes = usize::try_from(offset).ok().and_then(|from| file.get(from..)?.get(..out.len()));

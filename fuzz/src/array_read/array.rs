@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::format::{Array, Census, FormatError};
-use crate::source::{Source, SourceError, Wait};
+use crate::source::{Blocking, Source, SourceError};
 use crate::volume::{
     ArrayInfo, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
 };
@@ -156,7 +156,7 @@ impl Array for Imagined {
         self
     }
 
-    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let count = self.info.grid.count();
         assert!(at.len() == count.len() && at.iter().zip(count.iter()).all(|(at, count)| at < count), "no such brick");
         let number = count.linear_of(at);
@@ -200,8 +200,8 @@ impl Source for Imagined {
         Ok(Some(self.layout(&self.info.grid.count().index_of(number)).1))
     }
 
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        if wait == Wait::No && self.slow && (offset / 256) % 2 == 1 {
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
+        if blocking == Blocking::No && self.slow && (offset / 256) % 2 == 1 {
             return Err(SourceError::WouldBlock);
         }
         let number = object.parse().expect("the name of a brick");

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::access::BrickAccess;
 use super::read_strategy::is_loaded_whole;
 use crate::format::FormatError;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Dims, ObjectName, Region};
 
 /// Parts of plain bricks that span more than this are not fetched ahead: they may be rows far from each other.
@@ -44,14 +44,14 @@ impl BrickAccess {
         if self.is_in_memory(at, region) {
             return None;
         }
-        let known = self.array().brick(at, Wait::No);
+        let known = self.array().brick(at, Blocking::No);
         if !known.as_ref().is_err_and(FormatError::would_block) {
             return self.range_in(known.ok()?, region);
         }
         // what is checked about the brick is read with it
         match self.array().stored_range(at).ok()? {
             Some(range) => Some(range),
-            None => self.range_in(self.array().brick(at, Wait::No).ok()?, region),
+            None => self.range_in(self.array().brick(at, Blocking::No).ok()?, region),
         }
     }
 

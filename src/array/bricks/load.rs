@@ -7,7 +7,7 @@ use crate::array::copy::extract;
 use crate::cache::DecodedBrick;
 use crate::format::{Array, FormatError};
 use crate::memory::{self, OutOfMemory};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Coded, Layout, Plain, StoredLength};
 
 /// Loads a brick. For a scan whose planes are scattered in the brick, the samples are transposed to the scan's order.
@@ -29,7 +29,7 @@ fn read(access: &BrickAccess, plain: &Plain, transpose: bool) -> Result<DecodedB
     let span = layout.end(size).and_then(|end| usize::try_from(end).ok());
     let mut bytes = access.resources.buffers.take_brick(span.ok_or_else(missing_object)?)?;
     let offset = plain.offset.checked_add(plain.layout.first).ok_or_else(missing_object)?;
-    if !source.read_at(&plain.object, offset, &mut bytes, Wait::Yes)? {
+    if !source.read_at(&plain.object, offset, &mut bytes, Blocking::Yes)? {
         return Err(missing_object());
     }
     access.count_source_bytes(bytes.len());
@@ -47,7 +47,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     let (resources, array) = (&*access.resources, access.array());
     let length = stored_length(array, coded)?;
     let mut stored = resources.buffers.take_scratch(length)?;
-    if !array.source().read_at(&coded.object, coded.offset, &mut stored, Wait::Yes)? {
+    if !array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes)? {
         return Err(missing_object());
     }
     access.count_source_bytes(length);

@@ -3,7 +3,7 @@
 use crate::array::error::ReadError;
 use crate::array::request::Piece;
 use crate::format::Array;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::Dims;
 
 /// Where the samples of a piece came from.
@@ -40,13 +40,13 @@ impl Origins {
     ///
     /// # Errors
     /// [`ReadError`] if the source has changed or cannot be checked, also without waiting.
-    pub(crate) fn check(self, array: &dyn Array, piece: Option<Piece>, wait: Wait) -> Result<(), ReadError> {
+    pub(crate) fn check(self, array: &dyn Array, piece: Option<Piece>, blocking: Blocking) -> Result<(), ReadError> {
         if !self.source {
             return Ok(());
         }
         array
             .source()
-            .check_unchanged_or(wait)
+            .check_unchanged_or(blocking)
             .map_err(|e| ReadError { brick: piece.map_or_else(|| Dims::filled(1, 0), |p| p.brick), cause: e.into() })
     }
 }

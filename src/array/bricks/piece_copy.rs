@@ -12,7 +12,7 @@ use crate::array::copy::Loops;
 use crate::array::request::{Destination, Piece};
 use crate::cache::DecodedBrick;
 use crate::format::FormatError;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Element, Layout};
 
 /// The outcome of an attempt to copy a piece without waiting, if its brick is not in memory.
@@ -47,7 +47,7 @@ impl BrickAccess {
     ) -> Result<Attempt, FormatError> {
         let array = self.array();
         // a brick's description is long: it is looked at where it is
-        match array.brick(&piece.brick, Wait::No) {
+        match array.brick(&piece.brick, Blocking::No) {
             Ok(Brick::Constant(ref value)) => {
                 self.fill(piece, value, to);
                 Ok(Attempt::Copied)
@@ -69,7 +69,7 @@ impl BrickAccess {
     /// Those of the format and the source.
     pub(crate) fn load_piece(&self, piece: &Piece) -> Result<LoadedPiece, FormatError> {
         let array = self.array();
-        match ReadStrategy::choose(array.brick(&piece.brick, Wait::Yes)?, self) {
+        match ReadStrategy::choose(array.brick(&piece.brick, Blocking::Yes)?, self) {
             ReadStrategy::Constant(value) => Ok(LoadedPiece::Constant(value)),
             ReadStrategy::Whole(whole) => {
                 let brick = self.get_or_load(&piece.brick, &whole, &piece.region, Purpose::Read)?;

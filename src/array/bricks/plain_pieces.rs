@@ -9,7 +9,7 @@ use super::plain_read::{MAX_AMPLIFICATION, MAX_READ, bytes_read, first_byte, mis
 use crate::array::copy::{Batch, Member};
 use crate::array::request::Piece;
 use crate::format::{Array, FormatError};
-use crate::source::{CoarseInstant, MappedWindow, OpenFile, SourceError, Wait};
+use crate::source::{Blocking, CoarseInstant, MappedWindow, OpenFile, SourceError};
 use crate::volume::{Dims, ObjectName, Plain};
 
 /// Neighbouring bricks are copied interleaved if their rows have at least this many bytes. Measured on Zen 4: rows of 32
@@ -102,7 +102,7 @@ impl PlainPieces {
         for members in self.batch.members().chunk_by(|a, b| a.source == b.source) {
             let failed = |number: usize, cause: FormatError| CopyFailure { number: done + number, cause };
             let object = &self.objects[members[0].source];
-            match source.open_object(object, Wait::No) {
+            match source.open_object(object, Blocking::No) {
                 // only the server knows whether a remote file has changed, and it may not answer
                 Ok(Some(file)) if !file.is_local() => return Err(failed(0, SourceError::WouldBlock.into())),
                 Ok(Some(file)) => {
@@ -113,7 +113,7 @@ impl PlainPieces {
                 }
                 Ok(None) => {
                     for (n, member) in members.iter().enumerate() {
-                        let read = |at, bytes: &mut [u8]| match source.read_at(object, at, bytes, Wait::No)? {
+                        let read = |at, bytes: &mut [u8]| match source.read_at(object, at, bytes, Blocking::No)? {
                             true => Ok(()),
                             false => Err(missing_object()),
                         };
@@ -154,7 +154,7 @@ impl PlainPieces {
                 }
             } else {
                 for (n, member) in members.iter().enumerate() {
-                    let read = |at, bytes: &mut [u8]| Ok(file.read_at(at, bytes, Wait::No)?);
+                    let read = |at, bytes: &mut [u8]| Ok(file.read_at(at, bytes, Blocking::No)?);
                     self.read(member, out, read).map_err(|cause| CopyFailure { number: done + n, cause })?;
                 }
             }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::array::copy::Loops;
 use crate::array::request::Piece;
 use crate::format::{Array, FormatError};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Dims, Plain};
 
 /// Gaps up to this many bytes are read along with the rows around them: a second call costs more.
@@ -44,9 +44,11 @@ pub(crate) fn read_piece(
 ) -> Result<usize, FormatError> {
     let from = first_byte(piece, plain)?;
     let loops = Loops::new(&piece.region.shape, &plain.layout.strides, to, array.info().dtype.size());
-    read_loops(&loops, from, out, |at, bytes| match array.source().read_at(&plain.object, at, bytes, Wait::Yes)? {
-        true => Ok(()),
-        false => Err(missing_object()),
+    read_loops(&loops, from, out, |at, bytes| {
+        match array.source().read_at(&plain.object, at, bytes, Blocking::Yes)? {
+            true => Ok(()),
+            false => Err(missing_object()),
+        }
     })?;
     Ok(bytes_read(&loops))
 }

@@ -2,7 +2,7 @@
 
 use crate::array::bricks::{BrickAccess, Purpose, ReadStrategy, first_plane};
 use crate::array::scan::Retention;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::Dims;
 
 /// Whether a brick would have to be loaded for a scan that comes to its plane `plane`, as far as is known without
@@ -10,7 +10,7 @@ use crate::volume::Dims;
 pub(crate) fn needs_loading(access: &BrickAccess, at: &Dims, plane: u64) -> bool {
     let Some(region) = first_plane(access.view.info().grid.region(at), plane) else { return false };
     !access.is_in_memory(at, &region)
-        && match access.array().brick(at, Wait::No) {
+        && match access.array().brick(at, Blocking::No) {
             Ok(brick) => matches!(ReadStrategy::choose(brick, access), ReadStrategy::Whole(_)),
             Err(e) => e.would_block(),
         }
@@ -26,7 +26,7 @@ pub(crate) fn prefetch_brick(access: &BrickAccess, at: &Dims, plane: u64) {
         return;
     }
     access.fetch_now(at, &region);
-    let Ok(brick) = access.array().brick(at, Wait::Yes) else { return };
+    let Ok(brick) = access.array().brick(at, Blocking::Yes) else { return };
     let ReadStrategy::Whole(whole) = ReadStrategy::choose(brick, access) else { return };
     if access.get_or_load(at, &whole, &region, Purpose::Prefetch).is_ok() {
         access.count(|counters| &counters.prefetched, 1);

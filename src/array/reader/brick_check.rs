@@ -7,7 +7,7 @@ use crate::array::array_view::ArrayView;
 use crate::array::bricks::{BrickAccess, WholeBrick, load, missing_object};
 use crate::format::{Array, FormatError};
 use crate::pool::Bulkhead;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Dims, Plain, StoredLength};
 
 /// Bytes of a plain brick that are read at a time.
@@ -28,7 +28,7 @@ impl Reader {
     /// # Errors
     /// Those of the format and the source.
     pub(crate) fn locate_brick(&self, array: &dyn Array, at: &Dims) -> Result<CheckedBrick, FormatError> {
-        located(array, &array.brick(at, Wait::Yes)?)
+        located(array, &array.brick(at, Blocking::Yes)?)
     }
 
     /// Like [`Reader::locate_brick`], and reads and decodes the brick as well, within the budget of all decoders.
@@ -37,7 +37,7 @@ impl Reader {
     /// # Errors
     /// Those of the format and the source.
     pub(crate) fn check_brick(&self, array: &Arc<dyn Array>, at: &Dims) -> Result<CheckedBrick, FormatError> {
-        let brick = array.brick(at, Wait::Yes)?;
+        let brick = array.brick(at, Blocking::Yes)?;
         let checked = located(&**array, &brick)?;
         match brick {
             Brick::Constant(_) => {}
@@ -58,7 +58,7 @@ impl Reader {
         let mut buffer = self.resources.buffers.try_take(PART.min(usize::try_from(end - at).unwrap_or(PART)))?;
         while at < end {
             let length = buffer.len().min(usize::try_from(end - at).unwrap_or(PART));
-            if !source.read_at(&plain.object, at, &mut buffer[..length], Wait::Yes)? {
+            if !source.read_at(&plain.object, at, &mut buffer[..length], Blocking::Yes)? {
                 return Err(missing_object());
             }
             at += length as u64;

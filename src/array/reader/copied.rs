@@ -7,7 +7,7 @@ use crate::array::ReadError;
 use crate::array::bricks::{BrickAccess, Origins};
 use crate::array::request::{Destination, Piece, Pieces, ReplyLayout};
 use crate::memory::Buffer;
-use crate::source::Wait;
+use crate::source::Blocking;
 
 /// A read whose pieces have been copied as far as they were in memory.
 pub(crate) struct Copied {
@@ -63,12 +63,12 @@ impl Copied {
         if !pending.is_empty() {
             return SlowPath::start(access, layout, pending, out, origins, Box::new(done));
         }
-        match origins.check(access.array(), first, Wait::No) {
+        match origins.check(access.array(), first, Blocking::No) {
             // the file was evicted a moment ago, and is opened again by a worker
             Err(e) if e.cause.would_block() => {
                 let (pool, bulkhead) = (access.resources.pool.clone(), access.view.bulkhead);
                 pool.submit(bulkhead, move || {
-                    done(origins.check(access.array(), first, Wait::Yes).map(|()| out));
+                    done(origins.check(access.array(), first, Blocking::Yes).map(|()| out));
                 });
             }
             checked => done(checked.map(|()| out)),

@@ -9,7 +9,7 @@ use crate::array::request::{Destination, Piece, ReplyLayout};
 use crate::format::FormatError;
 use crate::memory::Buffer;
 use crate::pool::WaitingRequest;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -130,7 +130,7 @@ impl SlowPath {
         drop(pending);
         let checked = match failure {
             Some(failure) => Err(failure),
-            None => origins.check(self.access.array(), self.pieces.first().copied(), Wait::Yes),
+            None => origins.check(self.access.array(), self.pieces.first().copied(), Blocking::Yes),
         };
         drop(waiting);
         done(checked.map(|()| out));

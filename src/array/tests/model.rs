@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use crate::format::{Array, Census, FormatError};
 use crate::memory::{Buffer, BufferPool};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{Source, SourceError, Wait};
+use crate::source::{Blocking, Source, SourceError};
 use crate::sync::Mutex;
 use crate::volume::{
     ArrayInfo, AxisPermutation, Brick, BrickGrid, Coded, Dims, Dtype, Element, Layout, MAX_AXES, Plain, Region,
@@ -156,7 +156,7 @@ impl Array for MixedArray {
         self
     }
 
-    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let k = self.info.grid.count().linear_of(at);
         if self.broken == Some(k) {
             return Err(FormatError::Damaged("on purpose".into()));
@@ -197,9 +197,9 @@ impl Source for MixedArray {
         Ok(Some(self.object.len() as u64))
     }
 
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
         assert_eq!(object, "object");
-        if wait == Wait::No && self.slow && (offset / 512) % 2 == 1 {
+        if blocking == Blocking::No && self.slow && (offset / 512) % 2 == 1 {
             return Err(SourceError::WouldBlock);
         }
         self.bytes_read.fetch_add(out.len() as u64, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::array::{ReadRequest, Reader, ReaderConfig};
 use crate::format::{Array, Census, FormatError};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{LocalFile, RecentWrites, Source, WHOLE, Wait};
+use crate::source::{Blocking, LocalFile, RecentWrites, Source, WHOLE};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Dims, Dtype, Layout, Plain};
 
 const SHAPE: [u64; 3] = [7, 11, 300];
@@ -52,7 +52,7 @@ impl Array for Numbers {
         &self.file
     }
 
-    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let before = self.info.grid.total() - 1 - self.info.grid.count().linear_of(at);
         let start = Dims::from_fn(3, |a| at[a] * self.brick[a]);
         let layout = Layout::c_order(start, self.brick, self.info.shape(), 4);
@@ -101,7 +101,7 @@ proptest! {
             let expected: Vec<u8> = range.clone().flat_map(|n| (n as u32).to_le_bytes()).collect();
             prop_assert_eq!(read(&reader, &array, range), Some(expected));
         }
-        let file = array.file.open_object(WHOLE, Wait::No).unwrap().unwrap();
+        let file = array.file.open_object(WHOLE, Blocking::No).unwrap().unwrap();
         if file.window_of(0, 1).is_some() {
             prop_assert!(file.window(0).is_some(), "it was read often enough to be mapped");
         }

@@ -13,7 +13,7 @@ use super::store::{ChunkTable, CompressionMethod, Content, Record};
 use super::wavelet::{self, Expected, Sample};
 use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError, StoredBrick};
-use crate::source::{Source, SourceError, Wait};
+use crate::source::{Blocking, Source, SourceError};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, NativeJson, ObjectName, Plain, StoredLength,
 };
@@ -49,8 +49,8 @@ impl VdsArray {
     }
 
     /// Returns the record of a chunk in the tables; errors name the layer.
-    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
-        self.table.record(chunk, wait).map_err(|e| self.with_layer_name(e))
+    fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
+        self.table.record(chunk, blocking).map_err(|e| self.with_layer_name(e))
     }
 
     fn with_layer_name(&self, error: FormatError) -> FormatError {
@@ -70,13 +70,13 @@ impl VdsArray {
     }
 
     /// Returns the brick of a chunk that has stored bytes.
-    fn stored(&self, chunk: u64, at: &Dims, record: Record, wait: Wait) -> Result<Brick, FormatError> {
+    fn stored(&self, chunk: u64, at: &Dims, record: Record, blocking: Blocking) -> Result<Brick, FormatError> {
         if record.length == Some(0) {
             return Err(self.damaged(chunk, "it has data by its metadata, but no bytes"));
         }
         let plain = self.is_plain();
         if (plain || self.table.has_checks()) && !self.checked.contains(chunk) {
-            if wait == Wait::No {
+            if blocking == Blocking::No {
                 return Err(SourceError::WouldBlock.into());
             }
             self.check(chunk, at, &record, plain)?;
@@ -170,7 +170,7 @@ impl VdsArray {
             return Err(self.damaged(chunk, format!("it has {length} bytes, but {expected} belong here")));
         }
         let mut header = [0; HEADER];
-        if !source.read_at(&record.object, record.offset, &mut header, Wait::Yes)? {
+        if !source.read_at(&record.object, record.offset, &mut header, Blocking::Yes)? {
             return Err(absent());
         }
         data_block::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
@@ -188,7 +188,7 @@ impl VdsArray {
         let mut counts = BrickCounts { total: self.grid.total(), ..BrickCounts::default() };
         let mut damaged = 0u64;
         for chunk in 0..counts.total {
-            match self.table.record(chunk, Wait::Yes) {
+            match self.table.record(chunk, Blocking::Yes) {
                 Ok(record) => match record.metadata.content() {
                     Content::Unwritten => counts.missing += 1,
                     Content::NoValue | Content::Constant(_) => counts.constant += 1,
@@ -212,13 +212,13 @@ impl Array for VdsArray {
         self.table.source()
     }
 
-    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let chunk = self.grid.number_of(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
-        let record = self.record(chunk, wait)?;
+        let record = self.record(chunk, blocking)?;
         match record.metadata.content() {
             Content::Unwritten | Content::NoValue => Ok(Brick::Constant(self.unwritten())),
             Content::Constant(v) => Ok(Brick::Constant(value::element(&self.channel, v))),
-            Content::Stored => self.stored(chunk, at, record, wait),
+            Content::Stored => self.stored(chunk, at, record, blocking),
         }
     }
 
@@ -246,7 +246,7 @@ impl Array for VdsArray {
     fn stored_brick(&self, at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
         let known = self.grid.number_of(at).filter(|_| self.is_within(MAX_DESCRIBED_BYTES));
         let Some(chunk) = known else { return Ok(None) };
-        let record = match self.record(chunk, Wait::Yes) {
+        let record = match self.record(chunk, Blocking::Yes) {
             Err(FormatError::Damaged(_)) => return Ok(Some(StoredBrick::EMPTY)),
             record => record?,
         };
@@ -265,7 +265,7 @@ impl Array for VdsArray {
         if let Some(object) = self.table.object_of_its_own(chunk) {
             return Ok(Some((object, 0..most)));
         }
-        let record = self.record(chunk, Wait::Yes)?;
+        let record = self.record(chunk, Blocking::Yes)?;
         if record.metadata.content() != Content::Stored {
             return Ok(None);
         }

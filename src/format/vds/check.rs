@@ -7,7 +7,7 @@ use super::array::VdsArray;
 use super::store::Content;
 use crate::format::extents::{Extent, Overlap, find_overlaps};
 use crate::format::{Array, Finding, FormatError};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::Dims;
 
 /// The owner of a part of the container, in place of a layer.
@@ -64,7 +64,7 @@ impl Checked {
                 number += 1;
             })?;
             visit_written(array, |chunk| {
-                match array.table.record(chunk, Wait::Yes) {
+                match array.table.record(chunk, Blocking::Yes) {
                     Ok(record) if record.metadata.content() == Content::Stored => {
                         let length = record.length.unwrap_or(0);
                         visit(Extent { offset: record.offset, length, owner: (layer, chunk) });
@@ -132,7 +132,7 @@ fn written_chunks(array: &VdsArray) -> Result<Option<String>, FormatError> {
     let (Some(stated), Some(_)) = (array.valid, array.table.cost()) else { return Ok(None) };
     let mut written = 0;
     let counted = visit_written(array, |chunk| {
-        written += u64::from(array.table.record(chunk, Wait::Yes)?.metadata.content() != Content::Unwritten);
+        written += u64::from(array.table.record(chunk, Blocking::Yes)?.metadata.content() != Content::Unwritten);
         Ok(())
     });
     match counted {

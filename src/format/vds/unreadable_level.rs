@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::format::{Array, Census, FormatError};
-use crate::source::{Source, Wait};
+use crate::source::{Blocking, Source};
 use crate::volume::{ArrayInfo, Brick, BrickSet, Dims};
 
 /// A level that exists by its name, but whose tables are damaged or unknown.
@@ -22,7 +22,7 @@ impl Array for UnreadableLevel {
         &*self.source
     }
 
-    fn brick(&self, _at: &Dims, _wait: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, _at: &Dims, _wait: Blocking) -> Result<Brick, FormatError> {
         Err(self.why.clone())
     }
 

@@ -9,7 +9,7 @@ use super::mag::Extent;
 use super::morton::morton;
 use crate::codec::lz4;
 use crate::format::{Array, Census, FormatError};
-use crate::source::{IndexCache, Source, Wait};
+use crate::source::{Blocking, IndexCache, Source};
 use crate::volume::{
     ArrayInfo, Brick, BrickGrid, BrickSet, Coded, Dims, Element, Layout, MAX_AXES, Plain, Region, StoredLength,
 };
@@ -138,10 +138,10 @@ impl Array for WkwArray {
         &*self.cubes.folder
     }
 
-    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let block = self.block(at).ok_or_else(|| FormatError::Damaged(format!("there is no brick {at:?}")))?;
         let (cube, number) = self.cube(block);
-        let (location, object) = self.cubes.block(cube, number, wait)?;
+        let (location, object) = self.cubes.block(cube, number, blocking)?;
         Ok(match location {
             BlockLocation::Zero => Brick::Constant(Element::zero(self.info.dtype.size())),
             BlockLocation::Raw(offset) => Brick::Plain(Plain { object, offset, layout: self.layout(block) }),

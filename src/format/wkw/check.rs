@@ -8,7 +8,7 @@ use super::header::{BYTES, BlockType, Header};
 use super::morton::position;
 use crate::codec::lz4;
 use crate::format::{Finding, FormatError};
-use crate::source::{Folder, SourceError, Wait};
+use crate::source::{Blocking, Folder, SourceError};
 
 /// Bytes of the jump table that are read at a time.
 const PART: u64 = 256 << 10;
@@ -58,7 +58,7 @@ impl<'a> CubeCheck<'a> {
     fn new(array: &'a WkwArray, folder: &'a dyn Folder, at: [u64; 3]) -> Result<Option<Self>, SourceError> {
         let object = Cube { at, table_id: 0, number: 0 }.object();
         let mut head = [0; BYTES];
-        if !folder.read_at(&object, 0, &mut head, Wait::Yes)? {
+        if !folder.read_at(&object, 0, &mut head, Blocking::Yes)? {
             return Ok(None);
         }
         let size = folder.len(&object)?.ok_or(SourceError::Changed)?;
@@ -102,7 +102,7 @@ impl<'a> CubeCheck<'a> {
         let mut part = Vec::new();
         while at < end {
             part.resize((end - at).min(PART) as usize, 0);
-            if !self.folder.read_at(&self.object, at, &mut part, Wait::Yes)? {
+            if !self.folder.read_at(&self.object, at, &mut part, Blocking::Yes)? {
                 return Err(SourceError::Changed);
             }
             at += part.len() as u64;

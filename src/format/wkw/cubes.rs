@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::header::{BYTES, BlockType, Header};
 use crate::codec::lz4;
 use crate::format::FormatError;
-use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::source::{Blocking, Folder, IndexCache, SourceError};
 use crate::volume::ObjectName;
 
 /// Bytes of a page of the jump table.
@@ -114,7 +114,7 @@ impl Cubes {
         &self,
         cube: Cube,
         number: u64,
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<(BlockLocation, ObjectName), FormatError> {
         let (bytes, damaged) = (self.header.block_bytes(), |why: &str| damaged(cube, number, why));
         let beyond = || damaged("it lies beyond the end of the file");
@@ -124,7 +124,9 @@ impl Cubes {
             return block.ok_or_else(beyond);
         }
         let (at, within) = (number / (PAGE / 8), number % (PAGE / 8));
-        let Some(page) = self.page(cube, at, wait)? else { return Ok((BlockLocation::Zero, ObjectName::default())) };
+        let Some(page) = self.page(cube, at, blocking)? else {
+            return Ok((BlockLocation::Zero, ObjectName::default()));
+        };
         if page.blocks == BlockType::Raw {
             let last = LastRaw::of(cube, &page);
             let block = last.block(number, bytes);
@@ -133,7 +135,7 @@ impl Cubes {
         }
         let begin = page.boundary(within);
         let end = match page.boundary(within + 1) {
-            None => self.page(cube, at + 1, wait)?.and_then(|next| next.boundary(0)),
+            None => self.page(cube, at + 1, blocking)?.and_then(|next| next.boundary(0)),
             end => end,
         };
         let (Some(begin), Some(end)) = (begin, end) else { return Err(damaged("it is not in the jump table")) };
@@ -145,7 +147,7 @@ impl Cubes {
         if length > lz4::longest(bytes) || bytes > lz4::most(length) {
             return Err(damaged(&format!("{bytes} bytes cannot be compressed to {length}")));
         }
-        if self.is_zero(cube, &page, within, (begin, length), wait)? {
+        if self.is_zero(cube, &page, within, (begin, length), blocking)? {
             return Ok((BlockLocation::Zero, ObjectName::default()));
         }
         Ok((BlockLocation::Lz4(begin, length), page.name.clone()))
@@ -158,14 +160,14 @@ impl Cubes {
         page: &Page,
         within: u64,
         (begin, length): (u64, u64),
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<bool, FormatError> {
         let Some(zeros) = self.zeros.as_ref().filter(|zeros| zeros.len() as u64 == length) else { return Ok(false) };
         if let Some(known) = page.verdict(within) {
             return Ok(known);
         }
         let mut stored = vec![0; zeros.len()];
-        if !self.folder.read_at(&cube.object(), begin, &mut stored, wait)? {
+        if !self.folder.read_at(&cube.object(), begin, &mut stored, blocking)? {
             return Err(SourceError::Changed.into());
         }
         let verdict = stored == *zeros;
@@ -174,7 +176,7 @@ impl Cubes {
     }
 
     /// Returns a page of a cube's jump table; `None` if there is no such cube.
-    fn page(&self, cube: Cube, number: u64, wait: Wait) -> Result<Option<Arc<Page>>, FormatError> {
+    fn page(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Arc<Page>>, FormatError> {
         // the first page of a cube has all that is needed if its blocks are raw
         let first = self.cache.get::<Page>((cube.table_id, cube.number, 0));
         if let Some(first) = first.filter(|first| number == 0 || first.blocks == BlockType::Raw) {
@@ -185,18 +187,18 @@ impl Cubes {
         {
             return Ok(Some(page));
         }
-        let Some(page) = self.read(cube, number, wait)? else { return Ok(None) };
+        let Some(page) = self.read(cube, number, blocking)? else { return Ok(None) };
         let raw = page.blocks == BlockType::Raw;
         let (key, page) = ((cube.table_id, cube.number, if raw { 0 } else { number }), Arc::new(page));
         self.cache.insert(key, &page, size_of::<Page>() + page.boundaries.len() + 8 * page.verdicts.len());
         Ok(Some(page))
     }
 
-    fn read(&self, cube: Cube, number: u64, wait: Wait) -> Result<Option<Page>, FormatError> {
+    fn read(&self, cube: Cube, number: u64, blocking: Blocking) -> Result<Option<Page>, FormatError> {
         let object = cube.object();
         let fault = |why: String| FormatError::DamagedObject(format!("{object}: {why}"));
         let mut head = [0; BYTES];
-        match self.folder.read_at(&object, 0, &mut head, wait) {
+        match self.folder.read_at(&object, 0, &mut head, blocking) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(SourceError::TooShort { size, .. }) => return Err(fault(format!("it has only {size} bytes"))),
@@ -220,7 +222,7 @@ impl Cubes {
             // the data offset, which stands right before the table, is the first boundary
             let begin = 8 + number.saturating_mul(PAGE);
             boundaries.resize(before.saturating_sub(begin).min(PAGE) as usize, 0);
-            if !self.folder.read_at(&object, begin, &mut boundaries, wait)? {
+            if !self.folder.read_at(&object, begin, &mut boundaries, blocking)? {
                 return Err(SourceError::Changed.into());
             }
         }

@@ -4,7 +4,7 @@
 use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
 use super::properties::{DescribedLayer, DescribedMag};
-use crate::source::{EntryKind, Folder, SourceError, Wait};
+use crate::source::{Blocking, EntryKind, Folder, SourceError};
 use crate::volume::Dtype;
 
 /// The file that each mag's folder has.
@@ -59,7 +59,7 @@ fn category(dataset: &dyn Folder, name: &str, mags: &[DescribedMag]) -> &'static
 
 fn header(dataset: &dyn Folder, mag: &str) -> Option<Header> {
     let mut bytes = [0; BYTES];
-    let read = dataset.read_at(&join(mag, HEADER), 0, &mut bytes, Wait::Yes);
+    let read = dataset.read_at(&join(mag, HEADER), 0, &mut bytes, Blocking::Yes);
     read.is_ok_and(|there| there).then(|| Header::parse(&bytes).ok()).flatten()
 }
 

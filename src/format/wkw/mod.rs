@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::memory::try_zeroed;
-use crate::source::{Folder, FolderProbe, IndexCache, SourceError, Wait};
+use crate::source::{Blocking, Folder, FolderProbe, IndexCache, SourceError};
 use crate::volume::DatasetInfo;
 use array::WkwArray;
 use opening::{OpenedLayer, Opening};
@@ -137,7 +137,7 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
     let mut text = try_zeroed(length.min(properties::MAX_BYTES) as usize)?;
-    Ok(folder.read_at(properties::FILE, 0, &mut text, Wait::Yes)?.then_some(text))
+    Ok(folder.read_at(properties::FILE, 0, &mut text, Blocking::Yes)?.then_some(text))
 }
 
 impl Dataset for Volume {

@@ -13,7 +13,7 @@ use super::header::{BYTES, Header};
 use super::mag::{Extent, Mag};
 use super::properties::{DescribedLayer, DescribedMag, Scale};
 use crate::format::{Array, Finding, HiddenLayer, Layer, Severity};
-use crate::source::{Folder, IndexCache, NoFolder, SourceError, Wait};
+use crate::source::{Blocking, Folder, IndexCache, NoFolder, SourceError};
 use crate::volume::{ArrayId, Dtype, NativeJson};
 
 /// Files that a mag's folder has in other formats of webKNOSSOS.
@@ -285,7 +285,7 @@ fn check_can_be_shown(described: &DescribedLayer) -> Result<(), String> {
 /// Reads the header of a mag.
 fn header_of(mag: &dyn Folder) -> Result<Header, NoMag> {
     let mut bytes = [0; BYTES];
-    match mag.read_at(HEADER, 0, &mut bytes, Wait::Yes) {
+    match mag.read_at(HEADER, 0, &mut bytes, Blocking::Yes) {
         Ok(true) => Header::parse(&bytes).map_err(|e| NoMag::damaged(format!("{HEADER}: {e}"))),
         Ok(false) => match OTHER_FORMATS.into_iter().find(|file| matches!(mag.len(file), Ok(Some(_)))) {
             Some(file) => Err(NoMag::not_read(format!("it is not WKW: it has {file} and no {HEADER}"))),

@@ -72,7 +72,7 @@ fn open(root: &Path) -> Volume {
 }
 
 fn first_brick(volume: &Volume, layer: usize) -> Result<Brick, FormatError> {
-    volume.layers[layer].levels[0].brick(&[0, 0, 0].into(), Wait::Yes)
+    volume.layers[layer].levels[0].brick(&[0, 0, 0].into(), Blocking::Yes)
 }
 
 fn names(volume: &Volume) -> Vec<&str> {
@@ -121,12 +121,14 @@ fn blocks_of_zeros_are_known_without_decoding() {
     let volume = open(root.path());
     let array = &volume.layers[0].levels[0];
     assert_eq!(&array.info().shape()[..], [16, 16, 16]);
-    for wait in [Wait::Yes, Wait::No] {
+    for wait in [Blocking::Yes, Blocking::No] {
         assert_eq!(array.brick(&[0, 0, 0].into(), wait), Ok(Brick::Constant(Element::zero(1))));
         let Ok(Brick::Coded(coded)) = array.brick(&[1, 1, 0].into(), wait) else { panic!("not coded") };
         assert_eq!((coded.decoded, &*coded.object), (512, "z0/y0/x0.wkw"));
     }
-    assert!(array.brick(&[2, 0, 0].into(), Wait::Yes).is_err() && array.brick(&[0, 0].into(), Wait::Yes).is_err());
+    assert!(
+        array.brick(&[2, 0, 0].into(), Blocking::Yes).is_err() && array.brick(&[0, 0].into(), Blocking::Yes).is_err()
+    );
 }
 
 #[test]
@@ -149,7 +151,7 @@ fn layers_may_share_their_files() {
         let mut samples = vec![0; 512];
         let mut stored = vec![0; coded.length.most() as usize];
         let array = &volume.layers[layer].levels[0];
-        assert_eq!(array.source().read_at(object, coded.offset, &mut stored, Wait::Yes), Ok(true));
+        assert_eq!(array.source().read_at(object, coded.offset, &mut stored, Blocking::Yes), Ok(true));
         assert_eq!((array.decode(&coded, &stored, &mut samples), &*coded.object), (Ok(()), object));
         assert_eq!(samples[0], if layer == 2 { 11 } else { 1 });
     }
@@ -232,7 +234,7 @@ fn implausible_numbers_are_refused_before_anything_is_allocated() {
     let volume = open(root.path());
     assert_eq!(first_brick(&volume, 0), Ok(Brick::Constant(Element::zero(1))));
     let last = volume.layers[0].levels[0].info().grid.count()[2] - 1;
-    assert!(volume.layers[0].levels[0].brick(&[0, 0, last].into(), Wait::Yes).is_ok());
+    assert!(volume.layers[0].levels[0].brick(&[0, 0, last].into(), Blocking::Yes).is_ok());
 }
 
 #[test]
@@ -251,7 +253,7 @@ fn a_change_of_any_file_is_noticed() {
         a["boundingBox"]["width"] = json!(32);
         describe(root.path(), json!([a]));
         let volume = open(root.path());
-        let brick = |x: u64| volume.layers[0].levels[0].brick(&[0, 0, x].into(), Wait::Yes);
+        let brick = |x: u64| volume.layers[0].levels[0].brick(&[0, 0, x].into(), Blocking::Yes);
         assert!(matches!(brick(0), Ok(Brick::Coded(_))) && matches!(brick(2), Ok(Brick::Constant(_))));
         assert!(!volume.is_changed(), "{n}");
         change(root.path());

@@ -10,7 +10,7 @@ use super::subtile::untile;
 use super::table::{Entry, Table};
 use crate::codec::zfp;
 use crate::format::{Array, Census, FormatError, StoredBrick};
-use crate::source::{Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, Source, SourceError, WHOLE};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
 };
@@ -73,8 +73,8 @@ impl Bricks {
         Brick::Coded(Coded { object: WHOLE.into(), offset, length, padding, decoded, scratch: 0, layout, codec })
     }
 
-    fn compressed(&self, offset: u64, layout: Layout, wait: Wait) -> Result<Brick, FormatError> {
-        let length = self.table.limit(offset, self.bytes as u64, wait)?.saturating_sub(offset);
+    fn compressed(&self, offset: u64, layout: Layout, blocking: Blocking) -> Result<Brick, FormatError> {
+        let length = self.table.limit(offset, self.bytes as u64, blocking)?.saturating_sub(offset);
         // a ZFP stream has a minimum length; a shorter brick is refused before memory for its samples is allocated
         if length < zfp::shortest(self.shape) {
             let text = format!("compressed brick at byte {offset} has only {length} bytes");
@@ -159,20 +159,20 @@ impl Array for ZgyArray {
         &*self.bricks.source
     }
 
-    fn brick(&self, at: &Dims, wait: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError> {
         let found = <[u64; 3]>::try_from(&at[..]).ok().and_then(|at| Some((at, self.level.entry(at)?)));
         let Some((at, number)) = found else {
             return Err(FormatError::Damaged(format!("there is no brick {at:?}")));
         };
         let bricks = &*self.bricks;
-        let entry = bricks.table.entry(number, wait)?;
+        let entry = bricks.table.entry(number, blocking)?;
         if let Some(fault) = bricks.fault(entry) {
             return Err(FormatError::Damaged(fault));
         }
         match Entry::of(entry) {
             Entry::Constant(value) => Ok(Brick::Constant(low_bytes(value, bricks.dtype))),
             Entry::Stored(offset) => Ok(bricks.stored(offset, self.layout(at))),
-            Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), wait),
+            Entry::Compressed(offset) => bricks.compressed(offset, self.layout(at), blocking),
             Entry::Missing | Entry::Unknown => Ok(Brick::Constant(self.unwritten())),
         }
     }
@@ -201,7 +201,7 @@ impl Array for ZgyArray {
         if self.bricks.table.length() > MAX_DESCRIBED_BYTES {
             return Ok(None);
         }
-        let (bytes, is_coded) = match self.brick(at, Wait::Yes) {
+        let (bytes, is_coded) = match self.brick(at, Blocking::Yes) {
             Ok(Brick::Plain(_)) => (self.bricks.bytes as u64, false),
             Ok(Brick::Coded(coded)) => (coded.length.most(), true),
             Ok(Brick::Constant(_)) | Err(FormatError::Damaged(_)) => return Ok(Some(StoredBrick::EMPTY)),

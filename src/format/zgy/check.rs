@@ -8,7 +8,7 @@ use super::table::{Entry, Table};
 use crate::codec::zfp;
 use crate::format::extents::{Extent, Overlap, find_overlaps};
 use crate::format::{Finding, FormatError};
-use crate::source::{SourceError, Wait};
+use crate::source::{Blocking, SourceError};
 use crate::volume::Dims;
 
 /// The name of the only layer.
@@ -113,12 +113,12 @@ impl Checked {
         let (table, at) = (&self.bricks.table, finer.position_of(number));
         let above = at.map(|n| n / 2);
         let Some(entry) = level.entry(above) else { return Ok(false) };
-        if table.entry(entry, Wait::Yes)? != 0 {
+        if table.entry(entry, Blocking::Yes)? != 0 {
             return Ok(false);
         }
         let siblings = (0..8u64).map(|n| [0, 1, 2].map(|axis| 2 * above[axis] + (n >> axis & 1)));
         for sibling in siblings.take_while(|sibling| *sibling != at).filter_map(|sibling| finer.entry(sibling)) {
-            if Entry::of(table.entry(sibling, Wait::Yes)?).offset().is_some() {
+            if Entry::of(table.entry(sibling, Blocking::Yes)?).offset().is_some() {
                 return Ok(false);
             }
         }

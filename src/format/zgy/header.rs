@@ -6,7 +6,7 @@ use super::swapped::swapped_u64;
 use crate::format::FormatError;
 use crate::format::byte_reader::{ByteReader, truncated};
 use crate::memory::try_zeroed;
-use crate::source::{Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, Source, SourceError, WHOLE};
 use crate::volume::Histogram;
 
 /// Bytes of the histogram of version 1, and of the later versions.
@@ -89,7 +89,7 @@ impl File<'_> {
             return Err(truncated(part));
         }
         let mut bytes = try_zeroed(usize::try_from(length).map_err(|_| truncated(part))?)?;
-        match self.source.read_at(WHOLE, offset, &mut bytes, Wait::Yes)? {
+        match self.source.read_at(WHOLE, offset, &mut bytes, Blocking::Yes)? {
             true => Ok(bytes),
             false => Err(SourceError::Changed.into()),
         }

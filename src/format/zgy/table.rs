@@ -7,7 +7,7 @@ use super::levels::Level;
 use super::swapped::swap_halves;
 use crate::format::FormatError;
 use crate::memory::try_with_capacity;
-use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
 
 /// The offsets of larger tables (in bytes) are not sorted.
 const MAX_SORTED_BYTES: u64 = 32 << 20;
@@ -84,8 +84,8 @@ impl Table {
     }
 
     /// Reads entry `number` and undoes the swap.
-    pub(super) fn entry(&self, number: u64, wait: Wait) -> Result<u64, SourceError> {
-        self.index.u64_at(number.saturating_mul(8), wait).map(|raw| self.unswapped(raw))
+    pub(super) fn entry(&self, number: u64, blocking: Blocking) -> Result<u64, SourceError> {
+        self.index.u64_at(number.saturating_mul(8), blocking).map(|raw| self.unswapped(raw))
     }
 
     fn unswapped(&self, raw: u64) -> u64 {
@@ -132,7 +132,7 @@ impl Table {
     /// OpenZGY's C++ library. After [`MAX_TRIED`] missing ones the others count as written: a small file may claim more
     /// than anybody can read.
     pub(super) fn usable(&self, levels: &[Level]) -> Result<usize, FormatError> {
-        let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Wait::Yes)?)) else {
+        let ([finest, .., _], Entry::Missing) = (levels, Entry::of(self.entry(0, Blocking::Yes)?)) else {
             return Ok(levels.len());
         };
         let (mut written, mut tried) = (false, 0);
@@ -146,12 +146,12 @@ impl Table {
 
     /// Returns an upper bound of the end of the compressed brick at `offset`, since its length is not stored: the next
     /// brick in the file, the end of the file, or `plain` bytes (those of its samples), whichever comes first.
-    pub(super) fn limit(&self, offset: u64, plain: u64, wait: Wait) -> Result<u64, SourceError> {
+    pub(super) fn limit(&self, offset: u64, plain: u64, blocking: Blocking) -> Result<u64, SourceError> {
         let most = offset.saturating_add(plain).min(self.file_bytes);
         if self.index.length() > MAX_SORTED_BYTES {
             return Ok(most);
         }
-        let sorted = self.index.sorted(wait, || self.offsets())?;
+        let sorted = self.index.sorted(blocking, || self.offsets())?;
         let next = sorted.get(sorted.partition_point(|other| *other <= offset));
         Ok(next.map_or(most, |next| most.min(*next)))
     }
@@ -186,7 +186,7 @@ mod tests {
             Ok(Some(u64::MAX))
         }
 
-        fn read_at(&self, _: &str, _: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+        fn read_at(&self, _: &str, _: u64, out: &mut [u8], _: Blocking) -> Result<bool, SourceError> {
             out.fill(0);
             self.0.fetch_add(out.len() as u64, Ordering::Relaxed);
             Ok(true)

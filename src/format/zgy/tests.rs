@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::handmade::{Handmade, Noise, zfp_header};
 use super::survey::Zgy;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
-use crate::source::{IndexCache, Source, SourceError, Wait};
+use crate::source::{Blocking, IndexCache, Source, SourceError};
 use crate::volume::{Brick, BrickCounts, Coded, Dims, Dtype, Element, Scaling};
 
 /// A file in memory that always blocks: reads that may not wait fail.
@@ -17,8 +17,8 @@ impl Source for Memory {
         Ok(Some(self.0.len() as u64))
     }
 
-    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        if wait == Wait::No {
+    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         let from = offset as usize;
@@ -44,7 +44,7 @@ fn lod(dataset: &dyn Dataset, lod: usize) -> &dyn Array {
 }
 
 fn brick(dataset: &dyn Dataset, at: [u64; 3]) -> Result<Brick, FormatError> {
-    lod(dataset, 0).brick(&at.into(), Wait::Yes)
+    lod(dataset, 0).brick(&at.into(), Blocking::Yes)
 }
 
 fn why(dataset: &dyn Dataset, at: [u64; 3]) -> String {
@@ -106,9 +106,9 @@ fn bricks_of_every_kind() {
     // the value nearest to zero is (0 + 28) / 255 of the way from -32768 to 32767
     let nearest = (28.0 / 255.0 * 65535.0 - 32768.0f64).round() as i16;
     assert_eq!(brick(&*dataset, [2, 0, 0]), Ok(Brick::Constant(Element::new(&nearest.to_le_bytes()))));
-    assert_eq!(lod(&*dataset, 2).brick(&[0, 0, 0].into(), Wait::No), Ok(Brick::Constant(Element::zero(2))));
+    assert_eq!(lod(&*dataset, 2).brick(&[0, 0, 0].into(), Blocking::No), Ok(Brick::Constant(Element::zero(2))));
     assert!(matches!(brick(&*dataset, [3, 0, 0]), Err(FormatError::Damaged(_))));
-    assert!(matches!(lod(&*dataset, 0).brick(&[0].into(), Wait::Yes), Err(FormatError::Damaged(_))));
+    assert!(matches!(lod(&*dataset, 0).brick(&[0].into(), Blocking::Yes), Err(FormatError::Damaged(_))));
 
     let census = lod(&*dataset, 0).census().unwrap().unwrap();
     assert_eq!(census.counts, BrickCounts { total: 3, stored: 1, constant: 1, missing: 1 });
@@ -189,7 +189,7 @@ fn compressed_bricks_end_where_the_next_one_begins() {
     let file = compressed(3);
     let dataset = open(file.build()).unwrap();
     let array = lod(&*dataset, 0);
-    let blocks = |at: [u64; 3]| array.brick(&at.into(), Wait::No).err().is_some_and(|e| e.would_block());
+    let blocks = |at: [u64; 3]| array.brick(&at.into(), Blocking::No).err().is_some_and(|e| e.would_block());
     assert!(blocks([0; 3])); // the order of offsets is not known yet
     let before = coded(brick(&*dataset, [1, 0, 0]).unwrap());
     let last = coded(brick(&*dataset, [0, 0, 0]).unwrap());
@@ -200,7 +200,7 @@ fn compressed_bricks_end_where_the_next_one_begins() {
     for coded in [&before, &last] {
         let mut out = vec![1; coded.decoded];
         let mut stored = vec![0; coded.length.most() as usize + coded.padding];
-        array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Wait::Yes).unwrap();
+        array.source().read_at("", coded.offset, &mut stored[..coded.length.most() as usize], Blocking::Yes).unwrap();
         array.decode(coded, &stored, &mut out).unwrap();
         assert_eq!(out.iter().all(|byte| *byte == 0), coded == &before);
     }

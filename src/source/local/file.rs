@@ -16,7 +16,7 @@ use super::open_file::OpenFile;
 use super::open_files::new_number;
 use super::source_root::SourceRoot;
 use crate::counters::Counters;
-use crate::source::{FileSource, FileStamp, RecentWrites, Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, FileSource, FileStamp, RecentWrites, Source, SourceError, WHOLE};
 use crate::sync::{Mutex, RwLock};
 
 /// One local file. Truncation while it is read is an error, not a crash.
@@ -80,7 +80,7 @@ impl LocalFile {
     }
 
     /// Returns the file, and opens it if it is not open.
-    fn file(&self, wait: Wait) -> Result<Arc<OpenFile>, SourceError> {
+    fn file(&self, blocking: Blocking) -> Result<Arc<OpenFile>, SourceError> {
         let opened = || {
             let file = self.open.read().upgrade()?;
             file.mark_used();
@@ -89,7 +89,7 @@ impl LocalFile {
         if let Some(file) = opened() {
             return Ok(file);
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         let mut last_changed = self.opening.lock();
@@ -139,9 +139,9 @@ impl Source for LocalFile {
         Ok(Some(self.stamp.size))
     }
 
-    fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let file = self.file(wait)?;
-        match file.read_at(offset, out, wait) {
+    fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
+        let file = self.file(blocking)?;
+        match file.read_at(offset, out, blocking) {
             Err(SourceError::Changed) => {
                 Err(SourceError::TooShort { offset, length: out.len() as u64, size: file.size_now() })
             }
@@ -150,21 +150,21 @@ impl Source for LocalFile {
     }
 
     fn next_stored(&self, _object: &str, offset: u64) -> Result<u64, SourceError> {
-        Ok(self.file(Wait::Yes)?.next_stored(offset))
+        Ok(self.file(Blocking::Yes)?.next_stored(offset))
     }
 
-    fn open_object(&self, _object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
-        self.file(wait).map(Some)
+    fn open_object(&self, _object: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.file(blocking).map(Some)
     }
 
     fn check_unchanged(&self) -> Result<(), SourceError> {
-        self.check_unchanged_or(Wait::Yes)
+        self.check_unchanged_or(Blocking::Yes)
     }
 
-    fn check_unchanged_or(&self, wait: Wait) -> Result<(), SourceError> {
-        let file = self.file(wait)?;
+    fn check_unchanged_or(&self, blocking: Blocking) -> Result<(), SourceError> {
+        let file = self.file(blocking)?;
         // a look at any other file would wait for a server
-        if wait == Wait::No && !file.is_local() {
+        if blocking == Blocking::No && !file.is_local() {
             return Err(SourceError::WouldBlock);
         }
         file.check_unchanged()
@@ -206,11 +206,11 @@ mod tests {
     fn ranges_are_read_whole_or_not_at_all() {
         let (_folder, _, file) = sample(b"0123456789");
         let mut out = [0; 4];
-        assert_eq!(file.read_at("", 3, &mut out, Wait::Yes), Ok(true));
+        assert_eq!(file.read_at("", 3, &mut out, Blocking::Yes), Ok(true));
         assert_eq!(&out, b"3456");
-        assert!(matches!(file.read_at("", 8, &mut out, Wait::Yes), Err(SourceError::TooShort { size: 10, .. })));
-        assert!(matches!(file.read_at("", u64::MAX, &mut out, Wait::Yes), Err(SourceError::TooShort { .. })));
-        assert!(matches!(file.read_at("", 3, &mut out, Wait::No), Ok(true) | Err(SourceError::WouldBlock)));
+        assert!(matches!(file.read_at("", 8, &mut out, Blocking::Yes), Err(SourceError::TooShort { size: 10, .. })));
+        assert!(matches!(file.read_at("", u64::MAX, &mut out, Blocking::Yes), Err(SourceError::TooShort { .. })));
+        assert!(matches!(file.read_at("", 3, &mut out, Blocking::No), Ok(true) | Err(SourceError::WouldBlock)));
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(file.check_unchanged(), Ok(()));
         fs::File::options().write(true).open(&path).unwrap().set_len(5).unwrap();
         assert_eq!(file.check_unchanged(), Err(SourceError::Changed));
-        assert!(matches!(file.read_at("", 3, &mut [0; 4], Wait::Yes), Err(SourceError::TooShort { size: 5, .. })));
+        assert!(matches!(file.read_at("", 3, &mut [0; 4], Blocking::Yes), Err(SourceError::TooShort { size: 5, .. })));
 
         let (_folder, path, file) = sample(b"0123456789");
         fs::remove_file(path).unwrap();
@@ -231,12 +231,12 @@ mod tests {
         let (_folder, path, file) = sample(b"0123456789");
         let read = || {
             let mut out = [0; 4];
-            file.read_at("", 3, &mut out, Wait::Yes).map(|_| out)
+            file.read_at("", 3, &mut out, Blocking::Yes).map(|_| out)
         };
         assert_eq!(read(), Ok(*b"3456"));
         assert!(file.root.files.close_idle() && file.open.read().upgrade().is_none());
-        assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::No), Err(SourceError::WouldBlock));
-        assert_eq!(file.check_unchanged_or(Wait::No), Err(SourceError::WouldBlock), "to open it may take time");
+        assert_eq!(file.read_at("", 3, &mut [0; 4], Blocking::No), Err(SourceError::WouldBlock));
+        assert_eq!(file.check_unchanged_or(Blocking::No), Err(SourceError::WouldBlock), "to open it may take time");
         assert!(file.open.read().upgrade().is_none());
         assert_eq!((read(), file.check_unchanged()), (Ok(*b"3456"), Ok(())));
         assert!(file.root.files.close_idle());
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(file.check_unchanged(), Ok(()));
         file.root.close_unused();
         assert!(is_open(), "it was used");
-        let held = file.file(Wait::No).unwrap();
+        let held = file.file(Blocking::No).unwrap();
         file.root.close_unused();
         file.root.close_unused();
         assert!(is_open(), "it is in use");
@@ -284,7 +284,7 @@ mod tests {
         drop(file.root.take_gone());
         assert!(!is_open());
         fs::write(&path, b"0123456789").unwrap();
-        assert_eq!(file.read_at("", 3, &mut [0; 4], Wait::Yes), Err(SourceError::Changed));
+        assert_eq!(file.read_at("", 3, &mut [0; 4], Blocking::Yes), Err(SourceError::Changed));
         assert_eq!(file.check_unchanged(), Err(SourceError::Changed));
     }
 }

@@ -23,7 +23,7 @@ use super::open_files::{Key, new_number};
 use super::source_root::{Found, SourceRoot};
 use crate::counters::Counters;
 use crate::source::{
-    EntryKind, FileStamp, FirstFailure, Folder, NoFolder, Permissions, RecentWrites, Source, SourceError, Wait,
+    Blocking, EntryKind, FileStamp, FirstFailure, Folder, NoFolder, Permissions, RecentWrites, Source, SourceError,
     tells_what_is_there,
 };
 use crate::sync::Mutex;
@@ -275,7 +275,7 @@ impl LocalFolder {
     }
 
     /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
-    fn file(&self, name: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
+    fn file(&self, name: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.check_unchanged()?;
         let (key, files) = (self.key(name), &self.shared.root.files);
         if let Some(file) = files.get(key, name) {
@@ -284,7 +284,7 @@ impl LocalFolder {
         if files.is_missing(key, name) {
             return Ok(None);
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         let opened = self.open(name).map_err(|e| self.failed("open", name, &e))?;
@@ -343,24 +343,24 @@ impl LocalFolder {
 
 impl Source for LocalFolder {
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(self.failure.noted(self.file(object, Wait::Yes))?.map(|file| file.stamp.size))
+        Ok(self.failure.noted(self.file(object, Blocking::Yes))?.map(|file| file.stamp.size))
     }
 
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        let Some(file) = self.failure.noted(self.file(object, wait))? else { return Ok(false) };
-        self.failure.noted(file.read_at(offset, out, wait))?;
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
+        let Some(file) = self.failure.noted(self.file(object, blocking))? else { return Ok(false) };
+        self.failure.noted(file.read_at(offset, out, blocking))?;
         // here and not in `check_unchanged`, which does not know which file was read
         self.failure.noted(file.check_unchanged())?;
         Ok(true)
     }
 
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
-        let file = self.failure.noted(self.file(object, Wait::Yes))?;
+        let file = self.failure.noted(self.file(object, Blocking::Yes))?;
         file.map_or(Ok(None), |open| self.failure.noted(open.tag(name)))
     }
 
-    fn open_object(&self, object: &str, wait: Wait) -> Result<Option<Arc<OpenFile>>, SourceError> {
-        self.file(object, wait)
+    fn open_object(&self, object: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
+        self.file(object, blocking)
     }
 
     fn permissions(&self) -> Option<Permissions> {

@@ -20,7 +20,7 @@ fn without_openat2(root: &Path) -> Arc<LocalFolder> {
 fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
     let Some(length) = folder.len(name)? else { return Ok(None) };
     let mut out = vec![0; length as usize];
-    Ok(folder.read_at(name, 0, &mut out, Wait::Yes)?.then_some(out))
+    Ok(folder.read_at(name, 0, &mut out, Blocking::Yes)?.then_some(out))
 }
 
 fn sample() -> (tempfile::TempDir, Arc<LocalFolder>) {
@@ -43,8 +43,11 @@ fn only_absent_files_are_missing() {
             assert!(matches!(read(&*folder, name), Err(SourceError::Io { .. })), "{name}");
         }
         let mut out = [0; 3];
-        assert!(matches!(folder.read_at("a/x", 2, &mut out, Wait::Yes), Err(SourceError::TooShort { size: 4, .. })));
-        assert!(matches!(folder.read_at("a/x", u64::MAX, &mut out, Wait::Yes), Err(SourceError::TooShort { .. })));
+        assert!(matches!(
+            folder.read_at("a/x", 2, &mut out, Blocking::Yes),
+            Err(SourceError::TooShort { size: 4, .. })
+        ));
+        assert!(matches!(folder.read_at("a/x", u64::MAX, &mut out, Blocking::Yes), Err(SourceError::TooShort { .. })));
         if made.as_ref().is_ok_and(|status| status.success()) {
             assert!(matches!(read(&*folder, "a/pipe"), Err(SourceError::Io { .. })), "opening a pipe does not block");
         }
@@ -55,11 +58,11 @@ fn only_absent_files_are_missing() {
 fn a_read_that_may_not_wait_opens_no_file() {
     let (_root, folder) = sample();
     let mut out = [0; 4];
-    assert_eq!(folder.read_at("a/x", 0, &mut out, Wait::No), Err(SourceError::WouldBlock));
-    assert_eq!(folder.read_at("a/y", 0, &mut out, Wait::No), Err(SourceError::WouldBlock));
+    assert_eq!(folder.read_at("a/x", 0, &mut out, Blocking::No), Err(SourceError::WouldBlock));
+    assert_eq!(folder.read_at("a/y", 0, &mut out, Blocking::No), Err(SourceError::WouldBlock));
     assert_eq!((read(&*folder, "a/x").unwrap().unwrap().len(), read(&*folder, "a/y")), (4, Ok(None)));
-    assert!(matches!(folder.read_at("a/x", 0, &mut out, Wait::No), Ok(true) | Err(SourceError::WouldBlock)));
-    assert_eq!(folder.read_at("a/y", 0, &mut out, Wait::No), Ok(false));
+    assert!(matches!(folder.read_at("a/x", 0, &mut out, Blocking::No), Ok(true) | Err(SourceError::WouldBlock)));
+    assert_eq!(folder.read_at("a/y", 0, &mut out, Blocking::No), Ok(false));
 }
 
 #[test]
@@ -111,7 +114,7 @@ fn a_file_that_changes_makes_the_folder_changed() {
         let inner = folder.folder("a").unwrap();
         assert!(read(&*folder, "a/x").is_ok() && read(&*inner, "x").is_ok() && !folder.is_changed());
         change(&root.path().join("a/x"));
-        assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Wait::Yes), Err(SourceError::Changed));
+        assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Blocking::Yes), Err(SourceError::Changed));
         assert_eq!(folder.check_unchanged(), Err(SourceError::Changed));
         assert_eq!(read(&*folder, "a/other"), Err(SourceError::Changed));
         assert!(inner.is_changed() && inner.check_unchanged().is_err(), "a check notices it, too");

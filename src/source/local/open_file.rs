@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::mmap_cache::{FileWindows, MappedWindow};
 use super::pread::fill;
 use crate::counters::Counters;
-use crate::source::{FileStamp, RecentWrites, SourceError, Wait};
+use crate::source::{Blocking, FileStamp, RecentWrites, SourceError};
 
 /// Bytes of the longest extended attribute that is read.
 const MAX_TAG_BYTES: usize = 4096;
@@ -58,10 +58,10 @@ impl OpenFile {
     ///
     /// # Errors
     /// Those of [`Source::read_at`](crate::source::Source::read_at).
-    pub(crate) fn read_at(&self, offset: u64, out: &mut [u8], wait: Wait) -> Result<(), SourceError> {
+    pub(crate) fn read_at(&self, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.stamp.size);
         // the check for changes, which follows, would wait for a server
-        if wait == Wait::No && !self.is_local() {
+        if blocking == Blocking::No && !self.is_local() {
             return Err(SourceError::WouldBlock);
         }
         if offset.checked_add(length).is_none_or(|end| end > size) {
@@ -69,7 +69,7 @@ impl OpenFile {
             self.check_unchanged()?;
             return Err(SourceError::TooShort { offset, length, size });
         }
-        match fill(&self.file, offset, out, wait) {
+        match fill(&self.file, offset, out, blocking) {
             Ok(true) => self.counters.source_bytes.add(length),
             Ok(false) => return Err(SourceError::WouldBlock),
             Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {

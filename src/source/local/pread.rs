@@ -6,14 +6,14 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, ReadWriteFlags};
 
-use crate::source::Wait;
+use crate::source::Blocking;
 
-/// Fills `out` with the bytes from `offset` on; `false` if `wait` is [`Wait::No`] and the page cache does not have all
+/// Fills `out` with the bytes from `offset` on; `false` if `blocking` is [`Blocking::No`] and the page cache does not have all
 /// of them.
-pub(crate) fn fill(file: &File, offset: u64, out: &mut [u8], wait: Wait) -> io::Result<bool> {
-    match wait {
-        Wait::Yes => file.read_exact_at(out, offset).map(|()| true),
-        Wait::No => fill_from_page_cache(file, offset, out),
+pub(crate) fn fill(file: &File, offset: u64, out: &mut [u8], blocking: Blocking) -> io::Result<bool> {
+    match blocking {
+        Blocking::Yes => file.read_exact_at(out, offset).map(|()| true),
+        Blocking::No => fill_from_page_cache(file, offset, out),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::meta::Meta;
 use super::opened::{Opened, Store};
-use crate::source::{FileSource, FileStamp, Source, SourceError, Wait};
+use crate::source::{Blocking, FileSource, FileStamp, Source, SourceError};
 
 /// One object, in the version that it had when it was opened.
 pub(crate) struct StoredFile {
@@ -26,11 +26,11 @@ impl Source for StoredFile {
         Ok(Some(self.meta.size))
     }
 
-    fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
+    fn read_at(&self, _object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
         let (length, size) = (out.len() as u64, self.meta.size);
         let end = offset.checked_add(length).filter(|end| *end <= size);
         let end = end.ok_or(SourceError::TooShort { offset, length, size })?;
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         // many objects of other datasets may have been read since the last time

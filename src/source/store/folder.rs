@@ -8,7 +8,7 @@ use super::error::StoreError;
 use super::meta::about_folder;
 use super::names::{At, prefix_of};
 use super::opened::{Opened, Store};
-use crate::source::{EntryKind, FirstFailure, Folder, NoFolder, Source, SourceError, Wait};
+use crate::source::{Blocking, EntryKind, FirstFailure, Folder, NoFolder, Source, SourceError};
 
 /// A folder.
 pub(crate) struct StoredFolder {
@@ -54,8 +54,8 @@ impl Source for StoredFolder {
         Ok(self.failure.noted(self.opened.meta(&key, true))?.map(|meta| meta.size))
     }
 
-    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], wait: Wait) -> Result<bool, SourceError> {
-        if wait == Wait::No {
+    fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
         let (key, length) = (self.key_of(object)?, out.len() as u64);

@@ -11,7 +11,7 @@ use super::client::{Client, in_memory};
 use super::metrics::Metrics;
 use super::runtime::wait_for;
 use super::tree::StoreTree;
-use crate::source::{EntryKind, RecentWrites, Source, SourceError, StoreUrl, Tree, Wait};
+use crate::source::{Blocking, EntryKind, RecentWrites, Source, SourceError, StoreUrl, Tree};
 
 /// A store, and the tree of `mem://`-like URLs over it.
 struct Fixture {
@@ -65,7 +65,7 @@ fn open(tree: &StoreTree, path: &str) -> Arc<dyn crate::source::Folder> {
 
 fn read(source: &dyn Source, object: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, SourceError> {
     let mut out = vec![0; length];
-    Ok(source.read_at(object, offset, &mut out, Wait::Yes)?.then_some(out))
+    Ok(source.read_at(object, offset, &mut out, Blocking::Yes)?.then_some(out))
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn objects_are_read_in_ranges() {
         read(&*folder, "x", 299_999, 2),
         Err(SourceError::TooShort { offset: 299_999, length: 2, size: 300_000 })
     );
-    assert_eq!(folder.read_at("x", 0, &mut [0], Wait::No), Err(SourceError::WouldBlock));
+    assert_eq!(folder.read_at("x", 0, &mut [0], Blocking::No), Err(SourceError::WouldBlock));
     assert_eq!((folder.len("x"), folder.len("empty"), folder.len("none")), (Ok(Some(300_000)), Ok(Some(0)), Ok(None)));
     assert_eq!(read(&*folder, "empty", 0, 0), Ok(Some(Vec::new())));
     assert!(matches!(read(&*folder, "empty", 0, 1), Err(SourceError::TooShort { size: 0, .. })));

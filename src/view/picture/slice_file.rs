@@ -182,7 +182,7 @@ mod tests {
     use super::super::subject::Subject;
     use super::*;
     use crate::format::{Census, FormatError};
-    use crate::source::{Source, Wait};
+    use crate::source::{Blocking, Source};
     use crate::test_support::png::decode;
     use crate::view::fixture;
     use crate::volume::{ArrayInfo, Axis, Brick, BrickGrid, Dims, Dtype, Region};
@@ -197,7 +197,7 @@ mod tests {
         fn source(&self) -> &dyn Source {
             unreachable!()
         }
-        fn brick(&self, _: &Dims, _: Wait) -> Result<Brick, FormatError> {
+        fn brick(&self, _: &Dims, _: Blocking) -> Result<Brick, FormatError> {
             unreachable!()
         }
         fn census(&self) -> Result<Option<Census>, FormatError> {

@@ -2,7 +2,7 @@
 
 use crate::format::{Array, FormatError};
 use crate::memory::{self, try_zeroed};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Coded, Dims, Layout, Region, StoredLength};
 
 /// The most bytes that a brick may have.
@@ -27,7 +27,7 @@ impl BrickValues {
     /// Those of the format and the source.
     pub(crate) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
         let owned = array.info().grid.region(at);
-        let bytes = match array.brick(at, Wait::Yes)? {
+        let bytes = match array.brick(at, Blocking::Yes)? {
             Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
             Brick::Plain(plain) => {
                 let end = plain.layout.end(1).filter(|end| *end <= MAX_BRICK).ok_or_else(too_large)?;
@@ -114,7 +114,7 @@ fn decoded(array: &dyn Array, coded: &Coded) -> Result<Vec<u8>, FormatError> {
 /// Reads bytes of an object, and adds zeros.
 fn stored(array: &dyn Array, (object, at): (&str, u64), length: u64, zeros: usize) -> Result<Vec<u8>, FormatError> {
     let mut bytes = try_zeroed(length as usize + zeros)?;
-    if !array.source().read_at(object, at, &mut bytes[..length as usize], Wait::Yes)? {
+    if !array.source().read_at(object, at, &mut bytes[..length as usize], Blocking::Yes)? {
         return Err(FormatError::Damaged(format!("{object} is not there")));
     }
     Ok(bytes)

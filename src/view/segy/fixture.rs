@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Census, FormatError, Layer};
-use crate::source::{Source, SourceError, Wait};
+use crate::source::{Blocking, Source, SourceError};
 use crate::view::computed_file::{ComputedFile, Samples};
 use crate::view::fixture;
 pub(crate) use crate::view::fixture::{Layers, dataset};
@@ -24,7 +24,7 @@ impl Source for Known {
     fn len(&self, _: &str) -> Result<Option<u64>, SourceError> {
         Ok(Some(self.samples.len() as u64))
     }
-    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Wait) -> Result<bool, SourceError> {
+    fn read_at(&self, _: &str, offset: u64, out: &mut [u8], _: Blocking) -> Result<bool, SourceError> {
         out.copy_from_slice(&self.samples[offset as usize..][..out.len()]);
         Ok(true)
     }
@@ -40,7 +40,7 @@ impl Array for Known {
     fn source(&self) -> &dyn Source {
         self
     }
-    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let (grid, size) = (&self.info.grid, self.info.dtype.size());
         let (held, codec) = (grid.region(at), grid.count().linear_of(at));
         let samples = self.samples_in(&held);

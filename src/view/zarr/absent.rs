@@ -1,7 +1,7 @@
 //! Chunks that are not there: all of their samples have the value that a Zarr array has where there is no chunk.
 
 use crate::format::{Array, FormatError};
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{ArrayInfo, Brick, Element, Region};
 
 /// Bricks are looked up for all chunks of a folder when it is listed, which must end soon.
@@ -20,20 +20,25 @@ pub(crate) fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bo
 ///
 /// # Errors
 /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if that cannot be known without waiting and
-/// `wait` is [`Wait::No`].
-pub(crate) fn is_absent(array: &dyn Array, region: &Region, fill: &Element, wait: Wait) -> Result<bool, FormatError> {
+/// `blocking` is [`Blocking::No`].
+pub(crate) fn is_absent(
+    array: &dyn Array,
+    region: &Region,
+    fill: &Element,
+    blocking: Blocking,
+) -> Result<bool, FormatError> {
     let touched = array.info().grid.touched(region);
     for number in 0..touched.shape.product().unwrap_or(0) {
         let mut at = touched.shape.index_of(number);
         at.iter_mut().zip(touched.start.iter()).for_each(|(at, start)| *at += start);
         // where tables tell that there are bytes, the bytes need not be looked at
-        if wait == Wait::Yes
+        if blocking == Blocking::Yes
             && let Ok(Some(stored)) = array.stored_brick(&at)
             && stored.bytes != Some(0)
         {
             return Ok(false);
         }
-        match array.brick(&at, wait) {
+        match array.brick(&at, blocking) {
             Ok(Brick::Constant(value)) if value == *fill => {}
             Err(error) if error.would_block() => return Err(error),
             _ => return Ok(false),
@@ -55,7 +60,7 @@ mod tests {
         assert!(is_looked_up(array.info(), &region(64), 1 << 20));
         assert!(!is_looked_up(array.info(), &region(64), (1 << 20) + 1));
         assert!(!is_looked_up(array.info(), &region(128), 1 << 20));
-        let absent = |fill: &[u8]| is_absent(&*array, &region(128), &Element::new(fill), Wait::No);
+        let absent = |fill: &[u8]| is_absent(&*array, &region(128), &Element::new(fill), Blocking::No);
         assert_eq!((absent(&[0]), absent(&[7])), (Ok(true), Ok(false)));
     }
 }

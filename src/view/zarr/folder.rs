@@ -10,7 +10,7 @@ use super::metadata::{self, array_names};
 use super::nodes::{ArrayAt, CHUNKS, LABELS, METADATA, Node, Nodes, Part};
 use super::numbering::nodes;
 use crate::format::FormatError;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::view::content::Content;
 use crate::view::json_text;
 use crate::view::virtual_file::{Entry, LayerRef, View};
@@ -70,7 +70,7 @@ fn find(layer: LayerRef<'_>, nodes: &Nodes, folder: Node, name: &str) -> Option<
 }
 
 /// Returns whether a chunk is known to have the fill value for all samples. No other node is absent.
-fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -> Result<bool, FormatError> {
+fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, blocking: Blocking) -> Result<bool, FormatError> {
     let Node::Array(at @ ArrayAt { array: 0, .. }, Part::Chunks { depth, number }) = node else { return Ok(false) };
     let Some(chunks) = nodes.array(at).filter(|chunks| depth == chunks.count().len()) else { return Ok(false) };
     let array = &*layer.levels()[at.level];
@@ -78,7 +78,7 @@ fn is_chunk_absent(layer: LayerRef<'_>, nodes: &Nodes, node: Node, wait: Wait) -
     if !is_looked_up(array.info(), &region, along) {
         return Ok(false);
     }
-    is_absent(array, &region, &fill_value(array), wait)
+    is_absent(array, &region, &fill_value(array), blocking)
 }
 
 impl View for OmeZarr {
@@ -129,7 +129,7 @@ impl View for OmeZarr {
         let Some(along) = nodes.array(array).and_then(|array| array.count().get(depth).copied()) else { return };
         for at in from..along {
             let entry = Node::Array(array, Part::Chunks { depth: depth + 1, number: number * along + at });
-            let is_there = !is_chunk_absent(layer, &nodes, entry, Wait::Yes).unwrap_or(false);
+            let is_there = !is_chunk_absent(layer, &nodes, entry, Blocking::Yes).unwrap_or(false);
             let Some(node) = nodes.number(entry).filter(|_| is_there) else { continue };
             if !add(Entry { node, name: at.to_string(), folder: nodes.is_folder(entry) }, at + 1) {
                 return;
@@ -138,7 +138,7 @@ impl View for OmeZarr {
     }
 
     fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
-        self.find_in_source(layer, folder, name, Wait::Yes).ok()?
+        self.find_in_source(layer, folder, name, Blocking::Yes).ok()?
     }
 
     fn find_in_source(
@@ -146,11 +146,11 @@ impl View for OmeZarr {
         layer: LayerRef<'_>,
         folder: Option<u64>,
         name: &str,
-        wait: Wait,
+        blocking: Blocking,
     ) -> Result<Option<Entry>, FormatError> {
         let Some((nodes, folder)) = folder.and_then(|folder| Self::at(layer, folder)) else { return Ok(None) };
         let Some(found) = find(layer, &nodes, folder, name) else { return Ok(None) };
-        if is_chunk_absent(layer, &nodes, found, wait)? {
+        if is_chunk_absent(layer, &nodes, found, blocking)? {
             return Ok(None);
         }
         let entry = |node| Entry { node, name: name.to_owned(), folder: nodes.is_folder(found) };

@@ -7,7 +7,7 @@ use crate::format::vds::Vds;
 use crate::format::wkw::Wkw;
 use crate::format::zgy::Zgy;
 use crate::format::{Dataset, Format, FormatError, OpenWith};
-use crate::source::{IndexCache, Wait};
+use crate::source::{Blocking, IndexCache};
 
 use super::{SMALL, within};
 use crate::format::zgy::handmade::Handmade;
@@ -61,7 +61,7 @@ fn the_largest_zgy_brick_is_one_entry_of_a_table() {
     within(SMALL, || {
         let dataset = zgy(file).unwrap();
         let array = &dataset.layers()[0].levels[0];
-        array.brick(&[0, 0, 0].into(), Wait::Yes).unwrap();
+        array.brick(&[0, 0, 0].into(), Blocking::Yes).unwrap();
         array.census().unwrap();
     });
 }
@@ -89,7 +89,7 @@ fn vds_tables() {
         within(2 * SMALL, || {
             let Ok(dataset) = damaged.open() else { return };
             for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
-                drop(array.brick(&array.info().grid.count().index_of(0), Wait::Yes));
+                drop(array.brick(&array.info().grid.count().index_of(0), Blocking::Yes));
                 drop(array.census());
             }
         });
@@ -134,7 +134,7 @@ fn vds_pages_and_counts() {
         within(2 * SMALL, || {
             let Ok(dataset) = Vds.open_folder(Arc::new(MemoryFolder::new(cloud.0)), &with()) else { return };
             for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
-                drop(array.brick(&array.info().grid.count().index_of(0), Wait::Yes));
+                drop(array.brick(&array.info().grid.count().index_of(0), Blocking::Yes));
             }
         });
     }
@@ -156,7 +156,7 @@ fn wkw_cubes() {
             for array in dataset.layers().iter().flat_map(|layer| &layer.levels) {
                 let grid = &array.info().grid;
                 for number in [0, grid.total() / 2, grid.total() - 1] {
-                    drop(array.brick(&grid.count().index_of(number), Wait::Yes));
+                    drop(array.brick(&grid.count().index_of(number), Blocking::Yes));
                 }
             }
         });

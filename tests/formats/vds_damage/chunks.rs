@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::Brick;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -119,7 +119,7 @@ fn damaged_zlib_streams() {
     let dataset = Container::read(ZIP).open().unwrap();
     let array = find(&*dataset, LAYER);
     let at = array.info().grid.count().index_of(2);
-    let Brick::Coded(coded) = array.brick(&at, Wait::Yes).unwrap() else { panic!() };
+    let Brick::Coded(coded) = array.brick(&at, Blocking::Yes).unwrap() else { panic!() };
     let refit = |samples: usize| move |chunk: &mut Vec<u8>| drop(chunk.splice(24.., packed(samples)));
     with(&["zlib", "holds"], &refit(coded.decoded - 1));
     with(&["zlib", "holds more"], &refit(coded.decoded + 1));

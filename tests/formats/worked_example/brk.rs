@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::format::{Array, Census, Dataset, Format, FormatError, Layer, OpenWith};
-use crate::source::{Source, WHOLE, Wait};
+use crate::source::{Blocking, Source, WHOLE};
 use crate::volume::{
     ArrayInfo, Axis, Brick, BrickCounts, BrickGrid, DatasetInfo, Dims, Dtype, Layout, NativeJson, Plain,
 };
@@ -64,7 +64,7 @@ impl BrkArray {
             return Err(damaged("the file is shorter than its header"));
         }
         let mut header = [0; HEADER];
-        source.read_at(WHOLE, 0, &mut header, Wait::Yes)?;
+        source.read_at(WHOLE, 0, &mut header, Blocking::Yes)?;
         let number = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
         let (shape, edge) = (Dims::from([number(4), number(6), number(8)]), number(10));
         let dtype = match number(12) {
@@ -102,7 +102,7 @@ impl Array for BrkArray {
         &*self.source
     }
 
-    fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+    fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
         let (grid, shape) = (&self.info.grid, self.info.brick_shape);
         let bytes = shape.iter().product::<u64>() * self.info.dtype.size() as u64;
         // bricks at the edge are stored whole: the layout says which of their samples belong to the array

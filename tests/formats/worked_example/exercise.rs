@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::format::{Format, OpenWith};
-use crate::source::{IndexCache, Wait};
+use crate::source::{Blocking, IndexCache};
 use crate::volume::Brick;
 
 use super::brk::Brk;
@@ -19,7 +19,7 @@ pub fn exercise(file: &[u8]) -> bool {
     let array = &dataset.layers()[0].levels[0];
     assert!(array.census().is_ok());
     for number in 0..array.info().grid.total() {
-        if let Ok(Brick::Plain(plain)) = array.brick(&array.info().grid.count().index_of(number), Wait::Yes) {
+        if let Ok(Brick::Plain(plain)) = array.brick(&array.info().grid.count().index_of(number), Blocking::Yes) {
             let end = plain.layout.end(array.info().dtype.size()).and_then(|end| end.checked_add(plain.offset));
             assert!(end.is_some_and(|end| end <= file.len() as u64));
         }

@@ -6,7 +6,7 @@
 //! cache.
 
 use crate::format::Array;
-use crate::source::Wait;
+use crate::source::Blocking;
 use crate::volume::{Brick, Dims, Region};
 
 /// Bytes of a chunk without coded bricks, and the least of any other chunk, where the box allows it.
@@ -76,7 +76,7 @@ impl<'a> ChunkedBox<'a> {
         (0..touched.samples()).any(|n| {
             let within = touched.shape.index_of(n);
             let brick = Dims::from_fn(within.len(), |a| touched.start[a] + within[a]);
-            matches!(self.array.brick(&brick, Wait::Yes), Ok(Brick::Coded(_)))
+            matches!(self.array.brick(&brick, Blocking::Yes), Ok(Brick::Coded(_)))
         })
     }
 
@@ -137,7 +137,7 @@ mod tests {
             unreachable!("nothing is read")
         }
 
-        fn brick(&self, at: &Dims, _: Wait) -> Result<Brick, FormatError> {
+        fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {
             let layout = Layout { held: self.info.grid.region(at), first: 0, strides: *at };
             let coded = Coded {
                 object: "".into(),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::format::FormatError;
-use crate::source::{Source, Wait};
+use crate::source::{Blocking, Source};
 use crate::volume::ObjectName;
 
 /// How the chunks of a layer are compressed.
@@ -137,7 +137,7 @@ pub(crate) trait ChunkTable: Send + Sync {
     ///
     /// # Errors
     /// [`FormatError::Damaged`] if its entry is invalid, and those of the source.
-    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError>;
+    fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError>;
 
     /// Returns the object of a chunk if nothing is known of it yet and its record is kept with it, so that one request
     /// brings both.

@@ -16,7 +16,7 @@ use super::object_metadata::ObjectMetadata;
 use crate::format::FormatError;
 use crate::format::value_limit::check_values;
 use crate::memory::try_zeroed;
-use crate::source::{Folder, IndexCache, Source, SourceError, Wait};
+use crate::source::{Blocking, Folder, IndexCache, Source, SourceError};
 use crate::volume::ObjectName;
 
 /// The object with the description.
@@ -156,7 +156,7 @@ fn read_layer_status(folder: &dyn Folder) -> Result<Vec<u8>, FormatError> {
         return Err(FormatError::Damaged(format!("{name}: it has {length} bytes")));
     }
     let mut text = try_zeroed(length as usize)?;
-    match folder.read_at(&name, 0, &mut text, Wait::Yes)? {
+    match folder.read_at(&name, 0, &mut text, Blocking::Yes)? {
         true => Ok(text),
         false => Err(FormatError::NotThisFormat(format!("there is no {name}"))),
     }
@@ -212,16 +212,16 @@ impl ChunkTable for CloudTable {
         &*self.folder
     }
 
-    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
+    fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
         let object = self.object(chunk);
         if let Some(pages) = &self.pages {
-            let (metadata, length) = pages.record(chunk, wait)?;
+            let (metadata, length) = pages.record(chunk, blocking)?;
             return Ok(Record { metadata, object, offset: 0, length });
         }
         let key = (self.id, chunk, 0);
         let known = match self.cache.get::<ChunkObject>(key) {
             Some(known) => known,
-            None if wait == Wait::No => return Err(SourceError::WouldBlock.into()),
+            None if blocking == Blocking::No => return Err(SourceError::WouldBlock.into()),
             None => {
                 let known = Arc::new(self.look_up(chunk)?);
                 self.cache.insert(key, &known, CHUNK_OBJECT_BYTES);

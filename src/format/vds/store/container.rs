@@ -11,7 +11,7 @@ use super::description_text::{DescriptionText, Syntax};
 use crate::format::FormatError;
 use crate::format::byte_reader::ByteReader;
 use crate::memory::try_zeroed;
-use crate::source::{Index, IndexCache, Source, SourceError, WHOLE, Wait};
+use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
 
 /// The first bytes of a container.
 pub(crate) const MAGIC: &[u8; 12] = b"HueDataStore";
@@ -65,7 +65,10 @@ impl Container {
     pub(crate) fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
-        if length < HEADER as u64 || !source.read_at(WHOLE, 0, &mut header, Wait::Yes)? || !header.starts_with(MAGIC) {
+        if length < HEADER as u64
+            || !source.read_at(WHOLE, 0, &mut header, Blocking::Yes)?
+            || !header.starts_with(MAGIC)
+        {
             return Err(FormatError::NotThisFormat("not a VDS: it does not begin as a HueDataStore".into()));
         }
         let mut fields = ByteReader::new("container header", &header);
@@ -91,7 +94,7 @@ impl Container {
             return Err(damaged(&format!("its file table has {bytes} bytes")));
         }
         let mut entries = try_zeroed(bytes as usize)?;
-        source.read_at(WHOLE, table, &mut entries, Wait::Yes)?;
+        source.read_at(WHOLE, table, &mut entries, Blocking::Yes)?;
         let files = entries.chunks_exact(entry as usize).map(StoredFile::parse).collect::<Result<Vec<_>, _>>()?;
         let mut by_name = HashMap::new();
         for (number, file) in files.iter().enumerate().filter(|(_, file)| &file.kind == LAYER) {
@@ -133,7 +136,7 @@ impl Container {
         if table.chunks == 0 {
             return Err(damaged("it is empty".into()));
         }
-        let (offset, length, _) = table.entry(0, Wait::Yes).map_err(named)?;
+        let (offset, length, _) = table.entry(0, Blocking::Yes).map_err(named)?;
         Ok(Some((offset, length)))
     }
 
@@ -148,7 +151,7 @@ impl Container {
             parts.push((format!("the page directory of {}", file.name), begin, end - begin));
             if &file.kind != LAYER
                 && table.chunks > 0
-                && let Ok((offset, length, _)) = table.entry(0, Wait::Yes)
+                && let Ok((offset, length, _)) = table.entry(0, Blocking::Yes)
             {
                 parts.push((file.name.clone(), offset, length));
             }
@@ -203,7 +206,7 @@ impl Container {
             return Err(damaged(&format!("its page directory at byte {directory} is not within the file")));
         }
         let mut metadata = vec![0; file_metadata as usize];
-        self.index.read(directory + DIRECTORY, &mut metadata, Wait::Yes)?;
+        self.index.read(directory + DIRECTORY, &mut metadata, Blocking::Yes)?;
         let (source, index) = (Arc::clone(&self.source), Arc::clone(&self.index));
         let length = self.length;
         Ok((FileTable { source, index, length, pages, per_page, chunk_metadata, chunks }, metadata))
@@ -241,9 +244,9 @@ struct FileTable {
 
 impl FileTable {
     /// Reads offset, length and metadata of a chunk; all zero if the page of its entry was never written.
-    fn entry(&self, chunk: u64, wait: Wait) -> Result<(u64, u64, ChunkMetadata), FormatError> {
+    fn entry(&self, chunk: u64, blocking: Blocking) -> Result<(u64, u64, ChunkMetadata), FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("chunk {chunk}: {why}"));
-        let page = self.index.u64_at(self.pages + 8 * (chunk / self.per_page), wait)?;
+        let page = self.index.u64_at(self.pages + 8 * (chunk / self.per_page), blocking)?;
         if page == 0 {
             return Ok((0, 0, ChunkMetadata::default()));
         }
@@ -252,7 +255,7 @@ impl FileTable {
         let at = at.ok_or_else(|| damaged(format!("its index page at byte {page} is not within the file")))?;
         let mut entry = [0; DIRECTORY as usize + MAX_METADATA_BYTES as usize];
         let entry = &mut entry[..size as usize];
-        self.index.read(at, entry, wait).map_err(|e| match e {
+        self.index.read(at, entry, blocking).map_err(|e| match e {
             SourceError::TooShort { .. } => damaged(format!("its index page at byte {page} is cut off")),
             other => other.into(),
         })?;
@@ -273,15 +276,15 @@ impl ChunkTable for FileTable {
         &*self.source
     }
 
-    fn record(&self, chunk: u64, wait: Wait) -> Result<Record, FormatError> {
-        let (offset, length, metadata) = self.entry(chunk, wait)?;
+    fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError> {
+        let (offset, length, metadata) = self.entry(chunk, blocking)?;
         Ok(Record { metadata, object: WHOLE.into(), offset, length: Some(length) })
     }
 
     fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
         let mut page = chunk / self.per_page;
         let pages = total.div_ceil(self.per_page);
-        while page < pages && self.index.u64_at(self.pages + 8 * page, Wait::Yes)? == 0 {
+        while page < pages && self.index.u64_at(self.pages + 8 * page, Blocking::Yes)? == 0 {
             page += 1;
         }
         let end = page.saturating_add(1).saturating_mul(self.per_page).min(total);
@@ -291,7 +294,7 @@ impl ChunkTable for FileTable {
     fn visit_pages(&self, visit: &mut dyn FnMut(u64, u64)) -> Result<(), FormatError> {
         let entry = DIRECTORY + self.chunk_metadata;
         for page in 0..self.chunks.div_ceil(self.per_page) {
-            let offset = self.index.u64_at(self.pages + 8 * page, Wait::Yes)?;
+            let offset = self.index.u64_at(self.pages + 8 * page, Blocking::Yes)?;
             // the padding of the last page may be cut off
             let entries = self.per_page.min(self.chunks - page * self.per_page);
             if offset != 0 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::description::{self, Description, MAX_DESCRIPTION_BYTES};
 use crate::format::FormatError;
 use crate::memory::try_zeroed;
-use crate::source::{Source, Wait};
+use crate::source::{Blocking, Source};
 use crate::volume::ObjectName;
 
 /// The syntax of a description.
@@ -50,7 +50,7 @@ impl DescriptionText {
     /// [`FormatError::Damaged`] if it is invalid, and those of the source.
     pub(crate) fn read(&self) -> Result<Description, FormatError> {
         let mut text = try_zeroed(self.length as usize)?;
-        if !self.source.read_at(&self.object, self.offset, &mut text, Wait::Yes)? {
+        if !self.source.read_at(&self.object, self.offset, &mut text, Blocking::Yes)? {
             return Err(FormatError::Damaged(format!("{} is not there", self.object)));
         }
         self.source.check_unchanged()?;

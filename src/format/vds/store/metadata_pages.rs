@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::chunk_table::ChunkMetadata;
 use crate::format::FormatError;
 use crate::format::byte_reader::ByteReader;
-use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::source::{Blocking, Folder, IndexCache, SourceError};
 
 /// Bytes of a page that are read at a time.
 const BLOCK: u64 = 16 << 10;
@@ -59,7 +59,7 @@ impl MetadataPages {
     }
 
     /// Reads the metadata of a chunk, and the size of its object if the record has it.
-    pub(crate) fn record(&self, chunk: u64, wait: Wait) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
+    pub(crate) fn record(&self, chunk: u64, blocking: Blocking) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
         let page = chunk / self.size;
         let name = match &self.directory {
             None => page.to_string().into(),
@@ -74,7 +74,7 @@ impl MetadataPages {
         let mut left = &mut record[..];
         // a record may begin in one block and end in the next
         while !left.is_empty() {
-            let block = self.block(page, &name, at / BLOCK, wait)?;
+            let block = self.block(page, &name, at / BLOCK, blocking)?;
             let within = (at % BLOCK) as usize;
             let found = block.get(within..).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
                 FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
@@ -95,12 +95,12 @@ impl MetadataPages {
     }
 
     /// Returns a block of a page, from the cache or the source.
-    fn block(&self, page: u64, name: &str, number: u64, wait: Wait) -> Result<Arc<Vec<u8>>, FormatError> {
+    fn block(&self, page: u64, name: &str, number: u64, blocking: Blocking) -> Result<Arc<Vec<u8>>, FormatError> {
         let key = (self.id, page, number);
         if let Some(block) = self.cache.get(key) {
             return Ok(block);
         }
-        if wait == Wait::No {
+        if blocking == Blocking::No {
             return Err(SourceError::WouldBlock.into());
         }
         let object = self.object(name);
@@ -109,7 +109,7 @@ impl MetadataPages {
         // bytes beyond the page's last record are ignored
         let end = length.min(self.size.min(self.chunks) * self.bytes);
         let mut bytes = vec![0; end.saturating_sub(number * BLOCK).min(BLOCK) as usize];
-        if !self.folder.read_at(&object, number * BLOCK, &mut bytes, wait)? {
+        if !self.folder.read_at(&object, number * BLOCK, &mut bytes, blocking)? {
             return Err(missing());
         }
         let block = Arc::new(bytes);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::format::FormatError;
 use crate::format::value_limit::check_values;
 use crate::memory::try_zeroed;
-use crate::source::{Folder, IndexCache, SourceError, Wait};
+use crate::source::{Blocking, Folder, IndexCache, SourceError};
 
 /// The key of a chunk's metadata.
 const NAME: &str = "vdschunkmetadata";
@@ -138,7 +138,7 @@ impl ObjectMetadata {
 
     fn read(&self, length: u64) -> Result<Listed, FormatError> {
         let mut text = try_zeroed(length as usize)?;
-        self.folder.read_at(FILE, 0, &mut text, Wait::Yes)?;
+        self.folder.read_at(FILE, 0, &mut text, Blocking::Yes)?;
         let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
         check_values(&text, b",[{").map_err(damaged)?;
         let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
