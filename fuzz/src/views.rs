@@ -10,7 +10,9 @@ use crate::catalog::OpenDataset;
 use crate::format::Dataset;
 use crate::memory::BufferPool;
 use crate::source::FileStamp;
-use crate::view::{ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_names, json, json_text, registry};
+use crate::view::{
+    ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_name, json, json_text, registry, unique,
+};
 use crate::volume::Region;
 use serde_json::Value;
 
@@ -45,9 +47,9 @@ fn make(dataset: Box<dyn Dataset>, format: &'static str, reads: bool) -> Box<dyn
     }
     let mut folders = HashSet::new();
     for (layer, stored) in open.dataset.layers().iter().enumerate().take(LAYERS) {
-        let name = file_names::file_name(&stored.name, 240);
+        let name = file_name(&stored.name, 240);
         check_name(&name);
-        check_name(&file_names::unique(name, 240, &mut folders));
+        check_name(&unique(name, 240, &mut folders));
         let layer = LayerRef { open: &open, layer, views: registry() };
         for lod in 0..stored.levels.len() {
             if let Ok(value) = json::level(layer, lod) {
@@ -163,7 +165,7 @@ fn read_bytes(file: &Arc<dyn ComputedFile>, bytes: Range<u64>) {
 }
 
 fn check_json(value: &Value) {
-    let text = json_text::format(value);
+    let text = json_text(value);
     assert!(serde_json::from_str::<Value>(&text).is_ok(), "no JSON: {text}");
 }
 

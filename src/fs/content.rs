@@ -61,7 +61,7 @@ impl Volfs {
             Item::Description => {
                 let _claim = claim(DESCRIPTION).map_err(|error| failed(&error.into()))?;
                 let description = json::dataset(open, tree.views()).map_err(|error| failed(&error))?;
-                Ok(json_text::format(&description).into())
+                Ok(json_text(&description).into())
             }
             Item::View { layer, view, node } => {
                 let (view, layer) = (tree.view(view), tree.layer(open, layer));

@@ -52,7 +52,7 @@ pub(crate) fn status(
     let mut counted = object(counters.list());
     counted.insert("cache_bytes".into(), now.cache_bytes.into());
     let Gauges { jobs, bricks_in_flight, decoders, decoder_bytes } = now.gauges;
-    json_text::format(&json!({
+    json_text(&json!({
         "schema": SCHEMA,
         "version": env!("CARGO_PKG_VERSION"),
         "pid": process::id(),
@@ -111,7 +111,7 @@ fn listed(datasets: &CountedDatasets, most: usize) -> (Vec<Value>, Value) {
     let (mut listed, mut text) = (Vec::new(), 0);
     for dataset in datasets {
         let value = described(&dataset);
-        text += json_text::format(&value).len();
+        text += json_text(&value).len();
         if listed.len() < most && text <= MAX_TEXT {
             listed.push(value);
         } else {

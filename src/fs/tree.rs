@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use crate::catalog::OpenDataset;
 use crate::format::FormatError;
 use crate::source::Blocking;
-use crate::view::file_names::{NAME_MAX, file_name, unique};
-use crate::view::{Entry, LayerRef, View};
+use crate::view::{Entry, LayerRef, NAME_MAX, View, file_name, unique};
 
 /// The description of the dataset.
 pub(crate) const DATASET_JSON: &str = "dataset.json";

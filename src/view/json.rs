@@ -3,12 +3,13 @@
 //! Numbers that are not finite are null. Integers that a float64 cannot hold exactly are repeated as text, under the
 //! same key with the suffix `_text`.
 
+use std::iter;
+
 use serde_json::{Map, Value, json};
 
-use super::access;
 use super::content::Content;
-use super::json_text;
 use super::level_file::LevelFile;
+use super::slice_cost;
 use super::virtual_file::{LayerRef, View};
 use crate::catalog::OpenDataset;
 use crate::format::{Census, FormatError};
@@ -32,28 +33,22 @@ impl LevelFile for Json {
     }
 
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError> {
-        Ok(json_text::format(&level(layer, lod)?).into())
+        Ok(text(&level(layer, lod)?).into())
     }
 }
 
 /// Returns the content of `lodN.json`.
-///
-/// # Errors
-/// Those of the format, if the bricks cannot be counted.
 pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let array = &*layer.levels()[lod];
     let census = array.census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
     value["files"] = layer.files_of(lod).into();
-    value["access"] = access::of_level(array)?;
+    value["access"] = slice_cost::slice_costs(array)?;
     with_text(&mut value);
     Ok(value)
 }
 
 /// Returns what `lodN.json` says of the samples, without the files and the access of slices.
-///
-/// # Errors
-/// Those of the format, if the bricks cannot be counted.
 pub(crate) fn facts(layer: LayerRef<'_>, lod: usize) -> Result<Value, FormatError> {
     let census = layer.levels()[lod].census()?;
     let mut value = facts_of(layer, lod, census.as_ref());
@@ -102,7 +97,6 @@ fn facts_of(layer: LayerRef<'_>, lod: usize, census: Option<&Census>) -> Value {
 
 /// Returns the `layers` of dataset.json: those that are shown, then those that cannot be. `views` are those that folders
 /// of layers show.
-#[must_use]
 pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
     let shown = open.dataset.layers().iter().enumerate().filter_map(|(number, layer)| {
         let finest = layer.levels.first()?.info();
@@ -130,9 +124,6 @@ pub(crate) fn layers(open: &OpenDataset, views: &[&dyn View]) -> Vec<Value> {
 }
 
 /// Returns the content of `dataset.json`. `views` are those that folders of layers show.
-///
-/// # Errors
-/// Those of the format, if metadata cannot be read.
 pub(crate) fn dataset(open: &OpenDataset, views: &[&dyn View]) -> Result<Value, FormatError> {
     let info = open.dataset.info();
     let mut value = json!({
@@ -239,6 +230,62 @@ fn is_beyond(value: &Value) -> bool {
     magnitude.is_some_and(|n| n > 1 << 53)
 }
 
+/// Longer lists of scalars are broken into lines of about this many characters.
+const LINE: usize = 100;
+
+/// Returns the text of a value for people, with a newline: indented, but with lists of scalars on one line.
+pub(crate) fn text(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, 0, &mut out);
+    out.push('\n');
+    out
+}
+
+fn write(value: &Value, depth: usize, out: &mut String) {
+    let new_line = |out: &mut String, depth| out.extend(iter::once("\n").chain(iter::repeat_n("  ", depth)));
+    let is_block = |value: &Value| value.is_array() || value.is_object();
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (n, (key, value)) in map.iter().enumerate() {
+                out.push(if n == 0 { '{' } else { ',' });
+                new_line(out, depth + 1);
+                out.push_str(&format!("{}: ", Value::from(key.as_str())));
+                write(value, depth + 1, out);
+            }
+            new_line(out, depth);
+            out.push('}');
+        }
+        Value::Array(items) if items.iter().any(is_block) => {
+            for (n, item) in items.iter().enumerate() {
+                out.push(if n == 0 { '[' } else { ',' });
+                new_line(out, depth + 1);
+                write(item, depth + 1, out);
+            }
+            new_line(out, depth);
+            out.push(']');
+        }
+        Value::Array(items) => {
+            let mut width = 2 * depth;
+            out.push('[');
+            for (n, text) in items.iter().map(Value::to_string).enumerate() {
+                match n {
+                    0 => {}
+                    _ if width + text.len() > LINE => {
+                        out.push(',');
+                        new_line(out, depth + 1);
+                        width = 2 * depth;
+                    }
+                    _ => out.push_str(", "),
+                }
+                width += text.len() + 2;
+                out.push_str(&text);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,5 +313,23 @@ mod tests {
         let got = statistics(&Statistics { sum: Some(f64::NAN), min: f64::INFINITY, ..Statistics::default() });
         assert!(got["sum"].is_null() && got["min"].is_null() && got["count"].is_null());
         assert_eq!(got["max"], 0.0);
+    }
+
+    #[test]
+    fn lists_of_numbers_stay_on_one_line() {
+        let value = json!({"shape": [1, 2], "axes": [{"name": "a\"b", "unit": null}], "own": {}, "none": []});
+        let expected = "{\n  \"shape\": [1, 2],\n  \"axes\": [\n    {\n      \"name\": \"a\\\"b\",\n      \
+            \"unit\": null\n    }\n  ],\n  \
+            \"own\": {},\n  \"none\": []\n}\n";
+        assert_eq!(text(&value), expected);
+    }
+
+    #[test]
+    fn written_values_read_back() {
+        let value =
+            json!({"bins": (0..256).map(|n| n * 1000).collect::<Vec<_>>(), "x": [[1.5], [-2e300]], "s": "\u{1b}é"});
+        let written = text(&value);
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), value);
+        assert!(written.lines().all(|line| line.len() <= LINE + 10));
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::array_file::ArrayFile;
-use super::axis_names::axis_names;
 use super::content::{Content, ShownArray};
+use super::names::axis_names;
 use super::npy;
 use super::virtual_file::{Entry, LayerRef, View};
 use crate::format::FormatError;

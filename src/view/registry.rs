@@ -1,7 +1,7 @@
 //! The list of all views.
 
 use super::virtual_file::View;
-use super::{envi, float, json, kerchunk, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
+use super::{envi, float, json, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 #[must_use]
@@ -13,7 +13,6 @@ pub(crate) fn registry() -> &'static [&'static dyn View] {
         &nrrd::Nrrd,
         &metaimage::MetaImage,
         &envi::Envi,
-        &kerchunk::Kerchunk,
         &float::Float32Npy,
         &permuted::ByAxis,
         &segy::SurveySegy,
@@ -69,7 +68,7 @@ mod tests {
         let of_lod_0: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix("lod0")).collect();
         assert_eq!(
             of_lod_0,
-            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".zarr.json", ".float32.npy", ".by-x.npy", ".slices"]
+            [".raw", ".npy", ".json", ".nhdr", ".mhd", ".hdr", ".float32.npy", ".by-x.npy", ".slices"]
         );
         assert_eq!(names.len(), 2 * of_lod_0.len() + 2);
         assert!(names.contains(&"tiff".to_owned()) && names.contains(&"preview.png".to_owned()));
@@ -115,7 +114,7 @@ mod tests {
         let described = json::level(layer, 1).unwrap();
         assert_eq!(described["files"], serde_json::json!(["lod1.json", "lod1.ext", "tiff/lod1.tif"]));
         let all = LayerRef { views: registry(), ..layer }.files_of(1);
-        assert_eq!(all.len(), 11);
+        assert_eq!(all.len(), 10);
         assert!(all.contains(&"tiff/lod1.tif".to_owned()), "{all:?}");
         assert!(all.contains(&"lod1.by-x.npy".to_owned()), "{all:?}");
     }
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!(hidden(&[4, 5, 6], &[2; 3], Dtype::Int8), ["lod0.hdr"]);
         assert_eq!(hidden(&[3; 6], &[2; 6], Dtype::UInt8), ["lod0.hdr", "tiff", "lod0.slices", "preview.png"]);
         assert_eq!(hidden(&[1 << 13, 1 << 14, 1 << 14], &[1; 3], Dtype::UInt8), ["a.ome.zarr"]);
-        assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.zarr.json", "lod0.slices"]);
+        assert_eq!(hidden(&[2, 1 << 41], &[64; 2], Dtype::UInt8), ["lod0.hdr", "lod0.slices"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) struct ViewName {
     pub names_raw: bool,
 }
 
-const NAMES: [ViewName; 13] = [
+const NAMES: [ViewName; 12] = [
     view(RAW, "lodN.raw: the samples, without a header"),
     view("npy", "lodN.npy: the samples behind a NumPy header"),
     view("float32", "lodN.float32.npy: the values of integers that stand for others"),
@@ -22,7 +22,6 @@ const NAMES: [ViewName; 13] = [
     header("nrrd", "lodN.nhdr: NRRD header of lodN.raw (pynrrd, ITK, 3D Slicer, ParaView)"),
     header("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
     header("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
-    header("kerchunk", "lodN.zarr.json: references to lodN.raw (fsspec, xarray)"),
     view("segy", "lod0.sgy, original.sgy: surveys as SEG-Y (segyio, ObsPy)"),
     view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
     view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::file_system::FileSystem;
 use crate::catalog::{OpenDataset, open_dataset};
 use crate::test_support::{fixtures, set, test_data};
-use crate::view::file_names::{NAME_MAX, file_name};
 use crate::view::{LayerRef, View, registry};
+use crate::view::{NAME_MAX, file_name};
 
 /// Returns the files of the views in the folder of one layer; those in a view's own folders as `FOLDER/FILE`.
 fn names_of(open: &OpenDataset, layer: usize) -> BTreeSet<String> {

@@ -9,7 +9,7 @@ use crate::counters::Counters;
 use crate::format::{Array, registry};
 use crate::pool::{Bulkhead, Pool};
 use crate::source::Blocking;
-use crate::view::access::SliceAccess;
+use crate::view::SliceCost;
 use crate::volume::{Brick, Dims, Region};
 
 use crate::test_support::test_data;
@@ -75,7 +75,7 @@ fn slices_decode_what_their_access_says() {
         for layer in open.dataset.layers() {
             for array in &layer.levels {
                 for axis in 0..array.info().shape().len() {
-                    let (access, slice) = (SliceAccess::of(&**array, axis).unwrap(), middle(&**array, axis));
+                    let (access, slice) = (SliceCost::new(&**array, axis).unwrap(), middle(&**array, axis));
                     let place = format!("{} {} LOD {} axis {axis}", path.display(), layer.name, array.info().lod);
                     assert_eq!(access.bricks, array.info().grid.touched(&slice).samples(), "{place}");
                     let Some(decoded) = slices.decoded_for(array, slice) else { continue };

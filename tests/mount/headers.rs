@@ -1,8 +1,6 @@
-//! Headers for other programs: NRRD, MetaImage, ENVI and references of kerchunk.
+//! Headers for other programs: NRRD, MetaImage and ENVI.
 
 use std::fs;
-
-use serde_json::{Value, json};
 
 use crate::support::{Mount, test_data};
 
@@ -61,21 +59,6 @@ fn envi_headers_describe_the_samples() {
     ];
     assert_eq!(header, expected.map(|line| format!("{line}\n")).concat());
     assert!(!mount.data("v3_int8.zgy", "lod0.hdr").exists());
-}
-
-#[test]
-fn references_lead_to_the_planes_of_raw() {
-    let Some(mount) = Mount::of(test_data("zgy")) else { return };
-    let path = mount.data("v3_int16.zgy", "lod1.zarr.json");
-    let text = fs::read(&path).unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
-    let references: Value = serde_json::from_slice(&text).unwrap();
-    assert_eq!(references["templates"], json!({"raw": "lod1.raw"}));
-    for plane in 0..10 {
-        let expected = json!(["{{raw}}", plane * 9 * 18 * 2, 9 * 18 * 2]);
-        assert_eq!(references["refs"][format!("image/{plane}.0.0")], expected);
-    }
-    assert!(references["refs"]["image/10.0.0"].is_null());
 }
 
 #[test]

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn the_help_explains_each() {
         let help = help();
-        assert!(help.contains("\n  raw       lodN.raw: ") && help.contains("\n  kerchunk  lodN.zarr.json: "), "{help}");
+        assert!(help.contains("\n  raw      lodN.raw: ") && help.contains("\n  by-axis  lodN.by-AXIS.npy: "), "{help}");
         assert!(!help.contains('\n') || help.lines().all(|line| line.len() < 200));
     }
 }

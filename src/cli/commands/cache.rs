@@ -39,7 +39,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), CliError> {
     drop(shown);
     let survey = survey?;
     if args.json {
-        return output::whole(&json_text::format(&json::survey(&args.cache_folder, &survey)));
+        return output::whole(&json_text(&json::survey(&args.cache_folder, &survey)));
     }
     let mut layout = TextLayout::new(output::coloured());
     text::write(&mut layout, &args.cache_folder, &survey, SystemTime::now());
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), CliError> {
 fn clear(args: &CacheArgs) -> Result<(), CliError> {
     let cleared = Cleared::of(&args.cache_folder)?;
     if args.json {
-        return output::whole(&json_text::format(&json::cleared(&args.cache_folder, &cleared)));
+        return output::whole(&json_text(&json::cleared(&args.cache_folder, &cleared)));
     }
     let (place, size) = (escape::path(&args.cache_folder), Size::of(cleared.bytes));
     output::line(&format!("{place}: removed {}, {size}", text::files(cleared.files)))?;

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
     let findings = checks::run(&probes);
     if args.json {
-        output::whole(&json_text::format(&findings_json(&findings)))?;
+        output::whole(&json_text(&findings_json(&findings)))?;
     } else {
         let mut layout = TextLayout::new(output::coloured());
         findings.iter().for_each(|finding| write(&mut layout, finding));

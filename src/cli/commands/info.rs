@@ -29,7 +29,7 @@ fn print(args: &InfoArgs, coloured: bool, out: &Output<'_>) -> Result<(), CliErr
     let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store_option, None, Decoder::default())?;
     let dataset = describe(&open).map_err(|error| CliError::Dataset { dataset: path, error: error.into() })?;
     if args.json {
-        return out.part(json_text::format(&dataset).as_bytes()).map(drop);
+        return out.part(json_text(&dataset).as_bytes()).map(drop);
     }
     let mut layout = TextLayout::new(coloured);
     sections::write(&mut layout, &dataset, &mags(&open));

@@ -124,7 +124,7 @@ impl<'a> RowPrinter<'a> {
         if self.json {
             for row in &self.batch {
                 text.push_str(if self.begun { ",\n" } else { "[\n" });
-                text.push_str(json_text::format(row.object()).trim_end());
+                text.push_str(json_text(row.object()).trim_end());
                 self.begun = true;
             }
         } else {

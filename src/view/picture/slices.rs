@@ -11,8 +11,8 @@ use super::png_layout::PngLayout;
 use super::slice_file::SliceFile;
 use super::subject::{Subject, why_no_pictures};
 use crate::format::FormatError;
-use crate::view::axis_names::axis_names;
 use crate::view::content::Content;
+use crate::view::names::axis_names;
 use crate::view::virtual_file::{Entry, LayerRef, View};
 
 /// Folders with more pictures than this are streamed.

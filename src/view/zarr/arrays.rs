@@ -4,9 +4,8 @@ use super::fill::number;
 use super::grid::ChunkGrid;
 use super::nodes::{IMAGE, METADATA};
 use crate::format::Array;
-use crate::view::axis_names::axis_names;
 use crate::view::axis_positions;
-use crate::view::file_names::{NAME_MAX, unique};
+use crate::view::names::{NAME_MAX, axis_names, unique};
 use crate::volume::{ArrayInfo, Element};
 
 /// The positions in a chunk.

@@ -171,7 +171,7 @@ impl View for OmeZarr {
     }
 
     fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError> {
-        let text = |value| Ok(json_text::format(&value).into());
+        let text = |value| Ok(json_text(&value).into());
         match Self::at(layer, node) {
             Some((_, Node::ImageMetadata(0))) => text(metadata::root(layer)),
             Some((_, Node::ImageMetadata(_))) => text(metadata::label(layer)),

@@ -2,7 +2,7 @@
 //! folder `labels` of an image and nowhere else, so a segmentation is an image that has itself as its label.
 
 use super::arrays::is_image;
-use crate::view::file_names::{NAME_MAX, file_name};
+use crate::view::names::{NAME_MAX, file_name};
 use crate::view::virtual_file::LayerRef;
 
 /// Returns the name of the folder of a layer's label, if its samples are numbers of objects.

@@ -83,7 +83,7 @@ pub(crate) fn print(json: bool) -> Result<(), CliError> {
     let found = find(&mut Asker::default())?;
     if json {
         let mounts: Vec<Value> = found.iter().map(object).collect();
-        return output::whole(&json_text::format(&json!({"schema": SCHEMA, "mounts": mounts})));
+        return output::whole(&json_text(&json!({"schema": SCHEMA, "mounts": mounts})));
     }
     if found.is_empty() {
         output::note("nothing is mounted by volfs; to mount type: volfs mount SOURCE MOUNTPOINT");

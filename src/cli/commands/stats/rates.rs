@@ -35,7 +35,7 @@ impl Sample {
         Self {
             at: Instant::now(),
             pid: status["pid"].as_u64(),
-            length: json_text::format(status).len() as u64,
+            length: json_text(status).len() as u64,
             uptime: status["uptime"].as_f64().unwrap_or(0.0),
             counters,
             datasets: datasets(status).filter_map(|dataset| Some((key(dataset)?, dataset.clone()))).collect(),

@@ -30,7 +30,7 @@ pub(crate) fn dataset(report: &DatasetReport, is_first: bool, quick: bool) -> St
         "notes": of_severity(report, Severity::Note).map(found).collect::<Vec<Value>>(),
     });
     let before = if is_first { begin(quick) } else { ",\n".to_owned() };
-    before + json_text::format(&object).trim_end()
+    before + json_text(&object).trim_end()
 }
 
 /// Returns the end of the text.
@@ -51,7 +51,7 @@ pub(crate) fn totals(totals: &Totals, quick: bool) -> String {
         "interrupted": totals.interrupted,
     });
     let before = if totals.datasets == 0 { begin(quick) } else { "\n".to_owned() };
-    format!("{before}],\n\"totals\": {}\n}}\n", json_text::format(&object).trim_end())
+    format!("{before}],\n\"totals\": {}\n}}\n", json_text(&object).trim_end())
 }
 
 fn begin(quick: bool) -> String {

@@ -10,7 +10,7 @@ const MAX_BRICKS: u64 = 1 << 14;
 
 /// What the middle slice across one axis costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct SliceAccess {
+pub(crate) struct SliceCost {
     /// The position of the slice on its axis.
     pub index: u64,
     /// Bytes of the slice's samples.
@@ -23,12 +23,9 @@ pub(crate) struct SliceAccess {
     pub decoded_bytes: u64,
 }
 
-impl SliceAccess {
+impl SliceCost {
     /// Computes the access of the middle slice across `axis`.
-    ///
-    /// # Errors
-    /// Those of the source, if tables have to be read.
-    pub(crate) fn of(array: &dyn Array, axis: usize) -> Result<Self, FormatError> {
+    pub(crate) fn new(array: &dyn Array, axis: usize) -> Result<Self, FormatError> {
         let info = array.info();
         let slice = middle_slice(info, axis);
         let size = info.dtype.size() as u64;
@@ -46,7 +43,6 @@ impl SliceAccess {
     }
 
     /// Returns the decoded bytes as a multiple of the slice's own.
-    #[must_use]
     pub(crate) fn amplification(&self) -> f64 {
         // three decimals, since people read it
         (self.decoded_bytes as f64 / self.slice_bytes.max(1) as f64 * 1e3).round() / 1e3
@@ -54,13 +50,10 @@ impl SliceAccess {
 }
 
 /// Returns the list of the access across each axis.
-///
-/// # Errors
-/// Those of the source, if tables have to be read.
-pub(crate) fn of_level(array: &dyn Array) -> Result<Value, FormatError> {
+pub(crate) fn slice_costs(array: &dyn Array) -> Result<Value, FormatError> {
     let info = array.info();
     let across = |axis: usize| {
-        let access = SliceAccess::of(array, axis)?;
+        let access = SliceCost::new(array, axis)?;
         Ok(json!({
             "axis": info.axes.get(axis).map(|axis| axis.name.as_str()),
             "index": access.index,
@@ -143,8 +136,8 @@ mod tests {
             self.info.grid.count().linear_of(at)
         }
 
-        fn access(&self, axis: usize) -> SliceAccess {
-            SliceAccess::of(self, axis).unwrap()
+        fn access(&self, axis: usize) -> SliceCost {
+            SliceCost::new(self, axis).unwrap()
         }
     }
 
@@ -180,16 +173,16 @@ mod tests {
         let mut array = Imagined::new(&[128, 96, 192], &[0; 3], &[64; 3], 0);
         let (slice, decoded) = (96 * 192 * 2, 2 * 3 * 64 * 64 * 64 * 2);
         let expected =
-            SliceAccess { index: 64, slice_bytes: slice, bricks: 6, stored_bytes: Some(600), decoded_bytes: decoded };
+            SliceCost { index: 64, slice_bytes: slice, bricks: 6, stored_bytes: Some(600), decoded_bytes: decoded };
         // brick 0 is a constant, and is not in the slice; brick 6 is the first in it
         array.constant = 1000;
         assert_eq!(array.access(0), expected);
         assert_eq!(array.access(0).amplification(), 85.333);
         array.constant = 6;
-        let without_one = SliceAccess { stored_bytes: Some(500), decoded_bytes: decoded / 6 * 5, ..expected };
+        let without_one = SliceCost { stored_bytes: Some(500), decoded_bytes: decoded / 6 * 5, ..expected };
         assert_eq!(array.access(0), without_one);
         array.tells = false;
-        assert_eq!(array.access(0), SliceAccess { stored_bytes: None, ..expected });
+        assert_eq!(array.access(0), SliceCost { stored_bytes: None, ..expected });
     }
 
     #[test]
