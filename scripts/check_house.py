@@ -25,21 +25,24 @@ FLOORS = [
     {"fs"},
     {"view", "verify"},
     {"catalog", "array"},
+    {"cache"},
     {"format"},
     {"source", "codec"},
     {"volume", "memory", "pool", "counters", "log_limit", "logging", "sequential", "safe_open", "sync"},
 ]
+# Beside the floors: what the programs in `examples` and the tests need.
+TOP = {"internals", "formats_tests", "test_support", "fuzz"}
 # May be named anywhere on the lowest floor: the order within it is free of circles, which is checked as for any folder.
 LOWEST = len(FLOORS) - 1
 
 BUDGETS = {
-    "files in src": 280,
-    "lines of code in src": 37_000,
-    "public items": 600,
-    "crates in a default build": 195,
+    "files in src": 630,
+    "lines of code in src": 46_700,
+    "public items": 30,
+    "crates in a default build": 218,
     "words of documentation": 55_000,
     "processor seconds of a clean release build": 400,
-    "bytes of the stripped program": 14 << 20,
+    "bytes of the stripped program": 17 << 20,
 }
 
 
@@ -133,7 +136,7 @@ class Rust:
 def wrong_floors(imports):
     floor = {name: n for n, names in enumerate(FLOORS) for name in names}
     for module, used in imports.items():
-        if module[0] not in floor and module[0] not in ("internals",):
+        if module[0] not in floor and module[0] not in TOP:
             yield f"src/{module[0]} has no floor: add it to FLOORS"
         for to in used:
             here, there = floor.get(module[0], -1), floor.get(to[0], LOWEST)

@@ -28,6 +28,7 @@ cd "$repo"
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
 # the schedules of threads run elsewhere (scripts/stress/schedules.sh), for minutes
 [ -z "${CI:-}" ] || check cargo check --lib --tests --features shuttle
+! command -v python3 >/dev/null || check ./scripts/check_house.py
 check cargo test
 check ./scripts/test_python.sh
 check ./scripts/make_docs.sh

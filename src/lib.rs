@@ -28,8 +28,6 @@
 // what only these features use stays in a build without them
 #![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]
 
-#[cfg(test)]
-mod architecture_tests;
 mod array;
 mod cache;
 mod catalog;
