@@ -18,7 +18,6 @@ impl Counter {
     }
 
     /// Returns the sum so far.
-    #[must_use]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -57,7 +56,6 @@ impl Counters {
     }
 
     /// Returns every counter with its name, in the order of status.json.
-    #[must_use]
     pub(crate) fn list(&self) -> [(&'static str, u64); 9] {
         [
             ("reads", self.reads.get()),

@@ -45,7 +45,6 @@ pub(crate) enum Decision {
 
 impl LogLimit {
     /// Admits a message again when this time has passed.
-    #[must_use]
     pub(crate) fn new(again_after: Duration) -> Self {
         let logged = LruCache::new(REMEMBERED);
         let state = State { logged, period_start: Instant::now(), lines: 0, suppressed: 0 };
@@ -53,7 +52,6 @@ impl LogLimit {
     }
 
     /// Decides whether a message, which `key` identifies, is logged `now`.
-    #[must_use]
     pub(crate) fn decide(&self, key: impl Hash, now: Instant) -> Decision {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);

@@ -79,7 +79,6 @@ pub(crate) struct RecentLines(Mutex<VecDeque<String>>);
 
 impl RecentLines {
     /// Returns the lines, oldest first, each with a newline.
-    #[must_use]
     pub(crate) fn text(&self) -> String {
         self.0.lock().iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
@@ -94,9 +93,6 @@ impl RecentLines {
 }
 
 /// Starts logging for the whole process. Panics are logged too, since a daemon's standard error is /dev/null.
-///
-/// # Errors
-/// [`LoggingError::File`] if the file cannot be opened, [`LoggingError::Twice`] on a second call.
 pub(crate) fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), LoggingError> {
     let filter = Builder::from_env(Env::default().default_filter_or("info,fuser=error")).build();
     let max_level = filter.filter().max(LevelFilter::Info);
@@ -113,7 +109,6 @@ pub(crate) fn start(target: Target, recent: Arc<RecentLines>) -> Result<(), Logg
 
 /// Escapes control characters, line breaks included, and characters that change the direction of writing: a name from
 /// data must not move the cursor, colour the terminal or look like another name.
-#[must_use]
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text);
@@ -234,7 +229,6 @@ fn syslog_datagram(level: Level, message: &str) -> String {
 
 /// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the
 /// year 9999 its end.
-#[must_use]
 pub(crate) fn timestamp(time: SystemTime) -> String {
     let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
     format!("{time:.3}")

@@ -29,14 +29,12 @@ pub(crate) struct Bulkhead {
 
 impl Bulkhead {
     /// Returns the bulkhead of this number, for jobs that a request waits for.
-    #[must_use]
     pub(crate) fn new(number: u64) -> Self {
         Self { number, limit: JOBS_OF_BULKHEAD }
     }
 
     /// Returns a second bulkhead of the same source for prefetching, with at most `limit` jobs at a time. It is limited
     /// separately, so that prefetching does not delay jobs that a request waits for.
-    #[must_use]
     pub(crate) fn for_prefetch(self, limit: usize) -> Self {
         Self { number: self.number, limit: limit.clamp(1, JOBS_OF_BULKHEAD - 1) }
     }
@@ -80,7 +78,6 @@ thread_local! {
 }
 
 /// Returns whether this thread is a worker of a pool, so that it may wait.
-#[must_use]
 pub(crate) fn is_worker() -> bool {
     IS_WORKER.get()
 }
@@ -131,7 +128,6 @@ struct BulkheadState {
 
 impl Pool {
     /// Creates a pool without threads; they are spawned when jobs are submitted.
-    #[must_use]
     pub(crate) fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -154,7 +150,6 @@ impl Pool {
     }
 
     /// Returns whether there are no jobs. Then the next one is told of.
-    #[must_use]
     pub(crate) fn rest(&self) -> bool {
         self.is_busy.store(false, Ordering::Relaxed);
         // a job that this count misses is enqueued later, and finds what was stored
@@ -190,26 +185,22 @@ impl Pool {
     }
 
     /// Returns the number of jobs that run, are ready or wait for their bulkhead.
-    #[must_use]
     pub(crate) fn jobs(&self) -> usize {
         self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
     /// Returns the jobs that run.
-    #[must_use]
     pub(crate) fn running(&self) -> Vec<RunningJob> {
         self.lock().running.clone()
     }
 
     /// Counts a request that waits for jobs of a bulkhead, until the returned value is dropped.
-    #[must_use]
     pub(crate) fn request(self: &Arc<Self>, bulkhead: Bulkhead) -> WaitingRequest {
         *self.waiting.lock().entry(bulkhead.number).or_default() += 1;
         WaitingRequest { pool: Arc::clone(self), number: bulkhead.number }
     }
 
     /// Returns the number of requests that wait for jobs of the bulkheads of this number.
-    #[must_use]
     pub(crate) fn requests(&self, number: u64) -> usize {
         self.waiting.lock().get(&number).copied().unwrap_or(0)
     }

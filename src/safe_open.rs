@@ -35,9 +35,6 @@ pub(crate) enum OpenError {
 }
 
 /// Opens a path. If the last name is a link, the link must belong to this process's user or root.
-///
-/// # Errors
-/// [`OpenError`]
 pub(crate) fn open(path: &Path, flags: OFlags, mode: Mode) -> Result<Opened, OpenError> {
     let opened = |fd, was_open| Ok(Opened { fd, was_open });
     let (mut path, mut base) = (path.to_owned(), None::<OwnedFd>);

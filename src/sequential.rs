@@ -69,25 +69,21 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// A reader that begins with `read`.
-    #[must_use]
     pub(crate) const fn new(read: &Range<u64>) -> Self {
         Self { first: read.start, next: read.end, covered: read.end.saturating_sub(read.start) }
     }
 
     /// The first unit of the range.
-    #[must_use]
     pub(crate) const fn first(&self) -> u64 {
         self.first
     }
 
     /// One past the last unit that was read.
-    #[must_use]
     pub(crate) const fn next(&self) -> u64 {
         self.next
     }
 
     /// Units from the first to the last, whether or not all of them were read.
-    #[must_use]
     pub(crate) const fn length(&self) -> u64 {
         self.next.saturating_sub(self.first)
     }
@@ -95,7 +91,6 @@ impl Progress {
     /// Returns the end of the plane that the reader has begun with, if it may want this one only: it has not read on
     /// further than the kernel does by itself. Planes of `plane` units follow a header of `header`; a unit has `size`
     /// bytes.
-    #[must_use]
     pub(crate) fn end_of_only_plane(&self, header: u64, plane: u64, size: u64) -> Option<u64> {
         let (size, plane) = (size.max(1), plane.max(1));
         let wanted = self.first.saturating_add(READ_AROUND / size).saturating_sub(header);

@@ -21,19 +21,16 @@ struct Admitted {
 impl DecodeGate {
     /// Creates a gate that admits at most `decoders` decoders at a time, which need no more than `budget` bytes
     /// together.
-    #[must_use]
     pub(crate) fn new(decoders: usize, budget: usize) -> Self {
         Self { admitted: Mutex::default(), released: Condvar::new(), decoders: decoders.max(1), budget }
     }
 
     /// The greatest number of decoders at a time.
-    #[must_use]
     pub(crate) fn decoders(&self) -> usize {
         self.decoders
     }
 
     /// Returns the number of decoders that are admitted now, and the bytes that they need.
-    #[must_use]
     pub(crate) fn admitted(&self) -> (usize, usize) {
         let admitted = self.admitted.lock();
         (admitted.decoders, admitted.bytes)

@@ -24,7 +24,6 @@ struct State {
 
 impl BrickCache {
     /// Creates a cache of at most `capacity` bytes.
-    #[must_use]
     pub(crate) fn new(capacity: usize) -> Self {
         let state = State { partitions: Partitions::new(capacity), in_flight: HashMap::new() };
         Self { state: Mutex::new(state), capacity }
@@ -83,13 +82,11 @@ impl BrickCache {
     }
 
     /// Returns a brick without marking it as used, and without counting a hit.
-    #[must_use]
     pub(crate) fn peek(&self, key: BrickKey) -> Option<Arc<DecodedBrick>> {
         self.lock().partitions.peek(&key)
     }
 
     /// Returns whether a brick is there, without marking it as used, and without counting a hit.
-    #[must_use]
     pub(crate) fn contains(&self, key: BrickKey) -> bool {
         self.lock().partitions.contains(&key)
     }
@@ -101,14 +98,12 @@ impl BrickCache {
     }
 
     /// The capacity in bytes, the scans' quota included.
-    #[must_use]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Returns the bytes that it may still grow by: less than its capacity and what it holds tell, where scans keep planes
     /// outside of it.
-    #[must_use]
     pub(crate) fn room(&self) -> usize {
         self.lock().partitions.room()
     }
@@ -127,13 +122,11 @@ impl BrickCache {
     }
 
     /// Bytes held.
-    #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         self.lock().partitions.bytes()
     }
 
     /// Bricks that are being decoded.
-    #[must_use]
     pub(crate) fn in_flight(&self) -> usize {
         self.lock().in_flight.len()
     }

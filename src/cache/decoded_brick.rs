@@ -16,7 +16,6 @@ pub(crate) struct DecodedBrick {
 
 impl DecodedBrick {
     /// Returns the same bytes under another layout.
-    #[must_use]
     pub(crate) fn with_layout(&self, layout: Layout) -> Self {
         Self { bytes: Arc::clone(&self.bytes), layout }
     }

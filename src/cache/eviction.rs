@@ -73,7 +73,6 @@ impl Partitions {
     }
 
     /// Inserts a brick that was just decoded; `None` evicts it at once.
-    #[must_use]
     pub(crate) fn insert_decoded(
         &mut self,
         key: BrickKey,
@@ -85,7 +84,6 @@ impl Partitions {
     }
 
     /// Inserts a brick; `None` evicts it at once.
-    #[must_use]
     fn insert(&mut self, key: BrickKey, brick: Arc<DecodedBrick>, partition: Option<Partition>) -> Evicted {
         let bytes = brick.bytes.capacity();
         match partition {
@@ -120,14 +118,12 @@ impl Partitions {
     }
 
     /// Removes a brick from both partitions.
-    #[must_use]
     pub(crate) fn remove(&mut self, key: &BrickKey) -> [Option<Arc<DecodedBrick>>; 2] {
         [self.scan.remove(key).map(|scan| scan.brick), self.shared.remove(key)]
     }
 
     /// Sets the capacities of both partitions. Bricks under `wanted` move to the scan partition, as its most recently
     /// used ones.
-    #[must_use]
     pub(crate) fn set_quota(&mut self, quota: ScanQuota, wanted: impl Iterator<Item = BrickKey>) -> Evicted {
         self.scan_resistant = quota.scan_resistant;
         let displaced = self.scan.set_capacity(quota.partition);

@@ -25,7 +25,6 @@ pub(crate) struct DatasetCount {
 }
 
 /// Counts the datasets of `formats` below a source until the time is up.
-#[must_use]
 pub(crate) fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
     let mut count = DatasetCount::default();
     let with = OpenWith::new(IndexCache::new(INDEX_BYTES));

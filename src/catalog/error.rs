@@ -27,7 +27,6 @@ pub(crate) enum CatalogError {
 
 impl CatalogError {
     /// Returns whether the system failed, so that nothing is known of what is there: the same look may succeed later.
-    #[must_use]
     pub(crate) fn is_failure_of_system(&self) -> bool {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
     }
@@ -38,7 +37,6 @@ impl CatalogError {
     }
 
     /// Makes an error of the system that concerns `path`.
-    #[must_use]
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         Self::Io { path: path.display().to_string(), message: error.to_string(), kind: error.kind() }
     }

@@ -49,7 +49,6 @@ pub(crate) enum Listed {
 
 impl Listed {
     /// Returns the entry's name in its folder.
-    #[must_use]
     pub(crate) fn name(&self) -> &OsStr {
         match self {
             Self::Found(node) => &node.name,
@@ -59,7 +58,6 @@ impl Listed {
 }
 
 /// Returns the entry with a number, also if its folder does not show it any more.
-#[must_use]
 pub(crate) fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
     match number.0 & UNSEEN {
         0 => catalog.node(number.0).map(Listed::Found),
@@ -68,14 +66,12 @@ pub(crate) fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
 }
 
 /// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
-#[must_use]
 pub(crate) fn position_after(catalog: &Catalog, listing: &Listing, last: EntryNumber) -> usize {
     let Some(last) = entry(catalog, last) else { return listing.len() };
     listing.partition_point(|number| entry(catalog, *number).is_some_and(|entry| entry.name() <= last.name()))
 }
 
 /// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
-#[must_use]
 pub(crate) fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
@@ -142,9 +138,6 @@ struct Results {
 }
 
 /// Returns all that `folder` shows, by name, looked at on threads of `pool`.
-///
-/// # Errors
-/// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
 pub(crate) fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
     let names = names(catalog, folder)?;
     let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });

@@ -114,7 +114,6 @@ impl Node {
     }
 
     /// Returns its path.
-    #[must_use]
     pub(crate) fn path(&self) -> PathBuf {
         match &self.parent {
             Some(parent) => parent.path().join(&*self.name),
@@ -123,33 +122,28 @@ impl Node {
     }
 
     /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
-    #[must_use]
     pub(crate) fn stamp(&self) -> FileStamp {
         self.last_look.lock().stamp
     }
 
     /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
-    #[must_use]
     pub(crate) fn times(&self) -> (SystemTime, SystemTime) {
         self.last_look().0
     }
 
     /// Returns the [times](Self::times) that the last look found, and how long ago that was.
-    #[must_use]
     pub(crate) fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
         let look = self.last_look.lock();
         ((look.stamp.modified(), look.changed), look.at.elapsed())
     }
 
     /// Returns who may list and search the folder that shows it, by the last look, if that is asked for.
-    #[must_use]
     pub(crate) fn permissions(&self) -> Option<Permissions> {
         self.last_look.lock().permissions
     }
 
     /// Returns who may read all that was read of a dataset to open it, its description above all: what is told of the
     /// dataset as a whole, or why it does not open.
-    #[must_use]
     pub(crate) fn description_permissions(&self) -> Option<Permissions> {
         let shown = self.permissions()?;
         let read = self.dataset.get().and_then(|state| *state.read.lock());
@@ -201,7 +195,6 @@ impl Node {
     }
 
     /// Returns whether the last look still counts.
-    #[must_use]
     pub(crate) fn checked_lately(&self) -> bool {
         self.last_look.lock().at.elapsed() < CHECK_TTL
     }
@@ -237,25 +230,21 @@ impl Node {
     }
 
     /// Returns the number of refreshes so far. What was read before the last one may be old.
-    #[must_use]
     pub(crate) fn epoch(&self) -> u32 {
         self.dataset.get().map_or(0, |state| state.epoch.load(Ordering::Acquire))
     }
 
     /// Returns whether the dataset is known to have become another one: no later look finds this node again.
-    #[must_use]
     pub(crate) fn has_changed(&self) -> bool {
         self.dataset.get().is_some_and(|state| state.changed.load(Ordering::Acquire))
     }
 
     /// Returns whether a refresh is due.
-    #[must_use]
     pub(crate) fn is_refresh_due(&self) -> bool {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
     }
 
     /// Returns whether it was written so shortly before it was read that it will be read again.
-    #[must_use]
     pub(crate) fn is_refresh_pending(&self) -> bool {
         self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_pending())
     }

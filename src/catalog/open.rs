@@ -37,13 +37,11 @@ pub(crate) struct OpenDataset {
 
 impl OpenDataset {
     /// Returns whether it is known to have changed since it was opened.
-    #[must_use]
     pub(crate) fn is_changed(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.has_changed()) || self.dataset.is_changed()
     }
 
     /// Returns the bytes of all arrays, every layer and level.
-    #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
         let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
         levels.fold(0, |sum, level| sum.saturating_add(level.info().bytes()))
@@ -71,7 +69,6 @@ pub(crate) enum OpenError {
 
 impl OpenError {
     /// Returns whether opening may succeed later although the file does not change.
-    #[must_use]
     pub(crate) fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -80,7 +77,6 @@ impl OpenError {
     }
 
     /// Returns whether there was no memory to open it.
-    #[must_use]
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             Self::Io { kind, .. } => *kind == io::ErrorKind::OutOfMemory,
@@ -90,7 +86,6 @@ impl OpenError {
     }
 
     /// Returns whether the system failed, so that nothing is known of what is there.
-    #[must_use]
     pub(crate) fn is_failure_of_system(&self) -> bool {
         match self {
             Self::Io { kind, .. } => !tells_what_is_there(*kind),
@@ -116,9 +111,6 @@ pub(crate) struct OpenContext {
 /// Opens the dataset at `path`, which must be of the version `stamp`, and have the device and inode number `at` if those
 /// count; `below` is its path relative to SOURCE. `recent` gets a record of files that were written a moment ago, and
 /// `read` who may read all files that were read, if they are several and that is asked for.
-///
-/// # Errors
-/// [`OpenError`]: why it does not open.
 pub(crate) fn open(
     (path, below): (&Path, &Path),
     (stamp, at): (FileStamp, Option<(u64, u64)>),
@@ -199,17 +191,11 @@ fn open_folder(
 
 /// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
 /// folder are followed if they stay in it.
-///
-/// # Errors
-/// [`OpenError`]: why it does not open.
 pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
     open_source(formats, LocalTree::below(path, false, Arc::default()), quality, Decoder::default())
 }
 
 /// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does, with the decoder of ZFP streams.
-///
-/// # Errors
-/// [`OpenError`]: why it does not open.
 pub(crate) fn open_source(
     formats: Registry,
     tree: Arc<dyn Tree>,

@@ -37,30 +37,22 @@ pub(crate) struct Recogniser {
 
 impl Recogniser {
     /// Creates a recogniser of these formats.
-    #[must_use]
     pub(crate) fn new(formats: Registry) -> Self {
         Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
     }
 
     /// Returns the formats that it knows.
-    #[must_use]
     pub(crate) fn formats(&self) -> Registry {
         self.formats
     }
 
     /// Returns the format of the local dataset at a path, which is a source of its own: by its content, or else by the
     /// extension of a file. `None` if the path is not a dataset.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
         self.format_at(&*LocalTree::below(path, false, Arc::default()), path)
     }
 
     /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Option<&'static dyn Format>> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
         if place.about().is_folder() {
@@ -70,9 +62,6 @@ impl Recogniser {
     }
 
     /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(super) fn format_of_file(&self, path: &Path, file: &dyn Place) -> io::Result<Option<&'static dyn Format>> {
         let head = file.read_head(HEAD)?;
         Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
@@ -80,15 +69,11 @@ impl Recogniser {
 
     /// Returns whether a file has the extension of a format. Such a file is shown even if it is not a dataset: its
     /// error.txt gives the reason.
-    #[must_use]
     pub(crate) fn has_dataset_extension(&self, name: &Path) -> bool {
         format_of_extension(self.formats, name).is_some()
     }
 
     /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<FileStamp> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
         if !place.about().is_folder() {
@@ -100,10 +85,8 @@ impl Recogniser {
     }
 
     /// Returns what was `found` at `path`; `None` if it is not shown. Links that stay in the tree were followed, but one to
-    /// a folder whose device and inode number `is_above` knows leads nowhere: the path came through it.
-    ///
-    /// # Errors
-    /// Those of the system. An absent path is not an error.
+    /// a folder whose device and inode number `is_above` knows leads nowhere: the path came through it. An absent path
+    /// is not an error.
     pub(super) fn look(
         &self,
         path: &Path,
@@ -137,9 +120,6 @@ impl Recogniser {
     }
 
     /// Returns the format of the dataset that a folder is; `None` if it is not a dataset.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(super) fn format_of_folder(&self, folder: &FolderProbe) -> io::Result<Option<&'static dyn Format>> {
         let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
         let format = described.or_else(|| self.format_of_layers(folder));

@@ -51,9 +51,6 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// Creates a catalog of the datasets of `formats` in `tree`, whose SOURCE is a folder or one dataset. `refreshes`
     /// gets the number of each dataset that [`Catalog::refresh`] is due for.
-    ///
-    /// # Errors
-    /// [`CatalogError::Io`] if it is not there.
     pub(crate) fn new(
         formats: Registry,
         tree: Arc<dyn Tree>,
@@ -81,20 +78,17 @@ impl Catalog {
     }
 
     /// Returns the folder or dataset with this number, also if it is stale.
-    #[must_use]
     pub(crate) fn node(&self, id: NodeId) -> Option<Arc<Node>> {
         self.nodes.read().get(id)
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
-    #[must_use]
     pub(crate) fn known_bytes(&self) -> u64 {
         self.known_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns whether SOURCE itself is gone, as the cause of a failure of something in it. Looks at the disk. Logs that
     /// it has gone, or come back, once.
-    #[must_use]
     pub(crate) fn source_is_gone(&self) -> bool {
         self.presence.look_if_gone()
     }
@@ -105,9 +99,6 @@ impl Catalog {
     }
 
     /// Returns what `folder` shows under `name`, `None` if nothing. Looks at the disk.
-    ///
-    /// # Errors
-    /// [`CatalogError::Io`] where the system fails.
     pub(crate) fn find(&self, folder: &Arc<Node>, name: &OsStr) -> Result<Option<Arc<Node>>, CatalogError> {
         if self.only_of(folder).is_some_and(|only| only != name) {
             return Ok(None);
@@ -146,9 +137,6 @@ impl Catalog {
     }
 
     /// Passes the names in a folder of the source, and their types, to `visit` until it returns `false`.
-    ///
-    /// # Errors
-    /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
     pub(super) fn visit_names(
         &self,
         folder: &Node,
@@ -159,9 +147,6 @@ impl Catalog {
     }
 
     /// Returns what is at the path of a folder of the source.
-    ///
-    /// # Errors
-    /// [`CatalogError::Stale`] if the folder is gone, or another one where who may enter is the folder's to say.
     fn place_of(&self, folder: &Node) -> Result<Box<dyn Place>, CatalogError> {
         let path = folder.path();
         let stale = || CatalogError::Stale(path.display().to_string());
@@ -185,9 +170,6 @@ impl Catalog {
     }
 
     /// Returns the names in a folder of the source, in no order.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(crate) fn names(&self, folder: &Node) -> io::Result<Vec<OsString>> {
         let place = self.tree.look(&folder.path())?.ok_or(io::ErrorKind::NotFound)?;
         let mut names = Vec::new();
@@ -204,16 +186,12 @@ impl Catalog {
     }
 
     /// Returns the source, which knows its open files.
-    #[must_use]
     pub(crate) fn tree(&self) -> &dyn Tree {
         &*self.tree
     }
 
     /// Returns all that `folder` shows, by name. Looks at the disk, and waits for entries that hang, which
     /// [`listing::list`](super::listing::list) does not.
-    ///
-    /// # Errors
-    /// [`CatalogError::Stale`] if the folder is gone, [`CatalogError::Io`] where the system fails.
     pub(crate) fn list(&self, folder: &Arc<Node>) -> Result<Vec<Arc<Node>>, CatalogError> {
         if let Some(only) = self.only_of(folder) {
             return Ok(self.find(folder, only)?.into_iter().collect());
@@ -234,23 +212,16 @@ impl Catalog {
     }
 
     /// Checks that a folder or dataset is unchanged. Looks at the disk unless the last look was a moment ago.
-    ///
-    /// # Errors
-    /// [`CatalogError::Stale`] if it is not.
     pub(crate) fn check(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
         if node.checked_lately() { Ok(()) } else { self.check_now(node) }
     }
 
     /// Returns whether [`Catalog::check`] needs no look at the disk.
-    #[must_use]
     pub(crate) fn checked_lately(&self, node: &Node) -> bool {
         node.parent.is_none() || node.checked_lately()
     }
 
     /// Checks that a folder or dataset is unchanged, with a look at the disk in any case.
-    ///
-    /// # Errors
-    /// [`CatalogError::Stale`] if it is not.
     pub(crate) fn check_now(&self, node: &Arc<Node>) -> Result<(), CatalogError> {
         let Some(parent) = &node.parent else { return Ok(()) };
         match self.find(parent, &node.name)? {
@@ -268,7 +239,6 @@ impl Catalog {
     }
 
     /// Returns the dataset if it is open, or the error if it is known not to open. Does not look at the disk.
-    #[must_use]
     pub(crate) fn opened(&self, node: &Arc<Node>) -> Option<OpenResult> {
         let opened = node.opened()?;
         self.lock_open().promote(&node.id);
@@ -276,9 +246,6 @@ impl Catalog {
     }
 
     /// Returns the dataset; reads its headers if it is not open.
-    ///
-    /// # Errors
-    /// [`OpenError`](super::OpenError): why it does not open.
     pub(crate) fn open(&self, node: &Arc<Node>) -> OpenResult {
         let log_failure = |error: &OpenError| {
             if !self.presence.look_if_gone() {

@@ -12,9 +12,6 @@ use crate::source::{Origin, StoreUrl, is_url, shown};
 
 /// Returns SOURCE as an absolute path without links, since a daemon has another working directory, or as a URL. A local
 /// one is looked at; of a URL nothing is asked yet.
-///
-/// # Errors
-/// [`CliError`]: SOURCE cannot be read, or is neither a folder nor a volume, or no URL that can be used.
 pub(crate) fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
     if is_url(typed) {
         let url = StoreUrl::parse(typed).map_err(|error| CliError::Store(shown(typed), error.to_string()))?;
@@ -36,9 +33,6 @@ pub(crate) fn resolved_source(typed: &Path) -> Result<PathBuf, CliError> {
 }
 
 /// Like [`resolved_source`], and asks the store whether there is a folder or a volume. May start threads.
-///
-/// # Errors
-/// Those of [`resolved_source`], and what the store says.
 pub(crate) fn checked_source(typed: &Origin) -> Result<Origin, CliError> {
     let origin = Origin { path: resolved_source(&typed.path)?, ..typed.clone() };
     if origin.is_url() {

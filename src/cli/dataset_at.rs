@@ -30,9 +30,6 @@ pub(crate) struct DatasetAt {
 impl DatasetAt {
     /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` and `zfp` are those of
     /// [`catalog::open_source`].
-    ///
-    /// # Errors
-    /// [`CliError`]: it cannot be opened, or a path inside a mount shows nothing of it.
     pub(crate) fn open(
         typed: &Path,
         store_options: &[StoreOption],

@@ -42,9 +42,6 @@ pub(crate) enum Output<'a> {
 
 impl Output<'_> {
     /// Writes a part of the output. Returns `false` once nobody reads it.
-    ///
-    /// # Errors
-    /// [`CliError::Output`]: for instance, the disk is full.
     pub(crate) fn part(&self, bytes: &[u8]) -> Result<bool, CliError> {
         match self {
             Self::Own => output::part(bytes),
@@ -81,17 +78,11 @@ fn reported(status: u8, text: &[u8]) -> CliError {
 }
 
 /// Runs a command that looks at `path`, and prints what it prints. Has to be called before there are threads.
-///
-/// # Errors
-/// Those of the command; [`CliError::SourceTimeout`] if it does nothing for [`LIMIT`].
 pub(crate) fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
     if is_url(path) { work(&Output::Own) } else { run_within(LIMIT, path, work) }
 }
 
 /// Like [`run`], with another limit.
-///
-/// # Errors
-/// Those of [`run`].
 pub(crate) fn run_within(
     limit: Duration,
     path: &Path,
@@ -195,9 +186,6 @@ fn switches(pid: u32) -> Option<Vec<String>> {
 
 /// Checks that a first look at `path` ends within `limit`: `look` may return what is wrong, as a line of text. Has to be
 /// called before there are threads.
-///
-/// # Errors
-/// [`CliError::SourceTimeout`], or [`CliError::Reported`] with that line.
 pub(crate) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>) -> Result<(), CliError> {
     let looked = start(|link| {
         link.send(&look().map_or_else(|| vec![DONE], |text| failure(1, &text)));
@@ -214,9 +202,6 @@ pub(crate) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<
 
 /// Checks that a first look at a path ends within [`LIMIT`], unless an object store has it. Has to be called before there
 /// are threads.
-///
-/// # Errors
-/// [`CliError::SourceTimeout`]
 pub(crate) fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliError> {
     if is_url(path) {
         return Ok(());

@@ -14,9 +14,6 @@ const DEFAULT_SIZE: u64 = 10 << 30;
 
 /// Returns the disk cache that was chosen for `source`, which is to be mounted at `mountpoint` if it is, and makes its
 /// folder.
-///
-/// # Errors
-/// [`CliError`]: SOURCE is no URL, the folder lies in a mount, or it cannot be a disk cache.
 pub(crate) fn chosen(
     dir: Option<&Path>,
     size: Option<Size>,

@@ -310,7 +310,6 @@ pub(crate) enum CliError {
 
 impl CliError {
     /// The exit status of the process.
-    #[must_use]
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(error) => u8::try_from(error.exit_code()).unwrap_or(2),

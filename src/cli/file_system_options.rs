@@ -13,9 +13,6 @@ use crate::fs::{Options, Ownership};
 
 /// Returns the options of a file system over `source`, which is mounted at `mountpoint` if it is. What holds for a mount
 /// or a server alone is the caller's to set: what it shows in status.json, and how the kernel is used.
-///
-/// # Errors
-/// [`CliError`]: there is too little memory, or the disk cache cannot be one.
 pub(crate) fn chosen(args: FileSystemArgs, source: PathBuf, mountpoint: Option<&Path>) -> Result<Options, CliError> {
     let cache_size = args.cache_size.map_or_else(limits::default_cache_size, Size::bytes);
     if let Some(reason) = limits::too_little_memory(cache_size) {

@@ -37,10 +37,8 @@ use args::{Cli, Command};
 pub(crate) use commands::complete::script as completion_script;
 pub(crate) use error::CliError;
 
-/// Runs the command that the arguments name. `args` begins with the name of the program.
-///
-/// # Errors
-/// [`CliError`], which knows the exit status and prints as one line.
+/// Runs the command that the arguments name. `args` begins with the name of the program. [`CliError`] knows the exit
+/// status and prints as one line.
 pub(crate) fn run(args: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
     let command = Cli::read(args.into_iter().collect())?.command;
     // a mount's daemon raises its own, since a command that `mount --exec` runs has to have the limit of its caller

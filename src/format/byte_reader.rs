@@ -45,10 +45,7 @@ impl<'a, P: Copy> ByteReader<'a, P> {
         self.position = self.position.next_multiple_of(alignment);
     }
 
-    /// Reads the next `count` bytes.
-    ///
-    /// # Errors
-    /// [`PastEnd`] if there are fewer; the position then stays.
+    /// Reads the next `count` bytes. If there are fewer, the position stays.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], PastEnd<P>> {
         let field = self.bytes.get(self.position..).and_then(|rest| rest.get(..count));
@@ -58,9 +55,6 @@ impl<'a, P: Copy> ByteReader<'a, P> {
     }
 
     /// Skips `count` bytes.
-    ///
-    /// # Errors
-    /// [`PastEnd`] if there are fewer, as for every method below.
     pub(crate) fn skip(&mut self, count: usize) -> Result<(), PastEnd<P>> {
         self.take(count).map(|_| ())
     }

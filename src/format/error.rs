@@ -35,13 +35,11 @@ impl From<OutOfMemory> for FormatError {
 
 impl FormatError {
     /// Returns whether the call failed for want of memory.
-    #[must_use]
     pub(crate) fn is_out_of_memory(&self) -> bool {
         matches!(self, Self::Source(SourceError::Io { kind: io::ErrorKind::OutOfMemory, .. }))
     }
 
     /// Returns whether the call failed only because it was not allowed to wait.
-    #[must_use]
     pub(crate) fn would_block(&self) -> bool {
         *self == Self::Source(SourceError::WouldBlock)
     }

@@ -36,7 +36,6 @@ pub(crate) struct Overlap {
 
 impl Overlap {
     /// Returns whether the two are one range with two owners.
-    #[must_use]
     pub(crate) fn is_shared(&self) -> bool {
         (self.first.offset, self.first.length) == (self.second.offset, self.second.length)
     }
@@ -44,9 +43,6 @@ impl Overlap {
 
 /// Reports every range that has bytes in common with one that begins before it. `visit_all` visits all ranges in any
 /// order, and is called once for each pass. Empty ranges overlap nothing.
-///
-/// # Errors
-/// Those of `visit_all`.
 pub(crate) fn find_overlaps(
     visit_all: impl FnMut(&mut dyn FnMut(Extent)) -> Result<(), FormatError>,
     found: impl FnMut(Overlap),

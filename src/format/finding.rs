@@ -30,37 +30,31 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Describes damage of the whole dataset.
-    #[must_use]
     pub(crate) fn damage(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Damage, layer: None, lod: None, brick: None, reason: reason.into() }
     }
 
     /// Describes a failure to read something, of the whole dataset.
-    #[must_use]
     pub(crate) fn unread(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Unread, ..Self::damage(reason) }
     }
 
     /// Describes what users of the whole dataset may want to know.
-    #[must_use]
     pub(crate) fn note(reason: impl Into<String>) -> Self {
         Self { severity: Severity::Note, ..Self::damage(reason) }
     }
 
     /// Limits the finding to a layer.
-    #[must_use]
     pub(crate) fn of_layer(self, layer: &str) -> Self {
         Self { layer: Some(layer.to_owned()), ..self }
     }
 
     /// Limits the finding to a level of its layer.
-    #[must_use]
     pub(crate) fn of_lod(self, lod: usize) -> Self {
         Self { lod: Some(lod), ..self }
     }
 
     /// Limits the finding to a brick of its level.
-    #[must_use]
     pub(crate) fn of_brick(self, brick: Dims) -> Self {
         Self { brick: Some(brick), ..self }
     }

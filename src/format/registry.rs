@@ -10,7 +10,6 @@ pub(crate) struct Registry(&'static [&'static dyn Format]);
 impl Registry {
     /// Creates a registry of these formats.
     #[cfg(test)]
-    #[must_use]
     pub(crate) const fn new(formats: &'static [&'static dyn Format]) -> Self {
         Self(formats)
     }
@@ -21,7 +20,6 @@ impl Registry {
     }
 
     /// Returns the names of all formats in upper case, separated by commas, for messages.
-    #[must_use]
     pub(crate) fn names(self) -> String {
         let names: Vec<String> = self.iter().map(|format| format.name().to_uppercase()).collect();
         names.join(", ")
@@ -29,7 +27,6 @@ impl Registry {
 }
 
 /// Returns the formats of this version.
-#[must_use]
 pub(crate) const fn registry() -> Registry {
     Registry(&[&zgy::Zgy, &wkw::Wkw, &vds::Vds])
 }

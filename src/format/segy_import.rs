@@ -49,7 +49,6 @@ pub(crate) enum SegySample {
 
 impl SegySample {
     /// Returns the type with a code of the standard, if a dataset can store it without loss.
-    #[must_use]
     pub(crate) fn of_code(code: i64) -> Option<Self> {
         Some(match code {
             1 => Self::Ibm,
@@ -65,7 +64,6 @@ impl SegySample {
     }
 
     /// Returns the bytes of a sample in the file.
-    #[must_use]
     pub(crate) fn size(self) -> usize {
         match self {
             Self::Ibm | Self::Float | Self::Int32 | Self::UInt32 => 4,

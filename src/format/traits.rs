@@ -51,17 +51,11 @@ pub(crate) trait Format: Send + Sync {
     }
 
     /// Reads and checks the headers of a dataset that is a file.
-    ///
-    /// # Errors
-    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
     fn open(&self, _source: Arc<dyn Source>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         Err(FormatError::NotThisFormat(format!("{} is not a format of files", self.name())))
     }
 
     /// Reads and checks the headers of a dataset that is a folder.
-    ///
-    /// # Errors
-    /// [`FormatError`]: what is wrong with it, or why it cannot be read.
     fn open_folder(&self, _folder: Arc<dyn Folder>, _with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
         Err(FormatError::NotThisFormat(format!("{} is not a format of folders", self.name())))
     }
@@ -81,7 +75,6 @@ pub(crate) struct OpenWith {
 
 impl OpenWith {
     /// Opens datasets at full precision and with the decoders of volfs, with their tables in `index`.
-    #[must_use]
     pub(crate) fn new(index: Arc<IndexCache>) -> Self {
         Self { index, quality: None, zfp: Decoder::default() }
     }
@@ -102,9 +95,6 @@ pub(crate) trait Dataset: Send + Sync {
 
     /// Returns every metadata entry of the dataset, for formats that have a list of them. The list may be large and is
     /// not kept: each call may read it from the source.
-    ///
-    /// # Errors
-    /// Those of the source, and what is wrong with the metadata now.
     fn metadata(&self) -> Result<Option<Value>, FormatError> {
         Ok(None)
     }
@@ -118,9 +108,6 @@ pub(crate) trait Dataset: Send + Sync {
     /// Checks the dataset's tables for what is not noticed by reading bricks one by one: bricks that overlap, levels
     /// that are missing, and what else contradicts the format. Takes time, and bounded memory however large the tables
     /// are. May report any number of findings. A fault that [`Array::brick`] returns is not reported again.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn check_structure(&self, _report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
         Ok(())
     }
@@ -167,12 +154,8 @@ pub(crate) trait Array: Send + Sync {
     fn source(&self) -> &dyn Source;
 
     /// Returns where the samples of the brick at the grid position `at` are stored. The layout covers all samples that
-    /// the brick owns.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the dataset's tables make no sense for this brick, and those of the source;
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to be read and `blocking` is
-    /// [`Blocking::No`].
+    /// the brick owns. Fails with [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if a table has to
+    /// be read and `blocking` is [`Blocking::No`].
     fn brick(&self, at: &Dims, blocking: Blocking) -> Result<Brick, FormatError>;
 
     /// Returns the sample that stands in bricks that were never written.
@@ -183,9 +166,6 @@ pub(crate) trait Array: Send + Sync {
     /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros;
     /// `out` has `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not
     /// implement it.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the bytes do not decode to exactly the brick.
     fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {
         Err(FormatError::Unsupported("this format has no coded bricks".into()))
     }
@@ -198,9 +178,6 @@ pub(crate) trait Array: Send + Sync {
 
     /// Returns how the brick at `at` is stored, if the dataset's tables alone tell; `None` if they do not, or if they are
     /// too large to be cheap. A brick that cannot be read has no bytes. May wait.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn stored_brick(&self, _at: &Dims) -> Result<Option<StoredBrick>, FormatError> {
         Ok(None)
     }
@@ -208,9 +185,6 @@ pub(crate) trait Array: Send + Sync {
     /// Returns the bytes that are read for the brick at `at`, perhaps more, without checking anything about them; `None`
     /// if there are none, or nobody knows. For sources that take long to answer: the bytes are requested before
     /// [`Array::brick`] checks them. May wait.
-    ///
-    /// # Errors
-    /// Those of [`Array::brick`].
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         Ok(match self.brick(at, Blocking::Yes)? {
             Brick::Coded(coded) => Some((coded.object, coded.offset..coded.offset.saturating_add(coded.length.most()))),
@@ -220,18 +194,12 @@ pub(crate) trait Array: Send + Sync {
 
     /// Visits all bricks that may have stored bytes, each once, until `visit` returns `false`; no other brick has any.
     /// May wait.
-    ///
-    /// # Errors
-    /// [`FormatError::DamagedObject`] if no brick can be read, and those of the source.
     fn visit_stored(&self, visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
         visit(BrickSet::Run(0..self.info().grid.total()));
         Ok(())
     }
 
     /// Counts the bricks of each kind and names their codec; `None` if counting is not cheap.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn census(&self) -> Result<Option<Census>, FormatError>;
 }
 

@@ -6,9 +6,6 @@ const MAX_VALUES: usize = 1 << 17;
 
 /// Refuses a text with too many values before memory is allocated for them. Each value has one of the bytes
 /// `delimiters`.
-///
-/// # Errors
-/// A sentence for people.
 pub(crate) fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
     let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
     if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }

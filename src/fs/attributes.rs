@@ -34,10 +34,6 @@ pub(crate) struct Attributes {
 
 impl Volfs {
     /// Finds `name` in a folder.
-    ///
-    /// # Errors
-    /// [`FsError::NotFound`] if the folder has no such name, [`FsError::Stale`] if it belongs to a source that has
-    /// changed.
     pub(crate) fn lookup(&self, parent: Ino, name: &OsStr, blocking: Blocking) -> Result<Attributes, FsError> {
         let folder = self.resolve(parent, blocking)?;
         // `.volfs` exists even if the source does not answer
@@ -49,9 +45,6 @@ impl Volfs {
     }
 
     /// Returns the attributes of a file or folder, or of an open file.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if the inode number is no longer known, since its source has changed.
     pub(crate) fn getattr(
         self: &Arc<Self>,
         ino: Ino,
@@ -99,11 +92,9 @@ impl Volfs {
         Some((Attributes { ino, size: 0, folder: true, modified, changed, permissions, volatile: false }, age))
     }
 
-    /// Returns the value of an extended attribute.
-    ///
-    /// # Errors
-    /// [`FsError::NoAttribute`] if the file has none of that name, [`FsError::AttributeNotSupported`] if no file has
-    /// attributes of that kind, such as access lists and security labels.
+    /// Returns the value of an extended attribute. Fails with [`FsError::NoAttribute`] if the file has none of that
+    /// name, and with [`FsError::AttributeNotSupported`] if no file has attributes of that kind, such as access lists
+    /// and security labels.
     pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, blocking: Blocking) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.
@@ -116,9 +107,6 @@ impl Volfs {
     }
 
     /// Returns the names of a file's extended attributes, each followed by a zero byte.
-    ///
-    /// # Errors
-    /// Those of resolving the file.
     pub(crate) fn listxattr(&self, ino: Ino, blocking: Blocking) -> Result<Vec<u8>, FsError> {
         Ok(self.resolve(ino, blocking)?.array().map(|_| xattr::names()).unwrap_or_default())
     }

@@ -20,9 +20,6 @@ const DESCRIPTION: usize = 48 << 20;
 
 impl Volfs {
     /// Returns the current content of a file.
-    ///
-    /// # Errors
-    /// [`FsError::IsAFolder`] if it is a folder, [`FsError::Io`] if its content cannot be computed.
     pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
         match resolved {
             Resolved::Status | Resolved::PublicStatus => {

@@ -54,7 +54,6 @@ pub(crate) enum FsError {
 
 impl FsError {
     /// Returns the error number of the operating system.
-    #[must_use]
     pub(crate) fn errno(&self) -> i32 {
         let errno = match self {
             Self::WouldBlock => Errno::AGAIN,

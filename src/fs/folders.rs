@@ -21,9 +21,6 @@ const FIRST_NUMBER: u64 = 4;
 impl Volfs {
     /// Opens a folder. The handle lists the entries as of this moment; those of a folder of the source may be as of a
     /// later moment.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::NotAFolder`] if it is a file.
     pub(crate) fn opendir(&self, ino: Ino, blocking: Blocking) -> Result<OpenReply, FsError> {
         let folder = self.resolve(ino, blocking)?;
         self.check_now(&folder, blocking)?;
@@ -45,9 +42,6 @@ impl Volfs {
 
     /// Passes the entries of an open folder that come after position `from` to `add`, each with its own position, until
     /// `add` returns `false`. Position 0 is the start.
-    ///
-    /// # Errors
-    /// [`FsError::BadHandle`] if it is not a handle of an open folder.
     pub(crate) fn readdir(
         &self,
         handle: u64,

@@ -24,19 +24,16 @@ impl Ino {
     pub(crate) const PUBLIC_STATUS: Self = Self(5);
 
     /// Returns the number of file `index` of a folder or dataset. Index 0 is the folder itself.
-    #[must_use]
     pub(crate) fn new(node: NodeId, index: u64) -> Self {
         Self(u64::from(node) << INDEX_BITS | (index + 1) & ((1 << INDEX_BITS) - 1))
     }
     /// Returns the folder or dataset.
-    #[must_use]
     pub(crate) fn node(self) -> NodeId {
         (self.0 >> INDEX_BITS) as NodeId
     }
 
     /// Returns the index of the file in its folder or dataset; for a number that was never assigned, one beyond all
     /// files.
-    #[must_use]
     pub(crate) fn index(self) -> u64 {
         (self.0 & ((1 << INDEX_BITS) - 1)).wrapping_sub(1)
     }

@@ -52,9 +52,6 @@ impl Listings {
     }
 
     /// Makes the listing of a folder with `make`, or returns one that another thread has begun to make after this call.
-    ///
-    /// # Errors
-    /// Those of `make`.
     pub(crate) fn make<E>(&self, folder: NodeId, make: impl FnOnce() -> Result<Listing, E>) -> Result<Listing, E> {
         let making = Arc::clone(self.making.lock().entry(folder).or_default());
         let begun = making.begun.load(Ordering::SeqCst);

@@ -38,10 +38,6 @@ pub(crate) enum Pages {
 
 impl Volfs {
     /// Opens a file for reading.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if it belongs to a source that has changed, [`FsError::Io`] if its content cannot be
-    /// computed.
     pub(crate) fn open(self: &Arc<Self>, ino: Ino, blocking: Blocking) -> Result<OpenReply, FsError> {
         for _ in 0..MAX_ATTEMPTS {
             let mut resolved = self.resolve(ino, blocking)?;
@@ -100,10 +96,6 @@ impl Volfs {
 
     /// Opens a file for read-ahead. The handle shares the client's open file for which the read-ahead was requested:
     /// its content, and its record of sequential readers.
-    ///
-    /// # Errors
-    /// [`FsError::NotFound`] if there was no such request, the client has closed the file, or its dataset was
-    /// refreshed.
     pub(crate) fn open_for_readahead(&self, ino: Ino) -> Result<OpenReply, FsError> {
         let file = self.handles.take_expected(ino).ok_or(FsError::NotFound)?;
         let epoch = file.epoch;

@@ -29,7 +29,6 @@ pub(crate) struct Opened {
 
 impl Volfs {
     /// Returns what is known of an open file; `None` if there is no such handle.
-    #[must_use]
     pub(crate) fn opened(&self, handle: u64) -> Option<Opened> {
         let handle = self.handles.get(handle)?;
         let Handle::File(file) = &*handle else { return None };
@@ -79,7 +78,6 @@ impl Volfs {
     }
 
     /// Returns whether an inode is the folder of a dataset.
-    #[must_use]
     pub(crate) fn is_dataset(&self, ino: Ino) -> bool {
         ino.index() == 0 && self.catalog.node(ino.node()).is_some_and(|node| node.kind == NodeKind::Dataset)
     }

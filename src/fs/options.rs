@@ -52,7 +52,6 @@ pub(crate) struct Ownership {
 
 impl Options {
     /// Returns what is shown, and how it is read.
-    #[must_use]
     pub(crate) fn origin(&self) -> Origin {
         let (path, store_options) = (self.source.clone(), self.store_options.clone());
         let permissions = self.allow_other;

@@ -62,7 +62,6 @@ impl Volfs {
     }
 
     /// Returns those of what nothing is known of, with all rights that it may have.
-    #[must_use]
     pub(crate) fn default_permissions(&self, folder: bool) -> Permissions {
         self.chosen(None, if folder { FOLDER } else { FILE }, true)
     }
@@ -81,7 +80,6 @@ impl Volfs {
 
     /// Returns the inode number of a name that is another file for a user than for the owner of the mount:
     /// `status.json`, which is without names of datasets for others where these may enter.
-    #[must_use]
     pub(crate) fn ino_for_user(&self, parent: Ino, name: &std::ffi::OsStr, uid: u32) -> Option<Ino> {
         let is_other = || uid != 0 && uid != self.chosen(None, FILE, false).uid;
         (self.options.allow_other && parent == Ino::DOT_VOLFS && name == STATUS && is_other())

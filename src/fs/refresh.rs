@@ -41,9 +41,6 @@ impl Volfs {
 
     /// Starts the thread that refreshes datasets when they are due, lets go of sources that were deleted, and notices
     /// those that stall. It never waits for a source, and ends when the file system is dropped.
-    ///
-    /// # Errors
-    /// Those of the system: it has no more threads.
     pub(crate) fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let wakes = Arc::clone(&queue);

@@ -16,7 +16,6 @@ pub(crate) struct Registries {
 
 impl Registries {
     /// Returns the built-in ones that a mount with these options uses.
-    #[must_use]
     pub(crate) fn of(options: &Options) -> Self {
         let formats = format::registry();
         match &options.views {

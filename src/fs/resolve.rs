@@ -120,9 +120,6 @@ impl Volfs {
     }
 
     /// Checks that the source of a file or folder has not changed, unless that was checked a moment ago.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if it has.
     pub(super) fn check(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
         match resolved.node() {
             Some(node) if blocking == Blocking::Yes => Ok(self.catalog.check(node)?),
@@ -132,9 +129,6 @@ impl Volfs {
     }
 
     /// Like [`Volfs::check`], but always looks at the source: for files and folders that are opened now.
-    ///
-    /// # Errors
-    /// [`FsError::Stale`] if the source has changed.
     pub(super) fn check_now(&self, resolved: &Resolved, blocking: Blocking) -> Result<(), FsError> {
         match (resolved.node(), blocking) {
             (Some(_), Blocking::No) => Err(FsError::WouldBlock),
@@ -144,9 +138,6 @@ impl Volfs {
     }
 
     /// Finds `name` in a folder.
-    ///
-    /// # Errors
-    /// [`FsError::NotAFolder`] if it is a file.
     pub(super) fn child(
         &self,
         folder: &Resolved,

@@ -36,7 +36,6 @@ pub(crate) struct Now {
 /// Returns the state of the mount as JSON. Counters only ever grow, except `cache_bytes`; what is under `now` is 0 when
 /// nobody reads. Without `names` there is nothing that names files and folders, but for the source, which everybody can
 /// find in the list of mounts.
-#[must_use]
 pub(crate) fn status(
     options: &Options,
     counters: &Counters,

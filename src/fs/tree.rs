@@ -58,7 +58,6 @@ struct LayerIndices {
 }
 
 /// Returns the name of the folder of each layer.
-#[must_use]
 pub(crate) fn layer_folders(open: &OpenDataset) -> Vec<String> {
     layer_names(open, &mut taken_names())
 }
@@ -75,7 +74,6 @@ fn layer_names(open: &OpenDataset, taken: &mut HashSet<String>) -> Vec<String> {
 
 impl Tree {
     /// Creates the tree of a dataset. Each layer has the files of all `views`.
-    #[must_use]
     pub(crate) fn new(open: &OpenDataset, views: &'static [&'static dyn View]) -> Self {
         let (mut next, mut taken) = (FIRST_LAYER, taken_names());
         let names = layer_names(open, &mut taken);
@@ -101,25 +99,21 @@ impl Tree {
     }
 
     /// Returns a layer of the dataset, with the views that its folder shows.
-    #[must_use]
     pub(crate) fn layer<'a>(&self, open: &'a OpenDataset, layer: usize) -> LayerRef<'a> {
         LayerRef { open, layer, views: self.views }
     }
 
     /// Returns all views of the tree.
-    #[must_use]
     pub(crate) fn views(&self) -> &'static [&'static dyn View] {
         self.views
     }
 
     /// Returns the view of an [`Item::View`].
-    #[must_use]
     pub(crate) fn view(&self, view: usize) -> &'static dyn View {
         self.views[view]
     }
 
     /// Returns the file or folder with an index.
-    #[must_use]
     pub(crate) fn item(&self, index: u64) -> Option<Item> {
         match index {
             0 => return Some(Item::Dataset),
@@ -137,7 +131,6 @@ impl Tree {
     }
 
     /// Returns the index of a file or folder.
-    #[must_use]
     pub(crate) fn index(&self, item: Item) -> u64 {
         match item {
             Item::Dataset => 0,
@@ -153,7 +146,6 @@ impl Tree {
     }
 
     /// Whether an item is a folder.
-    #[must_use]
     pub(crate) fn is_folder(&self, open: &OpenDataset, item: Item) -> bool {
         match item {
             Item::Dataset | Item::Layer(_) => true,
@@ -163,7 +155,6 @@ impl Tree {
     }
 
     /// Returns the folder that contains an item.
-    #[must_use]
     pub(crate) fn parent(&self, open: &OpenDataset, item: Item) -> Item {
         match item {
             Item::View { layer, view, node } => match self.view(view).parent(self.layer(open, layer), node) {
@@ -181,7 +172,6 @@ impl Tree {
     }
 
     /// Returns whether the entries of a folder [are streamed](View::is_streamed).
-    #[must_use]
     pub(crate) fn is_streamed(&self, open: &OpenDataset, folder: Item) -> bool {
         match folder {
             Item::View { layer, view, node } => self.view(view).is_streamed(self.layer(open, layer), node),
@@ -205,9 +195,6 @@ impl Tree {
     }
 
     /// Finds `name` in a folder.
-    ///
-    /// # Errors
-    /// Those of a view that has to look at the source, also if it may not wait.
     pub(crate) fn find(
         &self,
         open: &OpenDataset,

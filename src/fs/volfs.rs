@@ -66,18 +66,12 @@ pub(crate) struct Volfs {
 
 impl Volfs {
     /// Creates a file system that shows a source with the built-in formats and views. Reads nothing of the source yet.
-    ///
-    /// # Errors
-    /// [`CatalogError::Io`] if the source does not exist.
     pub(crate) fn new(options: Options, log: Arc<RecentLines>) -> Result<Self, CatalogError> {
         let registries = Registries::of(&options);
         Self::with_registries(options, log, registries)
     }
 
     /// Like [`Volfs::new`], with other formats and views.
-    ///
-    /// # Errors
-    /// [`CatalogError::Io`] if the source does not exist.
     pub(crate) fn with_registries(
         options: Options,
         log: Arc<RecentLines>,
@@ -126,7 +120,6 @@ impl Volfs {
     }
 
     /// Returns the threads for work that may wait.
-    #[must_use]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -137,19 +130,16 @@ impl Volfs {
     }
 
     /// Returns the options of the mount.
-    #[must_use]
     pub(crate) fn options(&self) -> &Options {
         &self.options
     }
 
     /// Returns the bytes of all arrays of all datasets that were opened so far.
-    #[must_use]
     pub(crate) fn known_bytes(&self) -> u64 {
         self.catalog.known_bytes()
     }
 
     /// Returns the bulkhead (the concurrency limit of the pool) for looking up a name in a folder.
-    #[must_use]
     pub(crate) fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
             Some(folder) if folder.kind == NodeKind::Folder => listing::bulkhead(folder.id, name),
@@ -158,7 +148,6 @@ impl Volfs {
     }
 
     /// Returns the bulkhead for work on a file or folder.
-    #[must_use]
     pub(crate) fn bulkhead(ino: Ino) -> Bulkhead {
         Bulkhead::new(ino.node().into())
     }

@@ -44,29 +44,23 @@ pub(crate) struct BufferPool {
 
 impl BufferPool {
     /// Creates a pool that keeps at most `capacity` bytes of unused buffers.
-    #[must_use]
     pub(crate) fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self { capacity, ..Self::default() })
     }
 
     /// Creates a pool for bricks: it keeps at most `capacity` bytes of unused buffers, or a few large ones if that is
     /// not zero, and makes the pages of at most `prefaulted` bytes of memory ahead.
-    #[must_use]
     pub(crate) fn for_bricks(capacity: usize, prefaulted: usize) -> Arc<Self> {
         let (large_capacity, prefaulted) = (LARGE_KEPT_BYTES, Prefaulted::new(prefaulted));
         Arc::new(Self { capacity, large_capacity, prefaulted, ..Self::default() })
     }
 
     /// Returns an empty buffer, for which nothing is allocated.
-    #[must_use]
     pub(crate) fn empty(self: &Arc<Self>) -> Buffer {
         Buffer { block: Block::default(), len: 0, pool: Arc::clone(self) }
     }
 
     /// Returns a buffer of `len` bytes. Its content is unspecified: zeros, or what an earlier user left.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(crate) fn try_take(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
         let block = reused.or_else(|| Block::try_new(size)).or_else(|| {
@@ -78,9 +72,6 @@ impl BufferPool {
     }
 
     /// Like [`BufferPool::try_take`], for a decoded brick: a new one that is small shares its memory's pages with others.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(crate) fn take_brick(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let (size, reused) = self.reuse(len);
         // a brick of less than a page comes from the allocator
@@ -97,7 +88,6 @@ impl BufferPool {
     }
 
     /// Returns whether memory may be made ahead, but no brick was taken or announced yet.
-    #[must_use]
     pub(crate) fn is_unused_for_bricks(&self) -> bool {
         self.prefaulted.is_unused()
     }
@@ -111,7 +101,6 @@ impl BufferPool {
 
     /// Whether [`BufferPool::prefault_brick`] would make any pages. Gives up those that were made if they take more than
     /// `room` bytes.
-    #[must_use]
     pub(crate) fn wants_prefaulted(&self, room: usize) -> bool {
         self.prefaulted.wanted(room).is_some()
     }
@@ -157,9 +146,6 @@ impl BufferPool {
     /// Like [`BufferPool::try_take`], for short-lived scratch memory: rounds the size up by at most a third, so that a
     /// block is reused for lengths that differ a little. All small ones have the same size: the allocator would clear
     /// each block, and give the pages of many back to the kernel.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(crate) fn take_scratch(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let step = (len / 2).next_power_of_two() / 4;
         let size = match len {
@@ -173,9 +159,6 @@ impl BufferPool {
 
     /// Like [`BufferPool::try_take`], for a reply that is sent to the kernel at once: uses a slot of the huge-page slab
     /// if one is free.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(crate) fn take_reply(self: &Arc<Self>, len: usize) -> Result<Buffer, OutOfMemory> {
         let slot = || {
             let (slab, (pages, size)) = self.slabs.iter().zip(REPLY_CLASSES).find(|(_, (_, size))| len <= *size)?;
@@ -214,7 +197,6 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Returns the bytes of memory that the buffer takes, which may be more than its length.
-    #[must_use]
     pub(crate) fn capacity(&self) -> usize {
         self.block.len()
     }

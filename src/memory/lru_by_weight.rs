@@ -12,7 +12,6 @@ const BYTES_PER_OVERHEAD_BYTE: usize = 64;
 
 /// Returns the weight of an entry with a value of `bytes` bytes: with the overhead, which counts less the larger the
 /// value is.
-#[must_use]
 pub(crate) fn entry_weight(bytes: usize) -> usize {
     bytes.saturating_add(OVERHEAD.saturating_sub(bytes / BYTES_PER_OVERHEAD_BYTE))
 }
@@ -31,7 +30,6 @@ pub(crate) struct LruByWeight<K, V> {
 
 impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     /// Creates an empty map with a capacity of `capacity` bytes.
-    #[must_use]
     pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: LruCache::unbounded(), weight: 0, capacity }
     }
@@ -47,19 +45,16 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     }
 
     /// Returns the value of `key` without touching the order of eviction.
-    #[must_use]
     pub(crate) fn peek(&self, key: &K) -> Option<V> {
         self.entries.peek(key).map(|(value, _)| value.clone())
     }
 
     /// Returns whether `key` has an entry, without touching the order of eviction.
-    #[must_use]
     pub(crate) fn contains(&self, key: &K) -> bool {
         self.entries.contains(key)
     }
 
     /// Returns the weight of the entry of `key`; 0 if there is none.
-    #[must_use]
     pub(crate) fn weight_of(&self, key: &K) -> usize {
         self.entries.peek(key).map_or(0, |(_, weight)| *weight)
     }
@@ -127,13 +122,11 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
     }
 
     /// Returns the capacity in bytes.
-    #[must_use]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
     /// Returns the sum of the weights of all entries, in bytes.
-    #[must_use]
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }

@@ -90,7 +90,6 @@ fn retry(size: usize, allocate: impl Fn() -> *mut u8) -> *mut u8 {
 
 /// Returns the bytes of the last block that this thread did not get; 0 if it got all, or goes on without. For a handler
 /// of signals.
-#[must_use]
 pub(crate) fn bytes_refused() -> usize {
     REFUSED.try_with(Cell::get).unwrap_or(0)
 }
@@ -132,7 +131,6 @@ fn reserve(instead_of: usize) -> bool {
 
 /// Returns whether memory is left: not while small blocks take from the reserve. What is large, or becomes large step by
 /// step, asks at each step, and fails without. A process that keeps no reserve always has memory.
-#[must_use]
 pub(crate) fn has_memory() -> bool {
     match ADDRESS.load(Ordering::Acquire) {
         GIVEN_AWAY => reserve(GIVEN_AWAY),
@@ -141,9 +139,6 @@ pub(crate) fn has_memory() -> bool {
 }
 
 /// Returns `length` zeros.
-///
-/// # Errors
-/// [`OutOfMemory`] if the system has no more memory.
 pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
     let mut bytes = try_with_capacity(length)?;
     bytes.resize(length, 0);
@@ -151,9 +146,6 @@ pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
 }
 
 /// Returns an empty vector with room for `count` elements.
-///
-/// # Errors
-/// [`OutOfMemory`] if the system has no more memory.
 pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> {
     let mut elements = Vec::new();
     let refused = OutOfMemory(count.saturating_mul(size_of::<T>()));
@@ -179,10 +171,7 @@ impl Drop for Claim {
 }
 
 /// Claims memory: while the value exists, others cannot claim the same. Costs nothing where the memory of the process
-/// is not limited.
-///
-/// # Errors
-/// [`OutOfMemory`] if the system does not have so much besides all claims.
+/// is not limited. Fails if the system does not have so much besides all claims.
 pub(crate) fn claim(bytes: usize) -> Result<Claim, OutOfMemory> {
     let claimed = CLAIMED.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
     let claim = Claim(bytes);

@@ -43,9 +43,6 @@ pub(crate) struct HeldSignals {
 
 impl HeldSignals {
     /// Holds the signals back from this thread, and from the threads and processes that it starts.
-    ///
-    /// # Errors
-    /// [`ProcessError`] if the system refuses.
     pub(crate) fn hold() -> Result<Self, ProcessError> {
         let signals: SigSet = FORWARDED.into_iter().collect();
         let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
@@ -66,9 +63,6 @@ impl Drop for HeldSignals {
 /// Signals to this process are sent on to the command; those of the terminal's keys it gets anyway. They stay
 /// blocked afterwards, so that this process can clean up. The command gets SIGTERM if this process is killed. To be
 /// called before there are threads.
-///
-/// # Errors
-/// [`CommandError`]: it did not run.
 pub(crate) fn run(command: &mut Command) -> Result<u8, CommandError> {
     let signals: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD]).collect();
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;

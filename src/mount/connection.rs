@@ -35,7 +35,6 @@ pub(crate) enum Lever {
 impl Connection {
     /// Returns the connection whose device is open as `fuse`, and which was just mounted at `mountpoint`. `None` if the
     /// system does not tell which mount that is.
-    #[must_use]
     pub(crate) fn of(fuse: BorrowedFd<'_>, source: &Path, mountpoint: &Path) -> Option<Self> {
         let info = read_to_string(format!("/proc/self/fdinfo/{}", fuse.as_raw_fd())).unwrap_or_default();
         // Older kernels do not tell. Nothing was mounted there a moment ago, so a mount of this source is ours, unless
@@ -56,13 +55,11 @@ impl Connection {
     }
 
     /// Returns the device number (major and minor) of the mount.
-    #[must_use]
     pub(crate) fn device(&self) -> (u32, u32) {
         self.device
     }
 
     /// Returns the descriptor for another process; `None` if the system has no more descriptors.
-    #[must_use]
     pub(crate) fn lever(&self) -> Option<&Lever> {
         self.lever.as_ref()
     }
@@ -74,9 +71,6 @@ fn number_of(info: &str) -> Option<u32> {
 }
 
 /// Ends a connection through its file of fusectl: all requests fail from now on, also those in flight.
-///
-/// # Errors
-/// Those of the system.
 pub(crate) fn abort(mut file: &File) -> io::Result<()> {
     file.write_all(b"1")
 }
@@ -90,7 +84,6 @@ pub(crate) struct PinnedMount {
 
 impl PinnedMount {
     /// Pins the mount at `mountpoint` if it has this device number. Asks nothing of its daemon.
-    #[must_use]
     pub(crate) fn at(mountpoint: &Path, device: (u32, u32)) -> Option<Self> {
         let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits().cast_signed();
         let root = File::options().read(true).custom_flags(flags).open(mountpoint).ok()?;
@@ -100,9 +93,6 @@ impl PinnedMount {
     }
 
     /// Ends the connection to the daemon: all requests fail from now on, also those in flight. Only root may do that.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(crate) fn abort(&self) -> Result<(), Errno> {
         // the mount is busy, since it is pinned, and so it is not unmounted: only its connection is ended
         let pinned = format!("/proc/self/fd/{}", self.root.as_raw_fd());
@@ -113,9 +103,6 @@ impl PinnedMount {
     }
 
     /// Takes the mount away, so that at least nobody begins to wait for it.
-    ///
-    /// # Errors
-    /// [`UnmountError`]
     pub(crate) fn take_away(&self) -> Result<(), UnmountError> {
         // looked up now: somebody may have unmounted it meanwhile, and mounted another one there
         unmount(&mountinfo::place_of(self.device).ok_or(UnmountError::NotMounted)?, true)

@@ -57,10 +57,7 @@ pub(crate) enum Role {
 }
 
 /// Forks a daemon, which has its own session, `/` as its working directory, and none of the open files of this process.
-///
-/// # Errors
-/// [`DaemonError::System`] if the system refuses, or if there are other threads already, which would be missing in the
-/// daemon.
+/// Fails if there are other threads already: they would be missing in the daemon.
 pub(crate) fn detach() -> Result<Role, DaemonError> {
     let (ours, theirs) = UnixStream::pair().map_err(failed("no sockets"))?;
     match fork::fork()? {
@@ -88,9 +85,6 @@ pub(crate) struct Starter {
 
 impl Starter {
     /// Waits until the daemon is ready. Kills it and removes its mount of `source` if that takes longer than `limit`.
-    ///
-    /// # Errors
-    /// [`DaemonError`] if the daemon reports a reason, ends, or does not answer in time.
     pub(crate) fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
         let Self { child, link } = self;
         let message = read_until(&link, Instant::now() + limit);
@@ -174,14 +168,12 @@ pub(crate) struct Ready {
 impl Ready {
     /// Reports that the mount is ready. Returns `false` if the caller no longer waits: it was interrupted, and wants no
     /// mount.
-    #[must_use]
     pub(crate) fn succeeded(mut self) -> bool {
         self.send(READY)
     }
 
     /// Like [`Ready::succeeded`]. If the caller ends later without [`Started::release`], since it was killed, `lost` is
     /// called on a thread of its own. Returns `false` also if the system has no more threads.
-    #[must_use]
     pub(crate) fn succeeded_bound(mut self, lost: impl FnOnce() + Send + 'static) -> bool {
         let Ok(mut link) = self.link.try_clone() else { return false };
         let wait = move || {

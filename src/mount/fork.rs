@@ -36,10 +36,7 @@ pub(super) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) 
 }
 
 /// Forks: the call returns in both processes. A child that ends keeps its number until this process waits for it or
-/// ends.
-///
-/// # Errors
-/// [`ProcessError`] if the system refuses, or if there are other threads already, which would be missing in the child.
+/// ends. Fails if there are other threads already: they would be missing in the child.
 pub(crate) fn fork() -> Result<ForkResult, ProcessError> {
     let deadline = Instant::now() + END_OF_THREADS;
     while fs::read_dir("/proc/self/task").map_err(failed("cannot count threads"))?.count() != 1 {
@@ -59,9 +56,6 @@ pub(crate) fn fork() -> Result<ForkResult, ProcessError> {
 
 /// Makes the kernel send `signal` to this process when the thread that forked it, of the process `parent`, ends. That
 /// thread also ends with its process, even if another thread of it cannot end.
-///
-/// # Errors
-/// [`ProcessError`] if the system refuses, or the parent has ended already.
 pub(crate) fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
     set_pdeathsig(signal).map_err(failed("cannot be told of its parent's end"))?;
     if unistd::getppid() == parent { Ok(()) } else { Err(failed("too late")(io::Error::other("its parent has ended"))) }
@@ -69,9 +63,6 @@ pub(crate) fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(),
 
 /// Detaches this process from the terminal, the working directory and the open files of its parent. Closes all
 /// descriptors except `kept`, so no value that owns another one may be used or dropped afterwards.
-///
-/// # Errors
-/// [`ProcessError`] if the system refuses.
 pub(crate) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     unistd::setsid().map_err(failed("no session"))?;
     unistd::chdir("/").map_err(failed("cannot go to /"))?;
@@ -94,9 +85,6 @@ pub(crate) struct FuseDescriptors {
 
 impl FuseDescriptors {
     /// Opens what is needed.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(crate) fn new() -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self { null, list: File::open("/proc/self/fd")? })
@@ -106,9 +94,6 @@ impl FuseDescriptors {
     /// `/dev/null`. A process that is about to end calls this, since a thread of it that waits for a source
     /// uninterruptibly would keep the connections open, and with them everybody who waits for an answer of this
     /// process. Opens no descriptor.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(crate) fn give_up(&self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         rustix::fs::seek(&self.list, SeekFrom::Start(0))?;

@@ -20,9 +20,6 @@ pub(crate) trait ListingReply: Send + Sized + 'static {
     fn finish(self, listed: Result<(), FsError>);
 
     /// Adds the entries after position `from`.
-    ///
-    /// # Errors
-    /// Those of [`Volfs::readdir`].
     fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, blocking: Blocking) -> Result<(), FsError> {
         fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
     }

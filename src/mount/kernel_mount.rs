@@ -22,9 +22,6 @@ const ROOT_MODE: u32 = 0o40555;
 /// Mounts at `mountpoint`, with `name` as the mount's name and further `options` for the FUSE driver: read-only, and
 /// without devices, set-user-ID programs and access times. Returns the connection to the kernel, or `None` if this
 /// process may not mount, but a helper might.
-///
-/// # Errors
-/// Those of the system.
 pub(crate) fn mount(name: &str, mountpoint: &Path, options: &[String]) -> io::Result<Option<OwnedFd>> {
     let opened = File::options().read(true).write(true).open(DEVICE);
     let device = opened.map_err(|error| io::Error::new(error.kind(), format!("{DEVICE}: {error}")))?;

@@ -33,7 +33,6 @@ pub(crate) struct Mount {
 
 impl Mount {
     /// Whether it is a volfs mount.
-    #[must_use]
     pub(crate) fn is_volfs(&self) -> bool {
         (self.kind == "fuse" || self.kind.starts_with("fuse."))
             && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
@@ -41,30 +40,22 @@ impl Mount {
 
     /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose all else
     /// that the mount says, its name included.
-    #[must_use]
     pub(crate) fn owner(&self) -> Option<u32> {
         self.options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
     }
 }
 
 /// Reads all mounts that this process sees.
-///
-/// # Errors
-/// Those of reading `/proc`.
 pub(crate) fn read() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
 /// Reads all mounts that another process sees.
-///
-/// # Errors
-/// Those of reading `/proc`.
 pub(crate) fn read_of(pid: u32) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(format!("/proc/{pid}/mountinfo"))?))
 }
 
 /// Returns the visible mount at `mountpoint`: of several, the one on which no other is mounted.
-#[must_use]
 pub(crate) fn topmost<'a>(mounts: &'a [Mount], mountpoint: &Path) -> Option<&'a Mount> {
     let here = || mounts.iter().filter(|m| m.mountpoint == mountpoint);
     here().rfind(|m| !here().any(|other| other.parent == m.id && other.id != m.id))
@@ -120,21 +111,18 @@ fn unescape(field: &[u8]) -> OsString {
 }
 
 /// Returns the source that a volfs mount shows, from the mount's name.
-#[must_use]
 pub(crate) fn source_of(mount: &Mount) -> &Path {
     let name = mount.name.as_bytes();
     Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
 }
 
 /// Returns the device (major and minor number) of the visible mount at `mountpoint`, if that is a volfs mount.
-#[must_use]
 pub(crate) fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
     let mounts = read().ok()?;
     topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
 }
 
 /// Returns whether the visible mount at `mountpoint` is a volfs mount of this source.
-#[must_use]
 pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
     // the name of a mount is text
     let shown = source.to_string_lossy();
@@ -144,7 +132,6 @@ pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
 
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
 /// mounted.
-#[must_use]
 pub(crate) fn place_of(device: (u32, u32)) -> Option<PathBuf> {
     let mounts = read().ok()?;
     let is_visible = |m: &&Mount| m.is_volfs() && m.device == device && topmost(&mounts, &m.mountpoint) == Some(m);

@@ -56,9 +56,6 @@ pub(crate) struct ReadaheadRequest {
 impl ReadaheadProcess {
     /// Starts the process. It must be called before there are threads, from the thread that lives as long as the
     /// daemon.
-    ///
-    /// # Errors
-    /// [`ProcessError`] if the system refuses.
     pub(crate) fn start() -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
@@ -76,13 +73,11 @@ impl ReadaheadProcess {
     }
 
     /// The process number.
-    #[must_use]
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
     /// The number of requests that were sent and not completed; `None` if the process has ended.
-    #[must_use]
     pub(crate) fn in_flight(&self) -> Option<usize> {
         loop {
             match recv(&self.socket, &mut [0], RecvFlags::DONTWAIT) {

@@ -26,9 +26,6 @@ pub(crate) struct Refusal {
 
 impl Refusal {
     /// Prepares to refuse the requests of a device, which nobody else reads any more.
-    ///
-    /// # Errors
-    /// Those of the system.
     pub(crate) fn of(device: OwnedFd) -> Result<Self, Errno> {
         fcntl_setfl(&device, fcntl_getfl(&device)? | OFlags::NONBLOCK)?;
         let mut buffer = Vec::new();
@@ -37,10 +34,8 @@ impl Refusal {
         Ok(Self { device, buffer })
     }
 
-    /// Makes the kernel ask again for all that is in flight.
-    ///
-    /// # Errors
-    /// [`Errno::INVAL`] from kernels before 6.9: then what is in flight stays so.
+    /// Makes the kernel ask again for all that is in flight. Fails with [`Errno::INVAL`] on kernels before 6.9: then
+    /// what is in flight stays so.
     pub(crate) fn ask_again(&self) -> Result<(), Errno> {
         write(&self.device, &reply(RESEND, 0)).map(drop)
     }

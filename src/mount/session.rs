@@ -66,9 +66,6 @@ pub(crate) struct Mounted {
 
 /// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
 /// is about to end.
-///
-/// # Errors
-/// [`MountError::Source`] if there is nothing to show, [`MountError::Refused`] if the system does not allow the mount.
 pub(crate) fn mount(
     options: &Options,
     mountpoint: &Path,
@@ -107,15 +104,11 @@ pub(crate) fn mount(
 impl Mounted {
     /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
     /// left.
-    #[must_use]
     pub(crate) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
 
     /// Waits until the file system is unmounted.
-    ///
-    /// # Errors
-    /// [`MountError::Broken`] if the connection to the kernel failed before that.
     pub(crate) fn wait(self) -> Result<(), MountError> {
         match self.session.join() {
             Ok(Err(error)) if is_end_of_connection(&error) => Ok(()),

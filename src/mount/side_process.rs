@@ -44,7 +44,6 @@ impl Link {
     }
 
     /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
-    #[must_use]
     pub(crate) fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -74,10 +73,8 @@ pub(super) fn timespec(time: Duration) -> Timespec {
 
 impl SideProcess {
     /// Forks a process that runs `work` with its end of the connection; its working directory is `/`, and it is killed
-    /// when this thread ends. It must be called before there are threads.
-    ///
-    /// # Errors
-    /// [`ProcessError`] if the system refuses, or there are other threads.
+    /// when this thread ends. It must be called before there are threads. Fails if there are other threads already:
+    /// they would be missing in the child.
     pub(crate) fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;
@@ -97,13 +94,11 @@ impl SideProcess {
     }
 
     /// The process number.
-    #[must_use]
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
     /// The connection to the process.
-    #[must_use]
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }

@@ -33,9 +33,6 @@ pub(crate) struct Signals(SigSet);
 
 impl Signals {
     /// Blocks the signals. It must be called before there are other threads, which inherit the mask.
-    ///
-    /// # Errors
-    /// [`DaemonError::System`] if the system refuses.
     pub(crate) fn block() -> Result<Self, DaemonError> {
         let set: SigSet = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect();
         set.thread_block().map_err(failed("signals"))?;
@@ -44,9 +41,6 @@ impl Signals {
 
     /// Starts a thread that waits for the signals. The first one unmounts `mountpoint`, lazily if it is busy, and ends
     /// the process with exit status 0 after a grace time, if the end of the session has not ended it before.
-    ///
-    /// # Errors
-    /// [`DaemonError::System`] if the system has no more threads.
     pub(crate) fn unmount_on_arrival(
         self,
         mountpoint: PathBuf,
@@ -92,7 +86,6 @@ impl Stop {
     }
 
     /// Whether the process is to stop. The end of the session is no error then.
-    #[must_use]
     pub(crate) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::SeqCst)
     }

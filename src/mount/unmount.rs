@@ -33,10 +33,7 @@ pub(crate) enum UnmountError {
 }
 
 /// Unmounts the file system at `mountpoint`. With `lazy` the mount disappears from there at once, and ends with its
-/// last user.
-///
-/// # Errors
-/// [`UnmountError`]; [`UnmountError::Busy`] only without `lazy`.
+/// last user. Fails with [`UnmountError::Busy`] only without `lazy`.
 pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
     let mut flags = MntFlags::UMOUNT_NOFOLLOW;
     flags.set(MntFlags::MNT_DETACH, lazy);
@@ -50,7 +47,6 @@ pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError>
 }
 
 /// Finds the helper in `PATH`, or in the usual folders, since the `PATH` of a daemon may lack them.
-#[must_use]
 pub(crate) fn find_helper() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin"].map(PathBuf::from);

@@ -63,9 +63,6 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     /// Starts the process, which logs to `log`. It must be called before there are threads, from the thread that lives
     /// as long as the daemon.
-    ///
-    /// # Errors
-    /// [`ProcessError`] if the system refuses.
     pub(crate) fn start(log: Target) -> Result<Self, ProcessError> {
         let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (socket, theirs) = made.map_err(failed("no sockets"))?;

@@ -6,7 +6,6 @@ use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 
 /// Returns whether the client names HTML, and does not prefer JSON to it.
-#[must_use]
 pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut json) = (0.0, 0.0);
     for text in headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()) {

@@ -45,19 +45,16 @@ pub(crate) struct Access {
 
 impl Access {
     /// Returns whether the user of a connection has to be known.
-    #[must_use]
     pub(crate) fn needs_user(&self, is_local: bool) -> bool {
         self.users.is_some() || self.token.is_some() && is_local
     }
 
     /// Returns whether users besides the own one and root may connect.
-    #[must_use]
     pub(crate) fn is_for_others(&self) -> bool {
         self.users.as_ref().is_none_or(|users| !users.iter().all(|user| is_own(*user)))
     }
 
     /// Returns why a connection is refused, if it is.
-    #[must_use]
     pub(crate) fn refuses(&self, peer: &Peer) -> Option<Problem> {
         let users = self.users.as_ref()?;
         match peer.user {
@@ -69,7 +66,6 @@ impl Access {
 
     /// Returns whether a connection is of somebody who may be kept from it by others: on this machine, and neither of
     /// the server's user nor of root. Connections of these others are bounded apart.
-    #[must_use]
     pub(crate) fn is_guest(&self, peer: &Peer) -> bool {
         self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_own)
     }
@@ -135,9 +131,6 @@ pub(crate) enum Proof {
 
 impl Token {
     /// Reads the file of a token, which nobody but this user and root may be able to read.
-    ///
-    /// # Errors
-    /// [`TokenError`]
     pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |error| TokenError::Read(path.to_owned(), error);
         let file = File::open(path).map_err(failed)?;
@@ -169,13 +162,11 @@ impl Token {
     }
 
     /// Returns the text, for the links that carry it.
-    #[must_use]
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Returns a text for the log, where the token must not be.
-    #[must_use]
     pub(crate) fn hidden_in(&self, text: &str) -> String {
         text.replace(&self.text, "TOKEN")
     }
@@ -185,9 +176,6 @@ impl Token {
     }
 
     /// Looks for the token in a request, and takes it out of the path.
-    ///
-    /// # Errors
-    /// [`Problem::Token`] if there is none.
     pub(crate) fn prove(&self, request: &mut Parts, peer: &Peer) -> Result<Proof, Problem> {
         let below = request.uri.path_and_query().and_then(|path| {
             let path = path.as_str().strip_prefix('/')?;
@@ -224,7 +212,6 @@ impl Token {
 
     /// Returns the cookie for a client, named after the port that it uses: browsers send the cookies of a host to all of
     /// its ports. `None` for one that cannot be told from others.
-    #[must_use]
     pub(crate) fn cookie(&self, request: &Parts, peer: &Peer) -> Option<HeaderValue> {
         let code = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &message(b"cookie", &holder(peer)?)));
         let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -255,7 +242,6 @@ fn holder(peer: &Peer) -> Option<Vec<u8>> {
 }
 
 /// Returns the way from a folder to the same one below the token, for links that are to be carried on.
-#[must_use]
 pub(crate) fn below_token(token: &Token, names: &[std::ffi::OsString], query: Option<&str>) -> String {
     let path: String = names.iter().map(|name| segment(name) + "/").collect();
     let query = query.map(|query| format!("?{query}")).unwrap_or_default();

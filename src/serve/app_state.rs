@@ -27,7 +27,6 @@ pub(crate) struct App {
 
 impl App {
     /// Creates what all requests share.
-    #[must_use]
     pub(crate) fn new(fs: Arc<Volfs>, options: ServeOptions) -> Arc<Self> {
         let hosts = Hosts::new(&options.listen, &options.allow_hosts);
         let turns = Turns::new(options.max_requests);
@@ -35,7 +34,6 @@ impl App {
     }
 
     /// Returns the address of the Neuroglancer that the page links to.
-    #[must_use]
     pub(crate) fn neuroglancer(&self) -> Option<&str> {
         self.options.neuroglancer.as_deref()
     }

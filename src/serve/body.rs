@@ -64,19 +64,16 @@ struct Multipart {
 
 impl Parts {
     /// A range of the file.
-    #[must_use]
     pub(crate) fn range(range: Range<u64>) -> Self {
         Self { next: Some(Part::Range(range)), several: None }
     }
 
     /// A box of samples of this many bytes.
-    #[must_use]
     pub(crate) fn region(region: Region, size: u64) -> Self {
         Self { next: Some(Part::Box(region, size, 0)), several: None }
     }
 
     /// Several ranges of a file of `size` bytes and this media type.
-    #[must_use]
     pub(crate) fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
         let ranges = ranges.into_iter();
         let several = Multipart { ranges, size, kind, boundary, current: None, is_begun: false, is_over: false };
@@ -84,7 +81,6 @@ impl Parts {
     }
 
     /// Returns the number of bytes.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         self.next.as_ref().map_or(0, Part::len) + self.several.as_ref().map_or(0, Multipart::len)
     }
@@ -166,16 +162,12 @@ pub(crate) struct FileBody {
 
 impl FileBody {
     /// Creates a body of these parts of a file.
-    #[must_use]
     pub(crate) fn new(open: OpenFile, epoch: Option<u32>, budget: Budget, parts: Parts) -> Self {
         let (open, weight) = (Arc::new(open), parts.weight());
         Self { open, epoch, budget, parts, weight, pieces: VecDeque::new(), taken: 0 }
     }
 
     /// Reads the first piece, so that what fails at once gets a status of its own.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
     pub(crate) async fn begin(&mut self) -> Result<(), Problem> {
         if let Some(piece) = self.next().await {
             self.pieces.push_front(Piece::Here(piece?));
@@ -286,7 +278,6 @@ impl FileBody {
 }
 
 /// Returns the header that says which part of a file a response has.
-#[must_use]
 pub(crate) fn content_range(range: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1))
 }

@@ -8,7 +8,6 @@ use crate::volume::{Dims, Region};
 use super::problem::Problem;
 
 /// Returns the value of `box` in the query of a URL. Commas and colons may be percent-encoded.
-#[must_use]
 pub(crate) fn box_of(query: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| *name == "box")?;
@@ -16,9 +15,6 @@ pub(crate) fn box_of(query: &str) -> Option<String> {
 }
 
 /// Reads a box of an array of this shape.
-///
-/// # Errors
-/// [`Problem::Bad`] with what is wrong with the text.
 pub(crate) fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
     let mut region = Region::whole(*shape);
     for (axis, slice) in text.split(',').enumerate() {
@@ -48,7 +44,6 @@ pub(crate) fn region(text: &str, shape: &Dims) -> Result<Region, Problem> {
 
 /// Returns the longest box that begins with the sample `from` of a region, counted in C order, is contiguous in it, and
 /// has at most `most` samples, but one at least.
-#[must_use]
 pub(crate) fn next_box(region: &Region, from: u64, most: u64) -> Region {
     let axes = region.axes();
     let index = region.shape.index_of(from);

@@ -32,7 +32,6 @@ impl Default for Budget {
 
 impl Budget {
     /// Returns the longest piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes besides.
-    #[must_use]
     pub(crate) fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
         match self.long_piece(wanted) {
             Some((length, share)) => (length, Some(share)),
@@ -41,7 +40,6 @@ impl Budget {
     }
 
     /// Returns a piece that may be read ahead of the client, if the budget allows one.
-    #[must_use]
     pub(crate) fn long_piece(&self, wanted: u64) -> Option<(usize, OwnedSemaphorePermit)> {
         let length = usize::try_from(wanted).unwrap_or(LONG).min(LONG);
         let units = u32::try_from(length.div_ceil(UNIT)).ok()?;

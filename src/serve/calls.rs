@@ -16,9 +16,6 @@ use crate::source::Blocking;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls the file system. A call that nobody waits for any more is not begun.
-///
-/// # Errors
-/// Those of the call, and [`Problem::NoAnswer`].
 pub(crate) async fn call<T: Send + 'static>(
     fs: &Arc<Volfs>,
     bulkhead: Bulkhead,
@@ -38,9 +35,6 @@ pub(crate) async fn call<T: Send + 'static>(
 }
 
 /// Waits for an answer of the file system.
-///
-/// # Errors
-/// Those of the answer, and [`Problem::NoAnswer`].
 pub(crate) async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>>) -> Result<T, Problem> {
     match timeout(PATIENCE, answer).await {
         Ok(Ok(answer)) => answer.map_err(Problem::from),
@@ -51,17 +45,11 @@ pub(crate) async fn await_answer<T>(answer: oneshot::Receiver<Result<T, FsError>
 }
 
 /// Finds the file or folder of a path.
-///
-/// # Errors
-/// [`Problem::NotFound`], and what looking at the source can end in.
 pub(crate) async fn find(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, Problem> {
     find_or_nearest(fs, names).await.map_err(|(problem, _)| problem)
 }
 
 /// Finds the file or folder of a path.
-///
-/// # Errors
-/// As [`find`], with the number of names that lead to a folder.
 pub(crate) async fn find_or_nearest(fs: &Arc<Volfs>, names: &[OsString]) -> Result<Attributes, (Problem, usize)> {
     let root = call(fs, Volfs::bulkhead(Ino::ROOT), |fs, blocking| fs.getattr(Ino::ROOT, None, blocking)).await;
     let mut found = root.map_err(|problem| (problem, 0))?;

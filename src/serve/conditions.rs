@@ -19,9 +19,6 @@ pub(crate) enum Outcome {
 }
 
 /// Evaluates the conditions of a GET or HEAD.
-///
-/// # Errors
-/// [`Problem::Precondition`] if the client means another version.
 pub(crate) fn evaluate(headers: &HeaderMap, file: &Validators) -> Result<Outcome, Problem> {
     if headers.contains_key(IF_MATCH) {
         if !matches(headers, IF_MATCH, file, is_same) {
@@ -44,7 +41,6 @@ pub(crate) fn evaluate(headers: &HeaderMap, file: &Validators) -> Result<Outcome
 }
 
 /// Whether a range may be sent: the client has begun with this very version, or does not say which it means.
-#[must_use]
 pub(crate) fn allow_range(headers: &HeaderMap, file: &Validators) -> bool {
     let Some(value) = headers.get(IF_RANGE) else { return true };
     let Ok(text) = value.to_str() else { return false };

@@ -68,7 +68,6 @@ pub(crate) struct Activity {
 
 impl Activity {
     /// Returns that of a new connection.
-    #[must_use]
     pub(crate) fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
         Arc::new(Self {
             timeouts,
@@ -83,7 +82,6 @@ impl Activity {
     }
 
     /// Notes that a request has begun. It ends when the slot is dropped, and all its clones.
-    #[must_use]
     pub(crate) fn begin(self: &Arc<Self>) -> RequestSlot {
         STREAM.try_with(Clone::clone).unwrap_or_else(|_| RequestSlot::new(self))
     }
@@ -215,7 +213,6 @@ pub(crate) struct Streams(Arc<Activity>);
 
 impl Streams {
     /// Those of a connection.
-    #[must_use]
     pub(crate) fn new(activity: Arc<Activity>) -> Self {
         Self(activity)
     }
@@ -240,7 +237,6 @@ pub(crate) struct SlottedBody {
 
 impl SlottedBody {
     /// Ties a body to its request.
-    #[must_use]
     pub(crate) fn new(body: Body, slot: RequestSlot) -> Self {
         Self { body, slot }
     }

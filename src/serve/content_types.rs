@@ -11,7 +11,6 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 
 /// Returns the media type of a file.
-#[must_use]
 pub(crate) fn content_type(name: &OsStr) -> &'static str {
     let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
     match extension {
@@ -28,7 +27,6 @@ pub(crate) fn content_type(name: &OsStr) -> &'static str {
 }
 
 /// Returns whether bytes of a type become much fewer when they are compressed.
-#[must_use]
 pub(crate) fn is_text(content_type: &str) -> bool {
     content_type.starts_with(JSON) || content_type.starts_with("text/")
 }

@@ -17,7 +17,6 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns the word for it.
-    #[must_use]
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Dataset => "dataset",
@@ -38,7 +37,6 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// Returns the link from the folder to the entry.
-    #[must_use]
     pub(crate) fn href(&self) -> String {
         segment(&self.name) + if self.kind == Kind::File { "" } else { "/" }
     }

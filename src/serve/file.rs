@@ -26,9 +26,6 @@ use crate::fs::Attributes;
 const MAX_ATTEMPTS: usize = 3;
 
 /// Answers a request for a file.
-///
-/// # Errors
-/// Why there are no bytes.
 pub(crate) async fn answer(
     app: &App,
     request: &Head,
@@ -88,7 +85,6 @@ async fn open(
 }
 
 /// Returns the response that the client has the file.
-#[must_use]
 pub(crate) fn not_modified(validators: &Validators) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -149,7 +145,6 @@ fn boundary() -> String {
 }
 
 /// Returns the media type of a file by its name, for what is not in the tree.
-#[must_use]
 pub(crate) fn type_of(name: &str) -> &'static str {
     content_type(OsStr::new(name))
 }

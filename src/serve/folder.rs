@@ -33,9 +33,6 @@ const PIECE: usize = 500;
 const PAGE: usize = 1000;
 
 /// Answers a request for a folder.
-///
-/// # Errors
-/// Why it cannot be listed.
 pub(crate) async fn answer(
     app: &App,
     request: &Parts,

@@ -22,7 +22,6 @@ pub(crate) struct Hosts {
 impl Hosts {
     /// Creates the names of a server. Names are checked if only this machine reaches it, or if some were named. No
     /// browser reaches a Unix socket: a web server in front of it passes on the names that it has itself.
-    #[must_use]
     pub(crate) fn new(listen: &Listen, allowed: &[String]) -> Self {
         let address = match listen {
             Listen::Tcp(address) => Some(address.ip()),
@@ -33,7 +32,6 @@ impl Hosts {
     }
 
     /// Returns whether a request calls this server by one of its names. A client that uses no name is no browser.
-    #[must_use]
     pub(crate) fn allow(&self, request: &Parts) -> bool {
         if !self.checks {
             return true;

@@ -29,7 +29,6 @@ pub(crate) struct PageOf<'a> {
 }
 
 /// Returns the page.
-#[must_use]
 pub(crate) fn page(page: &PageOf<'_>) -> String {
     let names: Vec<String> = page.path.names.iter().map(|name| escape(&name.to_string_lossy())).collect();
     let root = if names.is_empty() { "./".to_owned() } else { "../".repeat(names.len()) };
@@ -70,7 +69,6 @@ pub(crate) fn page(page: &PageOf<'_>) -> String {
 }
 
 /// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
-#[must_use]
 pub(crate) fn not_found(above: &[OsString], up: &str) -> String {
     let (href, shown) = (if up.is_empty() { "./" } else { up }, escape(&shown_path(above)));
     let root = format!("{up}{}", "../".repeat(above.len()));
@@ -89,7 +87,6 @@ pub(crate) fn not_found(above: &[OsString], up: &str) -> String {
 }
 
 /// Returns the path of a folder as text.
-#[must_use]
 pub(crate) fn shown_path(names: &[OsString]) -> String {
     let path = names.iter().fold("/".to_owned(), |path, name| path + &*name.to_string_lossy() + "/");
     crate::logging::one_line(&path).into_owned()

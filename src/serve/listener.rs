@@ -36,9 +36,6 @@ pub(crate) enum Listen {
 
 impl Listen {
     /// Reads `ADDRESS:PORT` or `unix:PATH`.
-    ///
-    /// # Errors
-    /// How to write it.
     pub(crate) fn read(text: &OsStr) -> Result<Self, String> {
         if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
             let path = Path::new(OsStr::from_bytes(path));
@@ -53,7 +50,6 @@ impl Listen {
     }
 
     /// Returns whether other machines may reach it.
-    #[must_use]
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Tcp(address) if !address.ip().to_canonical().is_loopback())
     }
@@ -109,9 +105,6 @@ pub(crate) enum Listener {
 
 impl Listener {
     /// Begins to listen. `for_all` lets all users connect to a Unix socket, otherwise the own user can.
-    ///
-    /// # Errors
-    /// [`ListenError`]
     pub(crate) fn bind(at: &Listen, for_all: bool) -> Result<Self, ListenError> {
         match at {
             Listen::Tcp(address) => {
@@ -130,7 +123,6 @@ impl Listener {
     }
 
     /// Returns where it listens, with the port that it got.
-    #[must_use]
     pub(crate) fn at(&self, asked: &Listen) -> Listen {
         match self {
             Self::Tcp(listener) => listener.local_addr().map_or_else(|_| asked.clone(), Listen::Tcp),

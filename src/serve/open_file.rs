@@ -47,9 +47,6 @@ pub(crate) type PieceInFlight = oneshot::Receiver<Result<Bytes, FsError>>;
 
 impl OpenFile {
     /// Opens a file.
-    ///
-    /// # Errors
-    /// Those of [`Volfs::open`].
     pub(crate) async fn open(fs: &Arc<Volfs>, file: &Attributes) -> Result<(Self, Opened), Problem> {
         let ino = file.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
@@ -61,9 +58,6 @@ impl OpenFile {
     }
 
     /// Opens a folder.
-    ///
-    /// # Errors
-    /// Those of [`Volfs::opendir`].
     pub(crate) async fn open_folder(fs: &Arc<Volfs>, folder: &Attributes) -> Result<Self, Problem> {
         let ino = folder.ino;
         call(fs, Volfs::bulkhead(ino), move |fs, wait| {
@@ -73,25 +67,21 @@ impl OpenFile {
     }
 
     /// Returns the file system.
-    #[must_use]
     pub(crate) fn fs(&self) -> &Arc<Volfs> {
         &self.fs
     }
 
     /// Returns the handle.
-    #[must_use]
     pub(crate) fn handle(&self) -> u64 {
         self.handle
     }
 
     /// Returns whether the file has still the content of this epoch.
-    #[must_use]
     pub(crate) fn is_of_epoch(&self, epoch: u32) -> bool {
         self.fs.opened(self.handle).is_some_and(|opened| opened.epoch == epoch)
     }
 
     /// Starts to read bytes.
-    #[must_use]
     pub(crate) fn read(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         self.fs.read_owned(self.request(offset, length), move |read| drop(send.send(read.map(|b| piece(b, share)))));
@@ -99,7 +89,6 @@ impl OpenFile {
     }
 
     /// Starts to read bytes that the client may want next, on a thread of the pool: this one sends meanwhile.
-    #[must_use]
     pub(crate) fn read_ahead(&self, offset: u64, length: usize, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         let (fs, read) = (Arc::clone(&self.fs), self.request(offset, length));
@@ -119,7 +108,6 @@ impl OpenFile {
     }
 
     /// Starts to read a box of samples.
-    #[must_use]
     pub(crate) fn read_box(&self, region: Region, share: Share) -> PieceInFlight {
         let (send, receive) = oneshot::channel();
         self.fs.read_box(self.handle, region, move |read| drop(send.send(read.map(|b| piece(b, share)))));

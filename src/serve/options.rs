@@ -30,7 +30,6 @@ pub(crate) struct ServeOptions {
 }
 
 /// Returns whether a text is an origin as browsers send it, `https://host` or `http://host:8000`, or `*`.
-#[must_use]
 pub(crate) fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_host = |host: &str| {
@@ -41,7 +40,6 @@ pub(crate) fn is_origin(text: &str) -> bool {
 }
 
 /// Returns the origin of a URL, which is what stands before its path; `None` if it has none.
-#[must_use]
 pub(crate) fn origin_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -31,9 +31,6 @@ const FILES: [(&str, &str); 11] = [
 ];
 
 /// Answers a request for a file of the page; `None` if another file is meant.
-///
-/// # Errors
-/// [`Problem::Precondition`], and [`Problem::NotFound`] for names that the page has not.
 pub(crate) fn answer(request: &Parts, path: &TreePath) -> Option<Result<Response<Body>, Problem>> {
     match &path.names[..] {
         [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == FOLDER && !path.folder => {

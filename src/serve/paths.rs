@@ -27,9 +27,6 @@ pub(crate) struct TreePath {
 
 impl TreePath {
     /// Reads the path of a URL.
-    ///
-    /// # Errors
-    /// [`Problem::NotFound`] for names that nothing can have, [`Problem::Bad`] for zero bytes and what is no path.
     pub(crate) fn read(path: &str) -> Result<Self, Problem> {
         let Some(path) = path.strip_prefix('/') else { return Err(Problem::Bad("the path begins with /".into())) };
         if path.is_empty() {
@@ -54,7 +51,6 @@ fn name(segment: &str) -> Result<OsString, Problem> {
 }
 
 /// Returns a name as a segment of a URL.
-#[must_use]
 pub(crate) fn segment(name: &OsStr) -> String {
     percent_encode(name.as_bytes(), ENCODED).to_string()
 }

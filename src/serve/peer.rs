@@ -59,20 +59,17 @@ pub(crate) struct Ends {
 
 impl Ends {
     /// Returns the ends of a connection that the server has accepted.
-    #[must_use]
     pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
         let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
         Self { client: canonical(client), server: canonical(server) }
     }
 
     /// Returns the address of the client.
-    #[must_use]
     pub(crate) fn client(&self) -> IpAddr {
         self.client.0
     }
 
     /// Returns whether the client is on this machine.
-    #[must_use]
     pub(crate) fn is_local(&self) -> bool {
         self.client.0.is_loopback() || self.server.0.is_loopback() || self.client.0 == self.server.0
     }
@@ -93,9 +90,6 @@ struct Query {
 
 impl Peers {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// That of the system if there is no thread.
     pub(crate) fn start(server: IpAddr) -> io::Result<Self> {
         let lookup = Lookup::choose(server);
         let can_tell = lookup.is_some();
@@ -105,7 +99,6 @@ impl Peers {
     }
 
     /// Returns whether users can be found here at all.
-    #[must_use]
     pub(crate) fn can_tell(&self) -> bool {
         self.can_tell
     }
@@ -131,7 +124,6 @@ fn answer_all(mut queries: mpsc::Receiver<Query>, mut lookup: Option<Lookup>) {
 }
 
 /// Returns the number that the kernel shows for users who have none in this user namespace; `None` where all have one.
-#[must_use]
 pub(crate) fn overflow_user() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());

@@ -84,7 +84,6 @@ impl Problem {
     }
 
     /// Returns the response.
-    #[must_use]
     pub(crate) fn response(&self) -> Response<Body> {
         let mut response = Response::new(Body::from(format!("{self}\n")));
         *response.status_mut() = self.status();

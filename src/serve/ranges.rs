@@ -22,9 +22,6 @@ pub(crate) enum Wanted {
 }
 
 /// Reads the ranges that a request wants of a file of `size` bytes.
-///
-/// # Errors
-/// [`Problem::Range`] if none of them lies in the file, or there are too many.
 pub(crate) fn wanted(headers: &HeaderMap, size: u64) -> Result<Wanted, Problem> {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Ok(Wanted::Whole) };

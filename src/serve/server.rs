@@ -111,9 +111,6 @@ struct Stop {
 
 impl Server {
     /// Begins to listen.
-    ///
-    /// # Errors
-    /// [`ServeError::Listen`]
     pub(crate) fn listen(options: ServeOptions) -> Result<Self, ServeError> {
         let listener = Listener::bind(&options.listen, options.access.is_for_others())?;
         let address = listener.at(&options.listen);
@@ -121,16 +118,12 @@ impl Server {
     }
 
     /// Returns where it listens.
-    #[must_use]
     pub(crate) fn address(&self) -> &Listen {
         &self.address
     }
 
     /// Answers requests until one of these signals, by their numbers, ends the server. Calls `ready` when signals are
     /// awaited and connections accepted; without its consent the server ends.
-    ///
-    /// # Errors
-    /// [`ServeError::Threads`]
     pub(crate) fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
         fs.start_refreshes().map_err(ServeError::Threads)?;
         fs.pool().keep_workers(KEPT_WORKERS);

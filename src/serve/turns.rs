@@ -56,7 +56,6 @@ struct Waiting<'t>(&'t Turns, &'t Line);
 
 impl Turns {
     /// Creates this many turns.
-    #[must_use]
     pub(crate) fn new(count: usize) -> Arc<Self> {
         let count = count.clamp(1, Semaphore::MAX_PERMITS);
         let free = Arc::new(Semaphore::new(count));
@@ -109,7 +108,6 @@ impl Turns {
     }
 
     /// Returns whether a stalled request has to end for one that waits. If so, the caller ends it.
-    #[must_use]
     pub(crate) fn claim(&self) -> bool {
         let mut queue = self.queue.lock();
         let is_claimed = queue.promised < queue.waiting;

@@ -37,7 +37,6 @@ pub(crate) struct Validators {
 impl Tags {
     /// Returns the validators of an open file. One that may change at any time has none, and neither has one that was
     /// written a moment ago: it will be read again.
-    #[must_use]
     pub(crate) fn of(&self, attributes: &Attributes, opened: &Opened) -> Validators {
         if attributes.volatile || opened.is_recent {
             return Validators::default();
@@ -48,7 +47,6 @@ impl Tags {
     }
 
     /// Returns the validators of a file of the program itself.
-    #[must_use]
     pub(crate) fn of_program(name: &str, content: &[u8]) -> Validators {
         let hash = content
             .iter()
@@ -64,7 +62,6 @@ fn whole_seconds(time: SystemTime) -> Option<SystemTime> {
 
 impl Validators {
     /// Returns the time of the last change, if it tells all versions apart.
-    #[must_use]
     pub(crate) fn settled_time(&self) -> Option<SystemTime> {
         let is_settled = |time: &SystemTime| SystemTime::now().duration_since(*time).is_ok_and(|age| age >= SETTLED);
         self.modified.filter(is_settled)

@@ -40,13 +40,11 @@ pub(crate) enum SourceError {
 
 impl SourceError {
     /// Makes an error of the operating system that occurred while `doing` something.
-    #[must_use]
     pub(crate) fn io(doing: impl Into<String>, error: &io::Error) -> Self {
         Self::Io { doing: doing.into(), message: error.to_string(), kind: error.kind() }
     }
 
     /// Returns whether the system failed, so that nothing is known of what is there: the same call may succeed later.
-    #[must_use]
     pub(crate) fn is_failure_of_system(&self) -> bool {
         matches!(self, Self::Io { kind, .. } if !tells_what_is_there(*kind))
     }
@@ -60,7 +58,6 @@ impl From<OutOfMemory> for SourceError {
 
 /// Returns whether an error of the system is an answer about the source (nothing is there, it is something else, it may
 /// not be read), and not a failure to find out.
-#[must_use]
 pub(crate) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     use io::ErrorKind::{InvalidInput, IsADirectory, NotADirectory, NotFound, Other, PermissionDenied, Unsupported};
     // unsupported: by the file system, for good

@@ -10,9 +10,6 @@ pub(crate) struct FirstFailure(Arc<OnceLock<SourceError>>);
 
 impl FirstFailure {
     /// Returns a result, and remembers a failure of the system or a change.
-    ///
-    /// # Errors
-    /// That of the result.
     pub(crate) fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
         result.inspect_err(|error| {
             if error.is_failure_of_system() || *error == SourceError::Changed {
@@ -22,7 +19,6 @@ impl FirstFailure {
     }
 
     /// Returns what was remembered.
-    #[must_use]
     pub(crate) fn get(&self) -> Option<SourceError> {
         self.0.get().cloned()
     }

@@ -9,16 +9,10 @@ use super::{EntryKind, Permissions, Source, SourceError};
 /// A source whose objects are files below a folder: names with `/` between them.
 pub(crate) trait Folder: Source {
     /// Opens the folder at `path`, which is absolute or relative to this folder and may have `..` in it.
-    ///
-    /// # Errors
-    /// [`NoFolder`]: why there is none.
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder>;
 
     /// Visits the entries of the folder `below` this one, in no order, until `visit` returns `false`. A folder that
     /// does not exist has no entries; names that are not UTF-8 are skipped.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError>;
 
     /// Returns the device and inode number, which are the same on every path to this folder.

@@ -22,15 +22,11 @@ pub(crate) struct FolderProbe {
 
 impl FolderProbe {
     /// Looks into a folder that was just found.
-    #[must_use]
     pub(crate) fn new(place: Box<dyn Place>) -> Self {
         Self { place, failure: RefCell::default() }
     }
 
     /// Looks into the local folder at `path`, which is a source of its own.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     #[cfg(test)]
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         use super::{LocalTree, Tree};
@@ -39,33 +35,26 @@ impl FolderProbe {
     }
 
     /// Returns what the folder itself is.
-    #[must_use]
     pub(crate) fn about(&self) -> &About {
         self.place.about()
     }
 
     /// Returns whether a look into a subfolder is a request to a server.
-    #[must_use]
     pub(crate) fn is_remote(&self) -> bool {
         self.place.is_remote()
     }
 
     /// Opens the folder itself as a source, as [`Place::open_folder`] does.
-    ///
-    /// # Errors
-    /// [`NoFolder`]: why there is none.
     pub(crate) fn into_folder(self, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
         self.place.open_folder(recent)
     }
 
     /// Returns the reason why the answers so far mean nothing, if there is one.
-    #[must_use]
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.take()
     }
 
     /// Returns whether there is a [`FolderProbe::failure`].
-    #[must_use]
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.borrow().is_some()
     }

@@ -45,7 +45,6 @@ pub(crate) struct IndexCache {
 impl IndexCache {
     /// Keeps at most `bound` bytes: a fifth of them for parts of tables, the rest for sorted offsets. Offsets that do
     /// not fit are sorted again whenever they are needed.
-    #[must_use]
     pub(crate) fn new(bound: usize) -> Arc<Self> {
         let parts = bound / 5;
         Arc::new(Self {
@@ -55,14 +54,12 @@ impl IndexCache {
     }
 
     /// Returns a number that no table has had before, for the keys of a table's parts.
-    #[must_use]
     pub(crate) fn new_id() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Returns a part of a table if it is cached.
-    #[must_use]
     pub(crate) fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
         // the parts of a thread are never stale: a key belongs to one table of the process, and a part never changes
         let part = LAST_USED.with_borrow_mut(|last_used| {
@@ -105,21 +102,16 @@ pub(crate) struct Index {
 
 impl Index {
     /// Creates the table at `start .. start + length` of `object`, which must lie within the object.
-    #[must_use]
     pub(crate) fn new(source: Arc<dyn Source>, object: &str, start: u64, length: u64, cache: Arc<IndexCache>) -> Self {
         Self { id: IndexCache::new_id(), source, object: object.into(), start, length, cache }
     }
 
     /// Returns the bytes of the table.
-    #[must_use]
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
     /// Returns the little-endian 64-bit number at byte `at` of the table.
-    ///
-    /// # Errors
-    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
     pub(crate) fn u64_at(&self, at: u64, blocking: Blocking) -> Result<u64, SourceError> {
         let mut bytes = [0; 8];
         self.read(at, &mut bytes, blocking)?;
@@ -127,9 +119,6 @@ impl Index {
     }
 
     /// Fills `out` with the table's bytes from `at` on.
-    ///
-    /// # Errors
-    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
     pub(crate) fn read(&self, at: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let length = out.len() as u64;
         if at.checked_add(length).is_none_or(|end| end > self.length) {
@@ -170,9 +159,6 @@ impl Index {
 
     /// Visits the 64-bit numbers of `count` entries from entry `first` on, in order, until `visit` returns `false`.
     /// Uses little memory and bypasses the cache.
-    ///
-    /// # Errors
-    /// [`SourceError::TooShort`] beyond the table's end, and those of the source.
     pub(crate) fn scan(&self, first: u64, count: u64, mut visit: impl FnMut(u64) -> bool) -> Result<(), SourceError> {
         let (mut at, end) = (first.saturating_mul(8), first.saturating_add(count).saturating_mul(8));
         if end > self.length {
@@ -192,9 +178,6 @@ impl Index {
     /// Visits the numbers of the entries among `count` from entry `first` on that may be other than 0, in order and in
     /// ranges of a few thousand, until `visit` returns `false`. The holes of the file are left out: a small file may have
     /// larger ones than anybody can read.
-    ///
-    /// # Errors
-    /// Those of `visit` and of the source.
     pub(crate) fn visit_stored(
         &self,
         first: u64,
@@ -217,9 +200,6 @@ impl Index {
 
     /// Visits the entries among `count` from entry `first` on that may be other than 0: each one's number and the entry,
     /// in order, until `visit` returns `false`. Others are left out if they lie in the holes of a long part.
-    ///
-    /// # Errors
-    /// Those of the source.
     pub(crate) fn scan_stored(
         &self,
         first: u64,
@@ -241,10 +221,8 @@ impl Index {
         }
     }
 
-    /// Returns the sorted numbers of this table from the cache, or else those that `make` returns.
-    ///
-    /// # Errors
-    /// Those of `make`, and [`SourceError::WouldBlock`] if they are not cached and `blocking` is [`Blocking::No`].
+    /// Returns the sorted numbers of this table from the cache, or else those that `make` returns. Fails with
+    /// [`SourceError::WouldBlock`] if they are not cached and `blocking` is [`Blocking::No`].
     pub(crate) fn sorted(
         &self,
         blocking: Blocking,

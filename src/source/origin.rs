@@ -27,16 +27,12 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Returns whether it is a URL.
-    #[must_use]
     pub(crate) fn is_url(&self) -> bool {
         is_url(&self.path)
     }
 
     /// Returns its tree. Reads of it are counted in `counters`. It is asked again for a while if it fails, longer if it
-    /// is to `last`, and only then a disk cache is used.
-    ///
-    /// # Errors
-    /// What is wrong with the URL or the options, in one line. Nothing of a local path is looked at.
+    /// is to `last`, and only then a disk cache is used. Nothing of a local path is looked at.
     pub(crate) fn tree(&self, last: bool, counters: Arc<Counters>) -> io::Result<Arc<dyn Tree>> {
         if !self.is_url() {
             let root = SourceRoot::new(&self.path, self.follow_links, self.permissions);
@@ -53,7 +49,6 @@ impl Origin {
 }
 
 /// Returns SOURCE without what may be secret, for messages.
-#[must_use]
 pub(crate) fn shown(source: &Path) -> PathBuf {
     if !is_url(source) {
         return source.to_owned();

@@ -40,7 +40,6 @@ pub(crate) struct Permissions {
 impl Permissions {
     /// Returns those of a file or folder that was opened, perhaps with `O_PATH`. What an access control list of POSIX
     /// denies to some is denied to all whom the mode cannot tell from them.
-    #[must_use]
     pub(crate) fn of(file: BorrowedFd<'_>, metadata: &Metadata) -> Self {
         let mode = metadata.mode() & READ_AND_SEARCH;
         // a list can only matter where somebody besides the owner has a right
@@ -49,20 +48,17 @@ impl Permissions {
     }
 
     /// Returns the rights to a folder that shows this file: who may read the file may list and search the folder.
-    #[must_use]
     pub(crate) fn as_folder(self) -> Self {
         let read = self.mode & 0o444;
         Self { mode: read | read >> 2, ..self }
     }
 
     /// Returns the rights to files that this folder shows: who may list and search the folder may read them.
-    #[must_use]
     pub(crate) fn as_file(self) -> Self {
         Self { mode: self.mode & 0o444 & self.mode << 2, ..self }
     }
 
     /// Returns the rights to what lies in this folder, as far as the folder decides: all for those who may search it.
-    #[must_use]
     pub(crate) fn beyond(self) -> Self {
         let search = self.mode & 0o111;
         Self { mode: search | search << 2, ..self }
@@ -70,7 +66,6 @@ impl Permissions {
 
     /// Returns rights that nobody has who has not both. The owner and group are those of one of the two, or the owner is
     /// root, who may read whatever the mode says: where these differ, the ones that leave the most, and rather its own.
-    #[must_use]
     pub(crate) fn restrict(self, other: Self) -> Self {
         if (self.uid, self.gid) == (other.uid, other.gid) {
             return Self { mode: self.mode & other.mode, ..self };
@@ -98,7 +93,6 @@ impl Permissions {
 
     /// Returns whether everybody who has the rights of `other` has these, too. `is_member` tells whether the owner of
     /// `other` is in its group: files of a project are written by several of its members.
-    #[must_use]
     pub(crate) fn covers(self, other: Self, is_member: impl FnOnce() -> bool) -> bool {
         let granted = self.safe_mode(other.uid, other.gid);
         let missing = other.mode & !granted;
@@ -108,7 +102,6 @@ impl Permissions {
     }
 
     /// Returns whether the owner is in the group, as far as this machine knows its users. May wait for whoever knows them.
-    #[must_use]
     pub(crate) fn owner_is_member(self) -> bool {
         let Ok(Some(owner)) = User::from_uid(Uid::from_raw(self.uid)) else { return false };
         let Ok(name) = CString::new(owner.name) else { return false };

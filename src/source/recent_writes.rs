@@ -70,7 +70,6 @@ impl Default for RefreshQueue {
 impl RefreshQueue {
     /// Waits until a refresh is due, and removes it; no longer than `at_most`, if there is a limit, and not after
     /// [`RefreshQueue::wake`].
-    #[must_use]
     pub(crate) fn next(&self, at_most: Option<Duration>) -> Next {
         // so that it is known within a moment when the clock was set; where no file is open the next record looks
         self.clock.look(Now::get());
@@ -144,13 +143,11 @@ struct FutureTimes([Option<(SystemTime, Instant)>; 2]);
 impl RecentWrites {
     /// Creates the record of a dataset, whose refreshes `queue` gets under `number`. `first_seen` is when this version
     /// of it was first seen, if another one was seen before.
-    #[must_use]
     pub(crate) fn new(number: u64, queue: Arc<RefreshQueue>, first_seen: Option<Instant>) -> Arc<Self> {
         Arc::new(Self { number, queue, due: AtomicU64::new(NEVER), first_seen, future: Mutex::default() })
     }
 
     /// Creates a record for a dataset that is never refreshed.
-    #[must_use]
     pub(crate) fn ignored() -> Arc<Self> {
         Self::new(0, Arc::default(), None)
     }
@@ -186,14 +183,12 @@ impl RecentWrites {
     }
 
     /// Returns whether a refresh is due now.
-    #[must_use]
     pub(crate) fn is_due(&self) -> bool {
         let due = self.due.load(Ordering::Acquire);
         due != NEVER && due <= self.queue.nanoseconds(Instant::now())
     }
 
     /// Returns whether a refresh is due now or later.
-    #[must_use]
     pub(crate) fn is_pending(&self) -> bool {
         self.due.load(Ordering::Acquire) != NEVER
     }

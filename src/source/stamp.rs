@@ -18,7 +18,6 @@ pub(crate) struct FileStamp {
 
 impl FileStamp {
     /// Returns the stamp of a file with this metadata.
-    #[must_use]
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             size: metadata.size(),
@@ -28,7 +27,6 @@ impl FileStamp {
     }
 
     /// Returns a hash of the stamp, never 0.
-    #[must_use]
     pub(crate) fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);
@@ -36,14 +34,12 @@ impl FileStamp {
     }
 
     /// Returns the time of the last change of the content (mtime).
-    #[must_use]
     pub(crate) fn modified(&self) -> SystemTime {
         system_time(self.mtime.0, self.mtime.1)
     }
 }
 
 /// Converts seconds and nanoseconds since 1970.
-#[must_use]
 pub(crate) fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
     let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
     let whole = Duration::from_secs(seconds.unsigned_abs());

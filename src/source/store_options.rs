@@ -30,7 +30,6 @@ pub(crate) struct StoreOption {
 
 impl StoreOption {
     /// Returns why one of these options cannot be used.
-    #[must_use]
     pub(crate) fn refusal(options: &[Self]) -> Option<&str> {
         options.iter().find_map(|option| option.refusal.as_deref())
     }

@@ -11,23 +11,15 @@ pub(crate) const WHOLE: &str = "";
 /// Named objects whose ranges can be read by many threads at a time.
 pub(crate) trait Source: Send + Sync {
     /// Returns the bytes that an object has; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError>;
 
-    /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist.
-    ///
-    /// # Errors
-    /// [`SourceError::TooShort`] if the object ends before, [`SourceError::WouldBlock`] if `blocking` is [`Blocking::No`] and
-    /// the bytes are not in memory, [`SourceError::Io`] where the system fails.
+    /// Fills `out` with the bytes of `object` from `offset` on; `false` if the object does not exist. Fails with
+    /// [`SourceError::TooShort`] if the object ends before, and with [`SourceError::WouldBlock`] if `blocking` is
+    /// [`Blocking::No`] and the bytes are not in memory.
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError>;
 
     /// Reads the metadata that is stored with an object under `name` (an extended attribute of a file); `None` if there
     /// is none, or no such object. May wait.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     fn tag(&self, _object: &str, _name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         Ok(None)
     }
@@ -35,9 +27,6 @@ pub(crate) trait Source: Send + Sync {
     /// Returns where the next byte from `offset` on lies that is stored, as far as the system tells without reading:
     /// those before it are zeros. It is `offset` itself where the system does not tell, and the end of the object or
     /// beyond if all that is left is zeros. May wait.
-    ///
-    /// # Errors
-    /// Those of [`Source::read_at`].
     fn next_stored(&self, object: &str, offset: u64) -> Result<u64, SourceError> {
         let _ = object;
         Ok(offset)
@@ -59,9 +48,6 @@ pub(crate) trait Source: Send + Sync {
 
     /// Opens the file of an object for several reads in a row; `None` if the object is not a local file or does not
     /// exist.
-    ///
-    /// # Errors
-    /// Those of [`Source::read_at`].
     fn open_object(&self, object: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
         let _ = (object, blocking);
         Ok(None)
@@ -75,15 +61,10 @@ pub(crate) trait Source: Send + Sync {
 
     /// Checks that all that was read so far is of one version. To be called after reading, before anything that was
     /// read is delivered or kept.
-    ///
-    /// # Errors
-    /// [`SourceError::Changed`] if the source has changed since it was opened.
     fn check_unchanged(&self) -> Result<(), SourceError>;
 
-    /// Like [`Source::check_unchanged`], but with [`Blocking::No`] it does not wait.
-    ///
-    /// # Errors
-    /// Those of [`Source::check_unchanged`], and [`SourceError::WouldBlock`].
+    /// Like [`Source::check_unchanged`], but with [`Blocking::No`] it does not wait. Fails with
+    /// [`SourceError::WouldBlock`] if it has to wait.
     fn check_unchanged_or(&self, blocking: Blocking) -> Result<(), SourceError> {
         let _ = blocking;
         self.check_unchanged()

@@ -38,13 +38,11 @@ pub(crate) struct About {
 
 impl About {
     /// Returns whether it is a folder.
-    #[must_use]
     pub(crate) fn is_folder(&self) -> bool {
         self.kind == PlaceKind::Folder
     }
 
     /// Returns whether it is a file.
-    #[must_use]
     pub(crate) fn is_file(&self) -> bool {
         self.kind == PlaceKind::File
     }
@@ -56,15 +54,9 @@ pub(crate) trait Tree: Send + Sync {
     fn source(&self) -> &Path;
 
     /// Returns what a path leads to; `None` if that is outside of the tree, and nobody may learn what there is.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     fn look(&self, path: &Path) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Looks at SOURCE, or at the folder that it lies in, following every link: these were chosen by the user.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     fn about_base(&self, path: &Path) -> io::Result<About>;
 
     /// Returns whether SOURCE itself is known to be gone. May wait.
@@ -117,47 +109,26 @@ pub(crate) trait Place {
     }
 
     /// Returns what lies at `name`, a path in this folder without `..`; `None` as in [`Tree::look`].
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Like [`Place::find`], but `None` for whatever is on another file system, which may hang.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Returns a subfolder; `None` if it is not one, or a link to one, or something else is mounted there: that is not
     /// part of this folder, and may hang.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     fn subfolder(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Visits the entries of this folder, in no order, until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// Those of the system, also if it is no folder.
     fn visit(&self, visit: &mut dyn FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()>;
 
     /// Reads the first bytes of this file: `most`, or all if it has fewer.
-    ///
-    /// # Errors
-    /// Those of the system; an error if it is no regular file.
     fn read_head(&self, most: u64) -> io::Result<Vec<u8>>;
 
     /// Opens this file as a source. Should it have to be opened again later, then at `path`, the path that has led to it.
     /// `recent` gets a record if it was written to a moment ago.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     fn open_file(&self, path: &Path, recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError>;
 
     /// Opens this folder as a source. `recent` gets a record if it, or a file that is opened in it, was written to a
     /// moment ago.
-    ///
-    /// # Errors
-    /// [`NoFolder`]: why there is none.
     fn open_folder(self: Box<Self>, recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder>;
 }

@@ -60,7 +60,6 @@ pub(crate) enum UrlError {
 }
 
 /// Returns whether SOURCE is a URL and no path of this machine.
-#[must_use]
 pub(crate) fn is_url(source: &Path) -> bool {
     scheme_of(source).is_some()
 }
@@ -75,9 +74,6 @@ fn scheme_of(source: &Path) -> Option<&str> {
 
 impl StoreUrl {
     /// Parses a URL.
-    ///
-    /// # Errors
-    /// [`UrlError`]: what is wrong with it.
     pub(crate) fn parse(source: &Path) -> Result<Self, UrlError> {
         let typed = scheme_of(source).unwrap_or_default();
         let text = source.to_str().ok_or(UrlError::Key)?;
@@ -109,20 +105,17 @@ impl StoreUrl {
     }
 
     /// Returns the URL as a path: the names behind it can be joined.
-    #[must_use]
     pub(crate) fn path(&self) -> PathBuf {
         self.path_of(&self.key)
     }
 
     /// Returns the path of a key in the same bucket.
-    #[must_use]
     pub(crate) fn path_of(&self, key: &str) -> PathBuf {
         if key.is_empty() { PathBuf::from(&self.base) } else { PathBuf::from(format!("{}/{key}", self.base)) }
     }
 
     /// Returns the key of a path that was made by joining names to [`StoreUrl::path`], or to a part of it; `None` if it
     /// is no key of this bucket.
-    #[must_use]
     pub(crate) fn key_of(&self, path: &Path) -> Option<String> {
         let names: Option<Vec<&str>> = path.strip_prefix(&self.base).ok()?.iter().map(OsStr::to_str).collect();
         Some(names?.join("/")).filter(|key| is_key(key))

@@ -66,7 +66,6 @@ pub(crate) struct Condvar(std::sync::Condvar);
 
 impl Condvar {
     /// Creates a condition variable.
-    #[must_use]
     pub(crate) const fn new() -> Self {
         Self(std::sync::Condvar::new())
     }

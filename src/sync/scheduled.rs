@@ -72,7 +72,6 @@ pub(crate) struct Condvar(Arc<sync::Condvar>);
 
 impl Condvar {
     /// Creates a condition variable.
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self::default()
     }

@@ -49,9 +49,6 @@ type Visitor<'a> = dyn FnMut(PathBuf, Found<'_>) -> bool + 'a;
 
 impl Datasets {
     /// Prepares to search some places for datasets of `formats`, whose ZFP streams `zfp` decodes. They are read as `read` says, whose path does not count.
-    ///
-    /// # Errors
-    /// [`CatalogError::Io`] if one of them is not there; with its path.
     pub(crate) fn new(
         formats: Registry,
         places: Vec<Place>,

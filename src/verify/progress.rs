@@ -23,7 +23,6 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Returns the number of all bricks if it is known by now.
-    #[must_use]
     pub(crate) fn total(&self) -> Option<u64> {
         self.counted.load(Ordering::Acquire).then(|| self.total.load(Ordering::Relaxed))
     }

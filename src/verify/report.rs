@@ -56,37 +56,31 @@ pub(crate) struct LevelReport {
 
 impl DatasetReport {
     /// Returns whether anything is damaged.
-    #[must_use]
     pub(crate) fn is_bad(&self) -> bool {
         self.bad_bricks() > 0 || self.faults() > 0
     }
 
     /// Returns whether anything could not be read by the system's fault, so that nothing is known of it.
-    #[must_use]
     pub(crate) fn is_unread(&self) -> bool {
         self.unread_bricks() > 0 || self.unread_parts() > 0
     }
 
     /// Returns the number of bricks that are bad.
-    #[must_use]
     pub(crate) fn bad_bricks(&self) -> u64 {
         self.sum(|level| level.bad)
     }
 
     /// Returns the number of bricks that could not be read by the system's fault.
-    #[must_use]
     pub(crate) fn unread_bricks(&self) -> u64 {
         self.sum(|level| level.unread)
     }
 
     /// Returns the number of faults that are no brick's; that it does not open is one.
-    #[must_use]
     pub(crate) fn faults(&self) -> u64 {
         self.count(Severity::Damage) + self.findings_left_out.damage + self.errors(Fault::File)
     }
 
     /// Returns the number of other parts than bricks that could not be read by the system's fault.
-    #[must_use]
     pub(crate) fn unread_parts(&self) -> u64 {
         self.count(Severity::Unread) + self.findings_left_out.unread + self.errors(Fault::System)
     }
@@ -100,7 +94,6 @@ impl DatasetReport {
     }
 
     /// Returns the sum of a figure of all levels.
-    #[must_use]
     pub(crate) fn sum(&self, of: impl Fn(&LevelReport) -> u64) -> u64 {
         self.levels.iter().fold(0, |sum, level| sum.saturating_add(of(level)))
     }

@@ -74,7 +74,6 @@ enum Work {
 
 impl Verification {
     /// Prepares a verification. `sink` gets the report of each dataset, in order, and returns `false` to end it.
-    #[must_use]
     pub(crate) fn new(
         datasets: Datasets,
         options: VerifyOptions,
@@ -98,7 +97,6 @@ impl Verification {
     }
 
     /// Returns the figures so far.
-    #[must_use]
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }
@@ -112,7 +110,6 @@ impl Verification {
     }
 
     /// Returns whether [`Verification::interrupt`] was called.
-    #[must_use]
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Acquire)
     }

@@ -47,43 +47,36 @@ pub(crate) struct FileSlice {
 
 impl ArrayFile {
     /// Creates a file of the stored samples.
-    #[must_use]
     pub(crate) fn stored(header: Vec<u8>, array: Arc<dyn Array>) -> Self {
         Self { header: header.into(), tail: None, array, permutation: None, float32: None }
     }
 
     /// Creates a file of the stored samples with permuted axes.
-    #[must_use]
     pub(crate) fn permuted(header: Vec<u8>, array: Arc<dyn Array>, permutation: AxisPermutation) -> Self {
         Self { header: header.into(), tail: None, array, permutation: Some(permutation), float32: None }
     }
 
     /// Creates a file of the samples' values as float32.
-    #[must_use]
     pub(crate) fn float32(header: Vec<u8>, array: Arc<dyn Array>, scaling: Scaling) -> Self {
         Self { header: header.into(), tail: None, array, permutation: None, float32: Some(scaling) }
     }
 
     /// Returns the file with further bytes behind its samples.
-    #[must_use]
     pub(crate) fn with_tail(self, tail: Arc<dyn Tail>) -> Self {
         Self { tail: Some(tail), ..self }
     }
 
     /// Returns the array.
-    #[must_use]
     pub(crate) fn array(&self) -> &Arc<dyn Array> {
         &self.array
     }
 
     /// Returns the order of the axes in the file, if it differs from the array's.
-    #[must_use]
     pub(crate) fn permutation(&self) -> Option<AxisPermutation> {
         self.permutation
     }
 
     /// Returns the bytes of the file.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         self.tail_start().saturating_add(self.tail_len())
     }
@@ -99,7 +92,6 @@ impl ArrayFile {
     }
 
     /// Returns whether the other file has the same header, shape and type of samples.
-    #[must_use]
     pub(crate) fn has_layout_of(&self, other: &Self) -> bool {
         let (info, of_other) = (self.array.info(), other.array.info());
         let order = |file: &Self| (file.permutation, file.float32);
@@ -116,13 +108,11 @@ impl ArrayFile {
     }
 
     /// Returns the bytes of the header.
-    #[must_use]
     pub(crate) fn header_bytes(&self) -> u64 {
         self.header.len() as u64
     }
 
     /// Returns the bytes of a plane: the samples at one index of the file's first axis.
-    #[must_use]
     pub(crate) fn plane_bytes(&self) -> u64 {
         let shape = self.array.info().shape();
         let first = self.permutation.map_or(shape[0], |permutation| permutation.permute_dims(&shape)[0]);
@@ -130,7 +120,6 @@ impl ArrayFile {
     }
 
     /// Returns the slice of `length` bytes from `offset` on. It is shorter at the end of the file.
-    #[must_use]
     pub(crate) fn slice(&self, offset: u64, length: u32) -> FileSlice {
         let size = self.sample_size() as u64;
         let start = offset.min(self.len());
@@ -149,9 +138,6 @@ impl ArrayFile {
     }
 
     /// Returns the bytes of a slice, given its stored samples. Copies nothing if the bytes are the samples themselves.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     pub(crate) fn assemble(
         &self,
         slice: &FileSlice,

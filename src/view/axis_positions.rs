@@ -7,13 +7,11 @@ use crate::volume::{ArrayInfo, Axis};
 
 /// Returns the position of the first sample along an axis, and the distance of neighbours: finite numbers, the distance
 /// not 0.
-#[must_use]
 pub(crate) fn first_and_step(axis: Option<&Axis>) -> (f64, f64) {
     axis.map_or((0.0, 1.0), |axis| (finite(axis.first), step(axis.step)))
 }
 
 /// Returns the positions of `samples` along an axis, with zeros beyond its end: float64, little-endian.
-#[must_use]
 pub(crate) fn positions(info: &ArrayInfo, axis: usize, samples: Range<u64>) -> Vec<u8> {
     let (count, (first, step)) = (info.shape()[axis], first_and_step(info.axes.get(axis)));
     let position = |n: u64| if n < count { first + step * n as f64 } else { 0.0 };

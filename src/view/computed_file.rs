@@ -38,9 +38,6 @@ pub(crate) trait ComputedFile: Send + Sync {
 pub(crate) trait ReadSteps: Send {
     /// Takes the samples that were requested last (`None` at first), and returns what is to be done next. The memory of
     /// what is requested at a time is part of the memory of the read: a step should request few MiB.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`] if the system has no more memory.
     fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory>;
 }
 

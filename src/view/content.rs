@@ -20,7 +20,6 @@ pub(crate) enum Content {
 
 impl Content {
     /// Returns the bytes of the file.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -30,7 +29,6 @@ impl Content {
     }
 
     /// Returns the array that the file shows, if it shows one.
-    #[must_use]
     pub(crate) fn array(&self) -> Option<&Arc<dyn Array>> {
         match self {
             Self::Bytes(_) => None,
@@ -57,7 +55,6 @@ pub(crate) struct ShownArray {
 
 impl ShownArray {
     /// Returns shape and type of the stored array.
-    #[must_use]
     pub(crate) fn stored(info: &ArrayInfo) -> Self {
         Self { shape: info.shape(), dtype: info.dtype }
     }

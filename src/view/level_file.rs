@@ -36,9 +36,6 @@ pub(crate) trait LevelFile: Send + Sync {
     }
 
     /// Returns the content of the file of `lod`.
-    ///
-    /// # Errors
-    /// Those of the format, if the source has to be read.
     fn content(&self, layer: LayerRef<'_>, lod: usize) -> Result<Content, FormatError>;
 }
 

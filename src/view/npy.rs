@@ -36,7 +36,6 @@ impl LevelFile for Npy {
 }
 
 /// Returns the header of a C-ordered, little-endian array; `shape` is slowest axis first.
-#[must_use]
 pub(crate) fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
     let descr = descr(dtype);
     let sizes: Vec<String> = shape.iter().map(u64::to_string).collect();
@@ -56,7 +55,6 @@ pub(crate) fn header(dtype: Dtype, shape: &Dims) -> Vec<u8> {
 }
 
 /// Returns NumPy's text for the type of little-endian samples.
-#[must_use]
 pub(crate) fn descr(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Int8 => "|i1",

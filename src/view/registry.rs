@@ -4,7 +4,6 @@ use super::virtual_file::View;
 use super::{envi, float, json, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
-#[must_use]
 pub(crate) fn registry() -> &'static [&'static dyn View] {
     &[
         &raw::Raw,

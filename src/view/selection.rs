@@ -38,7 +38,6 @@ const fn header(name: &'static str, about: &'static str) -> ViewName {
 }
 
 /// Returns all names. Views without a name are always shown.
-#[must_use]
 pub(crate) fn view_names() -> &'static [ViewName] {
     &NAMES
 }
@@ -47,7 +46,6 @@ const RAW: &str = "raw";
 
 /// Returns the views of these names, and those that are always shown, in the order of the registry. Names are as in
 /// [`view_names`].
-#[must_use]
 pub(crate) fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
     let names = with_needed(names);
     let is_shown = |view: &&&'static dyn View| view.name().is_none_or(|name| names.contains(&name));
@@ -55,7 +53,6 @@ pub(crate) fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
 }
 
 /// Returns names together with those of the views that they need, in the order of [`view_names`], each once.
-#[must_use]
 pub(crate) fn with_needed(names: &[&str]) -> Vec<&'static str> {
     let needs_raw = view_names().iter().any(|view| view.names_raw && names.contains(&view.name));
     let is_chosen = |name: &str| names.contains(&name) || (needs_raw && name == RAW);

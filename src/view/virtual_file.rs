@@ -25,19 +25,16 @@ impl<'a> LayerRef<'a> {
     }
 
     /// Returns the name of the layer.
-    #[must_use]
     pub(crate) fn name(&self) -> &'a str {
         &self.layer().name
     }
 
     /// Returns the arrays of the layer, LOD 0 first.
-    #[must_use]
     pub(crate) fn levels(&self) -> &'a [Arc<dyn Array>] {
         &self.layer().levels
     }
 
     /// Returns the metadata of the layer at `lod`, which must exist.
-    #[must_use]
     pub(crate) fn info(&self, lod: usize) -> &'a ArrayInfo {
         self.levels()[lod].info()
     }
@@ -45,7 +42,6 @@ impl<'a> LayerRef<'a> {
     /// Returns the names of all files of one level in the folder of the layer, in order of the views: those that begin
     /// with `lodN.`. A folder of the level ends in `/`; of other folders the files of the level are named, as
     /// `FOLDER/FILE`.
-    #[must_use]
     pub(crate) fn files_of(&self, lod: usize) -> Vec<String> {
         let beginning = format!("lod{lod}.");
         let mut files = Vec::new();
@@ -129,11 +125,9 @@ pub(crate) trait View: Send + Sync {
     }
 
     /// Finds an entry by name, in a view that has to look at the source to know which entries there are. Otherwise like
-    /// [`View::find`], which need not be implemented then.
-    ///
-    /// # Errors
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait and `blocking` is [`Blocking::No`],
-    /// and those of the format.
+    /// [`View::find`], which need not be implemented then. Fails with
+    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait and `blocking` is
+    /// [`Blocking::No`].
     fn find_in_source(
         &self,
         layer: LayerRef<'_>,
@@ -171,8 +165,5 @@ pub(crate) trait View: Send + Sync {
     }
 
     /// Returns the content of a file.
-    ///
-    /// # Errors
-    /// Those of the format, if the source has to be read.
     fn content(&self, layer: LayerRef<'_>, node: u64) -> Result<Content, FormatError>;
 }

@@ -14,7 +14,6 @@ pub(crate) struct Affine {
 
 impl Affine {
     /// Returns the map that takes each of three points to its image. `None` if the points lie on a line.
-    #[must_use]
     pub(crate) fn through([p0, p1, p2]: [[f64; 2]; 3], [q0, q1, q2]: [[f64; 2]; 3]) -> Option<Self> {
         let minus = |a: [f64; 2], b: [f64; 2]| [a[0] - b[0], a[1] - b[1]];
         let (u, v) = (minus(p1, p0), minus(p2, p0));
@@ -30,28 +29,24 @@ impl Affine {
     }
 
     /// Returns what a point maps to.
-    #[must_use]
     pub(crate) fn map(&self, [a, b]: [f64; 2]) -> [f64; 2] {
         let [first, second] = self.steps;
         [0, 1].map(|axis: usize| self.origin[axis] + a * first[axis] + b * second[axis])
     }
 
     /// Returns the map of indexes `(i, j)` that stand for the points `first + (i * step[0], j * step[1])`.
-    #[must_use]
     pub(crate) fn of_indexes(&self, first: [f64; 2], step: [f64; 2]) -> Self {
         let steps = [0, 1].map(|axis: usize| self.steps[axis].map(|length| length * step[axis]));
         Self { origin: self.map(first), steps }
     }
 
     /// Returns the map if all its numbers are finite.
-    #[must_use]
     pub(crate) fn finite(self) -> Option<Self> {
         let all_finite = self.rows().iter().flatten().all(|number| number.is_finite());
         all_finite.then_some(self)
     }
 
     /// Returns the rows of the matrix that is multiplied with the column `(a, b, 1)`.
-    #[must_use]
     pub(crate) fn rows(&self) -> [[f64; 3]; 2] {
         [0, 1].map(|axis: usize| [self.steps[0][axis], self.steps[1][axis], self.origin[axis]])
     }

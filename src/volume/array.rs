@@ -14,7 +14,6 @@ pub(crate) struct ArrayId(u64);
 
 impl ArrayId {
     /// Returns an id that no array has had before.
-    #[must_use]
     pub(crate) fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -56,13 +55,11 @@ pub(crate) struct Scaling {
 
 impl Scaling {
     /// Returns the scaling of codes, in float64 and without a "no data" sample.
-    #[must_use]
     pub(crate) fn of_codes(scale: f64, offset: f64) -> Self {
         Self { scale, offset, arithmetic: Arithmetic::Double, no_value: None, is_code: true }
     }
 
     /// Returns whether the values say more than the samples as they are stored.
-    #[must_use]
     pub(crate) fn says_something(&self) -> bool {
         self.is_code || self.scale != 1.0 || self.offset != 0.0 || self.no_value.is_some()
     }
@@ -125,7 +122,6 @@ pub(crate) struct ArrayInfo {
 impl ArrayInfo {
     /// Returns the metadata of an array at LOD 0 of which only the type and the bricks are known.
     #[cfg(any(test, fuzzing))]
-    #[must_use]
     pub(crate) fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
         Self {
             id: ArrayId::next(),
@@ -145,13 +141,11 @@ impl ArrayInfo {
     }
 
     /// Returns the samples along each axis, slowest first.
-    #[must_use]
     pub(crate) fn shape(&self) -> Dims {
         self.grid.shape()
     }
 
     /// Returns the bytes of all samples in C order.
-    #[must_use]
     pub(crate) fn bytes(&self) -> u64 {
         self.shape().product().and_then(|n| n.checked_mul(self.dtype.size() as u64)).unwrap_or(u64::MAX)
     }

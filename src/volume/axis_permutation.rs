@@ -16,7 +16,6 @@ pub(crate) struct AxisPermutation {
 
 impl AxisPermutation {
     /// Moves `axis` to the front, like `np.moveaxis(array, axis, 0)`.
-    #[must_use]
     pub(crate) fn to_front(axis: usize) -> Self {
         let axis = axis.min(MAX_AXES - 1);
         let mut axes: [u8; MAX_AXES] = std::array::from_fn(|position| position as u8);
@@ -30,13 +29,11 @@ impl AxisPermutation {
     }
 
     /// Permutes numbers that stand for axes: a shape, an index, strides.
-    #[must_use]
     pub(crate) fn permute_dims(&self, dims: &Dims) -> Dims {
         Dims::from_fn(dims.len(), |position| dims.get(self.axis(position)).copied().unwrap_or(0))
     }
 
     /// Reorders permuted numbers to the array's own order of axes.
-    #[must_use]
     pub(crate) fn invert_dims(&self, permuted: &Dims) -> Dims {
         let mut dims = *permuted;
         for (position, value) in permuted.iter().enumerate() {
@@ -56,7 +53,6 @@ impl AxisPermutation {
     }
 
     /// Permutes the axes of a layout. The bytes that it describes are the same.
-    #[must_use]
     pub(crate) fn permute_layout(&self, layout: &Layout) -> Layout {
         Layout {
             held: self.permute_region(&layout.held),
@@ -66,7 +62,6 @@ impl AxisPermutation {
     }
 
     /// Reorders a permuted layout to the array's own order of axes. The bytes that it describes are the same.
-    #[must_use]
     pub(crate) fn invert_layout(&self, permuted: &Layout) -> Layout {
         Layout {
             held: self.invert_region(&permuted.held),
@@ -77,7 +72,6 @@ impl AxisPermutation {
 
     /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis
     /// names, warnings and native keys are left out.
-    #[must_use]
     pub(crate) fn permute_info(&self, info: &ArrayInfo) -> ArrayInfo {
         ArrayInfo {
             id: info.id,

@@ -94,7 +94,6 @@ pub(crate) enum StoredLength {
 
 impl StoredLength {
     /// Returns the greatest possible number of bytes.
-    #[must_use]
     pub(crate) fn most(self) -> u64 {
         match self {
             Self::Bytes(length) => length,
@@ -112,7 +111,6 @@ pub(crate) struct Element {
 
 impl Element {
     /// Creates a sample of up to 8 bytes; further bytes are ignored.
-    #[must_use]
     pub(crate) fn new(sample: &[u8]) -> Self {
         let size = sample.len().min(8);
         let mut bytes = [0; 8];
@@ -121,13 +119,11 @@ impl Element {
     }
 
     /// Returns the zero of a type of `size` bytes (all bits are zero for every type).
-    #[must_use]
     pub(crate) fn zero(size: usize) -> Self {
         Self { bytes: [0; 8], size: size.min(8) as u8 }
     }
 
     /// Returns the sample's bytes, little-endian.
-    #[must_use]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.size)]
     }

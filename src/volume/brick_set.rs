@@ -16,7 +16,6 @@ pub(crate) enum BrickSet {
 
 impl BrickSet {
     /// Returns the number of bricks.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Box(region) => region.shape.product().unwrap_or(u64::MAX),
@@ -25,7 +24,6 @@ impl BrickSet {
     }
 
     /// Returns the index in the grid of brick `n` of the set; `count` is the number of bricks along each axis.
-    #[must_use]
     pub(crate) fn nth(&self, n: u64, count: &Dims) -> Dims {
         match self {
             Self::Box(region) => {

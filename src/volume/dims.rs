@@ -15,7 +15,6 @@ pub(crate) struct Dims {
 
 impl Dims {
     /// Copies `values`. Returns `None` if it is empty or has more than [`MAX_AXES`] numbers.
-    #[must_use]
     pub(crate) fn from_slice(values: &[u64]) -> Option<Self> {
         if values.is_empty() || values.len() > MAX_AXES {
             return None;
@@ -26,7 +25,6 @@ impl Dims {
     }
 
     /// Repeats `value` for each of `axes` axes; `axes` is clamped to 1 to [`MAX_AXES`].
-    #[must_use]
     pub(crate) fn filled(axes: usize, value: u64) -> Self {
         let axes = axes.clamp(1, MAX_AXES);
         let mut values = [0; MAX_AXES];
@@ -35,7 +33,6 @@ impl Dims {
     }
 
     /// Calls `f` for each of `axes` axes.
-    #[must_use]
     pub(crate) fn from_fn(axes: usize, f: impl FnMut(usize) -> u64) -> Self {
         let mut dims = Self::filled(axes, 0);
         dims.iter_mut().zip((0..axes).map(f)).for_each(|(to, value)| *to = value);
@@ -43,14 +40,12 @@ impl Dims {
     }
 
     /// Returns the product of all numbers, or `None` if it exceeds 64 bits.
-    #[must_use]
     pub(crate) fn product(&self) -> Option<u64> {
         self.iter().try_fold(1u64, |acc, &n| acc.checked_mul(n))
     }
 
     /// Returns the strides of a C-ordered array of this shape whose innermost stride is `unit` (1 for strides in
     /// samples, the sample's size for strides in bytes). The product must fit 64 bits.
-    #[must_use]
     pub(crate) fn strides(&self, unit: u64) -> Self {
         let mut strides = *self;
         let mut step = unit;
@@ -62,7 +57,6 @@ impl Dims {
     }
 
     /// Returns the index of the element with the linear index `linear` in a C-ordered array of this shape.
-    #[must_use]
     pub(crate) fn index_of(&self, linear: u64) -> Self {
         let mut index = *self;
         let mut rest = linear;
@@ -75,7 +69,6 @@ impl Dims {
     }
 
     /// Returns the linear index of the element at `index` in a C-ordered array of this shape.
-    #[must_use]
     pub(crate) fn linear_of(&self, index: &[u64]) -> u64 {
         self.iter().zip(index).fold(0, |acc, (n, at)| acc * n + at)
     }

@@ -29,7 +29,6 @@ pub(crate) enum Dtype {
 
 impl Dtype {
     /// Returns the bytes of one sample.
-    #[must_use]
     pub(crate) const fn size(self) -> usize {
         match self {
             Self::Int8 | Self::UInt8 => 1,
@@ -40,7 +39,6 @@ impl Dtype {
     }
 
     /// Returns NumPy's name: `int8`, `float32`, ...
-    #[must_use]
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Int8 => "int8",
@@ -57,7 +55,6 @@ impl Dtype {
     }
 
     /// Returns whether samples are integers.
-    #[must_use]
     pub(crate) const fn is_integer(self) -> bool {
         !matches!(self, Self::Float32 | Self::Float64)
     }

@@ -18,14 +18,12 @@ pub(crate) struct BrickGrid {
 
 impl BrickGrid {
     /// Creates a grid of bricks of shape `step` that begins at the array's first sample.
-    #[must_use]
     pub(crate) fn aligned(shape: Dims, step: Dims) -> Self {
         Self::new(shape, [0; MAX_AXES], step)
     }
 
     /// Creates a grid of bricks of shape `step`, the first of which begins at `origin`, that covers the array to its
     /// end.
-    #[must_use]
     pub(crate) fn new(shape: Dims, origin: [i64; MAX_AXES], step: Dims) -> Self {
         let count = Dims::from_fn(shape.len(), |a| {
             let reach = i128::from(shape[a]) - i128::from(origin[a]);
@@ -36,7 +34,6 @@ impl BrickGrid {
     }
 
     /// Like [`BrickGrid::new`], but with `count` bricks along each axis: the last one owns all remaining samples.
-    #[must_use]
     pub(crate) fn with_count(shape: Dims, origin: [i64; MAX_AXES], step: Dims, count: Dims) -> Self {
         let step = Dims::from_fn(step.len(), |a| step[a].max(1));
         Self { shape, origin, step, count }
@@ -53,31 +50,26 @@ impl BrickGrid {
     }
 
     /// Returns the array's shape.
-    #[must_use]
     pub(crate) fn shape(&self) -> Dims {
         self.shape
     }
 
     /// Returns the distance in samples between neighbouring bricks along each axis.
-    #[must_use]
     pub(crate) fn step(&self) -> Dims {
         self.step
     }
 
     /// Returns the number of bricks along each axis.
-    #[must_use]
     pub(crate) fn count(&self) -> Dims {
         self.count
     }
 
     /// Returns the number of all bricks.
-    #[must_use]
     pub(crate) fn total(&self) -> u64 {
         self.count.product().unwrap_or(u64::MAX)
     }
 
     /// Returns the brick that owns sample `x` along `axis`.
-    #[must_use]
     pub(crate) fn brick_of(&self, axis: usize, x: u64) -> u64 {
         let from_origin = i128::from(x) - i128::from(self.origin[axis]);
         let brick = from_origin.div_euclid(i128::from(self.step[axis]));
@@ -85,7 +77,6 @@ impl BrickGrid {
     }
 
     /// Returns the samples that brick `k` owns along `axis`: the first, and one past the last.
-    #[must_use]
     pub(crate) fn owned(&self, axis: usize, k: u64) -> (u64, u64) {
         let edge = |k: u64| {
             let at = i128::from(self.origin[axis]) + i128::from(k) * i128::from(self.step[axis]);
@@ -97,7 +88,6 @@ impl BrickGrid {
     }
 
     /// Returns the samples that a brick owns; `brick` is its index in the grid.
-    #[must_use]
     pub(crate) fn region(&self, brick: &Dims) -> Region {
         let mut region = Region::whole(self.shape);
         for axis in 0..self.shape.len() {
@@ -109,7 +99,6 @@ impl BrickGrid {
     }
 
     /// Returns the bricks that own at least one sample of `region`, as a box of indexes in the grid.
-    #[must_use]
     pub(crate) fn touched(&self, region: &Region) -> Region {
         let start = Dims::from_fn(region.axes(), |a| self.brick_of(a, region.start[a]));
         let shape = Dims::from_fn(region.axes(), |a| {

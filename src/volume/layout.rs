@@ -20,20 +20,17 @@ pub(crate) struct Layout {
 impl Layout {
     /// Returns the layout of a C-ordered brick of shape `brick` whose first sample is `start`, in an array of shape
     /// `array`. The part of the brick beyond the array's edge is not held.
-    #[must_use]
     pub(crate) fn c_order(start: Dims, brick: Dims, array: Dims, sample_size: usize) -> Self {
         let shape = Dims::from_fn(start.len(), |a| brick[a].min(array[a].saturating_sub(start[a])));
         Self { held: Region { start, shape }, first: 0, strides: brick.strides(sample_size as u64) }
     }
 
     /// Returns the byte offset of the sample at `index`, which must be held.
-    #[must_use]
     pub(crate) fn offset_of(&self, index: &Dims) -> u64 {
         (0..index.len()).fold(self.first, |at, a| at + (index[a] - self.held.start[a]) * self.strides[a])
     }
 
     /// Returns the offset after the last byte of the held samples, or `None` if it exceeds 64 bits.
-    #[must_use]
     pub(crate) fn end(&self, sample_size: usize) -> Option<u64> {
         if self.held.shape.contains(&0) {
             return Some(self.first);

@@ -19,9 +19,6 @@ pub(crate) struct CachedPieces {
 
 impl CachedPieces {
     /// Adds a piece of `brick`. `permutation` is the order in which the reader has the brick's axes, if not its own.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the brick does not hold the samples.
     pub(crate) fn add(
         &mut self,
         piece: &Piece,

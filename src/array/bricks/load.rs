@@ -11,9 +11,6 @@ use crate::source::Blocking;
 use crate::volume::{Coded, Layout, Plain, StoredLength};
 
 /// Loads a brick. For a scan whose planes are scattered in the brick, the samples are transposed to the scan's order.
-///
-/// # Errors
-/// Those of the format and the source.
 pub(crate) fn load(access: &BrickAccess, brick: &WholeBrick) -> Result<DecodedBrick, FormatError> {
     match brick {
         WholeBrick::Coded(coded) => decode(access, coded),

@@ -47,9 +47,6 @@ impl BrickAccess {
     }
 
     /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn get_or_load(
         &self,
         at: &Dims,

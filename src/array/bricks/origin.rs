@@ -37,9 +37,6 @@ impl Origins {
     }
 
     /// Checks that the source is unchanged if samples came straight from it. The error names the brick of `piece`.
-    ///
-    /// # Errors
-    /// [`ReadError`] if the source has changed or cannot be checked, also without waiting.
     pub(crate) fn check(self, array: &dyn Array, piece: Option<Piece>, blocking: Blocking) -> Result<(), ReadError> {
         if !self.source {
             return Ok(());

@@ -36,9 +36,6 @@ pub(crate) enum LoadedPiece {
 
 impl BrickAccess {
     /// Copies a piece to `to` if that needs no waiting, or adds it to `plain_pieces` if its brick is plain.
-    ///
-    /// # Errors
-    /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if it has to wait, and those of the format.
     pub(crate) fn try_copy(
         &self,
         piece: &Piece,
@@ -64,9 +61,6 @@ impl BrickAccess {
 
     /// Decodes the brick of a piece, or reads the piece if its brick is plain: everything that takes time and needs no
     /// destination.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn load_piece(&self, piece: &Piece) -> Result<LoadedPiece, FormatError> {
         let array = self.array();
         match ReadStrategy::choose(array.brick(&piece.brick, Blocking::Yes)?, self) {
@@ -87,9 +81,6 @@ impl BrickAccess {
     }
 
     /// Copies the result of [`BrickAccess::load_piece`] to `to`.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the brick does not hold the samples.
     pub(crate) fn copy_loaded(
         &self,
         piece: &Piece,

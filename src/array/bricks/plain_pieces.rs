@@ -58,9 +58,6 @@ impl PlainPieces {
 
     /// Adds a piece whose first sample goes to byte `at` of the reply; neighbours along each axis are `to` bytes apart
     /// there.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the brick does not hold it.
     pub(crate) fn add(
         &mut self,
         array: &dyn Array,
@@ -91,11 +88,8 @@ impl PlainPieces {
         source_bytes.set(0);
     }
 
-    /// Copies all pieces to `out` without waiting.
-    ///
-    /// # Errors
-    /// [`CopyFailure`] with the first piece that could not be read; its cause is [`SourceError::WouldBlock`] if it has
-    /// to wait.
+    /// Copies all pieces to `out` without waiting. [`CopyFailure`] has the first piece that could not be read; its
+    /// cause is [`SourceError::WouldBlock`] if it has to wait.
     pub(crate) fn copy(&self, array: &dyn Array, out: &mut [u8]) -> Result<(), CopyFailure> {
         let (source, now) = (array.source(), CoarseInstant::now());
         let mut done = 0;

@@ -20,9 +20,6 @@ thread_local! {
 }
 
 /// Returns the offset of a piece's first byte in the object that holds the brick.
-///
-/// # Errors
-/// [`FormatError::Damaged`] if the brick does not hold the piece.
 pub(crate) fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatError> {
     if !plain.layout.held.contains(&piece.region) {
         return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
@@ -32,9 +29,6 @@ pub(crate) fn first_byte(piece: &Piece, plain: &Plain) -> Result<u64, FormatErro
 
 /// Reads a piece, and returns the bytes that were read for it; waits if necessary. `out` begins at the first sample of
 /// the piece; neighbours are `to` bytes apart in it.
-///
-/// # Errors
-/// Those of the format and the source.
 pub(crate) fn read_piece(
     array: &dyn Array,
     piece: &Piece,
@@ -55,9 +49,6 @@ pub(crate) fn read_piece(
 
 /// Reads the bytes of `loops` with few calls of `read`, along with small gaps, and straight into `out` where they are
 /// contiguous. `from` is the offset of the first byte in the object.
-///
-/// # Errors
-/// Those of `read`.
 pub(crate) fn read_loops(
     loops: &Loops,
     from: u64,

@@ -8,9 +8,6 @@ use crate::memory::{BufferPool, OutOfMemory};
 use crate::volume::{Dims, Layout, Region};
 
 /// Returns a new brick with the samples `region` of `brick`, in C order. A sample has `size` bytes.
-///
-/// # Errors
-/// [`OutOfMemory`] if the system has no more memory.
 pub(crate) fn extract(
     brick: &DecodedBrick,
     region: Region,

@@ -114,7 +114,6 @@ impl CacheShares {
 
     /// Divides the cache among the scans; `entering` has just entered a layer. Returns a handover for each scan that
     /// keeps planes instead of whole bricks from now on.
-    #[must_use]
     pub(crate) fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Stream>>) -> Vec<Handover> {
         let capacity = resources.cache.capacity();
         let mut groups = self.groups();

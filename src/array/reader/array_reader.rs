@@ -49,7 +49,6 @@ pub(crate) struct ReadRequest {
 
 impl Reader {
     /// Creates a reader that keeps decoded bricks in `cache` and decodes behind `gate` on workers of `pool`.
-    #[must_use]
     pub(crate) fn new(
         cache: BrickCache,
         gate: DecodeGate,
@@ -109,13 +108,11 @@ impl Reader {
     }
 
     /// Returns the pool that replies take their buffers from.
-    #[must_use]
     pub(crate) fn buffers(&self) -> &Arc<BufferPool> {
         &self.resources.buffers
     }
 
     /// Returns the bytes of decoded samples in memory: bricks in the cache, and segments of scans.
-    #[must_use]
     pub(crate) fn bytes_held(&self) -> usize {
         self.resources.cache.bytes() + self.prefetcher.segment_bytes()
     }

@@ -24,18 +24,12 @@ pub(crate) struct CheckedBrick {
 
 impl Reader {
     /// Finds a brick in the tables and checks that its bytes are within their object, without reading them.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn locate_brick(&self, array: &dyn Array, at: &Dims) -> Result<CheckedBrick, FormatError> {
         located(array, &array.brick(at, Blocking::Yes)?)
     }
 
     /// Like [`Reader::locate_brick`], and reads and decodes the brick as well, within the budget of all decoders.
     /// Neither the cache nor the pool is used. May wait.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn check_brick(&self, array: &Arc<dyn Array>, at: &Dims) -> Result<CheckedBrick, FormatError> {
         let brick = array.brick(at, Blocking::Yes)?;
         let checked = located(&**array, &brick)?;

@@ -27,7 +27,6 @@ pub(crate) struct ReaderConfig {
 
 impl ReaderConfig {
     /// Creates a reader that works on threads of `pool`.
-    #[must_use]
     pub(crate) fn reader(self, pool: Arc<Pool>, counters: Arc<Counters>) -> Arc<Reader> {
         let cache = BrickCache::new(self.cache_bytes);
         let gate = DecodeGate::new(self.threads, DECODE_BUDGET);

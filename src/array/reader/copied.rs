@@ -20,9 +20,6 @@ pub(crate) struct Copied {
 
 impl Copied {
     /// Copies the pieces that are in memory to `out`. Never waits.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn at_once(
         access: &BrickAccess,
         pieces: Pieces<'_>,

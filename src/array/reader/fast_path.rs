@@ -56,9 +56,6 @@ impl<'a> FastPath<'a> {
     }
 
     /// Copies the pieces that are in memory; the others are pending afterwards.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn copy(&mut self, mut pieces: Pieces<'_>, to: &mut Destination<'_>) -> Result<(), ReadError> {
         let at_once = (MAX_HELD / brick_bytes(self.access.view.info())).clamp(1, MAX_LOOKUPS);
         let mut lists = LISTS.take();

@@ -17,7 +17,6 @@ pub(crate) struct Gauges {
 
 impl Reader {
     /// Returns what is in progress just now.
-    #[must_use]
     pub(crate) fn gauges(&self) -> Gauges {
         let (decoders, decoder_bytes) = self.resources.gate.admitted();
         let (jobs, bricks_in_flight) = (self.resources.pool.jobs(), self.resources.cache.in_flight());

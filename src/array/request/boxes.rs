@@ -6,7 +6,6 @@ use crate::volume::{Dims, Region};
 
 /// Splits the samples `range` of a C-ordered array of `shape` into as few boxes as possible, in order: part of a row,
 /// rows, planes, ..., rows, part of a row. Returns at most `2 * axes - 1` boxes.
-#[must_use]
 pub(crate) fn boxes(shape: &Dims, range: Range<u64>) -> Vec<Region> {
     let axes = shape.len();
     let strides = shape.strides(1);

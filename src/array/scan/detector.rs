@@ -28,7 +28,6 @@ pub(crate) struct ScanDetector {
 
 impl ScanDetector {
     /// Whether requests that come far out of order would find their bricks evicted, and decode them again.
-    #[must_use]
     pub(crate) fn cache_is_tight(&self) -> bool {
         self.cache_is_tight.load(Ordering::Relaxed)
     }

@@ -125,10 +125,8 @@ pub(crate) enum Command {
 }
 
 impl Cli {
-    /// Reads the arguments, the first of which is the name of the program.
-    ///
-    /// # Errors
-    /// clap's error, which may also be the help text that was asked for.
+    /// Reads the arguments, the first of which is the name of the program. The error may be the help text that was
+    /// asked for.
     pub(crate) fn read(args: Vec<OsString>) -> Result<Self, clap::Error> {
         let has_exec = args.iter().any(|word| word == "--exec");
         Self::try_parse_from(with_command_word(args)).map_err(|mut error| {

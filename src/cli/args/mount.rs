@@ -89,9 +89,6 @@ pub(crate) struct MountArgs {
 
 impl MountArgs {
     /// Applies the options of `-o`.
-    ///
-    /// # Errors
-    /// One line that says which is wrong, and why.
     pub(crate) fn apply_options(&mut self) -> Result<(), String> {
         let (mut cache, mut threads, mut log, mut quality, mut views, mut zfp) = (None, None, None, None, None, None);
         // an option that is also given by its own name counts last

@@ -123,11 +123,8 @@ pub(crate) enum MountOption {
 }
 
 impl MountOption {
-    /// Reads the text between two commas.
-    ///
-    /// # Errors
-    /// One line that says what is wrong with the text. An unknown option is refused, since it may have been meant to
-    /// protect something.
+    /// Reads the text between two commas. An unknown option is refused, since it may have been meant to protect
+    /// something.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         if name.starts_with("x-") || (name == "comment" && value.is_some()) {
@@ -210,9 +207,6 @@ fn umask(text: &str) -> Result<u32, String> {
 }
 
 /// Reads a number of threads.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if (1..=MAX_THREADS).contains(&n) => Ok(n),
@@ -221,9 +215,6 @@ pub(crate) fn threads(text: &str) -> Result<usize, String> {
 }
 
 /// Reads a level of quality.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn quality(text: &str) -> Result<u8, String> {
     match text.parse() {
         Ok(level) if level <= MAX_QUALITY => Ok(level),
@@ -232,9 +223,6 @@ pub(crate) fn quality(text: &str) -> Result<u8, String> {
 }
 
 /// Reads a size of a disk cache.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn disk_cache_size(text: &str) -> Result<Size, String> {
     let size = Size::read(text)?;
     if size.bytes() < SMALLEST_DISK_CACHE {
@@ -244,9 +232,6 @@ pub(crate) fn disk_cache_size(text: &str) -> Result<Size, String> {
 }
 
 /// Reads a size of the cache, at most the memory of this machine.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn cache_size(text: &str) -> Result<Size, String> {
     let size = Size::read(text)?;
     match limits::memory_of_machine() {

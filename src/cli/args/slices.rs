@@ -25,9 +25,6 @@ pub(crate) struct Slices(pub Vec<Slice<i64>>);
 
 impl Slices {
     /// Reads `0:64,:,128`.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let number =
             |text: &str| text.parse().map_err(|_| format!("{text:?} is no slice; write it as a:b, a:, :b, : or a"));
@@ -46,9 +43,6 @@ pub(crate) struct At {
 
 impl At {
     /// Reads `inline=1234` and `inline=1234:1300`.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let example = "write it as inline=1234 or inline=1234:1300";
         let (axis, value) = text.rsplit_once('=').ok_or_else(|| example.to_owned())?;

@@ -16,9 +16,6 @@ impl fmt::Display for Views {
 }
 
 /// Reads names with commas or colons between: an option of `-o` can only have colons.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn views(text: &str) -> Result<Views, String> {
     let known: Vec<&str> = view_names().iter().map(|view| view.name).collect();
     let mut names = Vec::new();

@@ -16,7 +16,6 @@ pub(crate) enum ZfpDecoder {
 
 impl ZfpDecoder {
     /// Returns the name that the option has for it.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Volfs => "volfs",
@@ -25,7 +24,6 @@ impl ZfpDecoder {
     }
 
     /// Returns the decoder.
-    #[must_use]
     pub(crate) fn decoder(self) -> Decoder {
         match self {
             Self::Volfs => Decoder::Volfs,
@@ -35,9 +33,6 @@ impl ZfpDecoder {
 }
 
 /// Reads the name of a decoder.
-///
-/// # Errors
-/// What is wrong with the text.
 pub(crate) fn zfp(text: &str) -> Result<ZfpDecoder, String> {
     let known = [ZfpDecoder::Volfs, ZfpDecoder::Libzfp];
     known.into_iter().find(|decoder| decoder.name() == text).ok_or_else(|| "neither volfs nor libzfp".to_owned())

@@ -21,9 +21,6 @@ use crate::view::json_text;
 const COUNTING: &str = "{spinner} {human_pos} files";
 
 /// Prints what is in a disk cache, or removes it.
-///
-/// # Errors
-/// [`CliError`]: the folder is no disk cache, it cannot be read or cleared, or the output not written.
 pub(crate) fn run(args: &CacheArgs) -> Result<(), CliError> {
     if args.clear {
         return clear(args);

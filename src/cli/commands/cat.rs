@@ -43,9 +43,6 @@ const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 
 /// Writes samples to standard output or to a file. A closed pipe ends the output without an error; a signal removes
 /// (or empties, if it cannot be replaced) a file that is not complete.
-///
-/// # Errors
-/// [`CliError`]: what is wrong with the arguments, the dataset or the output.
 pub(crate) fn run(args: &CatArgs) -> Result<(), CliError> {
     // before there are threads
     deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None, args.zfp.decoder())))?;

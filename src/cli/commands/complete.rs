@@ -27,9 +27,6 @@ use crate::cli::text::escape;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Prints what fits at the cursor, or the script of a shell.
-///
-/// # Errors
-/// [`CliError::Output`] if it cannot be printed.
 pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliError> {
     if args.typed.is_empty() {
         return output::whole(script(args.shell));
@@ -48,7 +45,6 @@ pub(crate) fn run(args: &CompleteArgs) -> Result<(), CliError> {
 }
 
 /// Returns the completion script of a shell.
-#[must_use]
 pub(crate) fn script(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => include_str!("complete/volfs.bash"),

@@ -19,9 +19,6 @@ use crate::cli::text::layout::{TextLayout, Tone};
 use crate::view::json_text;
 
 /// Prints what helps or prevents mounting on this machine.
-///
-/// # Errors
-/// [`CliError::Doctor`] if something prevents mounting.
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), CliError> {
     let probes = Probes::collect(&ProbePaths::system(), &mountpoint::mounts()?);
     let findings = checks::run(&probes);

@@ -17,9 +17,6 @@ use crate::format::FormatError;
 use crate::view::{LayerRef, json, json_text, registry};
 
 /// Prints all that is known of one dataset.
-///
-/// # Errors
-/// [`CliError::Dataset`] if it cannot be opened, [`CliError::Output`] if it cannot be printed.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), CliError> {
     let coloured = output::coloured();
     deadline::run(&args.path, |out| print(args, coloured, out))

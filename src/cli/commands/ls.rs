@@ -32,9 +32,6 @@ const BATCH_ROWS: usize = 200;
 const BATCH_TIME: Duration = Duration::from_millis(200);
 
 /// Lists the datasets and layers below a folder, as they are found.
-///
-/// # Errors
-/// [`CliError`]: SOURCE cannot be listed, or the output cannot be written.
 pub(crate) fn run(args: &LsArgs) -> Result<(), CliError> {
     deadline::run(&args.source, |out| list(args, out))
 }

@@ -42,9 +42,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Mounts, and returns once the mount answers; with `--foreground`, once it is gone; with `--exec`, once the command has
 /// ended and the mount is gone.
-///
-/// # Errors
-/// [`CliError`]: why the mount failed, or the status of the command of `--exec`.
 pub(crate) fn run(mut args: MountArgs) -> Result<(), CliError> {
     args.apply_options().map_err(CliError::Argument)?;
     if let Some(reason) = limits::too_few_open_files() {
@@ -276,9 +273,6 @@ impl Session {
 
 /// Checks that SOURCE answers at all. A look at one whose server hangs might never return, nor let this process end, so
 /// another process looks first.
-///
-/// # Errors
-/// [`CliError::SourceTimeout`], and for a URL what is wrong with it.
 fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(), CliError> {
     let url = is_url(typed).then(|| resolved_source(typed)).transpose()?;
     let path = url.unwrap_or_else(|| typed.to_owned());

@@ -21,9 +21,6 @@ use crate::serve::{Access, Listen, ServeError, ServeOptions, Server, Token, over
 use crate::source::Origin;
 
 /// Serves until a signal arrives.
-///
-/// # Errors
-/// [`CliError`]: why there is nothing to serve, or no server.
 pub(crate) fn run(args: ServeArgs) -> Result<(), CliError> {
     limit_arenas();
     if args.listen.is_remote() && !args.allow_remote {

@@ -24,9 +24,6 @@ use crate::cli::text::escape;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Prints what mounts have done so far, or, at intervals, what they do.
-///
-/// # Errors
-/// [`CliError`]: there is no such mount, or it does not answer.
 pub(crate) fn run(args: &StatsArgs) -> Result<(), CliError> {
     let place = args.mountpoint.as_deref().map(mount_around).transpose()?;
     match (place, args.watch) {

@@ -27,9 +27,6 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 const SOON: Duration = Duration::from_millis(500);
 
 /// Unmounts, and waits until the mount is gone.
-///
-/// # Errors
-/// [`CliError`]: there is no mount, it belongs to another program, or it is in use.
 pub(crate) fn run(args: &UmountArgs) -> Result<(), CliError> {
     let (place, mount) = mountpoint::find_volfs_mount(&args.mountpoint, CliError::NotOurs)?;
     let daemon = match status::ask(&place, STATUS_TIMEOUT) {

@@ -32,9 +32,6 @@ const ALL_ENTRIES: usize = 100_000;
 const MOST_BAD: u64 = 1 << 22;
 
 /// Checks every brick below some paths.
-///
-/// # Errors
-/// [`CliError`]: a path cannot be found, something is bad or could not be read, or the output cannot be written.
 pub(crate) fn run(args: &VerifyArgs) -> Result<(), CliError> {
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();

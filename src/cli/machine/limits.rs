@@ -33,7 +33,6 @@ const OPEN_FILES: u64 = 40;
 const UNKNOWN_MEMORY: u64 = 1 << 30;
 
 /// Returns the default bytes of the cache: a quarter of what this process may have.
-#[must_use]
 pub(crate) fn default_cache_size() -> u64 {
     let limits = limits_on_addresses();
     default_size(allowed_memory(), limits.iter().map(|limit| (limit.bytes, limit.besides)))
@@ -66,7 +65,6 @@ fn limits_on_addresses() -> Vec<AddressLimit> {
 
 /// Returns why this process may not use as much memory as a mount with a cache of this many bytes needs, if so: it would
 /// be killed as soon as many read at once.
-#[must_use]
 pub(crate) fn too_little_memory(cache: u64) -> Option<String> {
     let wanted = cache.saturating_add(MEMORY_BESIDES_CACHE);
     let allowed = allowed_memory();
@@ -92,7 +90,6 @@ pub(crate) fn too_little_memory(cache: u64) -> Option<String> {
 }
 
 /// Returns why a mount or a server cannot work with as few open files as this process may have, if so.
-#[must_use]
 pub(crate) fn too_few_open_files() -> Option<String> {
     let limit = getrlimit(Resource::Nofile).maximum?;
     (limit < OPEN_FILES).then(|| {
@@ -101,19 +98,16 @@ pub(crate) fn too_few_open_files() -> Option<String> {
 }
 
 /// Returns the default number of threads that decode.
-#[must_use]
 pub(crate) fn default_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Returns the bytes of the machine's memory, if the system reports them.
-#[must_use]
 pub(crate) fn memory_of_machine() -> Option<u64> {
     total_of_meminfo(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 /// Returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
-#[must_use]
 pub(crate) fn allowed_memory() -> u64 {
     let machine = memory_of_machine().unwrap_or(UNKNOWN_MEMORY);
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

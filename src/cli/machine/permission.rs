@@ -41,9 +41,6 @@ impl fmt::Display for Obstacle {
 }
 
 /// Checks that this user may mount.
-///
-/// # Errors
-/// [`CliError::Machine`]: the obstacle and the remedy.
 pub(crate) fn check(allow_other: bool) -> Result<(), CliError> {
     let obstacle = match open_device(Path::new(DEVICE)) {
         Err(error) => Some(closed_device(DEVICE, &error)),
@@ -57,9 +54,6 @@ pub(crate) fn check(allow_other: bool) -> Result<(), CliError> {
 }
 
 /// Opens the device as a mount does, and closes it again.
-///
-/// # Errors
-/// The system's error.
 pub(crate) fn open_device(device: &Path) -> io::Result<()> {
     File::options().read(true).write(true).open(device).map(|_| ())
 }

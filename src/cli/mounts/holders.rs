@@ -27,7 +27,6 @@ const MAX_DESCRIPTOR: u64 = 1 << 16;
 /// Describes what keeps `mount` busy, as far as this user may see it: the mounts on top of it, loop devices of its files,
 /// and the processes that have one of its files open or mapped, or one of its folders as working directory, or wait for
 /// it in a system call.
-#[must_use]
 pub(crate) fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
     let below = mounts.iter().filter(|m| m.parent == mount.id && m.id != mount.id);
     let mut found: Vec<String> = below.map(|m| format!("the mount at {}", escape::path(&m.mountpoint))).collect();
@@ -52,7 +51,6 @@ pub(crate) fn of(mount: &Mount, mounts: &[Mount]) -> Vec<String> {
 }
 
 /// Describes a process in another mount namespace, such as a container's, where the mount is still to be seen.
-#[must_use]
 pub(crate) fn in_other_namespace(mount: &Mount) -> Option<String> {
     let namespace = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = namespace(process::id());

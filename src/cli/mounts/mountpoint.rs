@@ -18,9 +18,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the path as the system's list of mounts has it: absolute and without symbolic links. Does not touch the
 /// folder itself if something is mounted there.
-///
-/// # Errors
-/// The system's: for instance, a folder on the way does not exist.
 pub(crate) fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(typed)?;
     let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(absolute) };
@@ -33,9 +30,6 @@ pub(crate) fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
 }
 
 /// Checks that `source` (canonical) can be mounted at `typed`, and clears a volfs mount there whose daemon died.
-///
-/// # Errors
-/// [`CliError`]: what is wrong with the folder.
 pub(crate) fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
     let refused = |error| CliError::Mountpoint(typed.to_owned(), error);
     let place = clear(&locate(typed, &mounts()?).map_err(refused)?, source)?;
@@ -61,9 +55,6 @@ pub(crate) fn check(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
 
 /// Finds the volfs mount that `typed` names, and its canonical mount point. `foreign` makes the error for the mount of
 /// another program.
-///
-/// # Errors
-/// [`CliError`]: there is no such folder, no mount, or one of another program.
 pub(crate) fn find_volfs_mount(
     typed: &Path,
     foreign: impl FnOnce(PathBuf, String) -> CliError,
@@ -82,9 +73,6 @@ pub(crate) fn find_volfs_mount(
 }
 
 /// Returns all mounts of the system.
-///
-/// # Errors
-/// [`CliError::Mounts`] if the list cannot be read.
 pub(crate) fn mounts() -> Result<Vec<Mount>, CliError> {
     mountinfo::read().map_err(CliError::Mounts)
 }
@@ -109,9 +97,6 @@ fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
 }
 
 /// Unmounts a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
-///
-/// # Errors
-/// [`CliError::Unmount`] if the system refuses.
 pub(crate) fn clear_dead(place: &Path) -> Result<(), CliError> {
     match unmount(place, true) {
         Ok(()) | Err(UnmountError::NotMounted) => Ok(()),

@@ -19,7 +19,6 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     /// Finds the daemon of a mount without asking the mount; `None` if it is another user's, or not to be found.
-    #[must_use]
     pub(crate) fn of(mount: &Mount) -> Option<Self> {
         let own = process::id();
         all().find(|&pid| pid != own && may_serve(pid, mount) && serves(pid, mount)).map(Self::new)
@@ -27,7 +26,6 @@ impl Daemon {
 
     /// Finds the daemon of a mount that answers. Where its connection to the kernel cannot be seen, that is the process
     /// `told` in the mount's status.json, if it can be that: another user's mount may tell any number.
-    #[must_use]
     pub(crate) fn of_answering(mount: &Mount, told: Option<u32>) -> Option<Self> {
         Self::of(mount).or_else(|| told.filter(|&pid| may_serve(pid, mount)).map(Self::new))
     }
@@ -37,13 +35,11 @@ impl Daemon {
     }
 
     /// Finds the daemon of the mount that is visible at `place`.
-    #[must_use]
     pub(crate) fn at(place: &Path) -> Option<Self> {
         Self::of(mountinfo::topmost(&mountinfo::read().ok()?, place)?)
     }
 
     /// Returns what to do about a mount that does not answer, for the end of a message.
-    #[must_use]
     pub(crate) fn remedy(daemon: Option<Self>, place: &str) -> String {
         match daemon {
             Some(Self { pid, is_stopped: true }) => {
@@ -104,13 +100,11 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
 }
 
 /// Returns the name of a process in lists of processes; empty if there is none.
-#[must_use]
 pub(crate) fn name(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Returns whether a signal or a debugger has stopped a process.
-#[must_use]
 pub(crate) fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // the state is the first field behind the name, which is in brackets

@@ -34,18 +34,12 @@ pub(crate) struct Shown {
 }
 
 /// Returns the folder or dataset of the source that a path inside a mount shows; `None` for any other path.
-///
-/// # Errors
-/// As [`shown_at`].
 pub(crate) fn source_behind(typed: &Path, store_options: &[StoreOption]) -> Result<Option<PathBuf>, CliError> {
     Ok(shown_at(typed, store_options)?.map(|shown| shown.path))
 }
 
 /// Returns what a path inside a mount shows; `None` for any other path. `store_options` are used to ask an object store
 /// that the mount shows.
-///
-/// # Errors
-/// [`CliError`]: the mount is another user's, its source is gone, or the path shows nothing of it.
 pub(crate) fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Option<Shown>, CliError> {
     if is_url(typed) {
         return Ok(None);
@@ -85,7 +79,6 @@ pub(crate) fn shown_at(typed: &Path, store_options: &[StoreOption]) -> Result<Op
 }
 
 /// Returns the URL of the object store that the mount shows in which a path lies; `None` for any other path.
-#[must_use]
 pub(crate) fn store_behind(typed: &Path) -> Option<PathBuf> {
     let mounts = mounts().ok()?;
     let mount = around(&mounts, &resolve(typed, &mounts).ok()?)?;
@@ -93,9 +86,6 @@ pub(crate) fn store_behind(typed: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the mount point of the volfs mount that a path is or lies in; `None` for any other path.
-///
-/// # Errors
-/// [`CliError::Mounts`] if the list of mounts cannot be read.
 pub(crate) fn mountpoint_of(typed: &Path) -> Result<Option<PathBuf>, CliError> {
     let mounts = mounts()?;
     let Ok(place) = resolve(typed, &mounts) else { return Ok(None) };

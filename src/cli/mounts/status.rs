@@ -34,7 +34,6 @@ pub(crate) enum Answer {
 
 /// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives. It should be called before there
 /// are threads; otherwise a mount that hangs keeps this process from ending.
-#[must_use]
 pub(crate) fn ask(mountpoint: &Path, limit: Duration) -> Answer {
     match Asker::default().ask(&[mountpoint.to_owned()], limit).pop() {
         Some(Ok(status)) => Answer::Alive(pid(&status)),
@@ -44,10 +43,7 @@ pub(crate) fn ask(mountpoint: &Path, limit: Duration) -> Answer {
 }
 
 /// Returns the text of the mount's status.json. Waits for it, so that only a process may call this that may be left
-/// behind.
-///
-/// # Errors
-/// Why it cannot be read; [`Answer::Alive`] if another user's mount denies access.
+/// behind. The error is [`Answer::Alive`] if another user's mount denies access.
 pub(crate) fn wait_for(mountpoint: &Path) -> Result<Vec<u8>, Answer> {
     let file = mountpoint.join(STATUS);
     let read = match read_start(&file) {
@@ -134,7 +130,6 @@ fn parse(message: Option<Vec<u8>>) -> Result<Vec<u8>, Answer> {
 }
 
 /// Returns what a status.json says of a source that stalls: `the source has not answered for 48 s; 3 reads wait`.
-#[must_use]
 pub(crate) fn stall(status: &Value) -> Option<String> {
     let stall = status.get("source_stall")?;
     let seconds = stall.get("seconds")?.as_f64()?;
@@ -153,7 +148,6 @@ pub(crate) fn stall(status: &Value) -> Option<String> {
 }
 
 /// Returns the daemon's process id from the text of a status.json.
-#[must_use]
 pub(crate) fn pid(status: &[u8]) -> Option<u32> {
     let status: Value = serde_json::from_slice(status).ok()?;
     status.get("pid")?.as_u64()?.try_into().ok()

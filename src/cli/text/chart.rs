@@ -22,7 +22,6 @@ pub(crate) struct Chart {
 
 /// Draws `bins`, several in one column if there are many. Negative counts, which only a damaged file has, are taken as
 /// 0. Returns `None` if there is nothing to draw.
-#[must_use]
 pub(crate) fn columns(bins: &[f64]) -> Option<Chart> {
     let per_column = bins.len().div_ceil(MAX_WIDTH).max(1);
     let sums: Vec<f64> = bins.chunks(per_column).map(|part| part.iter().map(|n| n.max(0.0)).sum()).collect();

@@ -4,10 +4,8 @@
 const ALIKE: f64 = 0.75;
 
 /// Returns the index of the name that is meant: the same one, or else the only one that differs in case alone, or else
-/// the only one that begins like it.
-///
-/// # Errors
-/// Why none is meant, with the most similar name and with all names: `there is no layer x; did you mean y? there are y, z`.
+/// the only one that begins like it. The error has the most similar name and all names: `there is no layer x; did you
+/// mean y? there are y, z`.
 pub(crate) fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, String> {
     if let Some(same) = names.iter().position(|name| *name == typed) {
         return Ok(same);
@@ -37,7 +35,6 @@ pub(crate) fn choose(kind: &str, names: &[&str], typed: &str) -> Result<usize, S
 }
 
 /// Returns the name that is most like the one that was typed, if any is.
-#[must_use]
 pub(crate) fn similar<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let likeness = |name: &str| strsim::jaro(&name.to_lowercase(), &typed);

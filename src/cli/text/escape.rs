@@ -7,7 +7,6 @@ use std::path::Path;
 pub(crate) use crate::logging::one_line as text;
 
 /// Returns a path on one line with control characters escaped, and bytes that are not UTF-8 as `\xff`.
-#[must_use]
 pub(crate) fn path(path: &Path) -> String {
     let mut clean = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -21,7 +20,6 @@ pub(crate) fn path(path: &Path) -> String {
 }
 
 /// Returns a path as a Python string literal in double quotes, which opens exactly this file.
-#[must_use]
 pub(crate) fn python(path: &Path) -> String {
     let mut code = String::from("\"");
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

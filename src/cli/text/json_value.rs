@@ -17,7 +17,6 @@ const COORDINATE_DIGITS: usize = 11;
 const MAX_INLINE: usize = 4;
 
 /// Formats a number, text or boolean. Returns `None` for null, empty text, lists and objects.
-#[must_use]
 pub(crate) fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => (!text.trim().is_empty()).then(|| text.clone()),
@@ -28,33 +27,28 @@ pub(crate) fn scalar(value: &Value) -> Option<String> {
 }
 
 /// Formats a number: all digits of an integer, the significant digits of a float.
-#[must_use]
 pub(crate) fn number(value: &Value) -> Option<String> {
     rounded(value, DIGITS)
 }
 
 /// Formats a world coordinate.
-#[must_use]
 pub(crate) fn coordinate(value: &Value) -> Option<String> {
     rounded(value, COORDINATE_DIGITS)
 }
 
 /// Formats a list of two numbers as `first to last`.
-#[must_use]
 pub(crate) fn range(value: &Value) -> Option<String> {
     let [least, greatest] = value.as_array()?.as_slice() else { return None };
     Some(format!("{} to {}", number(least)?, number(greatest)?))
 }
 
 /// Joins the entries of a list: `512 x 512 x 1024`. Returns `None` unless all are scalars.
-#[must_use]
 pub(crate) fn joined(value: &Value, between: &str) -> Option<String> {
     let entries: Option<Vec<String>> = value.as_array()?.iter().map(scalar).collect();
     entries.filter(|entries| !entries.is_empty()).map(|entries| entries.join(between))
 }
 
 /// Formats any value, short enough for a line.
-#[must_use]
 pub(crate) fn brief(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -73,7 +67,6 @@ pub(crate) fn brief(value: &Value) -> Option<String> {
 }
 
 /// Formats a time, given in seconds since 1970 or as text.
-#[must_use]
 pub(crate) fn time(value: &Value) -> Option<String> {
     match value.as_f64().map(Duration::try_from_secs_f64) {
         Some(Ok(since)) => Some(timestamp(UNIX_EPOCH.checked_add(since)?)),

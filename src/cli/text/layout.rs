@@ -39,13 +39,11 @@ pub(crate) struct TextLayout {
 
 impl TextLayout {
     /// Makes an empty text.
-    #[must_use]
     pub(crate) fn new(coloured: bool) -> Self {
         Self { text: String::new(), coloured }
     }
 
     /// Returns all that was written.
-    #[must_use]
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

@@ -1,7 +1,6 @@
 //! Formats floats.
 
 /// Formats a number with at most `digits` significant digits, without trailing zeros.
-#[must_use]
 pub(crate) fn float(number: f64, digits: usize) -> String {
     let text = format!("{number:.*e}", digits.saturating_sub(1));
     let near: f64 = text.parse().unwrap_or(number);

@@ -8,9 +8,6 @@ const UNITS: [(&str, u64); 3] = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 <
 
 impl Size {
     /// Reads digits, with KiB, MiB, GiB, K, M, G or nothing after them.
-    ///
-    /// # Errors
-    /// What is wrong with the text.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
@@ -30,13 +27,11 @@ impl Size {
     }
 
     /// Makes a size of this number of bytes.
-    #[must_use]
     pub(crate) fn of(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// Returns the number of bytes.
-    #[must_use]
     pub(crate) fn bytes(self) -> u64 {
         self.0
     }

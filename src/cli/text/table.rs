@@ -25,14 +25,12 @@ struct Column {
 
 impl Table {
     /// Makes a table without rows, whose columns become at most `max_width` wide.
-    #[must_use]
     pub(crate) fn new(max_width: usize) -> Self {
         Self { columns: Vec::new(), indent: 0, max_width }
     }
 
     /// Returns the lines of a whole table, the titles first. A column of numbers is aligned to the right, and a column
     /// whose cells are all empty is left out.
-    #[must_use]
     pub(crate) fn titled(titles: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         let cell = |row: &[String], n: usize| row.get(n).cloned().unwrap_or_default();
         let used = |n: &usize| rows.iter().any(|row| !cell(row, *n).is_empty());
@@ -47,7 +45,6 @@ impl Table {
     }
 
     /// Adds rows and returns their lines, without line ends.
-    #[must_use]
     pub(crate) fn lines(&mut self, rows: Vec<Vec<String>>) -> Vec<String> {
         let escaped = |row: Vec<String>| row.iter().map(|cell| escape::text(cell).into_owned()).collect();
         let rows: Vec<Vec<String>> = rows.into_iter().map(escaped).collect();

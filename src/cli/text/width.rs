@@ -3,13 +3,11 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Returns the columns that `text` takes.
-#[must_use]
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
 /// Cuts `text` to at most `width` columns. A text that was cut ends with `...`.
-#[must_use]
 pub(crate) fn truncated(text: &str, width: usize) -> String {
     const MARK: &str = "...";
     if columns(text) <= width {
@@ -27,7 +25,6 @@ pub(crate) fn truncated(text: &str, width: usize) -> String {
 
 /// Cuts `text` to at most `width` columns, at its beginning: of a path the end says most. A text that was cut begins
 /// with `...`.
-#[must_use]
 pub(crate) fn truncated_start(text: &str, width: usize) -> String {
     let reversed = truncated(&text.chars().rev().collect::<String>(), width);
     reversed.chars().rev().collect()

@@ -27,21 +27,16 @@ pub(crate) enum Lz4Error {
 const MAX_OFFSET: usize = u16::MAX as usize;
 
 /// Returns the most bytes that a block of `length` bytes can decode to: no byte of LZ4 stands for more than 255.
-#[must_use]
 pub(crate) fn most(length: u64) -> u64 {
     length.saturating_mul(255)
 }
 
 /// Returns the most bytes that a block takes which decodes to `bytes` bytes.
-#[must_use]
 pub(crate) fn longest(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 255).saturating_add(16)
 }
 
-/// Decodes a block, which must fill `out` exactly.
-///
-/// # Errors
-/// [`Lz4Error`]; the content of `out` is then unspecified.
+/// Decodes a block, which must fill `out` exactly. On failure the content of `out` is unspecified.
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
     let wanted = out.len();
     let Progress { read, written } = sequences::decode(stored, out);
@@ -60,14 +55,12 @@ pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), Lz4Error> {
 const NOT_COUNTED: u64 = 1 + 5 + 4 + 15;
 
 /// Returns the length of [`zeros`].
-#[must_use]
 pub(crate) fn zeros_length(bytes: u64) -> Option<u64> {
     Some(bytes.checked_sub(NOT_COUNTED)? / 255 + 4 + 1 + 6)
 }
 
 /// Returns the block that compressors write for `bytes` zeros: a literal, one long match, five literals. `None` if that
 /// is too short for a match.
-#[must_use]
 pub(crate) fn zeros(bytes: u64) -> Option<Vec<u8>> {
     let rest = usize::try_from(bytes.checked_sub(NOT_COUNTED)?).ok()?;
     let mut block = vec![0x1f, 0, 1, 0];

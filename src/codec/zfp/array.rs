@@ -21,7 +21,6 @@ pub(crate) struct Strides {
 
 impl Strides {
     /// Returns the strides of samples that lie one behind the other, without gaps.
-    #[must_use]
     pub(crate) fn dense(shape: [u64; 4]) -> Self {
         let mut step = 1isize;
         let steps = shape.map(|extent| {
@@ -55,7 +54,6 @@ pub(crate) enum Instructions {
 
 impl Instructions {
     /// Returns the fastest that this machine has.
-    #[must_use]
     pub(crate) fn best() -> Self {
         // asking the processor takes long under a hypervisor
         static BEST: LazyLock<Instructions> =
@@ -66,9 +64,6 @@ impl Instructions {
 
 /// Decodes the blocks of a stream of samples in native byte order, and returns how many bytes of the stream they take,
 /// in whole words of 64 bits as libzfp counts. Samples that `strides` skip are left as they are.
-///
-/// # Errors
-/// [`ZfpError`] if `out` has no room for them, or the stream none for its blocks.
 pub(crate) fn decode_blocks(
     stream: &[u8],
     header: &Header,

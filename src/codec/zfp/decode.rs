@@ -17,7 +17,6 @@ pub(crate) enum Decoder {
 
 /// Returns how many zero bytes must follow a stream of `stored` bytes so that [`decode`] need not copy it. `shape` is
 /// slowest axis first.
-#[must_use]
 pub(crate) fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
     match decoder {
         Decoder::Volfs => 0,
@@ -26,17 +25,13 @@ pub(crate) fn padding(decoder: Decoder, shape: [u64; 3], stored: u64) -> usize {
 }
 
 /// Returns the fewest bytes that a stream of this shape (slowest axis first) can have.
-#[must_use]
 pub(crate) fn shortest(shape: [u64; 3]) -> u64 {
     header::shortest(shape)
 }
 
 /// Decodes a stream into `out`: float32 in C order and native byte order, `shape` slowest axis first. The stream is the
 /// first `length` bytes of `padded`; zeros follow it. If there are at least [`padding`] of them, nothing is copied.
-///
-/// # Errors
-/// [`ZfpError`] if the header does not match `shape` or the stream is too short. Damage inside the blocks is detected
-/// only if it makes the decoder read beyond the end of the stream.
+/// Damage inside the blocks is detected only if it makes the decoder read beyond the end of the stream.
 pub(crate) fn decode(
     decoder: Decoder,
     shape: [u64; 3],
@@ -59,9 +54,6 @@ pub(crate) fn decode(
 
 /// Decodes a stream of any header with libzfp into all of `out`, samples in native byte order, the fastest axis first.
 /// Returns how many bytes of the stream it takes, in whole words of 64 bits.
-///
-/// # Errors
-/// [`ZfpError`], as [`decode_blocks`].
 pub(crate) fn decode_by_libzfp(stream: &[u8], out: &mut [u8]) -> Result<usize, ZfpError> {
     let header = Header::read(stream)?;
     header.check_length(stream.len())?;

@@ -29,9 +29,6 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads the header at the start of `stream`.
-    ///
-    /// # Errors
-    /// [`ZfpError`] if there is none, or one that libzfp refuses as well.
     pub(crate) fn read(stream: &[u8]) -> Result<Self, ZfpError> {
         let too_short = ZfpError::TooShort { has: stream.len() };
         let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
@@ -60,27 +57,21 @@ impl Header {
     }
 
     /// Returns the number of blocks.
-    #[must_use]
     pub(crate) fn blocks(&self) -> u64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
     }
 
     /// Returns the number of samples.
-    #[must_use]
     pub(crate) fn samples(&self) -> u64 {
         self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
     }
 
     /// Returns the most bytes that a decoder reads of the stream, in whole words of 64 bits.
-    #[must_use]
     pub(crate) fn longest(&self) -> u64 {
         whole_words(self.params.longest(self.blocks(), self.scalar, self.axes))
     }
 
     /// Checks that a stream of `length` bytes has room for the fewest bits that its blocks can take.
-    ///
-    /// # Errors
-    /// [`ZfpError::TooShort`].
     pub(crate) fn check_length(&self, length: usize) -> Result<(), ZfpError> {
         let room = (length as u64).saturating_sub(SHORT as u64).saturating_mul(8);
         match self.params.shortest(self.blocks()) > room {

@@ -9,7 +9,6 @@ pub(crate) enum Wide {}
 
 impl Wide {
     /// Returns `None`.
-    #[must_use]
     pub(crate) fn detect() -> Option<Self> {
         None
     }

@@ -17,9 +17,6 @@ pub(crate) enum Scalar {
 
 impl Scalar {
     /// Returns the type with the code that a header has for it.
-    ///
-    /// # Errors
-    /// [`ZfpError::Scalar`] if there is no such code.
     pub(super) fn of(code: u8) -> Result<Self, ZfpError> {
         match code {
             1 => Ok(Self::Int32),
@@ -31,7 +28,6 @@ impl Scalar {
     }
 
     /// Returns the code that a header has for the type.
-    #[must_use]
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Int32 => 1,
@@ -42,7 +38,6 @@ impl Scalar {
     }
 
     /// Returns the bytes of a sample.
-    #[must_use]
     pub(crate) fn size(self) -> usize {
         match self {
             Self::Int32 | Self::Float32 => 4,

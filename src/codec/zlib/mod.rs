@@ -35,10 +35,7 @@ pub(crate) enum ZlibError {
 }
 
 /// Decodes the stream at the start of `stored`, which must fill `out` exactly. Bytes after the stream are ignored, as
-/// by zlib's `uncompress`.
-///
-/// # Errors
-/// [`ZlibError`]; the content of `out` is then unspecified.
+/// by zlib's `uncompress`. On failure the content of `out` is unspecified.
 pub(crate) fn decode(stored: &[u8], out: &mut [u8]) -> Result<(), ZlibError> {
     if inflate::decode(stored, out) {
         return Ok(());

@@ -79,9 +79,6 @@ pub(super) struct ChunkGrid {
 
 impl ChunkGrid {
     /// Creates the chunk grid of a layer.
-    ///
-    /// # Errors
-    /// The reason why there can be no such layer.
     pub(super) fn new(description: &Description, channel: &Channel, group: Group, lod: u32) -> Result<Self, String> {
         let layout = &description.layout;
         if group.highest() >= description.axes.len() {

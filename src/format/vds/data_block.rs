@@ -12,9 +12,6 @@ use crate::volume::Dims;
 pub(super) const HEADER: usize = 24;
 
 /// Checks that the header is that of the chunk at `at`.
-///
-/// # Errors
-/// What the header has instead.
 pub(super) fn check_header(
     header: &[u8; HEADER],
     grid: &ChunkGrid,

@@ -6,21 +6,16 @@ use super::description::{self, Description};
 use super::rle;
 
 /// Parses a `VolumeDataLayout`; whether it is valid.
-#[must_use]
 pub(crate) fn json(text: &[u8]) -> bool {
     is_valid(&description::of_json(text))
 }
 
 /// Parses a `VDSObject`; whether it is valid.
-#[must_use]
 pub(crate) fn object(text: &[u8]) -> bool {
     is_valid(&description::of_object(text))
 }
 
 /// Decodes the run lengths of a chunk into all of `out`.
-///
-/// # Errors
-/// What is wrong with them.
 pub(crate) fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
     rle::decode(packed, out)
 }

@@ -42,9 +42,6 @@ struct Partition<'a> {
 }
 
 /// Combines the stored layers `names`. Damaged ones are hidden, with the reason.
-///
-/// # Errors
-/// Those of the source, and [`FormatError::Damaged`] if there are too many layers.
 pub(super) fn layers<'a>(
     description: &Description,
     names: impl Iterator<Item = &'a str>,

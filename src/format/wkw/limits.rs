@@ -13,9 +13,6 @@ const MAX_TEXT: usize = 1024;
 const MAX_PATH: usize = 4096;
 
 /// Checks that a description is within the limits.
-///
-/// # Errors
-/// Which limit it exceeds.
 pub(super) fn check(properties: &Properties) -> Result<(), String> {
     at_most(MAX_LAYERS, properties.layers.len(), "layers in dataLayers")?;
     at_most(MAX_MAGS, properties.layers.iter().map(|layer| layer.mags.len()).sum(), "mags")?;

@@ -33,9 +33,6 @@ impl DiskCache {
     /// until then they are found all the same, one by one.
     ///
     /// Starts a thread: a daemon must have forked before.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: why the folder cannot be a cache.
     pub(crate) fn open(dir: &Path, budget: u64) -> Result<Self, DiskCacheError> {
         let files = Arc::new(Files::new(CacheFolder::create(dir)?)?);
         let (queue, limits) = (Arc::new(WriteQueue::default()), Limits::of(budget));
@@ -48,22 +45,17 @@ impl DiskCache {
     }
 
     /// Returns whether a folder can be a cache, and makes it one. Starts no thread.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: why it cannot be one.
     pub(crate) fn check(dir: &Path) -> Result<(), DiskCacheError> {
         CacheFolder::create(dir).map(drop)
     }
 
     /// Returns whether it seems to have a range of an object. Reads at most a few names.
-    #[must_use]
     pub(crate) fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
         self.files.has(object, offset, length)
     }
 
     /// Fills `out` with the bytes of an object from `offset` on, and returns whether it has them all; if not, `out` may
     /// be overwritten in part. Reads files, so it may wait for the disk.
-    #[must_use]
     pub(crate) fn get(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
         let has = out.is_empty() || self.files.read(object, offset, out);
         if has {
@@ -93,14 +85,12 @@ impl DiskCache {
     }
 
     /// Returns what it has done so far, and what it holds.
-    #[must_use]
     pub(crate) fn statistics(&self) -> DiskCacheStatistics {
         let amount = self.files.index.amount();
         self.files.counts.statistics(amount.bytes, amount.files)
     }
 
     /// Returns the folder, as an absolute path.
-    #[must_use]
     pub(crate) fn path(&self) -> &Path {
         self.files.folder.path()
     }

@@ -49,9 +49,6 @@ pub(crate) struct CacheFolder {
 
 impl CacheFolder {
     /// Opens a folder that is a cache, or makes it one if it is empty or absent.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: why it cannot be one.
     pub(crate) fn create(path: &Path) -> Result<Self, DiskCacheError> {
         let path = std::path::absolute(path).map_err(|error| DiskCacheError::io("find", path, error))?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -69,9 +66,6 @@ impl CacheFolder {
     }
 
     /// Opens a folder that is a cache.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: it is none, or cannot be read.
     pub(crate) fn open(path: &Path) -> Result<Self, DiskCacheError> {
         let folder = Self::of(path.to_owned())?;
         if folder.has_tag()? { Ok(folder) } else { Err(DiskCacheError::NoCache(folder.path)) }

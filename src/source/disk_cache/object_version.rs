@@ -32,7 +32,6 @@ pub(crate) struct ObjectNames {
 
 impl ObjectVersion {
     /// Makes the version from the names of [`ObjectNames`]. None of them may hold a secret: they are written to disk.
-    #[must_use]
     pub(crate) fn new(store: &str, dataset: &str, object: &str, version: &str) -> Self {
         let names = [store, dataset, object, version];
         let mut identity = Vec::with_capacity(LENGTHS + names.iter().map(|name| name.len()).sum::<usize>());
@@ -46,7 +45,6 @@ impl ObjectVersion {
     }
 
     /// Returns a hash of 64 bits, which never changes: for versions that are made of something long.
-    #[must_use]
     pub(crate) fn hash(bytes: &[u8]) -> u64 {
         digest(bytes)
     }

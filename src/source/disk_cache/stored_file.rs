@@ -26,10 +26,8 @@ pub(crate) enum Unread {
     Failed(Errno),
 }
 
-/// Fills `out` with a part of a range, from its byte `from` on, and returns the open file.
-///
-/// # Errors
-/// [`Unread`]. `out` may be overwritten.
+/// Fills `out` with a part of a range, from its byte `from` on, and returns the open file. On failure `out` may be
+/// overwritten.
 pub(crate) fn read(
     folder: impl AsFd,
     object: &ObjectVersion,
@@ -128,10 +126,8 @@ fn retrying<T>(call: impl FnMut() -> rustix::io::Result<T>) -> Result<T, Unread>
     })
 }
 
-/// Writes the file of a range: into the folder `temporary`, as `name`, and from there to its place.
-///
-/// # Errors
-/// The system's. Nothing is left in `temporary`, if the system allows that.
+/// Writes the file of a range: into the folder `temporary`, as `name`, and from there to its place. Nothing is left in
+/// `temporary` on failure, if the system allows that.
 pub(crate) fn write(
     folder: impl AsFd,
     temporary: impl AsFd,

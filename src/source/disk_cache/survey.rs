@@ -70,9 +70,6 @@ pub(crate) struct Cleared {
 impl Survey {
     /// Looks at all files of the cache in a folder; with `check` reads them whole and compares their checksums.
     /// `progress` gets the number of files so far, and may return `false` to end it.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: the folder is no cache, or cannot be read.
     pub(crate) fn of(dir: &Path, check: bool, mut progress: impl FnMut(u64) -> bool) -> Result<Self, DiskCacheError> {
         let folder = CacheFolder::open(dir)?;
         let failed = |error: rustix::io::Errno| DiskCacheError::io("read", dir, error);
@@ -92,7 +89,6 @@ impl Survey {
     }
 
     /// Returns all files together, but for the bad ones.
-    #[must_use]
     pub(crate) fn total(&self) -> Kept {
         let mut total = Kept::default();
         self.datasets.values().for_each(|kept| total.add(kept));
@@ -138,9 +134,6 @@ fn dataset_of(mut file: File, size: u64, range: StoredRange, check: bool) -> Opt
 
 impl Cleared {
     /// Removes all files of the cache in a folder, which stays a cache. Whatever else is in the folder is left alone.
-    ///
-    /// # Errors
-    /// [`DiskCacheError`]: the folder is no cache, or a file cannot be removed.
     pub(crate) fn of(dir: &Path) -> Result<Self, DiskCacheError> {
         let folder = CacheFolder::open(dir)?;
         let failed = |error: rustix::io::Errno| DiskCacheError::io("clear", dir, error);

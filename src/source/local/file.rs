@@ -37,9 +37,6 @@ pub(crate) struct LocalFile {
 impl LocalFile {
     /// Opens a file that is a source of its own; the version that it has now is the one that is read. `recent` gets a
     /// record if it was written to a moment ago.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] if it cannot be opened or is not a regular file.
     #[cfg(test)]
     pub(crate) fn open(path: &Path, recent: Arc<RecentWrites>, counters: Arc<Counters>) -> Result<Self, SourceError> {
         let root = SourceRoot::below(path, false);

@@ -39,16 +39,12 @@ pub(crate) struct Folders {
 
 impl Folders {
     /// Folders and files below `root`.
-    #[must_use]
     pub(crate) fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
         Arc::new(Self { root, counters })
     }
 
     /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a
     /// moment ago.
-    ///
-    /// # Errors
-    /// [`NoFolder`]: why there is none.
     #[cfg(test)]
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -76,9 +72,6 @@ impl Folders {
     }
 
     /// Opens a folder that was just found, as [`Folders::open`] does.
-    ///
-    /// # Errors
-    /// [`NoFolder::NotAFolder`] if it is something else.
     pub(crate) fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
         self.at_beside(place, None, recent, &FirstFailure::default())
     }
@@ -103,9 +96,6 @@ impl Folders {
 
     /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
     /// moment ago.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     pub(crate) fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
         let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
         let metadata = file.metadata().map_err(failed)?;
@@ -231,10 +221,8 @@ impl Readers {
         file.covers(allowed, || *self.owner_is_member.get_or_init(|| allowed.owner_is_member()))
     }
 
-    /// Allows only those who may read a file, unless that is settled.
-    ///
-    /// # Errors
-    /// Fewer may read the file than are allowed.
+    /// Allows only those who may read a file, unless that is settled. Fails if fewer may read the file than are
+    /// allowed.
     fn admit(&self, name: &str, file: Permissions) -> io::Result<()> {
         if !self.top().state.lock().settled {
             let mut state = self.state.lock();

@@ -188,19 +188,16 @@ impl MappedWindow {
 
     /// Returns the bytes, only to be copied where they are [in memory](Self::is_resident). The copy counts if the
     /// window [is not broken](Self::is_broken) afterwards.
-    #[must_use]
     pub(crate) fn bytes(&self) -> &[u8] {
         self.map.bytes()
     }
 
     /// Returns whether some of the bytes that were read did not come from the file.
-    #[must_use]
     pub(crate) fn is_broken(&self) -> bool {
         self.map.is_broken()
     }
 
     /// Returns whether these bytes are in the kernel's page cache at the time `now`.
-    #[must_use]
     pub(crate) fn is_resident(&self, range: Range<usize>, now: CoarseInstant) -> bool {
         let blocks = range.start / BLOCK..range.end.div_ceil(BLOCK);
         blocks.into_iter().all(|block| {
@@ -235,7 +232,6 @@ pub(crate) struct CoarseInstant(u32);
 
 impl CoarseInstant {
     /// Returns the current time.
-    #[must_use]
     pub(crate) fn now() -> Self {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         Self((START.elapsed().as_millis() as u32).wrapping_add(RESIDENCY_TTL) | 1)

@@ -55,9 +55,6 @@ impl OpenFile {
     }
 
     /// Fills `out` with the bytes from `offset` on.
-    ///
-    /// # Errors
-    /// Those of [`Source::read_at`](crate::source::Source::read_at).
     pub(crate) fn read_at(&self, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let (length, size) = (out.len() as u64, self.stamp.size);
         // the check for changes, which follows, would wait for a server
@@ -83,7 +80,6 @@ impl OpenFile {
 
     /// Returns where the next byte from `offset` on lies that is not in a hole of the file; `offset` itself if the file
     /// system knows no holes. May wait.
-    #[must_use]
     pub(crate) fn next_stored(&self, offset: u64) -> u64 {
         // all reads say where they begin, so that the position of the descriptor means nothing
         match seek(&self.file, SeekFrom::Data(offset)) {
@@ -94,15 +90,11 @@ impl OpenFile {
     }
 
     /// Returns whether the file is on a local file system. A stat of any other file may wait for a server.
-    #[must_use]
     pub(crate) fn is_local(&self) -> bool {
         self.windows.is_local()
     }
 
     /// Reads an extended attribute of the `user` namespace; `None` if the file has none of this name.
-    ///
-    /// # Errors
-    /// [`SourceError::Io`] where the system fails.
     pub(crate) fn tag(&self, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         let mut value = [0; MAX_TAG_BYTES];
         match fgetxattr(&self.file, format!("user.{name}"), &mut value) {
@@ -114,21 +106,16 @@ impl OpenFile {
 
     /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
     /// the range can only be read.
-    #[must_use]
     pub(crate) fn window_of(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         self.windows.locate(offset, length)
     }
 
     /// Returns a mapped window by its number; `None` if it is not requested often, or can only be read.
-    #[must_use]
     pub(crate) fn window(&self, number: u64) -> Option<Arc<MappedWindow>> {
         self.windows.window(&self.file, number)
     }
 
     /// Checks that `copied` bytes from a window were those of the file, and counts them.
-    ///
-    /// # Errors
-    /// [`SourceError::Changed`] or [`SourceError::Io`] if they were not.
     pub(crate) fn check_copied(&self, window: &MappedWindow, copied: usize) -> Result<(), SourceError> {
         self.counters.source_bytes.add(copied as u64);
         if !window.is_broken() {
@@ -139,9 +126,6 @@ impl OpenFile {
     }
 
     /// Checks that the file is still of the version that was opened, and so is all that was read from it.
-    ///
-    /// # Errors
-    /// [`SourceError::Changed`] if it is not.
     pub(crate) fn check_unchanged(&self) -> Result<(), SourceError> {
         let now = self.file.metadata().map_err(|e| self.failed("look at", &e))?;
         // a file without a name was replaced or removed

@@ -61,13 +61,11 @@ pub(crate) struct Found {
 
 impl SourceRoot {
     /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`.
-    #[must_use]
     pub(crate) fn below(root: &Path, anywhere: bool) -> Arc<Self> {
         Self::new(root, anywhere, false)
     }
 
     /// Like [`SourceRoot::below`]; asks who may read what if `asks_permissions`.
-    #[must_use]
     pub(crate) fn new(root: &Path, anywhere: bool, asks_permissions: bool) -> Arc<Self> {
         Arc::new(Self::with(root, anywhere, asks_permissions, true))
     }
@@ -85,9 +83,6 @@ impl SourceRoot {
 
     /// Returns the place that a path leads to. `None` if it is outside of the source; also if nothing is there and the
     /// way would have led out of the source, since nobody may learn what there is outside.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
         match self.open_plainly(path, PLACE) {
             Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
@@ -96,17 +91,11 @@ impl SourceRoot {
     }
 
     /// Returns the place that a path of the user's choice leads to, wherever that is.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn base(&self, path: &Path) -> io::Result<Found> {
         Found::new(self.retrying(|| openat(CWD, path, PLACE, Mode::empty()))?, path.to_owned(), false)
     }
 
     /// Returns the place that `name`, a path without `..`, leads to in a folder, as [`SourceRoot::locate`] does.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let path = folder.path.join(name);
         let mut parts = name.components();
@@ -126,7 +115,6 @@ impl SourceRoot {
 
     /// Returns who may read a place, if that is asked for. Where links have led to it, only those count who may also
     /// search the folders on the straight way from the source to it.
-    #[must_use]
     pub(crate) fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
         Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
@@ -180,9 +168,6 @@ impl SourceRoot {
     }
 
     /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there.
     pub(crate) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
         let open = || match self.has_openat2 {
@@ -201,9 +186,6 @@ impl SourceRoot {
     }
 
     /// Opens a path in a folder on kernels or in sandboxes without `openat2`: follows no link.
-    ///
-    /// # Errors
-    /// [`Errno::XDEV`] if something else is mounted on the way, and those of the system.
     fn open_beside(&self, folder: &Found, name: &Path) -> rustix::io::Result<OwnedFd> {
         let mount = mount_of(folder.handle());
         let mut opened: Option<OwnedFd> = None;
@@ -219,9 +201,6 @@ impl SourceRoot {
     }
 
     /// Opens the content of a file.
-    ///
-    /// # Errors
-    /// Those of the system; an error if it is no regular file.
     pub(crate) fn open(&self, place: &Found) -> io::Result<File> {
         if !place.metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
@@ -236,9 +215,6 @@ impl SourceRoot {
 
     /// Opens the regular file at a path for reading; `None` if it is outside of the source, as in
     /// [`SourceRoot::locate`].
-    ///
-    /// # Errors
-    /// Those of the system, also if nothing is there; an error if it is no regular file.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
         match self.open_plain_file(path) {
             Some(file) => file.map(Some),
@@ -273,9 +249,6 @@ impl SourceRoot {
     }
 
     /// Visits the entries of a folder, in no order, until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// Those of the system, also if it is no folder.
     pub(crate) fn visit(&self, folder: &Found, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
@@ -283,7 +256,6 @@ impl SourceRoot {
 
     /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
     /// what is returned is dropped. Asks no server and never waits for a disk.
-    #[must_use]
     pub(crate) fn take_gone(&self) -> Vec<Arc<OpenFile>> {
         self.files.take_gone()
     }
@@ -295,7 +267,6 @@ impl SourceRoot {
     }
 
     /// Returns whether a file is open, and may have to be taken with [`SourceRoot::take_gone`].
-    #[must_use]
     pub(crate) fn has_open_files(&self) -> bool {
         self.files.are_any()
     }
@@ -419,7 +390,6 @@ impl Found {
     }
 
     /// Returns the descriptor, which gives no access to the content.
-    #[must_use]
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }

@@ -23,7 +23,6 @@ pub(crate) struct LocalTree {
 impl LocalTree {
     /// Creates the tree of the folder or file `source`, an absolute path, and of what lies below it; links that lead
     /// elsewhere are followed if `follow_links`. Reads are counted in `counters`.
-    #[must_use]
     pub(crate) fn below(source: &Path, follow_links: bool, counters: Arc<Counters>) -> Arc<Self> {
         Self::with_root(source, SourceRoot::below(source, follow_links), counters)
     }

@@ -45,9 +45,6 @@ impl Body {
     }
 
     /// Adds the next part.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the system has no more memory.
     pub(crate) fn add(&mut self, part: Bytes, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
         match &mut self.parts {
             Parts::First(first) if first.is_empty() => *first = part,

@@ -106,9 +106,6 @@ impl Client {
     }
 
     /// Returns what the store tells of an object; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`StoreError`] after all retries.
     pub(crate) async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let _connection = self.connections.acquire().await;
@@ -116,9 +113,6 @@ impl Client {
     }
 
     /// Fetches a range of an object; `None` if there is no object. A version other than that of `expected` is an error.
-    ///
-    /// # Errors
-    /// [`StoreError`] after all retries.
     pub(crate) async fn get(
         &self,
         key: &str,
@@ -194,9 +188,6 @@ impl Client {
     }
 
     /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on.
-    ///
-    /// # Errors
-    /// [`StoreError`] after all retries; `Unsupported` if the store has no listings.
     pub(crate) async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;

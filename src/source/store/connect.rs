@@ -44,9 +44,6 @@ pub(crate) struct Backend {
 }
 
 /// Makes the client of the store that a URL names. Nothing is sent yet.
-///
-/// # Errors
-/// [`StoreError`]: an option is unknown, or something is missing in the environment.
 pub(crate) fn connect(
     url: &StoreUrl,
     options: &[StoreOption],

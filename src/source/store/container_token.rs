@@ -19,9 +19,6 @@ const VARIABLE: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 static FILE: OnceLock<File> = OnceLock::new();
 
 /// Gives the builder the token of the environment, if there is one and no file that has it.
-///
-/// # Errors
-/// [`StoreError`] if the system makes no such file.
 pub(super) fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     let key = AmazonS3ConfigKey::ContainerAuthorizationTokenFile;
     let token = env::var(VARIABLE).ok().filter(|token| !token.trim().is_empty());

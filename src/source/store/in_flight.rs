@@ -32,9 +32,6 @@ impl InFlight {
 
     /// Waits until a request for a range of `length` bytes may be sent; it is in flight until the permit is dropped.
     /// Of ranges of which a format knows no more than a bound, those before tell how long they are.
-    ///
-    /// # Errors
-    /// None: the semaphore is never closed.
     pub(crate) async fn admit(&self, length: u64) -> Result<SemaphorePermit<'_>, AcquireError> {
         let expected = match self.typical.load(Ordering::Relaxed) {
             0 => length,

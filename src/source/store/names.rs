@@ -104,9 +104,6 @@ impl Names {
     }
 
     /// Returns what is at a key.
-    ///
-    /// # Errors
-    /// [`StoreError`] after all retries.
     pub(crate) fn look(&self, key: &str) -> Result<At, StoreError> {
         if let Some(known) = self.known(key) {
             return Ok(known);
@@ -215,9 +212,6 @@ impl Names {
     }
 
     /// Visits the names in a folder, page by page, until `visit` returns `false`.
-    ///
-    /// # Errors
-    /// [`StoreError`] after all retries.
     pub(crate) fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
         let mut pass = |entries: &HashMap<Box<str>, At>| {
             entries.iter().all(|(name, at)| match at {

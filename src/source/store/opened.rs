@@ -115,9 +115,6 @@ impl Opened {
     }
 
     /// Fills `out` from the local disk; `false` if it has not all of it.
-    ///
-    /// # Errors
-    /// [`SourceError::Changed`]
     pub(crate) fn read_from_disk(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<bool, SourceError> {
         let Some(on_disk) = &self.on_disk else { return Ok(false) };
         self.check_unchanged()?;
@@ -128,9 +125,6 @@ impl Opened {
 
     /// Returns the value of the header of an object whose name ends with `name`, from the local disk if it is there;
     /// `None` if there is none, or no such object.
-    ///
-    /// # Errors
-    /// Those of the request.
     pub(crate) fn header(&self, key: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
         if let Some(on_disk) = &self.on_disk
             && let Some(kept) = on_disk.header(key, name)
@@ -156,9 +150,6 @@ impl Opened {
     }
 
     /// Returns an error if an object was found to have changed.
-    ///
-    /// # Errors
-    /// [`SourceError::Changed`]
     pub(crate) fn check_unchanged(&self) -> Result<(), SourceError> {
         if self.has_changed() { Err(SourceError::Changed) } else { Ok(()) }
     }
@@ -179,9 +170,6 @@ impl Opened {
 
     /// Returns what the store tells of an object, the headers written with it included; `None` if there is none. What is
     /// in flight answers, or else a request for its first bytes if `with_bytes`, or for its head alone.
-    ///
-    /// # Errors
-    /// Those of the requests.
     pub(crate) fn meta(&self, key: &str, with_bytes: bool) -> Result<Option<Meta>, SourceError> {
         self.check_unchanged()?;
         let told = |known: Option<Option<Meta>>| match known {
@@ -212,9 +200,6 @@ impl Opened {
     }
 
     /// Reads a range of an object, shorter if the object ends before; `None` if there is no object.
-    ///
-    /// # Errors
-    /// Those of the requests.
     pub(crate) fn read(&self, key: &str, range: Range<u64>) -> Result<Option<Fetched>, SourceError> {
         self.check_unchanged()?;
         if self.known(key) == Some(None) {

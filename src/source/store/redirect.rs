@@ -53,9 +53,6 @@ const HARMLESS_QUERY: &[&str] = &[
 const MAX_NAME: usize = 80;
 
 /// Returns the request that follows the redirect of `answer`; `None` if it is none.
-///
-/// # Errors
-/// [`Failure`]: why it is not followed.
 pub(crate) fn follow(
     request: &HttpRequest,
     answer: &HttpResponse,

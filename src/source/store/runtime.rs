@@ -12,9 +12,6 @@ use tokio::runtime::{Builder, Handle, Runtime};
 const THREADS: usize = 2;
 
 /// Returns the runtime, which is started at the first call.
-///
-/// # Errors
-/// Those of the system: it has no more threads.
 pub(crate) fn handle() -> io::Result<Handle> {
     static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
     let started = RUNTIME.get_or_init(|| {
@@ -33,9 +30,6 @@ pub(crate) fn handle() -> io::Result<Handle> {
 }
 
 /// Runs a future and waits for its result. Not to be called on a thread of the runtime.
-///
-/// # Errors
-/// Those of [`handle`].
 pub(crate) fn wait_for<T>(future: impl Future<Output = T>) -> io::Result<T> {
     Ok(handle()?.block_on(future))
 }

@@ -121,9 +121,6 @@ impl Staging {
     /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets it, or a larger one
     /// that `widen` makes of it: it must see to it that [`Staging::arrive`] is called. A range that is `kept` stays in
     /// memory afterwards as long as there is room.
-    ///
-    /// # Errors
-    /// Those of the request.
     pub(crate) fn get(
         &self,
         object: &ObjectId,

@@ -57,9 +57,6 @@ struct Shared {
 
 impl StoreTree {
     /// Creates the tree of a URL. Nothing is sent yet. Bytes are counted in `counters`.
-    ///
-    /// # Errors
-    /// What is missing in the environment or wrong in the options, in one line.
     pub(crate) fn open(
         url: StoreUrl,
         options: &[StoreOption],

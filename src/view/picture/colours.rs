@@ -32,13 +32,11 @@ const DIVERGING: [[f64; 3]; 7] = [
 ];
 
 /// Returns the greys of a scale of values.
-#[must_use]
 pub(crate) fn greys() -> Palette {
     scale(BACKGROUND_COLOUR, |part| [part; 3])
 }
 
 /// Returns the colours of a scale of values about 0.
-#[must_use]
 pub(crate) fn diverging() -> Palette {
     let last = DIVERGING.len() - 1;
     scale(BACKGROUND_OF_DIVERGING, |part| {
@@ -59,7 +57,6 @@ fn scale(background: [u8; 3], colour: impl Fn(f64) -> [f64; 3]) -> Palette {
 }
 
 /// Returns the colours of labels: black for 0, and 254 colours that differ from black and white.
-#[must_use]
 pub(crate) fn labels() -> Palette {
     // neighbours differ in all of hue, saturation and brightness
     let mut palette: Palette = std::array::from_fn(|number| {
@@ -73,7 +70,6 @@ pub(crate) fn labels() -> Palette {
 }
 
 /// Returns the number of a label's colour: the same in all pictures, 0 for 0 alone.
-#[must_use]
 pub(crate) fn of_label(label: u64) -> u8 {
     if label == 0 {
         return 0;

@@ -55,7 +55,6 @@ pub(crate) enum PixelFormat {
 
 impl PixelFormat {
     /// Returns the bytes of a pixel.
-    #[must_use]
     pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Grey8 | Self::Indexed => 1,
@@ -104,7 +103,6 @@ pub(crate) struct Block {
 impl PngLayout {
     /// Returns the layout of a picture of `width` times `height` pixels; `None` if it has no pixels, or is larger than
     /// [`MAX_SIDE`] or [`MAX_BYTES`].
-    #[must_use]
     pub(crate) fn new(width: u64, height: u64, format: PixelFormat) -> Option<Self> {
         let is_side = |side: u64| (1..=MAX_SIDE).contains(&side);
         let layout = Self { width, height, format };
@@ -112,7 +110,6 @@ impl PngLayout {
     }
 
     /// Returns the columns.
-    #[must_use]
     pub(crate) fn width(&self) -> u64 {
         self.width
     }
@@ -124,13 +121,11 @@ impl PngLayout {
     }
 
     /// Returns what a pixel is.
-    #[must_use]
     pub(crate) fn format(&self) -> PixelFormat {
         self.format
     }
 
     /// Returns the bytes of a row: the filter byte and the pixels.
-    #[must_use]
     pub(crate) fn row_bytes(&self) -> u64 {
         1 + self.width * self.format.bytes()
     }
@@ -151,32 +146,27 @@ impl PngLayout {
     }
 
     /// Returns the number of blocks.
-    #[must_use]
     pub(crate) fn blocks(&self) -> u64 {
         self.height.div_ceil(self.rows_per_block()) * self.blocks_per_row()
     }
 
     /// Returns the bytes of the prefix.
-    #[must_use]
     pub(crate) fn prefix_len(&self) -> u64 {
         let palette = if self.format == PixelFormat::Indexed { CHUNK + PLTE } else { 0 };
         SIGNATURE.len() as u64 + CHUNK + IHDR + palette + CHUNK + ZLIB_HEADER.len() as u64
     }
 
     /// Returns the offset of the suffix.
-    #[must_use]
     pub(crate) fn suffix_at(&self) -> u64 {
         self.prefix_len() + self.height * self.row_bytes() + self.blocks() * BLOCK_FRAME
     }
 
     /// Returns the bytes of the file.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         self.suffix_at() + SUFFIX
     }
 
     /// Returns a block, which must exist.
-    #[must_use]
     pub(crate) fn block(&self, number: u64) -> Block {
         let (rows_each, per_row) = (self.rows_per_block(), self.blocks_per_row());
         let (band, part) = (number / per_row, number % per_row);
@@ -193,7 +183,6 @@ impl PngLayout {
     }
 
     /// Returns the number of the block whose chunk has the byte at `offset`, or of the block that is nearest to it.
-    #[must_use]
     pub(crate) fn block_at(&self, offset: u64) -> u64 {
         let (rows_each, per_row) = (self.rows_per_block(), self.blocks_per_row());
         let body = offset.saturating_sub(self.prefix_len());
@@ -205,7 +194,6 @@ impl PngLayout {
     }
 
     /// Returns the bytes before the first block. A picture of [`PixelFormat::Indexed`] has a palette.
-    #[must_use]
     pub(crate) fn prefix(&self, palette: Option<&Palette>) -> Vec<u8> {
         let mut bytes = SIGNATURE.to_vec();
         let side = |side: u64| u32::try_from(side).unwrap_or(u32::MAX).to_be_bytes();
@@ -220,7 +208,6 @@ impl PngLayout {
     }
 
     /// Returns the bytes after the last block, given the Adler-32 of the data of all blocks.
-    #[must_use]
     pub(crate) fn suffix(adler: u32) -> Vec<u8> {
         let mut bytes = Vec::new();
         push_chunk(&mut bytes, *b"IDAT", &adler.to_be_bytes());
@@ -231,7 +218,6 @@ impl PngLayout {
 
 impl Block {
     /// Returns the bytes of the chunk before the data.
-    #[must_use]
     pub(crate) fn head(&self) -> [u8; BLOCK_HEAD as usize] {
         let mut head = [0; BLOCK_HEAD as usize];
         let length = u16::try_from(self.length).unwrap_or(u16::MAX);
@@ -244,13 +230,11 @@ impl Block {
     }
 
     /// Returns the bytes of the chunk after the data.
-    #[must_use]
     pub(crate) fn tail(&self, data: &[u8]) -> [u8; 4] {
         crc32(crc32(0, &self.head()[4..]), data).to_be_bytes()
     }
 
     /// Returns the range of the file that the data are.
-    #[must_use]
     pub(crate) fn data(&self) -> Range<u64> {
         let start = self.offset + BLOCK_HEAD;
         start..start + self.length

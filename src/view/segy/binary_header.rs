@@ -9,7 +9,6 @@ pub(crate) const BYTES: usize = 400;
 const BEFORE: usize = 3200;
 
 /// Returns the header of a survey.
-#[must_use]
 pub(crate) fn header(survey: &Survey) -> [u8; BYTES] {
     let mut header = [0; BYTES];
     let mut put = |byte: usize, value: &[u8]| {

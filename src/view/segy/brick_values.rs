@@ -22,9 +22,6 @@ enum Bytes {
 
 impl BrickValues {
     /// Reads the brick at a grid position of an array of uint8. May wait.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn read(array: &dyn Array, at: &Dims) -> Result<Self, FormatError> {
         let owned = array.info().grid.region(at);
         let bytes = match array.brick(at, Blocking::Yes)? {
@@ -46,7 +43,6 @@ impl BrickValues {
     }
 
     /// Returns the values of samples side by side along `axis`, from one that the brick owns.
-    #[must_use]
     pub(crate) fn row(&self, start: &Dims, axis: usize) -> Row<'_> {
         match &self.bytes {
             Bytes::Constant(value) => Row { bytes: std::slice::from_ref(value), stride: 0 },
@@ -58,7 +54,6 @@ impl BrickValues {
     }
 
     /// Returns the value of all samples, if it is one.
-    #[must_use]
     pub(crate) fn constant(&self) -> Option<u8> {
         match self.bytes {
             Bytes::Constant(value) => Some(value),
@@ -76,13 +71,11 @@ pub(crate) struct Row<'a> {
 
 impl Row<'_> {
     /// Returns the value of all, if the brick has but one.
-    #[must_use]
     pub(crate) fn constant(&self) -> Option<u8> {
         self.bytes.first().copied().filter(|_| self.stride == 0)
     }
 
     /// Returns the value that is `at` steps from the first.
-    #[must_use]
     pub(crate) fn value(&self, at: u64) -> u8 {
         self.bytes.get(at as usize * self.stride).copied().unwrap_or(0)
     }

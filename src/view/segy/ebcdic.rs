@@ -25,7 +25,6 @@ const OF_LATIN_1: [u8; 256] = [
 pub(crate) const BLANK: u8 = OF_LATIN_1[b' ' as usize];
 
 /// Returns the byte of a printable character; that of a question mark for one that the code does not have.
-#[must_use]
 pub(crate) fn byte(character: char) -> u8 {
     let latin_1 = u8::try_from(u32::from(character)).ok().filter(|_| !character.is_control());
     OF_LATIN_1[usize::from(latin_1.unwrap_or(b'?'))]

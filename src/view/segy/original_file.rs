@@ -32,9 +32,6 @@ pub(crate) struct OriginalFile {
 
 impl OriginalFile {
     /// Creates the file.
-    ///
-    /// # Errors
-    /// [`FormatError::Unsupported`] if it has not as many bytes as the import says.
     pub(crate) fn new(import: SegyImport, arrays: Arrays, counts: Arc<TraceCounts>) -> Result<Self, FormatError> {
         check_length(&import, &arrays, &counts).map_err(FormatError::Unsupported)?;
         Ok(Self { import, arrays, counts })
@@ -57,9 +54,6 @@ impl OriginalFile {
 }
 
 /// Checks that a file has as many bytes as the import says.
-///
-/// # Errors
-/// Why it has not.
 pub(crate) fn check_length(import: &SegyImport, arrays: &Arrays, counts: &TraceCounts) -> Result<(), String> {
     let bytes = length(import, &*arrays.samples, counts);
     match import.file_bytes {

@@ -16,9 +16,6 @@ const PARTS: u64 = 24;
 
 /// Counts the traces of a file in its order: that in which the traces are numbered, if they are; else the one that the
 /// import names; else that of the arrays. May wait.
-///
-/// # Errors
-/// Those of the format and the source.
 pub(crate) fn count(import: &SegyImport, traces: &dyn Array, headers: &dyn Array) -> Result<TraceCounts, FormatError> {
     let all = traces.info().shape();
     let shape = Dims::from_fn(all.len().saturating_sub(1), |axis| all[axis]);

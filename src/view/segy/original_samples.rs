@@ -7,7 +7,6 @@ const EXACT: f32 = 16_777_216.0;
 
 /// Writes the samples of the file that were stored as these. Returns false if one of them cannot be told: its value
 /// does not occur in the type, or stands for several values of it.
-#[must_use]
 pub(crate) fn convert(sample: SegySample, little: bool, stored: &[u8], out: &mut [u8]) -> bool {
     match sample {
         SegySample::Ibm => each(stored, out, |v| ibm(u32::from_le_bytes(v)).map(u32::to_be_bytes)),

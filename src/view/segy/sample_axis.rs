@@ -37,7 +37,6 @@ pub(crate) enum SampleUnit {
 
 impl SampleUnit {
     /// Returns the name of the unit and of its thousandth part.
-    #[must_use]
     pub(crate) fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Milliseconds => ("ms", "us"),
@@ -50,9 +49,6 @@ impl SampleUnit {
 
 impl SampleAxis {
     /// Returns the axis in integers.
-    ///
-    /// # Errors
-    /// Why SEG-Y cannot have such an axis.
     pub(crate) fn of(axis: &Axis, geometry: Option<&Geometry>) -> Result<Self, String> {
         let Ok(count) = u16::try_from(axis.count) else {
             return Err(format!("a trace has {} samples, and SEG-Y has 65535 at most", axis.count));

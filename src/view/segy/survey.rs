@@ -53,9 +53,6 @@ pub(crate) struct Trace {
 
 impl Survey {
     /// Returns the survey that a layer is.
-    ///
-    /// # Errors
-    /// Why the layer cannot be shown as SEG-Y.
     pub(crate) fn of(layer: LayerRef<'_>) -> Result<Self, String> {
         let array = Arc::clone(layer.levels().first().ok_or("it has no LOD 0")?);
         let info = array.info();
@@ -83,26 +80,22 @@ impl Survey {
     }
 
     /// Returns how many traces there are.
-    #[must_use]
     pub(crate) fn traces(&self) -> u64 {
         self.axes[0].count * self.axes[1].count
     }
 
     /// Returns the inlines and the crosslines.
-    #[must_use]
     pub(crate) fn lines(&self) -> [Lines; 2] {
         let [first, second] = self.axes;
         if self.inline_first { [first, second] } else { [second, first] }
     }
 
     /// Returns the code of the measurement system: 1 metres, 2 feet.
-    #[must_use]
     pub(crate) fn measurement_system(&self) -> i16 {
         if self.feet { 2 } else { 1 }
     }
 
     /// Returns a trace by its number in C order of the array.
-    #[must_use]
     pub(crate) fn trace(&self, number: u64) -> Trace {
         let (slow, fast) = (number / self.axes[1].count, number % self.axes[1].count);
         let index = if self.inline_first { [slow, fast] } else { [fast, slow] };

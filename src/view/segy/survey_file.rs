@@ -31,7 +31,6 @@ pub(crate) struct SurveyFile {
 
 impl SurveyFile {
     /// Creates the file of a layer.
-    #[must_use]
     pub(crate) fn new(layer: LayerRef<'_>, survey: Survey) -> Self {
         let mut headers = text_header::header(layer, &survey);
         headers.extend(binary_header::header(&survey));

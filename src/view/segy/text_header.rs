@@ -17,7 +17,6 @@ const LINE_BYTES: usize = 80;
 const TEXT_BYTES: usize = LINE_BYTES - 4;
 
 /// Returns the header of a layer, in EBCDIC.
-#[must_use]
 pub(crate) fn header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
     let mut lines = text(layer, survey);
     // the standard's own last lines

@@ -34,15 +34,11 @@ pub(crate) struct TraceCounts {
 
 impl TraceCounts {
     /// Returns the counts for `traces` if they are known.
-    #[must_use]
     pub(crate) fn known(traces: &dyn Array) -> Option<Arc<Self>> {
         LATELY.lock().get(&traces.info().id)
     }
 
     /// Returns the counts for `traces` if they are known; otherwise makes them with `count`.
-    ///
-    /// # Errors
-    /// Those of `count`.
     pub(crate) fn known_or(
         traces: &dyn Array,
         count: impl FnOnce() -> Result<Self, FormatError>,
@@ -58,9 +54,6 @@ impl TraceCounts {
     }
 
     /// Counts the traces in an order. `traces` has a value for each position, 0 if there is no trace. May wait.
-    ///
-    /// # Errors
-    /// Those of the format and the source.
     pub(crate) fn count(traces: &dyn Array, order: TraceOrder) -> Result<Self, FormatError> {
         let block = BLOCK.max(order.positions().div_ceil(MAX_BLOCKS).next_power_of_two());
         Self::count_in_blocks(traces, order, block)
@@ -99,32 +92,27 @@ impl TraceCounts {
     }
 
     /// Returns whether there is a trace at every position.
-    #[must_use]
     pub(crate) fn is_full(&self) -> bool {
         self.traces() == self.order.positions()
     }
 
     /// Returns the counts of the same traces in another order, if there is one at every position.
-    #[must_use]
     pub(crate) fn in_order(mut self, order: TraceOrder) -> Self {
         self.order = order;
         self
     }
 
     /// Returns the order of the traces.
-    #[must_use]
     pub(crate) fn order(&self) -> &TraceOrder {
         &self.order
     }
 
     /// Returns how many traces there are.
-    #[must_use]
     pub(crate) fn traces(&self) -> u64 {
         self.before.last().copied().unwrap_or(0)
     }
 
     /// Returns the block that has a trace: its first position, and how many traces come before.
-    #[must_use]
     pub(crate) fn block_of(&self, trace: u64) -> (u64, u64) {
         let block = self.before.partition_point(|before| *before <= trace).saturating_sub(1);
         (block as u64 * self.block, self.before.get(block).copied().unwrap_or(0))
@@ -132,7 +120,6 @@ impl TraceCounts {
 
     /// Returns the end of the block of a position, and whether all of its positions have traces, or none has, if one of
     /// them is so.
-    #[must_use]
     pub(crate) fn block_at(&self, position: u64) -> (u64, Option<bool>) {
         let block = (position / self.block) as usize;
         let start = block as u64 * self.block;
@@ -144,9 +131,6 @@ impl TraceCounts {
 }
 
 /// Counts the traces before each of some positions, in each of some orders. May wait.
-///
-/// # Errors
-/// Those of the format and the source.
 pub(crate) fn ranks(
     traces: &dyn Array,
     orders: &[TraceOrder],
@@ -179,7 +163,6 @@ fn parts(shape: Dims, count: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Like [`spread`], of a survey that has a trace at every position.
-#[must_use]
 pub(crate) fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
     let last = shape.product().and_then(|positions| positions.checked_sub(1));
     let mut numbers: Vec<u64> = parts(shape, count).chain(last).collect();
@@ -190,9 +173,6 @@ pub(crate) fn spread_of_full(shape: Dims, count: u64) -> Vec<Dims> {
 
 /// Returns the index of some traces of a survey, which are spread over it: the first one of each of `count` parts, and
 /// the last of all. May wait.
-///
-/// # Errors
-/// Those of the format and the source.
 pub(crate) fn spread(traces: &dyn Array, shape: Dims, count: u64) -> Result<Vec<Dims>, FormatError> {
     let order = TraceOrder::of_arrays(shape);
     let mut found: Vec<(u64, Option<u64>)> = parts(shape, count).map(|from| (from, None)).collect();

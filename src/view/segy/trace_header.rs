@@ -6,7 +6,6 @@ use super::survey::Survey;
 pub(crate) const BYTES: usize = 240;
 
 /// Returns the header of trace `number`, counted from 0 in the order of the file.
-#[must_use]
 pub(crate) fn header(survey: &Survey, number: u64) -> [u8; BYTES] {
     let mut header = [0; BYTES];
     let mut put = |byte: usize, value: &[u8]| header[byte - 1..byte - 1 + value.len()].copy_from_slice(value);

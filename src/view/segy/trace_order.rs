@@ -15,14 +15,12 @@ pub(crate) struct TraceOrder {
 
 impl TraceOrder {
     /// Returns the order of the arrays themselves.
-    #[must_use]
     pub(crate) fn of_arrays(shape: Dims) -> Self {
         let axes = shape.len();
         Self { shape, axes: Dims::from_fn(axes, |axis| axis as u64), backwards: Dims::filled(axes, 0) }
     }
 
     /// Returns the order in which `axis` comes first, the others keeping theirs.
-    #[must_use]
     pub(crate) fn sorted_by(shape: Dims, axis: usize) -> Self {
         let mut order = Self::of_arrays(shape);
         if let Some(axes) = order.axes.get_mut(..=axis) {
@@ -33,7 +31,6 @@ impl TraceOrder {
 
     /// Returns all orders that a survey may have been sorted in: by either of its first two axes, along each of which
     /// it may go backwards. That of the arrays comes first.
-    #[must_use]
     pub(crate) fn all(shape: Dims) -> Vec<Self> {
         let turnable = shape.len().min(2);
         let sorted = (0..turnable).map(|axis| Self::sorted_by(shape, axis));
@@ -47,19 +44,16 @@ impl TraceOrder {
     }
 
     /// Returns whether the order is that of the arrays.
-    #[must_use]
     pub(crate) fn is_of_arrays(&self) -> bool {
         *self == Self::of_arrays(self.shape)
     }
 
     /// Returns how many positions there are.
-    #[must_use]
     pub(crate) fn positions(&self) -> u64 {
         self.shape.product().unwrap_or(u64::MAX)
     }
 
     /// Returns the number of a position, given its index in the grid.
-    #[must_use]
     pub(crate) fn number_of(&self, index: &[u64]) -> u64 {
         self.axes.iter().fold(0, |number, axis| {
             let axis = *axis as usize;
@@ -70,7 +64,6 @@ impl TraceOrder {
     }
 
     /// Returns how the number of a position changes with each step along an axis of the grid.
-    #[must_use]
     pub(crate) fn step_along(&self, axis: usize) -> i64 {
         let place = self.axes.iter().position(|at| *at as usize == axis).unwrap_or(0);
         let step = self.axes[place + 1..].iter().fold(1, |step, axis| step * self.shape[*axis as usize]) as i64;
@@ -78,7 +71,6 @@ impl TraceOrder {
     }
 
     /// Returns how many positions from `number` on, `most` at most, are a box of the grid.
-    #[must_use]
     pub(crate) fn run(&self, number: u64, most: u64) -> u64 {
         if self.is_of_arrays() {
             return most;
@@ -89,7 +81,6 @@ impl TraceOrder {
 
     /// Returns the box of `values` along the last axis of positions that are [a run](Self::run), and whether the
     /// positions stand in it backwards.
-    #[must_use]
     pub(crate) fn region(&self, number: u64, count: u64, values: (u64, u64)) -> (Region, bool) {
         let mut rest = number;
         let mut start = self.shape;

@@ -23,7 +23,6 @@ pub(crate) struct World {
 impl World {
     /// Returns the coordinates of `lines` inlines and crosslines; `None` if they are unknown, or no scalar makes them
     /// fit.
-    #[must_use]
     pub(crate) fn of(geometry: Option<&Geometry>, lines: [u64; 2]) -> Option<Self> {
         let geometry = geometry?;
         let mut map = geometry.index_to_world?;
@@ -47,19 +46,16 @@ impl World {
     }
 
     /// Returns X and Y of a trace, scaled and rounded.
-    #[must_use]
     pub(crate) fn position(&self, index: [u64; 2]) -> [i32; 2] {
         self.map.map(index.map(|at| at as f64)).map(|coordinate| (coordinate * self.factor).round() as i32)
     }
 
     /// Returns the coordinate that a scaled one stands for.
-    #[must_use]
     pub(crate) fn coordinate(&self, scaled: i32) -> f64 {
         f64::from(scaled) / self.factor
     }
 
     /// Returns what the coordinates are rounded to, in their own unit.
-    #[must_use]
     pub(crate) fn rounding(&self) -> f64 {
         1.0 / self.factor
     }

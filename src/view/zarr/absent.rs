@@ -9,16 +9,13 @@ const MOST_IN_FOLDER: u64 = 1 << 20;
 
 /// Returns whether chunks may be absent from the folders of an array: each has `chunks` of them, of a size such as
 /// `region`. Otherwise all chunks are there.
-#[must_use]
 pub(crate) fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
     let bricks = info.grid.touched(region).shape.product().unwrap_or(u64::MAX);
     bricks.saturating_mul(chunks) <= MOST_IN_FOLDER
 }
 
 /// Returns whether all bricks of a region are known to have `fill` for all samples. A brick that cannot be found is
-/// not: its chunk is there, and reading it says what is wrong.
-///
-/// # Errors
+/// not: its chunk is there, and reading it says what is wrong. Fails with
 /// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if that cannot be known without waiting and
 /// `blocking` is [`Blocking::No`].
 pub(crate) fn is_absent(

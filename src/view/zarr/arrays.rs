@@ -15,20 +15,17 @@ pub(crate) const POSITIONS: u64 = 8 << 10;
 const CHANNELS: &str = "c";
 
 /// Returns whether a level is an image of OME-NGFF: it has three axes in space, and perhaps channels behind them.
-#[must_use]
 pub(crate) fn is_image(info: &ArrayInfo) -> bool {
     let (spatial, others) = info.axes.split_at(info.axes.len().min(3));
     spatial.len() == 3 && spatial.iter().all(|a| a.spatial) && others.len() < 2 && others.iter().all(|a| !a.spatial)
 }
 
 /// Returns the chunks of a level.
-#[must_use]
 pub(crate) fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
     ChunkGrid::of(info, is_image(info) && info.axes.len() == 4)
 }
 
 /// Returns the names of a level's axes, which are those of its dimensions and of the folders of their positions.
-#[must_use]
 pub(crate) fn dimension_names(info: &ArrayInfo) -> Vec<String> {
     let mut names = axis_names(info);
     for axis in 0..names.len() {
@@ -48,7 +45,6 @@ pub(crate) fn dimension_names(info: &ArrayInfo) -> Vec<String> {
 }
 
 /// Returns a chunk of the positions along an axis, padded with zeros: float64, little-endian.
-#[must_use]
 pub(crate) fn positions(info: &ArrayInfo, axis: usize, chunk: u64) -> Vec<u8> {
     let begin = chunk.saturating_mul(POSITIONS);
     axis_positions::positions(info, axis, begin..begin.saturating_add(POSITIONS.min(info.shape()[axis])))
@@ -56,7 +52,6 @@ pub(crate) fn positions(info: &ArrayInfo, axis: usize, chunk: u64) -> Vec<u8> {
 
 /// Returns the value of samples where there is no chunk: that of bricks that were never written, if JSON has a form for
 /// it.
-#[must_use]
 pub(crate) fn fill_value(array: &dyn Array) -> Element {
     let (unwritten, dtype) = (array.unwritten(), array.info().dtype);
     if number(dtype, &unwritten).is_some() { unwritten } else { Element::zero(dtype.size()) }

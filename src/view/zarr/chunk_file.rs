@@ -21,7 +21,6 @@ pub(crate) struct ChunkFile {
 
 impl ChunkFile {
     /// Creates the file of a chunk of shape `chunk` with the samples `held`, which are no more along any axis.
-    #[must_use]
     pub(crate) fn new(array: Arc<dyn Array>, chunk: Dims, held: Region) -> Self {
         Self { array, chunk, held }
     }

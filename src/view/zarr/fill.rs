@@ -5,7 +5,6 @@ use serde_json::{Number, Value};
 use crate::volume::{Dtype, Element};
 
 /// Returns the JSON form of a sample (Zarr v3, section "fill value"); `None` for a NaN that is not the usual one.
-#[must_use]
 pub(crate) fn number(dtype: Dtype, sample: &Element) -> Option<Value> {
     let mut bytes = [0; 8];
     bytes[..sample.bytes().len()].copy_from_slice(sample.bytes());

@@ -24,7 +24,6 @@ pub(crate) struct ChunkGrid {
 impl ChunkGrid {
     /// Divides a level. A chunk is a brick where the bricks begin at the array's first sample, and otherwise of the
     /// same size; it is 2 or 4 of them along each axis where bricks are small, and never longer than the array.
-    #[must_use]
     pub(crate) fn of(info: &ArrayInfo, channels_first: bool) -> Self {
         let shape = info.shape();
         let is_spatial = |axis: usize| info.axes.get(axis).is_none_or(|axis| axis.spatial);
@@ -43,33 +42,28 @@ impl ChunkGrid {
     }
 
     /// Returns numbers for the level's axes in the order of the Zarr array's.
-    #[must_use]
     pub(crate) fn in_zarr_order(&self, dims: &Dims) -> Dims {
         self.order.map_or(*dims, |order| order.permute_dims(dims))
     }
 
     /// Returns the level's axis at each position of the Zarr array's.
-    #[must_use]
     pub(crate) fn axes(&self) -> Vec<usize> {
         let axes = Dims::from_fn(self.shape.len(), |axis| axis as u64);
         self.in_zarr_order(&axes).iter().map(|axis| *axis as usize).collect()
     }
 
     /// Returns the shape of a chunk in the level's order of axes, in which its samples are stored.
-    #[must_use]
     pub(crate) fn chunk(&self) -> Dims {
         self.chunk
     }
 
     /// Returns the number of chunks along each axis of the Zarr array.
-    #[must_use]
     pub(crate) fn count(&self) -> Dims {
         self.in_zarr_order(&Dims::from_fn(self.shape.len(), |a| self.shape[a].div_ceil(self.chunk[a])))
     }
 
     /// Returns the samples of the level that are in a chunk; `at` is its index in the Zarr array. Chunks at the end of
     /// an axis have fewer samples than [`ChunkGrid::chunk`].
-    #[must_use]
     pub(crate) fn region(&self, at: &Dims) -> Region {
         let at = self.order.map_or(*at, |order| order.invert_dims(at));
         let start = Dims::from_fn(at.len(), |a| at[a].saturating_mul(self.chunk[a]).min(self.shape[a]));

@@ -6,7 +6,6 @@ use crate::view::names::{NAME_MAX, file_name};
 use crate::view::virtual_file::LayerRef;
 
 /// Returns the name of the folder of a layer's label, if its samples are numbers of objects.
-#[must_use]
 pub(crate) fn label_name(layer: LayerRef<'_>) -> Option<String> {
     let info = layer.info(0);
     let says_so = info.native.get("category").is_some_and(|category| category == "segmentation");

@@ -13,7 +13,6 @@ use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
 /// Returns the metadata of a layer, and of its label if it has one.
-#[must_use]
 pub(crate) fn root(layer: LayerRef<'_>) -> Value {
     let mut below = image(layer);
     if let Some(name) = label_name(layer) {
@@ -25,13 +24,11 @@ pub(crate) fn root(layer: LayerRef<'_>) -> Value {
 }
 
 /// Returns the metadata of the folder of labels.
-#[must_use]
 pub(crate) fn labels(layer: LayerRef<'_>) -> Value {
     group(label_name(layer).map(|name| ome::labels(&name)).unwrap_or_default(), None)
 }
 
 /// Returns the metadata of the label.
-#[must_use]
 pub(crate) fn label(layer: LayerRef<'_>) -> Value {
     group(ome::label(layer), Some(image(layer)))
 }
@@ -47,13 +44,11 @@ fn image(layer: LayerRef<'_>) -> Map<String, Value> {
 }
 
 /// Returns the metadata of a level.
-#[must_use]
 pub(crate) fn level(layer: LayerRef<'_>, lod: usize) -> Value {
     group(Map::new(), Some(arrays(layer, lod).collect()))
 }
 
 /// Returns the metadata of an array of a level: 0 for the samples, 1 + N for the positions along axis N.
-#[must_use]
 pub(crate) fn array(layer: LayerRef<'_>, lod: usize, array: usize) -> Value {
     match array.checked_sub(1) {
         None => samples(layer, lod),
@@ -62,7 +57,6 @@ pub(crate) fn array(layer: LayerRef<'_>, lod: usize, array: usize) -> Value {
 }
 
 /// Returns the names of the arrays of a level, in the order of their numbers.
-#[must_use]
 pub(crate) fn array_names(info: &ArrayInfo) -> Vec<String> {
     std::iter::once(IMAGE.to_owned()).chain(dimension_names(info)).collect()
 }

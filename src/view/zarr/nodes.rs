@@ -95,13 +95,11 @@ const FOLDER_AND_METADATA: u64 = 2;
 
 impl ArrayNodes {
     /// Returns the number of chunks along each axis.
-    #[must_use]
     pub(crate) fn count(&self) -> Dims {
         self.count
     }
 
     /// Returns the index of a chunk, given its number in C order.
-    #[must_use]
     pub(crate) fn chunk(&self, number: u64) -> Dims {
         self.count.index_of(number)
     }
@@ -146,7 +144,6 @@ impl ArrayNodes {
 
 impl Part {
     /// Returns whether it is a folder, in an array of so many axes.
-    #[must_use]
     pub(crate) fn is_folder(self, axes: usize) -> bool {
         match self {
             Self::Folder => true,
@@ -192,31 +189,26 @@ impl Nodes {
     }
 
     /// Returns how many there are.
-    #[must_use]
     pub(crate) fn len(&self) -> u64 {
         self.end
     }
 
     /// Returns the number of levels of an image.
-    #[must_use]
     pub(crate) fn levels(&self, image: usize) -> usize {
         self.images.get(image).map_or(0, |image| image.levels.len())
     }
 
     /// Returns whether there are labels.
-    #[must_use]
     pub(crate) fn has_labels(&self) -> bool {
         self.labels.is_some()
     }
 
     /// Returns the numbers of an array.
-    #[must_use]
     pub(crate) fn array(&self, at: ArrayAt) -> Option<&ArrayNodes> {
         self.images.get(at.image)?.levels.get(at.level)?.arrays.get(at.array)
     }
 
     /// Returns the file or folder with a number.
-    #[must_use]
     pub(crate) fn at(&self, node: u64) -> Option<Node> {
         let in_labels = self.labels.and_then(|labels| node.checked_sub(labels));
         match in_labels {
@@ -244,7 +236,6 @@ impl Nodes {
     }
 
     /// Returns the number of a file or folder.
-    #[must_use]
     pub(crate) fn number(&self, node: Node) -> Option<u64> {
         let level = |image: usize, level: usize| self.images.get(image)?.levels.get(level).map(|level| level.first);
         match node {
@@ -259,7 +250,6 @@ impl Nodes {
     }
 
     /// Returns the folder that contains a file or folder; `None` for the folder of the layer's own image.
-    #[must_use]
     pub(crate) fn parent(&self, node: Node) -> Option<Node> {
         Some(match node {
             Node::Image(0) => return None,
@@ -277,7 +267,6 @@ impl Nodes {
     }
 
     /// Returns whether it is a folder.
-    #[must_use]
     pub(crate) fn is_folder(&self, node: Node) -> bool {
         match node {
             Node::Image(_) | Node::Labels | Node::Level(..) => true,

@@ -23,7 +23,6 @@ fn counts(layer: LayerRef<'_>) -> Option<Vec<Vec<Dims>>> {
 
 /// Numbers the files and folders of a layer, those of its label included. `None` if it has no samples, or too many
 /// chunks.
-#[must_use]
 pub(crate) fn nodes(layer: LayerRef<'_>) -> Option<Nodes> {
     let (own, label) = (counts(layer)?, label_name(layer));
     let label = label.map(|_| own.clone());

@@ -13,13 +13,11 @@ use crate::volume::{ArrayInfo, Dtype};
 const RED_GREEN_BLUE: [(&str, &str); 3] = [("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF")];
 
 /// Returns the attributes of the folder of labels.
-#[must_use]
 pub(crate) fn labels(name: &str) -> Map<String, Value> {
     Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": [name]}))])
 }
 
 /// Returns the attributes of a layer that is a label.
-#[must_use]
 pub(crate) fn label(layer: LayerRef<'_>) -> Map<String, Value> {
     let mut attributes = image(layer);
     if let Some(ome) = attributes.get_mut("ome") {
@@ -29,7 +27,6 @@ pub(crate) fn label(layer: LayerRef<'_>) -> Map<String, Value> {
 }
 
 /// Returns the attributes of a layer's group: none if it is not an image.
-#[must_use]
 pub(crate) fn image(layer: LayerRef<'_>) -> Map<String, Value> {
     let info = layer.info(0);
     let mut attributes = Map::new();

@@ -40,7 +40,6 @@ const OTHERS: [(&str, &str); 9] = [
 
 /// Returns the name that OME-NGFF (0.5, section "axes") has for a unit of length or time that is given by its name, its
 /// abbreviation or its plural. `None` if it has none.
-#[must_use]
 pub(crate) fn ome_unit(unit: &str) -> Option<String> {
     let unit = unit.trim();
     // both signs for micro: the Greek letter, and the one of Latin-1

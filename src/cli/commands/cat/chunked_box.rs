@@ -28,7 +28,6 @@ pub(crate) struct ChunkedBox<'a> {
 
 impl<'a> ChunkedBox<'a> {
     /// Cuts a box of `array` into chunks of at most `max_bytes`.
-    #[must_use]
     pub(crate) fn new(array: &'a dyn Array, region: Region, max_bytes: u64) -> Self {
         let size = array.info().dtype.size() as u64;
         let slice = |axis: usize| region.shape[axis + 1..].iter().fold(size, |bytes, n| bytes.saturating_mul(*n));
@@ -38,7 +37,6 @@ impl<'a> ChunkedBox<'a> {
     }
 
     /// Returns whether a brick may belong to several chunks, so that a cache is of use.
-    #[must_use]
     pub(crate) fn share_bricks(&self) -> bool {
         let step = self.array.info().grid.step();
         let several = self.region.shape[..self.axis].iter().any(|n| *n > 1);

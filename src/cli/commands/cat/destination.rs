@@ -64,9 +64,6 @@ enum Target {
 impl Destination {
     /// Opens the output for `total` bytes: standard output, or the file of this name, which is `unfinished` until
     /// [`Self::finish`]. `volume` is what is read.
-    ///
-    /// # Errors
-    /// [`CliError`]: the file cannot be made, or is the volume; [`CliError::Terminal`] unless `force` is given.
     pub(crate) fn open(
         name: Option<&Path>,
         total: u64,
@@ -95,9 +92,6 @@ impl Destination {
     }
 
     /// Writes the next bytes. Returns `false` once the reader of the output is gone.
-    ///
-    /// # Errors
-    /// [`CliError`]: for instance, the disk is full.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<bool, CliError> {
         for part in bytes.chunks(PART) {
             let written = self.progress.0.unfinished.write(|| output::write_to(&mut self.file, part));
@@ -110,9 +104,6 @@ impl Destination {
     }
 
     /// Gives a complete file its name.
-    ///
-    /// # Errors
-    /// [`CliError`]: for instance, the server of the file reports now that its disk is full.
     pub(crate) fn finish(self) -> Result<(), CliError> {
         let Target::Named(name) = &self.progress.0.target else { return Ok(()) };
         let failed = |error: io::Error| CliError::OutputFile(name.clone(), error);

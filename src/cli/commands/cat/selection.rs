@@ -13,9 +13,6 @@ const TOLERANCE: f64 = 1e-6;
 const DIGITS: usize = 9;
 
 /// Returns the selected box, which has all positions of the axes without a slice.
-///
-/// # Errors
-/// What is wrong, and which positions or values the axis has.
 pub(crate) fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
     let shape = info.shape();
     let names = names(info);

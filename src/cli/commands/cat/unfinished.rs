@@ -49,9 +49,6 @@ pub(crate) enum Cleared {
 
 impl Unfinished {
     /// Begins the file by `begin`, unless a signal has arrived.
-    ///
-    /// # Errors
-    /// That of `begin`.
     pub(crate) fn begin(&self, begin: impl FnOnce() -> io::Result<(File, Begun)>) -> io::Result<File> {
         let mut state = self.0.lock();
         if matches!(*state, State::Interrupted) {
@@ -82,9 +79,6 @@ impl Unfinished {
 
     /// Calls `complete` with the file, which is complete from then on, if there is one. A signal waits for it, or has
     /// arrived before.
-    ///
-    /// # Errors
-    /// That of `complete`.
     pub(crate) fn complete<T>(&self, complete: impl FnOnce(Option<Begun>) -> T) -> T {
         let mut state = self.0.lock();
         match std::mem::take(&mut *state) {

@@ -30,7 +30,6 @@ const DRAWBACKS: [((u32, u32), &str); 3] = [
 ];
 
 /// Runs all checks.
-#[must_use]
 pub(crate) fn run(probes: &Probes) -> Vec<Finding> {
     let mut findings = vec![device(probes), rights(probes), allow_other(probes)];
     findings.extend(kernel(&probes.release));

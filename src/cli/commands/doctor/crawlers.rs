@@ -7,7 +7,6 @@ use super::probes::UPDATEDB_CONF;
 const KIND: &str = "fuse.volfs";
 
 /// Checks the text of updatedb.conf.
-#[must_use]
 pub(crate) fn updatedb(conf: &str) -> Finding {
     let subject = "updatedb";
     let pruned = pruned_types(conf);

@@ -15,7 +15,6 @@ pub(crate) enum Level {
 
 impl Level {
     /// The name that is printed, also in JSON.
-    #[must_use]
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",

@@ -45,7 +45,6 @@ pub(crate) struct ProbePaths {
 
 impl ProbePaths {
     /// Returns the paths of an ordinary Linux machine.
-    #[must_use]
     pub(crate) fn system() -> Self {
         Self {
             device: permission::DEVICE.into(),
@@ -133,7 +132,6 @@ pub(crate) enum SourceState {
 
 impl Probes {
     /// Probes the machine. Has to be called before there are threads.
-    #[must_use]
     pub(crate) fn collect(paths: &ProbePaths, mounts: &[Mount]) -> Self {
         Self {
             device: permission::open_device(&paths.device),

@@ -27,7 +27,6 @@ pub(crate) struct Row {
 
 impl Row {
     /// Makes the row of a folder or dataset that cannot be shown at all.
-    #[must_use]
     pub(crate) fn failed(below: &Path, format: Option<&str>, reason: &str) -> Self {
         let mut row = Self::new(below, format, &Value::Null);
         row.object["error"] = reason.into();
@@ -35,9 +34,6 @@ impl Row {
     }
 
     /// Makes a row for each layer of a dataset. The layers that cannot be shown come last.
-    ///
-    /// # Errors
-    /// Those of the format, if the bricks of a level cannot be counted.
     pub(crate) fn layers(below: &Path, open: &OpenDataset) -> Result<Vec<Self>, FormatError> {
         let mut rows = Vec::new();
         for (layer, described) in open.dataset.layers().iter().enumerate() {
@@ -90,13 +86,11 @@ impl Row {
     }
 
     /// Returns the object that `--json` prints.
-    #[must_use]
     pub(crate) fn object(&self) -> &Value {
         &self.object
     }
 
     /// Returns the cells of the table row. The last cell may be of any length.
-    #[must_use]
     pub(crate) fn cells(&self) -> Vec<String> {
         let object = &self.object;
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

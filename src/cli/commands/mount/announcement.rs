@@ -37,7 +37,6 @@ pub(crate) struct Announcement<'a> {
 impl<'a> Announcement<'a> {
     /// Starts to count below the source; without a source there will be nothing to say. Must be called before there are
     /// threads.
-    #[must_use]
     pub(crate) fn begin(source: Option<Origin>, mountpoint: &'a Path) -> Self {
         let count = source.as_ref().and_then(|origin| {
             let count = |link: &Link| {
@@ -63,7 +62,6 @@ impl<'a> Announcement<'a> {
     }
 
     /// Returns the line for a mount that answers.
-    #[must_use]
     pub(crate) fn line(self) -> Option<String> {
         let deadline = Instant::now() + TIMEOUT;
         let mut line = format!("{} is mounted on {}", escape::path(&self.source?), escape::path(self.mountpoint));

@@ -20,9 +20,6 @@ use crate::mount::mountinfo;
 const MOUNTPOINT: &str = "VOLFS_MNT";
 
 /// Mounts, runs `command`, and unmounts.
-///
-/// # Errors
-/// [`CliError`]: the mount failed, or the command did not run or ended with another status than 0.
 pub(crate) fn run(mut args: MountArgs, command: &[OsString]) -> Result<(), CliError> {
     if args.foreground {
         return Err(CliError::Argument("-o foreground does not go with --exec".to_owned()));

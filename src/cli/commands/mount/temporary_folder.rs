@@ -15,9 +15,6 @@ pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     /// Makes a folder outside of `source`, which is absolute and without symbolic links.
-    ///
-    /// # Errors
-    /// [`CliError::TemporaryFolder`] if there is no place for one.
     pub(crate) fn outside(source: &Path) -> Result<Self, CliError> {
         let of_user = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let usual = ["/var/tmp", "/dev/shm", "/run"].map(PathBuf::from);
@@ -41,7 +38,6 @@ impl TemporaryFolder {
     }
 
     /// The path of the folder.
-    #[must_use]
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

@@ -76,9 +76,6 @@ impl State {
 }
 
 /// Prints all mounts.
-///
-/// # Errors
-/// [`CliError`]: the list of mounts cannot be read, or the output not written.
 pub(crate) fn print(json: bool) -> Result<(), CliError> {
     let found = find(&mut Asker::default())?;
     if json {
@@ -95,9 +92,6 @@ pub(crate) fn print(json: bool) -> Result<(), CliError> {
 }
 
 /// Asks all mounts of volfs for their status.
-///
-/// # Errors
-/// [`CliError::Mounts`] if the list of mounts cannot be read.
 pub(crate) fn find(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
     let all = mountpoint::mounts()?;
     // a mount of a folder of a mount (mount --bind) has no status of its own

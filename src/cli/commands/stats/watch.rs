@@ -37,10 +37,6 @@ const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
 /// Prints the rates of one mount, or of all, after each interval, until the reader of the output is gone.
-///
-/// # Errors
-/// [`CliError`]: the mount at `place` is gone, its daemon died, or the output cannot be written. A mount that does not
-/// answer in time may do so later.
 pub(crate) fn run(place: Option<PathBuf>, interval: Duration, json: bool) -> Result<(), CliError> {
     let mut watch = Watch { place, asker: Asker::default(), samples: HashMap::new() };
     let on_terminal = io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");

@@ -56,9 +56,6 @@ impl Printer {
     }
 
     /// Prints the summary once, and returns the sums.
-    ///
-    /// # Errors
-    /// [`CliError::Output`] if anything could not be printed.
     pub(crate) fn finish(&self, interrupted: bool) -> Result<Totals, CliError> {
         let mut state = self.state.lock();
         if !state.finished {

@@ -18,7 +18,6 @@ pub(crate) struct Wide(());
 
 impl Wide {
     /// Returns the proof, if the processor has them, and none of them takes long.
-    #[must_use]
     pub(crate) fn detect() -> Option<Self> {
         let has = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")

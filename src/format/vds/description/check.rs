@@ -86,9 +86,6 @@ fn capitalised(key: &str) -> String {
 
 impl Description {
     /// Returns the description, if all of it is within bounds.
-    ///
-    /// # Errors
-    /// Which value is not.
     pub(crate) fn checked(self, keys: Keys) -> Result<Self, String> {
         let axes = self.axes.len();
         if !(2..=MAX_DIMENSIONS).contains(&axes) {

@@ -13,9 +13,6 @@ use super::model::{
 use crate::format::value_limit::check_values;
 
 /// Parses the text.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b",[{")?;
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

@@ -17,9 +17,6 @@ const MULTIPLIER_2D: u64 = 4;
 const PER_TRACE: &str = "1976800267773298824";
 
 /// Parses the text.
-///
-/// # Errors
-/// What is wrong with it.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
     let object = object_text::parse(text)?;

@@ -25,9 +25,6 @@ struct Window {
 impl ChunkObjects {
     /// Returns the next chunks from `chunk` on, all below `total`, that have an object. `visit_all` visits the numbers
     /// of all chunks that have one, in any order and perhaps several times.
-    ///
-    /// # Errors
-    /// Those of `visit_all`.
     pub(crate) fn next_run(
         &self,
         chunk: u64,

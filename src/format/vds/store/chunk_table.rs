@@ -134,9 +134,6 @@ pub(crate) trait ChunkTable: Send + Sync {
     fn source(&self) -> &dyn Source;
 
     /// Returns the record of a chunk, whose number must be below the layer's number of chunks.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if its entry is invalid, and those of the source.
     fn record(&self, chunk: u64, blocking: Blocking) -> Result<Record, FormatError>;
 
     /// Returns the object of a chunk if nothing is known of it yet and its record is kept with it, so that one request
@@ -146,9 +143,6 @@ pub(crate) trait ChunkTable: Send + Sync {
     }
 
     /// Checks that all records of a stored chunk agree. May wait.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if they do not, and those of the source.
     fn check(&self, _chunk: u64, _record: &Record) -> Result<(), FormatError> {
         Ok(())
     }
@@ -160,17 +154,11 @@ pub(crate) trait ChunkTable: Send + Sync {
 
     /// Returns the next chunks from `chunk` on, all below `total`, that may have been written. Those before them were
     /// not. May wait.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn written_run(&self, chunk: u64, total: u64) -> Result<Range<u64>, FormatError> {
         Ok(chunk..total)
     }
 
     /// Visits the offset and the length of each part of the table that lies among the chunks. May wait.
-    ///
-    /// # Errors
-    /// Those of the source.
     fn visit_pages(&self, _visit: &mut dyn FnMut(u64, u64)) -> Result<(), FormatError> {
         Ok(())
     }

@@ -40,9 +40,6 @@ pub(crate) struct Cloud {
 
 impl Cloud {
     /// Reads the list of layers.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if it is not a list of objects, and those of the source.
     pub(crate) fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let damaged = |why: String| FormatError::Damaged(format!("{STATUS}: {why}"));
         let text = read_layer_status(&*folder)?;
@@ -63,9 +60,6 @@ impl Cloud {
     }
 
     /// Returns the text of the description.
-    ///
-    /// # Errors
-    /// [`FormatError::NotThisFormat`] if there is none, and those of the source.
     pub(crate) fn text(&self) -> Result<DescriptionText, FormatError> {
         let (name, length) = find_object(&*self.folder, LAYOUT)?;
         let source = Arc::clone(&self.folder) as Arc<dyn Source>;
@@ -84,9 +78,6 @@ impl Cloud {
     }
 
     /// Opens a stored layer, which has `chunks` chunks by its chunk grid.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] or [`FormatError::Unsupported`] if its record is invalid.
     pub(crate) fn layer(&self, name: &str, chunks: u64) -> Result<StoredLayer, FormatError> {
         let damaged = |why: String| FormatError::Damaged(why);
         let record = self.by_name.get(name).and_then(|number| self.status.get(*number));

@@ -57,11 +57,8 @@ struct StoredFile {
 }
 
 impl Container {
-    /// Reads the header and the file table.
-    ///
-    /// # Errors
-    /// [`FormatError::NotThisFormat`], [`FormatError::Unsupported`] for another version, [`FormatError::Damaged`] if
-    /// the table is not within the file.
+    /// Reads the header and the file table. Fails with [`FormatError::NotThisFormat`] for what is no such file, and
+    /// with [`FormatError::Unsupported`] for another version.
     pub(crate) fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let length = source.len(WHOLE)?.unwrap_or(0);
         let mut header = [0; HEADER];
@@ -106,9 +103,6 @@ impl Container {
     }
 
     /// Finds the text of the description, preferably the JSON; `None` if the container has none.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
     pub(crate) fn text(&self) -> Result<Option<DescriptionText>, FormatError> {
         for (kind, name, syntax) in [(b"JSON", LAYOUT, Syntax::Json), (b"OBJ ", OBJECT, Syntax::Object)] {
             if let Some(range) = self.only_chunk(kind, name)? {
@@ -120,9 +114,6 @@ impl Container {
     }
 
     /// Finds the offset and length of the only chunk of a file; `None` if there is no such file.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
     fn only_chunk(&self, kind: &[u8; 4], name: &str) -> Result<Option<(u64, u64)>, FormatError> {
         let Some(file) = self.files.iter().find(|file| &file.kind == kind && file.name == name) else {
             return Ok(None);
@@ -165,9 +156,6 @@ impl Container {
     }
 
     /// Opens a stored layer.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if its tables are invalid, and those of the source.
     pub(crate) fn layer(&self, name: &str) -> Result<StoredLayer, FormatError> {
         let file = self.by_name.get(name).and_then(|number| self.files.get(*number));
         let file = file.ok_or_else(|| FormatError::Damaged("it is not in the file table".into()))?;

@@ -29,9 +29,6 @@ pub(crate) struct DescriptionText {
 
 impl DescriptionText {
     /// Describes the text in `length` bytes of an object, from `offset` on.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if it is too long for a description.
     pub(crate) fn new(
         source: Arc<dyn Source>,
         object: ObjectName,
@@ -45,9 +42,6 @@ impl DescriptionText {
     }
 
     /// Reads and parses the text. May wait.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if it is invalid, and those of the source.
     pub(crate) fn read(&self) -> Result<Description, FormatError> {
         let mut text = try_zeroed(self.length as usize)?;
         if !self.source.read_at(&self.object, self.offset, &mut text, Blocking::Yes)? {

@@ -38,9 +38,6 @@ pub(crate) struct MetadataPages {
 
 impl MetadataPages {
     /// Creates the pages of a layer of `chunks` chunks.
-    ///
-    /// # Errors
-    /// Which property is invalid.
     pub(crate) fn new(
         folder: Arc<dyn Folder>,
         cache: Arc<IndexCache>,

@@ -94,9 +94,6 @@ impl ObjectMetadata {
     }
 
     /// Reads the metadata of an object: 8 or 24 bytes. May wait.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] for any other length, and those of the source.
     pub(crate) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
         if let Some(tag) = self.folder.tag(object, NAME)? {
             let bytes = decode(&tag).ok_or_else(|| {
@@ -108,9 +105,6 @@ impl ObjectMetadata {
     }
 
     /// Visits the names of the objects in the JSON file. May wait.
-    ///
-    /// # Errors
-    /// Those of [`ObjectMetadata::get`].
     pub(crate) fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
         let listed = self.listed()?;
         listed.objects.iter().map(|object| name_in(&listed.names, object)).for_each(visit);

@@ -8,7 +8,6 @@ pub(crate) const ADAPTIVE_LEVELS: u8 = 16;
 /// more bit plane.
 ///
 /// An entry of the table is the fraction, in 255ths, of the bytes of the level before it; zero ends the table.
-#[must_use]
 pub(crate) fn bytes_needed(table: &[u8; ADAPTIVE_LEVELS as usize], whole: u64, level: Option<u8>) -> u64 {
     let Some(level) = level else { return whole };
     let factors = table.iter().take(usize::from(level) + 1).take_while(|factor| **factor != 0);

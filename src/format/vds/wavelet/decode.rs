@@ -21,10 +21,7 @@ use crate::format::byte_reader::{ByteReader, f32_values};
 ///
 /// Without a `level` the whole chunk is needed and decoded, the residual included. With a level (0 to 15) the bit
 /// planes below it are left out, and so is the residual; `chunk` may then be the prefix that
-/// [`bytes_needed`](super::bytes_needed) counts.
-///
-/// # Errors
-/// [`WaveletError`] names the part of the chunk that is damaged. `out` is then arbitrary.
+/// [`bytes_needed`](super::bytes_needed) counts. On failure `out` is arbitrary.
 pub(crate) fn decode(
     chunk: &[u8],
     expected: &Expected,

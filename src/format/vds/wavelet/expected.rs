@@ -13,7 +13,6 @@ pub(crate) enum Sample {
 
 impl Sample {
     /// Returns the bytes of one sample.
-    #[must_use]
     pub(crate) fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,

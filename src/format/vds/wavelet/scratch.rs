@@ -29,7 +29,6 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Returns the bytes that are allocated.
-    #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         let floats = self.coefficients.capacity() + self.normals.capacity() + self.buffers.floats();
         4 * floats
@@ -42,7 +41,6 @@ impl Scratch {
 }
 
 /// Returns the most bytes that a [`Scratch`] allocates for chunks of `size` samples (X first), whatever their content.
-#[must_use]
 pub(crate) fn working_set(size: [usize; 3]) -> usize {
     let bands = Bands::new(size);
     let samples = bands.volume(0);
