@@ -18,7 +18,7 @@ use rustix::thread::{Pid, gettid};
 
 use crate::memory::claim;
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, thread};
+use crate::sync::{Condvar, Mutex, thread};
 
 /// The concurrency limit of one source: at most `limit` jobs of the same bulkhead run at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,7 +161,7 @@ impl Pool {
     }
 
     fn enqueue(self: &Arc<Self>, bulkhead: Bulkhead, job: Job) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let limit = bulkhead.limit.min(state.share());
         let jobs = state.bulkheads.entry(bulkhead).or_default();
         if jobs.admitted >= limit {
@@ -186,12 +186,12 @@ impl Pool {
 
     /// Returns the number of jobs that run, are ready or wait for their bulkhead.
     pub(crate) fn jobs(&self) -> usize {
-        self.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
+        self.state.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
     /// Returns the jobs that run.
     pub(crate) fn running(&self) -> Vec<RunningJob> {
-        self.lock().running.clone()
+        self.state.lock().running.clone()
     }
 
     /// Counts a request that waits for jobs of a bulkhead, until the returned value is dropped.
@@ -208,7 +208,7 @@ impl Pool {
     /// Spawns workers that do not end when they are idle, until there are `number` of them.
     pub(crate) fn keep_workers(self: &Arc<Self>, number: usize) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.kept = number;
             if state.workers >= number {
                 return;
@@ -232,7 +232,7 @@ impl Pool {
             })
         });
         let Err(error) = spawned else { return true };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.workers -= 1;
         let workers = state.workers;
         let warns = state.warned.is_none_or(|at| at.elapsed() > WARN_INTERVAL);
@@ -245,16 +245,12 @@ impl Pool {
         }
         if workers == 0 {
             // nobody else would ever do it
-            let (next, thread) = (|| self.lock().ready.pop_front(), gettid());
+            let (next, thread) = (|| self.state.lock().ready.pop_front(), gettid());
             while let Some(job) = next() {
                 self.run(job, thread);
             }
         }
         false
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 
     /// Runs jobs until the worker should end.
@@ -276,17 +272,16 @@ impl Pool {
     /// Waits for the next ready job. Returns `None` after the idle timeout, unless this worker, which has this `thread`,
     /// is kept.
     fn next(&self, thread: Pid) -> Option<(Bulkhead, Job)> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         loop {
             if let Some((bulkhead, job)) = state.ready.pop_front() {
                 state.running.push(RunningJob { number: bulkhead.number, thread, since: Instant::now() });
                 return Some((bulkhead, job));
             }
             state.idle += 1;
-            let (now, timed_out) = self.job_ready.wait_timeout(state, IDLE_TIMEOUT);
-            state = now;
+            let waited = self.job_ready.wait_for(&mut state, IDLE_TIMEOUT);
             state.idle -= 1;
-            if timed_out && state.ready.is_empty() && state.workers > state.kept {
+            if waited.timed_out() && state.ready.is_empty() && state.workers > state.kept {
                 state.workers -= 1;
                 return None;
             }
@@ -295,7 +290,7 @@ impl Pool {
 
     /// Admits the next queued job of a bulkhead after one of its jobs, which ran on this thread, has ended.
     fn finished(&self, bulkhead: Bulkhead, thread: Pid) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let limit = bulkhead.limit.min(state.share());
         let State { bulkheads, ready, running, .. } = &mut *state;
         if let Some(at) = running.iter().position(|job| job.thread == thread) {
@@ -358,7 +353,7 @@ mod tests {
         let (done, answer) = mpsc::channel();
         pool.submit(Bulkhead::new(2), move || done.send(7).unwrap());
         assert_eq!(answer.recv_timeout(Duration::from_secs(30)), Ok(7));
-        assert!(pool.lock().workers <= JOBS_OF_BULKHEAD + 1);
+        assert!(pool.state.lock().workers <= JOBS_OF_BULKHEAD + 1);
         let running = pool.running();
         let hung = running.iter().filter(|job| job.number == 1).count();
         assert!(hung == JOBS_OF_BULKHEAD && running.len() <= hung + 1, "{running:?}");
@@ -425,7 +420,7 @@ mod tests {
         for _ in 0..100 {
             answer.recv_timeout(Duration::from_secs(30)).unwrap();
         }
-        assert!(pool.lock().workers < MAX_WORKERS);
+        assert!(pool.state.lock().workers < MAX_WORKERS);
         drop(release);
         let began = Instant::now();
         while pool.jobs() > 0 {

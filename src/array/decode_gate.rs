@@ -43,7 +43,7 @@ impl DecodeGate {
             && (admitted.decoders >= self.decoders || admitted.bytes.saturating_add(bytes) > self.budget)
         {
             admitted.waiting += 1;
-            admitted = self.released.wait(admitted);
+            self.released.wait(&mut admitted);
             admitted.waiting -= 1;
         }
         admitted.decoders += 1;

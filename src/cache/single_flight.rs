@@ -20,7 +20,7 @@ impl InFlight {
         loop {
             match &*result {
                 Some(known) => return known.clone(),
-                None => result = self.completed.wait(result),
+                None => self.completed.wait(&mut result),
             }
         }
     }

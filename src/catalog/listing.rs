@@ -149,9 +149,8 @@ pub(crate) fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>)
     let mut results = listing.results.lock();
     while results.count < listing.names.len() {
         let before = results.count;
-        let (now, timed_out) = listing.progress.wait_timeout(results, TIMEOUT);
-        results = now;
-        if timed_out && results.count == before {
+        let waited = listing.progress.wait_for(&mut results, TIMEOUT);
+        if waited.timed_out() && results.count == before {
             timeouts += 1;
             if timeouts > MAX_TIMEOUTS || listing.next.load(Ordering::Relaxed) >= listing.names.len() {
                 break;

@@ -111,7 +111,7 @@ impl Volfs {
         while let Some(left) =
             since.and_then(|since| ROOT_TIMEOUT.checked_sub(since.elapsed())).filter(|left| !left.is_zero())
         {
-            since = self.refreshes.root_look.done.wait_timeout(since, left).0;
+            self.refreshes.root_look.done.wait_for(&mut since, left);
         }
         true
     }

@@ -93,7 +93,7 @@ impl RefreshQueue {
                 _ => {}
             }
             let until = first.map(|(_, at)| at).into_iter().chain(end).min();
-            due = self.changed.wait_timeout(due, until.map_or(LONG, |until| until - now)).0;
+            self.changed.wait_for(&mut due, until.map_or(LONG, |until| until - now));
         }
     }
 

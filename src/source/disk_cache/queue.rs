@@ -87,7 +87,7 @@ impl WriteQueue {
             if !wait {
                 return Next::Nothing;
             }
-            state = self.changed.wait(state);
+            self.changed.wait(&mut state);
         }
     }
 
@@ -147,7 +147,7 @@ impl WriteQueue {
         let mut state = self.state.lock();
         while !condition(&state) {
             let Some(left) = limit.checked_sub(began.elapsed()) else { return false };
-            state = self.changed.wait_timeout(state, left).0;
+            self.changed.wait_for(&mut state, left);
         }
         true
     }

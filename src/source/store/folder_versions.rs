@@ -129,7 +129,7 @@ impl FolderVersions {
         let until = Instant::now() + PATIENCE;
         while state.listed.is_none() {
             let left = until.checked_duration_since(Instant::now())?;
-            state = folder.arrived.wait_timeout(state, left).0;
+            folder.arrived.wait_for(&mut state, left);
         }
         state.versions.as_ref()?.get(hash(name))
     }

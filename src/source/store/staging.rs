@@ -144,7 +144,7 @@ impl Staging {
                     }
                     span.waiting += 1;
                     waits = true;
-                    state = self.arrived.wait(state);
+                    self.arrived.wait(&mut state);
                 }
                 None => {
                     let wide = widen(&range);
@@ -212,7 +212,7 @@ impl Staging {
             let span = state.objects.get(object)?.first()?;
             match &span.outcome {
                 Some((outcome, _)) => return Some(outcome.clone()),
-                None => state = self.arrived.wait(state),
+                None => self.arrived.wait(&mut state),
             }
         }
     }

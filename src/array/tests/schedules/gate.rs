@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::check;
-use crate::array::DecodeGate;
+use crate::array::decode_gate::DecodeGate;
 use crate::sync::thread;
 
 #[test]

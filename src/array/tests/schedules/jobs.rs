@@ -57,7 +57,7 @@ fn a_bulkhead_that_hangs_does_not_hold_up_another() {
             pool.submit(Bulkhead::new(1).for_prefetch(1), move || {
                 let mut is_open = gate.0.lock();
                 while !*is_open {
-                    is_open = gate.1.wait(is_open);
+                    gate.1.wait(&mut is_open);
                 }
                 done.send(1).unwrap();
             });
