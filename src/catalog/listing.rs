@@ -9,27 +9,31 @@ use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::error::CatalogError;
-use super::node::{Node, NodeId};
-use super::source_tree::Catalog;
+use super::node::{Node, NodeId, ROOT};
+use super::recognise::NodeKind;
+use super::{Catalog, CatalogError};
+use crate::format::{OpenWith, Registry};
 use crate::memory::has_memory;
 use crate::pool::{Bulkhead, Pool};
-use crate::source::EntryKind;
+use crate::source::{EntryKind, IndexCache, Origin};
 use crate::sync::{Condvar, Mutex};
 
 /// A look at an entry that takes longer counts as hanging.
 const TIMEOUT: Duration = Duration::from_millis(30);
 /// Timeouts after which a listing ends; the remaining entries are listed by their names alone.
 const MAX_TIMEOUTS: usize = 2;
+/// Bytes of tables that are cached while datasets are counted.
+const INDEX_BYTES: usize = 1 << 20;
 
 /// An entry of a listing: the number of a node, or, with the top bit, of a name that could not be looked at. A number
-/// stands for the same name in the same folder for as long as the catalog exists.
+/// means the same name in the same folder for as long as the catalog exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EntryNumber(pub u32);
+pub(crate) struct EntryNumber(pub(crate) u32);
 
 /// The bit of numbers of names that could not be looked at.
 const UNSEEN: u32 = 1 << 31;
@@ -57,22 +61,8 @@ impl Listed {
     }
 }
 
-/// Returns the entry with a number, also if its folder does not show it any more.
-pub(crate) fn entry(catalog: &Catalog, number: EntryNumber) -> Option<Listed> {
-    match number.0 & UNSEEN {
-        0 => catalog.node(number.0).map(Listed::Found),
-        _ => catalog.unseen.name(number.0 & !UNSEEN).map(Listed::Unseen),
-    }
-}
-
-/// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
-pub(crate) fn position_after(catalog: &Catalog, listing: &Listing, last: EntryNumber) -> usize {
-    let Some(last) = entry(catalog, last) else { return listing.len() };
-    listing.partition_point(|number| entry(catalog, *number).is_some_and(|entry| entry.name() <= last.name()))
-}
-
 /// Returns the pool's bulkhead for looks at one name of a folder: a name that hangs blocks no other.
-pub(crate) fn bulkhead(folder: NodeId, name: &OsStr) -> Bulkhead {
+pub(crate) fn bulkhead_of_name(folder: NodeId, name: &OsStr) -> Bulkhead {
     let mut hasher = DefaultHasher::new();
     (folder, name).hash(&mut hasher);
     // the bulkheads of datasets are their numbers, which are small
@@ -129,7 +119,6 @@ const PENDING: u32 = u32::MAX;
 /// Nothing that is shown.
 const NOTHING: u32 = u32::MAX - 1;
 
-#[derive(Default)]
 struct Results {
     /// For each name: the number of its node, or one of the above.
     found: Vec<u32>,
@@ -137,97 +126,112 @@ struct Results {
     count: usize,
 }
 
-/// Returns all that `folder` shows, by name, looked at on threads of `pool`.
-pub(crate) fn list(catalog: &Arc<Catalog>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
-    let names = names(catalog, folder)?;
-    let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });
-    let (catalog, folder) = (Arc::clone(catalog), Arc::clone(folder));
-    let (next, progress) = (AtomicUsize::new(0), Condvar::new());
-    let listing = Arc::new(Progress { catalog, folder, names, next, results, progress });
-    listing.start_thread(pool);
-    let mut timeouts = 0;
-    let mut results = listing.results.lock();
-    while results.count < listing.names.len() {
-        let before = results.count;
-        let waited = listing.progress.wait_for(&mut results, TIMEOUT);
-        if waited.timed_out() && results.count == before {
-            timeouts += 1;
-            if timeouts > MAX_TIMEOUTS || listing.next.load(Ordering::Relaxed) >= listing.names.len() {
-                break;
-            }
-            // a pool without threads would run the job here, and the job takes the lock
-            drop(results);
-            listing.start_thread(pool);
-            results = listing.results.lock();
+impl Catalog {
+    /// Returns the entry with a number, also if its folder does not show it any more.
+    pub(crate) fn entry(&self, number: EntryNumber) -> Option<Listed> {
+        if number.0 & UNSEEN == 0 {
+            return self.node(number.0).map(Listed::Found);
         }
+        let index = (number.0 & !UNSEEN) as usize;
+        self.slow_names.unseen.lock().by_number.get(index).cloned().map(Listed::Unseen)
     }
-    let found = mem::take(&mut results.found);
-    drop(results);
-    // an entry for which there was no memory is no reason to show less
-    if !has_memory() {
-        return Err(CatalogError::no_memory(&listing.folder.path()));
-    }
-    let numbers = found.iter().enumerate().filter_map(|(index, found)| match *found {
-        NOTHING => None,
-        PENDING => {
-            let (name, is_folder) = listing.names.get(index)?;
-            let is_shown = is_folder || listing.catalog.has_dataset_extension(name);
-            let number = is_shown.then(|| listing.catalog.unseen.number(listing.folder.id, name)).flatten()?;
-            Some(EntryNumber(UNSEEN | number))
-        }
-        node => Some(EntryNumber(node)),
-    });
-    Ok(numbers.collect())
-}
 
-/// Returns the names in a folder in order, and whether each is a folder as far as that is known without a look at it.
-fn names(catalog: &Catalog, folder: &Arc<Node>) -> Result<Names, CatalogError> {
-    let mut names = Names::default();
-    if let Some(only) = catalog.only_of(folder) {
-        names.push(only, false);
-        return Ok(names);
+    /// Returns how many entries of a listing come before the name of entry `last`, or are that entry.
+    pub(crate) fn position_after(&self, listing: &Listing, last: EntryNumber) -> usize {
+        let Some(last) = self.entry(last) else { return listing.len() };
+        listing.partition_point(|number| self.entry(*number).is_some_and(|entry| entry.name() <= last.name()))
     }
-    let mut has_room = true;
-    catalog.visit_names(folder, |name, kind| {
-        has_room = has_memory() && names.push(name, kind == EntryKind::Folder);
-        has_room
-    })?;
-    if !has_memory() {
-        return Err(CatalogError::no_memory(&folder.path()));
+
+    /// Returns all that `folder` shows, by name, looked at on threads of `pool`. Fails as [`Catalog::list`] does, but
+    /// does not wait for entries that hang.
+    pub(crate) fn listing(self: &Arc<Self>, folder: &Arc<Node>, pool: &Arc<Pool>) -> Result<Listing, CatalogError> {
+        let names = self.names_to_list(folder)?;
+        let results = Mutex::new(Results { found: vec![PENDING; names.len()], count: 0 });
+        let (catalog, folder) = (Arc::clone(self), Arc::clone(folder));
+        let (next, progress) = (AtomicUsize::new(0), Condvar::new());
+        let listing = Arc::new(Progress { catalog, folder, names, next, results, progress });
+        let found = listing.wait(pool);
+        // an entry for which there was no memory is no reason to show less
+        if !has_memory() {
+            return Err(CatalogError::no_memory(&listing.folder.path()));
+        }
+        let numbers = found.iter().enumerate().filter_map(|(index, found)| match *found {
+            NOTHING => None,
+            PENDING => {
+                let (name, is_folder) = listing.names.get(index)?;
+                let is_shown = is_folder || self.context.recogniser.has_dataset_extension(Path::new(name));
+                let number = || self.slow_names.unseen.lock().number(listing.folder.id, name);
+                is_shown.then(number)?.map(|number| EntryNumber(UNSEEN | number))
+            }
+            node => Some(EntryNumber(node)),
+        });
+        Ok(numbers.collect())
     }
-    names.sort();
-    Ok(names)
+
+    /// Returns the names in a folder in order, and whether each is a folder as far as that is known without a look at it.
+    fn names_to_list(&self, folder: &Arc<Node>) -> Result<Names, CatalogError> {
+        let mut names = Names::default();
+        if let Some(only) = self.only_of(folder) {
+            names.push(only, false);
+            return Ok(names);
+        }
+        self.visit_names(folder, |name, kind| has_memory() && names.push(name, kind == EntryKind::Folder))?;
+        if !has_memory() {
+            return Err(CatalogError::no_memory(&folder.path()));
+        }
+        names.sort();
+        Ok(names)
+    }
 }
 
 impl Progress {
+    /// Has threads of the pool look at all names, and returns the results once no more come.
+    fn wait(self: &Arc<Self>, pool: &Arc<Pool>) -> Vec<u32> {
+        self.start_thread(pool);
+        let mut timeouts = 0;
+        let mut results = self.results.lock();
+        while results.count < self.names.len() {
+            let before = results.count;
+            let waited = self.progress.wait_for(&mut results, TIMEOUT);
+            if waited.timed_out() && results.count == before {
+                timeouts += 1;
+                if timeouts > MAX_TIMEOUTS || self.next.load(Ordering::Relaxed) >= self.names.len() {
+                    break;
+                }
+                // a pool without threads would run the job here, and the job takes the lock
+                drop(results);
+                self.start_thread(pool);
+                results = self.results.lock();
+            }
+        }
+        mem::take(&mut results.found)
+    }
+
     /// Has a thread of the pool look at the names that no thread has taken, in the bulkhead of the first of them.
     fn start_thread(self: &Arc<Self>, pool: &Arc<Pool>) {
         let index = self.next.load(Ordering::Relaxed);
         let Some((name, _)) = self.names.get(index) else { return };
         let listing = Arc::clone(self);
-        pool.submit(bulkhead(self.folder.id, name), move || listing.run());
+        pool.submit(bulkhead_of_name(self.folder.id, name), move || listing.run());
     }
 
     fn run(&self) {
+        let in_flight = &self.catalog.slow_names.in_flight;
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some((name, _)) = self.names.get(index) else { return };
             let key = (self.folder.id, name.to_owned());
-            let in_flight_for = self.catalog.lookups.begin(&key);
             // the look of another listing hangs
-            if in_flight_for > TIMEOUT {
+            if in_flight.lock().entry(key.clone()).or_insert_with(Instant::now).elapsed() > TIMEOUT {
                 continue;
             }
-            // an entry that cannot be looked at does not hide the others
-            let found = self.catalog.find(&self.folder, name).ok();
-            self.catalog.lookups.end(&key);
+            let found = self.catalog.find(&self.folder, name);
+            in_flight.lock().remove(&key);
             let mut results = self.results.lock();
             results.count += 1;
-            if let Some(result) = results.found.get_mut(index) {
-                // one that fails stays pending, and is listed by its name
-                if let Some(found) = found {
-                    *result = found.map_or(NOTHING, |node| node.id);
-                }
+            // an entry that cannot be looked at stays pending, and does not hide the others
+            if let (Some(result), Ok(found)) = (results.found.get_mut(index), found) {
+                *result = found.map_or(NOTHING, |node| node.id);
             }
             let done = results.count == self.names.len();
             drop(results);
@@ -236,5 +240,51 @@ impl Progress {
                 self.progress.notify_all();
             }
         }
+    }
+}
+
+/// The datasets found below a source within a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DatasetCount {
+    /// Datasets found, also those that do not open.
+    pub(crate) datasets: usize,
+    /// Whether the time was long enough to find all.
+    pub(crate) complete: bool,
+    /// The first dataset by name that opens: its path below the mount point.
+    pub(crate) first: Option<PathBuf>,
+}
+
+/// Counts the datasets of `formats` below a source until the time is up.
+pub(crate) fn count_datasets(formats: Registry, origin: &Origin, until: Instant) -> DatasetCount {
+    let mut count = DatasetCount::default();
+    let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
+    if let Ok(tree) = origin.tree(false, Arc::default())
+        && let Ok(catalog) = Catalog::new(formats, tree, with, Arc::default())
+        && let Some(root) = catalog.node(ROOT)
+    {
+        count.complete = count.add(&catalog, &root, Path::new(""), until);
+    }
+    count
+}
+
+impl DatasetCount {
+    /// Adds the datasets below a folder; `false` if the time was up before all were found, or they would take many
+    /// requests.
+    fn add(&mut self, catalog: &Catalog, folder: &Arc<Node>, below: &Path, until: Instant) -> bool {
+        !catalog.is_crowd(folder)
+            && catalog.list(folder).unwrap_or_default().into_iter().all(|node| {
+                if Instant::now() >= until {
+                    return false;
+                }
+                let path = below.join(&*node.name);
+                if node.kind == NodeKind::Folder {
+                    return self.add(catalog, &node, &path, until);
+                }
+                self.datasets += 1;
+                if self.first.is_none() && catalog.open(&node).is_ok() {
+                    self.first = Some(path);
+                }
+                true
+            })
     }
 }

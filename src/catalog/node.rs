@@ -1,27 +1,34 @@
-//! One folder or dataset of SOURCE.
+//! One folder or dataset of SOURCE, and the numbers of all that were found.
 
-use std::ffi::OsStr;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::hash::BuildHasher;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::entry::{Entry, NodeKind};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
 use super::open::{OpenDataset, OpenError};
+use super::recognise::{Entry, NodeKind};
+use crate::log_limit::warn_seldom;
 use crate::source::{FileStamp, Permissions, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
 pub(crate) type NodeId = u32;
 
-/// No node has this number or a greater one: an inode number has 24 bits for it.
-pub(crate) const MAX_NODES: usize = 1 << 24;
-
 /// The number of the top folder.
 pub(crate) const ROOT: NodeId = 0;
 
-/// How long a look at the disk counts. Together with the time for which the kernel caches a name it stays below a
-/// second.
+/// All numbers are smaller: an inode number has 24 bits for them.
+const MAX_NODES: usize = 1 << 24;
+
+/// The most unseen names: a source whose entries fail under ever new names must not fill the memory.
+const MAX_UNSEEN: usize = 1 << 16;
+
+/// How long a look at the disk counts. Together with the kernel's own cache of names it stays below a second.
 const CHECK_TTL: Duration = Duration::from_millis(150);
 
 /// Opening, also for a refresh, is tried again after this time if it failed with a transient error, even if the file is
@@ -32,10 +39,10 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// How opening a dataset again for a refresh ended.
-pub(crate) enum Reopened {
-    /// Nothing that was read of it is in use, or may be any more: it is opened anew when somebody needs it.
+pub(super) enum Reopened {
+    /// No reader uses what was read of it, or none may any more: it is opened anew when it is needed.
     NotNeeded,
-    /// It has the same files as before: whoever reads them may go on.
+    /// It has the same files as before, so readers may go on.
     Alike(OpenResult),
     /// It is another dataset by now, or gone.
     Other,
@@ -45,17 +52,15 @@ pub(crate) enum Reopened {
 
 /// One folder or dataset.
 pub(crate) struct Node {
-    /// Its number.
-    pub id: NodeId,
+    pub(crate) id: NodeId,
     /// The folder that shows it; none for the root.
-    pub parent: Option<Arc<Node>>,
+    pub(crate) parent: Option<Arc<Node>>,
     /// Its name in that folder; for the root its whole path.
-    pub name: Box<OsStr>,
-    /// What it is.
-    pub kind: NodeKind,
-    last_look: Mutex<Look>,
-    /// What only datasets need that were opened once, or that replace another: there may be a hundred thousand others
-    /// in one folder.
+    pub(crate) name: Box<OsStr>,
+    pub(crate) kind: NodeKind,
+    /// What the last look found, and when.
+    found: Mutex<(Entry, Instant)>,
+    /// Only of datasets that were opened or that replace another: a folder may have a hundred thousand others.
     dataset: OnceLock<Box<DatasetState>>,
 }
 
@@ -78,42 +83,14 @@ struct DatasetState {
     epoch: AtomicU32,
 }
 
-/// What the last look at the disk found.
-struct Look {
-    stamp: FileStamp,
-    changed: SystemTime,
-    permissions: Option<Permissions>,
-    place: (u64, u64),
-    at: Instant,
-}
-
-impl Look {
-    fn now(entry: &Entry) -> Self {
-        let Entry { stamp, changed, permissions, place, .. } = *entry;
-        Self { stamp, changed, permissions, place, at: Instant::now() }
-    }
-}
-
 impl Node {
-    pub(super) fn root(path: PathBuf, entry: Entry) -> Self {
-        Self::with(ROOT, None, path.as_os_str(), &entry, false)
+    /// Creates a node, which replaces another one of its name if `replaces`.
+    pub(super) fn new(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: Entry, replaces: bool) -> Self {
+        let state = || Box::new(DatasetState { replaces_since: Some(Instant::now()), ..Default::default() });
+        let dataset = if replaces { OnceLock::from(state()) } else { OnceLock::new() };
+        Self { id, parent, name: name.into(), kind: entry.kind, found: Mutex::new((entry, Instant::now())), dataset }
     }
 
-    pub(super) fn new(id: NodeId, parent: Arc<Self>, name: &OsStr, entry: Entry, replaces: bool) -> Self {
-        Self::with(id, Some(parent), name, &entry, replaces)
-    }
-
-    fn with(id: NodeId, parent: Option<Arc<Self>>, name: &OsStr, entry: &Entry, replaces: bool) -> Self {
-        let dataset = OnceLock::new();
-        if replaces {
-            dataset
-                .get_or_init(|| Box::new(DatasetState { replaces_since: Some(Instant::now()), ..Default::default() }));
-        }
-        let last_look = Mutex::new(Look::now(entry));
-        Self { id, parent, name: name.into(), kind: entry.kind, last_look, dataset }
-    }
-
-    /// Returns its path.
     pub(crate) fn path(&self) -> PathBuf {
         match &self.parent {
             Some(parent) => parent.path().join(&*self.name),
@@ -122,8 +99,8 @@ impl Node {
     }
 
     /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
-    pub(crate) fn stamp(&self) -> FileStamp {
-        self.last_look.lock().stamp
+    pub(super) fn stamp(&self) -> FileStamp {
+        self.found.lock().0.stamp
     }
 
     /// Returns the times of the last change of its content (mtime), and of its content or attributes (ctime).
@@ -133,17 +110,17 @@ impl Node {
 
     /// Returns the [times](Self::times) that the last look found, and how long ago that was.
     pub(crate) fn last_look(&self) -> ((SystemTime, SystemTime), Duration) {
-        let look = self.last_look.lock();
-        ((look.stamp.modified(), look.changed), look.at.elapsed())
+        let (entry, at) = *self.found.lock();
+        ((entry.stamp.modified(), entry.changed), at.elapsed())
     }
 
-    /// Returns who may list and search the folder that shows it, by the last look, if that is asked for.
+    /// Returns who may list and search the folder that shows it, by the last look, if permissions are asked for.
     pub(crate) fn permissions(&self) -> Option<Permissions> {
-        self.last_look.lock().permissions
+        self.found.lock().0.permissions
     }
 
-    /// Returns who may read all that was read of a dataset to open it, its description above all: what is told of the
-    /// dataset as a whole, or why it does not open.
+    /// Returns who may learn what the dataset as a whole is, or why it does not open: those who may read all that was read
+    /// to open it.
     pub(crate) fn description_permissions(&self) -> Option<Permissions> {
         let shown = self.permissions()?;
         let read = self.dataset.get().and_then(|state| *state.read.lock());
@@ -152,36 +129,36 @@ impl Node {
 
     /// Notes who may read all that was read to open it.
     pub(super) fn note_read(&self, read: Option<Permissions>) {
-        *self.dataset.get_or_init(Box::default).read.lock() = read;
+        *self.state().read.lock() = read;
     }
 
     /// Returns the device and inode number of the file or folder itself, by the last look.
-    pub(super) fn place(&self) -> (u64, u64) {
-        self.last_look.lock().place
+    pub(super) fn inode(&self) -> (u64, u64) {
+        self.found.lock().0.inode
     }
 
-    /// Returns whether this folder, or one that it lies in, has this device and inode number.
+    /// Returns whether this folder, or one that contains it, has this device and inode number.
     pub(super) fn is_or_lies_in(&self, inode: (u64, u64)) -> bool {
         self.stamp().inode == inode || self.parent.as_ref().is_some_and(|parent| parent.is_or_lies_in(inode))
     }
 
     /// Returns whether the entry that was just found is this node. A folder that changes stays the same node.
     pub(super) fn is_still(&self, entry: &Entry) -> bool {
-        let mut last = self.last_look.lock();
-        let state = self.dataset.get();
+        let mut found = self.found.lock();
+        let last = found.0;
         // which of a dataset's files were read depends on who might read them
         let has_other_readers = entry.has_files && last.permissions != entry.permissions;
-        // and the kernel lets in whom the folder lets in that it knows, not another one that has come in its place
-        let is_other = entry.permissions.is_some() && last.place != entry.place && self.parent.is_some();
+        // and the kernel lets in whom the folder allows that it knows, not one that has taken its place
+        let is_other = entry.permissions.is_some() && last.inode != entry.inode && self.parent.is_some();
         let changed = self.has_changed() || last.stamp != entry.stamp || has_other_readers;
         if self.kind != entry.kind || is_other || (self.kind == NodeKind::Dataset && changed) {
             return false;
         }
         // other attributes have changed, or new content was given the old time
-        if let (true, Some(recent)) = (last.changed != entry.changed, state.and_then(|state| state.recent.get())) {
+        if let (true, Some(recent)) = (last.changed != entry.changed, self.recent()) {
             recent.record_change();
         }
-        *last = Look::now(entry);
+        *found = (*entry, Instant::now());
         true
     }
 
@@ -196,7 +173,7 @@ impl Node {
 
     /// Returns whether the last look still counts.
     pub(crate) fn checked_lately(&self) -> bool {
-        self.last_look.lock().at.elapsed() < CHECK_TTL
+        self.found.lock().1.elapsed() < CHECK_TTL
     }
 
     /// Returns the result of opening it, if there is one. A transient failure counts only for [`RETRY`].
@@ -215,7 +192,7 @@ impl Node {
         open: impl FnOnce(&Arc<RecentWrites>) -> Result<OpenDataset, OpenError>,
         log_failure: impl FnOnce(&OpenError),
     ) -> OpenResult {
-        let state = self.dataset.get_or_init(Box::default);
+        let state = self.state();
         let _one_at_a_time = state.opening.lock();
         if let Some(opened) = self.opened() {
             return opened;
@@ -241,17 +218,17 @@ impl Node {
 
     /// Returns whether a refresh is due.
     pub(crate) fn is_refresh_due(&self) -> bool {
-        self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_due())
+        self.recent().is_some_and(|recent| recent.is_due())
     }
 
     /// Returns whether it was written so shortly before it was read that it will be read again.
     pub(crate) fn is_refresh_pending(&self) -> bool {
-        self.dataset.get().and_then(|state| state.recent.get()).is_some_and(|recent| recent.is_pending())
+        self.recent().is_some_and(|recent| recent.is_pending())
     }
 
     /// Queues the refresh that is due later, if there is one.
     pub(crate) fn requeue_refresh(&self) {
-        if let Some(recent) = self.dataset.get().and_then(|state| state.recent.get()) {
+        if let Some(recent) = self.recent() {
             recent.requeue();
         }
     }
@@ -289,6 +266,103 @@ impl Node {
 
     /// Returns `true` at the first call.
     pub(super) fn count_once(&self) -> bool {
-        !self.dataset.get_or_init(Box::default).counted.swap(true, Ordering::Relaxed)
+        !self.state().counted.swap(true, Ordering::Relaxed)
+    }
+
+    fn state(&self) -> &DatasetState {
+        self.dataset.get_or_init(Box::default)
+    }
+
+    fn recent(&self) -> Option<&Arc<RecentWrites>> {
+        self.dataset.get()?.recent.get()
+    }
+}
+
+/// All folders and datasets that were ever found, by number and by name. A name is stored once, in its node, and found
+/// through a table of numbers.
+pub(super) struct Nodes {
+    all: Vec<Arc<Node>>,
+    by_name: HashTable<NodeId>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Nodes {
+    pub(super) fn new(root: Node) -> Self {
+        Self { all: vec![Arc::new(root)], by_name: HashTable::new(), hasher: DefaultHashBuilder::default() }
+    }
+
+    /// Returns the node of this number, also if its name has another node now.
+    pub(super) fn get(&self, id: NodeId) -> Option<Arc<Node>> {
+        self.all.get(id as usize).cloned()
+    }
+
+    /// Returns the node that has this name in a folder.
+    pub(super) fn child(&self, folder: NodeId, name: &OsStr) -> Option<Arc<Node>> {
+        let hash = self.hasher.hash_one((folder, name));
+        self.get(*self.by_name.find(hash, |id| is_child(&self.all, *id, folder, name))?)
+    }
+
+    /// Adds a node and gives it the name, which another node has had if `replaces`. Returns `None` if there are no more
+    /// numbers.
+    pub(super) fn add(&mut self, folder: &Arc<Node>, name: &OsStr, entry: Entry, replaces: bool) -> Option<Arc<Node>> {
+        if self.all.len() >= MAX_NODES {
+            warn_seldom("too many files were found or changed since the mount was made; mount anew to see new ones");
+            return None;
+        }
+        let id = NodeId::try_from(self.all.len()).ok()?;
+        let node = Arc::new(Node::new(id, Some(Arc::clone(folder)), name, entry, replaces));
+        self.all.push(Arc::clone(&node));
+        let Self { all, by_name, hasher } = self;
+        let hash_of = |id: &NodeId| {
+            let node = all.get(*id as usize);
+            hasher.hash_one(node.map(|node| (parent_of(node), &*node.name)).unwrap_or_default())
+        };
+        by_name.insert_unique(hasher.hash_one((folder.id, name)), id, hash_of);
+        Some(node)
+    }
+
+    /// Takes the name from the node that has it.
+    pub(super) fn remove_child(&mut self, folder: NodeId, name: &OsStr) {
+        let hash = self.hasher.hash_one((folder, name));
+        if let Ok(found) = self.by_name.find_entry(hash, |id| is_child(&self.all, *id, folder, name)) {
+            found.remove();
+        }
+    }
+}
+
+fn is_child(all: &[Arc<Node>], id: NodeId, folder: NodeId, name: &OsStr) -> bool {
+    all.get(id as usize).is_some_and(|node| *node.name == *name && parent_of(node) == folder)
+}
+
+fn parent_of(node: &Node) -> NodeId {
+    node.parent.as_ref().map_or(NodeId::MAX, |parent| parent.id)
+}
+
+/// The names that cannot be looked at, or are being looked at now.
+#[derive(Default)]
+pub(super) struct SlowNames {
+    /// The names that listings look up at this moment, and since when.
+    pub(super) in_flight: Mutex<HashMap<(NodeId, OsString), Instant>>,
+    pub(super) unseen: Mutex<UnseenNames>,
+}
+
+/// Names that listings show although nothing is known of them. Each keeps its number for ever, like a node.
+#[derive(Default)]
+pub(super) struct UnseenNames {
+    pub(super) by_number: Vec<Arc<OsStr>>,
+    by_name: HashMap<(NodeId, Arc<OsStr>), u32>,
+}
+
+impl UnseenNames {
+    /// Returns the number of a name in a folder; `None` if there are too many names.
+    pub(super) fn number(&mut self, folder: NodeId, name: &OsStr) -> Option<u32> {
+        let key = (folder, Arc::from(name));
+        if let Some(number) = self.by_name.get(&key) {
+            return Some(*number);
+        }
+        let number = u32::try_from(self.by_number.len()).ok().filter(|_| self.by_number.len() < MAX_UNSEEN)?;
+        self.by_number.push(Arc::clone(&key.1));
+        self.by_name.insert(key, number);
+        Some(number)
     }
 }

@@ -20,19 +20,19 @@ const INDEX_BYTES: usize = 41 << 20;
 /// A dataset with its headers read.
 pub(crate) struct OpenDataset {
     /// The name of its file or folder.
-    pub name: String,
+    pub(crate) name: String,
     /// Its path relative to SOURCE.
-    pub path: String,
+    pub(crate) path: String,
     /// The version of the file or folder that was opened.
-    pub stamp: FileStamp,
+    pub(crate) stamp: FileStamp,
     /// Bytes of its file; `None` for a folder, whose files are not counted.
-    pub size: Option<u64>,
+    pub(crate) size: Option<u64>,
     /// The name of its format.
-    pub format: &'static str,
+    pub(crate) format: &'static str,
     /// The dataset itself.
-    pub dataset: Box<dyn Dataset>,
+    pub(crate) dataset: Box<dyn Dataset>,
     /// Its file; `None` for a folder.
-    pub file: Option<Arc<dyn FileSource>>,
+    pub(crate) file: Option<Arc<dyn FileSource>>,
 }
 
 impl OpenDataset {
@@ -42,7 +42,7 @@ impl OpenDataset {
     }
 
     /// Returns the bytes of all arrays, every layer and level.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let levels = self.dataset.layers().iter().flat_map(|layer| &layer.levels);
         levels.fold(0, |sum, level| sum.saturating_add(level.info().bytes()))
     }
@@ -86,7 +86,7 @@ impl OpenError {
     }
 
     /// Returns whether the system failed, so that nothing is known of what is there.
-    pub(crate) fn is_failure_of_system(&self) -> bool {
+    pub(super) fn is_failure_of_system(&self) -> bool {
         match self {
             Self::Io { kind, .. } => !tells_what_is_there(*kind),
             Self::Format(FormatError::Source(error)) => error.is_failure_of_system(),
@@ -102,90 +102,99 @@ impl From<io::Error> for OpenError {
 }
 
 /// What all datasets of a source are opened with.
-pub(crate) struct OpenContext {
-    pub recogniser: Arc<Recogniser>,
-    pub tree: Arc<dyn Tree>,
-    pub with: OpenWith,
+pub(super) struct OpenContext {
+    pub(super) recogniser: Recogniser,
+    pub(super) tree: Arc<dyn Tree>,
+    pub(super) with: OpenWith,
 }
 
-/// Opens the dataset at `path`, which must be of the version `stamp`, and have the device and inode number `at` if those
-/// count; `below` is its path relative to SOURCE. `recent` gets a record of files that were written a moment ago, and
-/// `read` who may read all files that were read, if they are several and that is asked for.
-pub(crate) fn open(
-    (path, below): (&Path, &Path),
-    (stamp, at): (FileStamp, Option<(u64, u64)>),
-    recent: &Arc<RecentWrites>,
-    context: &OpenContext,
-    read: &mut Option<Permissions>,
-) -> Result<OpenDataset, OpenError> {
-    let unknown = || OpenError::Unknown(context.recogniser.formats().names());
-    // resolved once: what is recognised is what is opened
-    let place = context.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    let is_folder = place.about().is_folder();
-    if at.is_some_and(|at| at != place.about().stamp.inode) {
-        return Err(FormatError::from(SourceError::Changed).into());
-    }
-    let (format, dataset, file) = if is_folder {
-        let folder = FolderProbe::new(place);
-        let format = context.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
-        (format, open_folder(format, (path, folder), (stamp, recent), context, read)?, None)
-    } else {
-        let format = context.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
-        let (dataset, file) = open_file(format, (path, &*place), (stamp, recent), context)?;
-        (format, dataset, Some(file))
-    };
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let path = below.to_string_lossy().into_owned();
-    let size = (!is_folder).then_some(stamp.size);
-    Ok(OpenDataset { name, path, stamp, size, format: format.name(), dataset, file })
+/// The dataset to open.
+pub(super) struct Wanted<'a> {
+    pub(super) path: &'a Path,
+    /// Its path relative to SOURCE.
+    pub(super) below: &'a Path,
+    /// The version that it must have.
+    pub(super) stamp: FileStamp,
+    /// The device and inode number that it must have, if these count.
+    pub(super) inode: Option<(u64, u64)>,
+    /// Gets a record of files that were written a moment ago.
+    pub(super) recent: &'a Arc<RecentWrites>,
 }
 
 /// A dataset that is one file, and that file.
-type OfFile = (Box<dyn Dataset>, Arc<dyn FileSource>);
+type FileDataset = (Box<dyn Dataset>, Arc<dyn FileSource>);
 
-fn open_file(
-    format: &dyn Format,
-    (path, file): (&Path, &dyn Place),
-    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
-    context: &OpenContext,
-) -> Result<OfFile, FormatError> {
-    let file = file.open_file(path, recent)?;
-    if file.stamp() != stamp {
-        return Err(SourceError::Changed.into());
+impl OpenContext {
+    /// Opens a dataset. `read` gets who may read all files that were read, if they are several and that is asked for.
+    pub(super) fn open(&self, wanted: &Wanted<'_>, read: &mut Option<Permissions>) -> Result<OpenDataset, OpenError> {
+        let Wanted { path, below, stamp, inode, .. } = *wanted;
+        let unknown = || OpenError::Unknown(self.recogniser.formats().names());
+        // resolved once: what is recognised is what is opened
+        let place = self.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let is_folder = place.about().is_folder();
+        if inode.is_some_and(|inode| inode != place.about().stamp.inode) {
+            return Err(FormatError::from(SourceError::Changed).into());
+        }
+        let (format, dataset, file) = if is_folder {
+            let folder = FolderProbe::new(place);
+            let format = self.recogniser.format_of_folder(&folder)?.ok_or_else(unknown)?;
+            (format, self.open_folder(format, folder, wanted, read)?, None)
+        } else {
+            let format = self.recogniser.format_of_file(path, &*place)?.ok_or_else(unknown)?;
+            let (dataset, file) = self.open_file(format, &*place, wanted)?;
+            (format, dataset, Some(file))
+        };
+        Ok(OpenDataset {
+            name: path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
+            path: below.to_string_lossy().into_owned(),
+            stamp,
+            size: (!is_folder).then_some(stamp.size),
+            format: format.name(),
+            dataset,
+            file,
+        })
     }
-    let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &context.with);
-    // headers of two versions contradict each other: then neither the dataset nor its error means anything
-    file.check_unchanged()?;
-    if file.has_changed() {
-        return Err(SourceError::Changed.into());
-    }
-    Ok((dataset?, file))
-}
 
-fn open_folder(
-    format: &dyn Format,
-    (path, folder): (&Path, FolderProbe),
-    (stamp, recent): (FileStamp, &Arc<RecentWrites>),
-    context: &OpenContext,
-    read: &mut Option<Permissions>,
-) -> Result<Box<dyn Dataset>, FormatError> {
-    let cannot = |why: NoFolder| match why {
-        NoFolder::Source(error) => error.into(),
-        why => FormatError::NotThisFormat(why.to_string()),
-    };
-    let folder = folder.into_folder(recent).map_err(cannot)?;
-    let dataset = format.open_folder(Arc::clone(&folder), &context.with);
-    *read = folder.settle_permissions();
-    let now =
-        context.recogniser.stamp_of(path, &*context.tree).map_err(|e| SourceError::io("cannot look at it", &e))?;
-    if now != stamp || folder.is_changed() {
-        return Err(SourceError::Changed.into());
+    fn open_file(
+        &self,
+        format: &dyn Format,
+        file: &dyn Place,
+        wanted: &Wanted<'_>,
+    ) -> Result<FileDataset, FormatError> {
+        let file = file.open_file(wanted.path, wanted.recent)?;
+        if file.stamp() != wanted.stamp {
+            return Err(SourceError::Changed.into());
+        }
+        let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &self.with);
+        // headers of two versions contradict each other: then neither the dataset nor its error means anything
+        file.check_unchanged()?;
+        if file.has_changed() {
+            return Err(SourceError::Changed.into());
+        }
+        Ok((dataset?, file))
     }
-    // a format may take a level that it could not read for one that is not there: such a dataset would have other
-    // levels under the same names
-    match folder.failure() {
-        Some(error) => Err(error.into()),
-        None => dataset,
+
+    fn open_folder(
+        &self,
+        format: &dyn Format,
+        folder: FolderProbe,
+        wanted: &Wanted<'_>,
+        read: &mut Option<Permissions>,
+    ) -> Result<Box<dyn Dataset>, FormatError> {
+        let folder = folder.into_folder(wanted.recent).map_err(|why| match why {
+            NoFolder::Source(error) => error.into(),
+            why => FormatError::NotThisFormat(why.to_string()),
+        })?;
+        let dataset = format.open_folder(Arc::clone(&folder), &self.with);
+        *read = folder.settle_permissions();
+        let now = self.recogniser.stamp_of(wanted.path, &*self.tree);
+        let now = now.map_err(|error| SourceError::io("cannot look at it", &error))?;
+        if now != wanted.stamp || folder.is_changed() {
+            return Err(SourceError::Changed.into());
+        }
+        // a format may take a level that it could not read for one that is not there: such a dataset would have other
+        // levels under the same names
+        folder.failure().map_or(dataset, |error| Err(error.into()))
     }
 }
 
@@ -202,12 +211,10 @@ pub(crate) fn open_source(
     quality: Option<u8>,
     zfp: Decoder,
 ) -> Result<OpenDataset, OpenError> {
-    let recogniser = Arc::new(Recogniser::new(formats));
-    let source = Arc::clone(&tree);
-    let path = source.source();
-    let stamp = recogniser.stamp_of(path, &*tree)?;
-    let name = path.file_name().map_or(path, Path::new);
     let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality, zfp };
-    let context = OpenContext { recogniser, tree, with };
-    open((path, name), (stamp, None), &RecentWrites::ignored(), &context, &mut None)
+    let context = OpenContext { recogniser: Recogniser::new(formats), tree: Arc::clone(&tree), with };
+    let path = tree.source();
+    let (below, stamp) = (path.file_name().map_or(path, Path::new), context.recogniser.stamp_of(path, &*tree)?);
+    let recent = &RecentWrites::ignored();
+    context.open(&Wanted { path, below, stamp, inode: None, recent }, &mut None)
 }

@@ -1,59 +1,117 @@
 //! Decides what a path of SOURCE is: a folder, a dataset of some format, or nothing that is shown.
 //!
 //! A file is a dataset if a format knows its first bytes, or if it has the extension of a format. A folder is a dataset
-//! if it has the description of one (the strong sign of a format), or by the folders in it (the weak sign: see
-//! [`layer_folders`]). The catalog asks this of every folder and often, so that at most 16 bytes of a file are read,
-//! and a verdict that takes more than a few system calls is cached for a second.
+//! if it has the description of one (the strong sign of a format), or by the folders in it (the weak sign). The catalog
+//! asks this of every folder and often, so at most 16 bytes of a file are read, and a verdict by the weak sign, which
+//! takes many system calls, is cached for a second.
+//!
+//! The weak sign: a folder with the data of one layer is a dataset. A folder of such folders is one dataset with these
+//! layers, but only if nothing else in it is a dataset: no subfolder by a description or as a folder of layers itself,
+//! and no file by its first bytes or its extension. Otherwise the folder is shown as a plain folder, and each dataset in
+//! it by itself.
 
+use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
 use rustix::io::Errno;
 
-use super::entry::{Entry, NodeKind};
-use super::file_signs::{HEAD, format_of_extension, format_of_head};
-use super::layer_folders;
 use crate::format::{Format, Registry};
-use crate::source::{FileStamp, FolderProbe, LocalTree, Place, Tree};
+use crate::source::{About, EntryKind, FileStamp, FolderProbe, LocalTree, MOST_REMOTE, Permissions, Place, Tree};
 use crate::sync::Mutex;
 
+/// Bytes of a file that may be read to find out its format.
+const HEAD: u64 = 16;
 /// Folders whose verdict by the weak sign is cached.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 /// How long a cached verdict is used: a change deeper in a folder does not change the folder's own stamp.
 const VERDICT_TTL: Duration = Duration::from_secs(1);
+/// A folder with more subfolders is not a dataset by the weak sign.
+const MAX_LAYERS: usize = 256;
+/// The same for folders of a server, since each look into one is a request.
+const MAX_REMOTE_LAYERS: usize = 16;
+/// A folder with more entries is not a dataset by the weak sign, either.
+const MAX_ENTRIES: usize = 4096;
 
-/// The verdict on a folder by the weak sign, and when it was found.
-type Verdict = (Option<&'static dyn Format>, Instant);
+/// What a path of SOURCE is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    /// A folder that is shown with the folders and datasets in it.
+    Folder,
+    /// A dataset, or a file with the extension of a format.
+    Dataset,
+}
+
+/// A folder or dataset as one look found it.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) kind: NodeKind,
+    pub(super) stamp: FileStamp,
+    /// The time of the last change of content or attributes (ctime).
+    pub(super) changed: SystemTime,
+    /// Who may list and search the folder that shows it, if permissions are asked for.
+    pub(super) permissions: Option<Permissions>,
+    /// The device and inode number of the file or folder itself; the stamp may be that of a description.
+    pub(super) inode: (u64, u64),
+    /// Whether it is a dataset with files of its own, which have further permissions.
+    pub(super) has_files: bool,
+}
+
+impl Entry {
+    pub(super) fn new(kind: NodeKind, about: &About) -> Self {
+        let has_files = about.is_folder();
+        let permissions = about.permissions.map(|own| if has_files { own } else { own.as_folder() });
+        let (stamp, changed) = (about.stamp, about.changed);
+        Self { kind, stamp, changed, permissions, inode: stamp.inode, has_files }
+    }
+
+    /// Returns the dataset in a folder, in the version of the file that describes it, if there is one.
+    fn of_folder(folder: &About, description: Option<&About>) -> Self {
+        let folder = Self::new(NodeKind::Dataset, folder);
+        let Some(description) = description else { return folder };
+        let described = Self::new(NodeKind::Dataset, description);
+        // a user who may not read the description may not know what the files are
+        let both = folder.permissions.zip(described.permissions);
+        Self {
+            permissions: both.map(|(folder, description)| folder.restrict(description)),
+            inode: folder.inode,
+            has_files: true,
+            ..described
+        }
+    }
+}
+
+/// The format of a dataset; `None` for what is not a dataset.
+type Verdict = Option<&'static dyn Format>;
 
 /// Tells datasets of a list of formats from other files and folders.
 pub(crate) struct Recogniser {
     formats: Registry,
-    verdicts: Mutex<LruCache<FileStamp, Verdict>>,
+    /// Verdicts by the weak sign, and when they were found.
+    verdicts: Mutex<LruCache<FileStamp, (Verdict, Instant)>>,
 }
 
 impl Recogniser {
-    /// Creates a recogniser of these formats.
     pub(crate) fn new(formats: Registry) -> Self {
         Self { formats, verdicts: Mutex::new(LruCache::new(REMEMBERED)) }
     }
 
-    /// Returns the formats that it knows.
-    pub(crate) fn formats(&self) -> Registry {
+    pub(super) fn formats(&self) -> Registry {
         self.formats
     }
 
-    /// Returns the format of the local dataset at a path, which is a source of its own: by its content, or else by the
-    /// extension of a file. `None` if the path is not a dataset.
-    pub(crate) fn format_of(&self, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+    /// Returns the format of the local dataset at a path, which is a source by itself: by its content, or else by the
+    /// extension of a file. Fails if nothing is there.
+    pub(crate) fn format_of(&self, path: &Path) -> io::Result<Verdict> {
         self.format_at(&*LocalTree::below(path, false, Arc::default()), path)
     }
 
     /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
-    pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Option<&'static dyn Format>> {
+    pub(crate) fn format_at(&self, tree: &dyn Tree, path: &Path) -> io::Result<Verdict> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
         if place.about().is_folder() {
             return self.format_of_folder(&FolderProbe::new(place));
@@ -62,31 +120,35 @@ impl Recogniser {
     }
 
     /// Returns the format of a file that was found at `path` by its content, or else by the extension of its name.
-    pub(super) fn format_of_file(&self, path: &Path, file: &dyn Place) -> io::Result<Option<&'static dyn Format>> {
-        let head = file.read_head(HEAD)?;
-        Ok(format_of_head(self.formats, &head).or_else(|| format_of_extension(self.formats, path)))
+    pub(super) fn format_of_file(&self, path: &Path, file: &dyn Place) -> io::Result<Verdict> {
+        Ok(self.format_of_head(&file.read_head(HEAD)?).or_else(|| self.format_of_extension(path)))
+    }
+
+    fn format_of_head(&self, head: &[u8]) -> Verdict {
+        self.formats.iter().find(|format| format.is_file(head))
+    }
+
+    fn format_of_extension(&self, name: &Path) -> Verdict {
+        let extension = name.extension()?.to_str()?.to_ascii_lowercase();
+        self.formats.iter().find(|format| format.extension() == Some(&*extension))
     }
 
     /// Returns whether a file has the extension of a format. Such a file is shown even if it is not a dataset: its
     /// error.txt gives the reason.
-    pub(crate) fn has_dataset_extension(&self, name: &Path) -> bool {
-        format_of_extension(self.formats, name).is_some()
+    pub(super) fn has_dataset_extension(&self, name: &Path) -> bool {
+        self.format_of_extension(name).is_some()
     }
 
     /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
+    /// Fails if nothing is there.
     pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<FileStamp> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
-        if !place.about().is_folder() {
-            return Ok(place.about().stamp);
-        }
-        let folder = FolderProbe::new(place);
-        let dataset = self.dataset_folder(&folder)?;
-        Ok(dataset.map_or(folder.about().stamp, |entry| entry.stamp))
+        let stamp = place.about().stamp;
+        if place.about().is_folder() { Ok(self.look_at_folder(place)?.stamp) } else { Ok(stamp) }
     }
 
-    /// Returns what was `found` at `path`; `None` if it is not shown. Links that stay in the tree were followed, but one to
-    /// a folder whose device and inode number `is_above` knows leads nowhere: the path came through it. An absent path
-    /// is not an error.
+    /// Returns what was `found` at `path`; `None` if it is not shown, or absent. Links that stay in the tree were followed,
+    /// but one to a folder whose device and inode number `is_above` knows leads nowhere: the path came through it.
     pub(super) fn look(
         &self,
         path: &Path,
@@ -96,48 +158,24 @@ impl Recogniser {
         let Some(place) = none_if_absent(found)?.flatten() else { return Ok(None) };
         let about = *place.about();
         if about.is_folder() {
-            if about.by_links && is_above(about.stamp.inode) {
-                return Ok(None);
-            }
-            let dataset = self.dataset_folder(&FolderProbe::new(place))?;
-            return Ok(Some(dataset.unwrap_or_else(|| Entry::new(NodeKind::Folder, &about))));
+            let is_circle = about.by_links && is_above(about.stamp.inode);
+            return if is_circle { Ok(None) } else { self.look_at_folder(place).map(Some) };
         }
         let is_dataset = about.is_file()
             && (self.has_dataset_extension(path) || !place.is_in_crowd() && self.is_known_by_head(&*place)?);
         Ok(is_dataset.then(|| Entry::new(NodeKind::Dataset, &about)))
     }
 
-    fn dataset_folder(&self, folder: &FolderProbe) -> io::Result<Option<Entry>> {
-        let Some(format) = self.format_of_folder(folder)? else { return Ok(None) };
+    fn look_at_folder(&self, place: Box<dyn Place>) -> io::Result<Entry> {
+        let folder = FolderProbe::new(place);
+        let Some(format) = self.format_of_folder(&folder)? else {
+            return Ok(Entry::new(NodeKind::Folder, folder.about()));
+        };
         let description = format.folder_file().and_then(|file| folder.find(file));
         match folder.failure() {
             Some(error) => Err(error),
-            None => {
-                let description = description.as_ref().map(|description| description.about());
-                Ok(Some(Entry::of_folder(folder.about(), description)))
-            }
+            None => Ok(Entry::of_folder(folder.about(), description.as_ref().map(|file| file.about()))),
         }
-    }
-
-    /// Returns the format of the dataset that a folder is; `None` if it is not a dataset.
-    pub(super) fn format_of_folder(&self, folder: &FolderProbe) -> io::Result<Option<&'static dyn Format>> {
-        let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
-        let format = described.or_else(|| self.format_of_layers(folder));
-        folder.failure().map_or(Ok(format), Err)
-    }
-
-    fn format_of_layers(&self, folder: &FolderProbe) -> Option<&'static dyn Format> {
-        let stamp = folder.about().stamp;
-        if let Some((format, at)) = self.verdicts.lock().get(&stamp)
-            && at.elapsed() < VERDICT_TTL
-        {
-            return *format;
-        }
-        let format = layer_folders::format_of(self.formats, folder);
-        if !folder.has_failed() {
-            self.verdicts.lock().put(stamp, (format, Instant::now()));
-        }
-        format
     }
 
     /// Returns whether a format knows the first bytes of a file; `false` if it is gone or may not be read.
@@ -146,8 +184,93 @@ impl Recogniser {
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Ok(false),
             head => head?,
         };
-        Ok(head.is_some_and(|head| format_of_head(self.formats, &head).is_some()))
+        Ok(head.is_some_and(|head| self.format_of_head(&head).is_some()))
     }
+
+    /// Returns the format of the dataset that a folder is.
+    pub(super) fn format_of_folder(&self, folder: &FolderProbe) -> io::Result<Verdict> {
+        let described = self.formats.iter().find(|format| format.described_folder(folder) == Some(true));
+        let format = described.or_else(|| self.format_by_layers(folder));
+        folder.failure().map_or(Ok(format), Err)
+    }
+
+    /// Returns the format of the dataset that a folder is by the weak sign, which may be cached.
+    fn format_by_layers(&self, folder: &FolderProbe) -> Verdict {
+        let stamp = folder.about().stamp;
+        if let Some((format, at)) = self.verdicts.lock().get(&stamp)
+            && at.elapsed() < VERDICT_TTL
+        {
+            return *format;
+        }
+        let format = self.find_layers(folder);
+        if !folder.has_failed() {
+            self.verdicts.lock().put(stamp, (format, Instant::now()));
+        }
+        format
+    }
+
+    fn find_layers(&self, folder: &FolderProbe) -> Verdict {
+        // `Some(false)`: the folder has a description, and it is one of other data
+        let undescribed = || self.formats.iter().filter(|format| format.described_folder(folder).is_none());
+        if let Some(format) = undescribed().find(|format| format.is_layer_folder(folder)) {
+            return Some(format);
+        }
+        let (folders, files) = self.entries_of_layers(folder)?;
+        let any = |is: &dyn Fn(&FolderProbe) -> bool| folders.iter().any(|name| subfolder_is(folder, name, is));
+        let format = undescribed().find(|format| any(&|sub| format.is_layer_folder(sub)))?;
+        let is_dataset =
+            |name: &OsString| folder.head_beside(name, HEAD).is_some_and(|head| self.format_of_head(&head).is_some());
+        let has_others = any(&|sub| self.is_other_dataset(format, sub)) || files.iter().any(is_dataset);
+        (!has_others).then_some(format)
+    }
+
+    /// Returns the names of the subfolders and of all other entries of a folder; `None` if there are too many of them, or
+    /// one has the extension of a format.
+    fn entries_of_layers(&self, folder: &FolderProbe) -> Option<(Vec<OsString>, Vec<OsString>)> {
+        let (max_folders, max_entries) =
+            if folder.is_remote() { (MAX_REMOTE_LAYERS, MOST_REMOTE) } else { (MAX_LAYERS, MAX_ENTRIES) };
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        let mut has_extension = false;
+        folder.visit(max_entries, |name, kind| {
+            has_extension = self.has_dataset_extension(Path::new(name));
+            let names = if kind == EntryKind::Folder { &mut folders } else { &mut files };
+            names.push(name.to_owned());
+            !has_extension && folders.len() <= max_folders
+        });
+        let is_too_much = folders.len() > max_folders || folders.len() + files.len() >= max_entries;
+        (!has_extension && !is_too_much).then_some((folders, files))
+    }
+
+    /// Returns whether a subfolder is a dataset, and not a layer of the dataset of `format` around it.
+    fn is_other_dataset(&self, format: &dyn Format, folder: &FolderProbe) -> bool {
+        let is_another = |other: &dyn Format| {
+            other.described_folder(folder) == Some(true)
+                || other.name() != format.name() && other.is_layer_folder(folder)
+        };
+        self.formats.iter().any(is_another) || self.has_layer_folder(folder)
+    }
+
+    /// Returns whether one of a folder's subfolders, as far as they are looked at, has the data of a layer.
+    fn has_layer_folder(&self, folder: &FolderProbe) -> bool {
+        let mut names = Vec::new();
+        folder.visit(MAX_ENTRIES, |name, kind| {
+            if kind == EntryKind::Folder {
+                names.push(name.to_owned());
+            }
+            names.len() <= MAX_LAYERS
+        });
+        let is_layer = |sub: &FolderProbe| self.formats.iter().any(|format| format.is_layer_folder(sub));
+        names.iter().any(|name| subfolder_is(folder, name, &is_layer))
+    }
+}
+
+/// Returns whether a subfolder has a property; `false` for mount points, which are not part of the dataset and may
+/// hang.
+fn subfolder_is(folder: &FolderProbe, name: &OsString, is: &dyn Fn(&FolderProbe) -> bool) -> bool {
+    let Some(sub) = folder.subfolder(name) else { return false };
+    let verdict = is(&sub);
+    folder.adopt_failure(&sub);
+    verdict
 }
 
 /// Returns `None` for the errors that mean that nothing is there or that links lead in a circle.
@@ -163,5 +286,176 @@ fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 #[cfg(test)]
-#[path = "recognise_tests.rs"]
-mod tests;
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::catalog::{Catalog, ROOT};
+    use crate::format::vds::Vds;
+    use crate::format::wkw::Wkw;
+    use crate::format::zgy::Zgy;
+    use crate::format::{OpenWith, registry};
+    use crate::source::{IndexCache, LocalTree};
+
+    /// A format for tests that is not in the registry.
+    struct Brk;
+
+    impl Format for Brk {
+        fn name(&self) -> &'static str {
+            "brk"
+        }
+
+        fn extension(&self) -> Option<&'static str> {
+            Some("brk")
+        }
+
+        fn is_file(&self, head: &[u8]) -> bool {
+            head.starts_with(b"BRK!")
+        }
+
+        fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
+            folder.is_file("bricks.txt").then_some(true)
+        }
+    }
+
+    fn with_brk() -> Registry {
+        static FORMATS: [&dyn Format; 4] = [&Zgy, &Wkw, &Vds, &Brk];
+        Registry::new(&FORMATS)
+    }
+
+    /// Creates a mag with a header.
+    fn mag(root: &Path, path: &str) {
+        fs::create_dir_all(root.join(path)).unwrap();
+        fs::write(root.join(path).join("header.wkw"), b"WKW\x01\x13\x02\x01\x01\0\0\0\0\0\0\0\0").unwrap();
+    }
+
+    fn describe(folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        let layer = json!({"name": "a", "dataFormat": "wkw", "mags": []});
+        let text = json!({"scale": [1, 1, 1], "dataLayers": [layer]}).to_string();
+        fs::write(folder.join("datasource-properties.json"), text).unwrap();
+    }
+
+    fn format_of(formats: Registry, path: &Path) -> Option<&'static str> {
+        Recogniser::new(formats).format_of(path).unwrap().map(Format::name)
+    }
+
+    /// Returns the names and kinds that a catalog shows at its top.
+    fn shown(formats: Registry, source: &Path) -> Vec<(String, NodeKind)> {
+        let with = OpenWith::new(IndexCache::new(1 << 20));
+        let tree = LocalTree::below(source, false, Arc::default());
+        let catalog = Catalog::new(formats, tree, with, Arc::default()).unwrap();
+        let nodes = catalog.list(&catalog.node(ROOT).unwrap()).unwrap();
+        nodes.iter().map(|node| (node.name.to_str().unwrap().to_owned(), node.kind)).collect()
+    }
+
+    #[test]
+    fn a_file_of_any_other_format_beside_layers_is_shown_and_they_are_datasets_of_their_own() {
+        let files: [(&str, &[u8]); 9] = [
+            ("north.brk", b"BRK! and more"),
+            ("promised.BRK", b""),
+            ("by content", b"BRK!"),
+            ("north.ZGY", b""),
+            ("south.VDS", b""),
+            ("north", b"VBS\0\x03\0\0\0"),
+            ("old.bin", b"VCS\0"),
+            ("south", b"HueDataStore\0\0\0\0"),
+            ("Åsgård 3D.zgy", b""),
+        ];
+        for (name, content) in files {
+            let root = tempfile::tempdir().unwrap();
+            mag(root.path(), "in/color/1");
+            let folder = root.path().join("in");
+            assert_eq!(format_of(with_brk(), &folder), Some("wkw"));
+            fs::write(folder.join(name), content).unwrap();
+            assert_eq!(format_of(with_brk(), &folder), None, "{name}");
+            assert_eq!(shown(with_brk(), root.path()), [("in".to_owned(), NodeKind::Folder)], "{name}");
+            let mut both = [("color".to_owned(), NodeKind::Dataset), (name.to_owned(), NodeKind::Dataset)];
+            both.sort_by(|a, b| a.0.cmp(&b.0));
+            assert_eq!(shown(with_brk(), &folder), both, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_of_no_format_beside_layers_are_part_of_the_dataset() {
+        let root = tempfile::tempdir().unwrap();
+        mag(root.path(), "color/1");
+        fs::write(root.path().join("notes.txt"), b"by hand").unwrap();
+        fs::write(root.path().join("north.brk"), b"BRK!").unwrap();
+        symlink("nowhere", root.path().join("dangling")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(root.path().join("pipe")).status();
+        assert!(made.is_ok());
+        assert_eq!(format_of(registry(), root.path()), Some("wkw"), "without the format of the file");
+        assert_eq!(format_of(with_brk(), root.path()), None);
+        fs::rename(root.path().join("north.brk"), root.path().join("color/north")).unwrap();
+        assert_eq!(format_of(with_brk(), root.path()), Some("wkw"));
+        symlink("color/north", root.path().join("link")).unwrap();
+        assert_eq!(format_of(with_brk(), root.path()), None, "a link is followed");
+    }
+
+    #[test]
+    fn folders_of_mags_and_of_layers_are_datasets() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for path in ["annotation/1", "annotation/2-2-1", "bare/color/1", "bare/seg/4-4-1", "odd/one/01", "odd/two/1-1"]
+        {
+            mag(root.path(), path);
+        }
+        fs::create_dir_all(at("bare/logs")).unwrap();
+        fs::create_dir_all(at("empty/1")).unwrap();
+        let is_dataset = |name: &str| format_of(registry(), &at(name)) == Some("wkw");
+        assert!(is_dataset("annotation") && is_dataset("bare"));
+        // a layer is a folder of mags, too; a mag, and a folder above a dataset, are not datasets
+        assert!(is_dataset("bare/color"));
+        for name in ["bare/color/1", "odd", "odd/one", "empty", ""] {
+            assert!(!is_dataset(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_folder_with_other_datasets_is_not_one_itself() {
+        let others: [fn(&Path); 7] = [
+            |root| describe(&root.join("other")),
+            |root| mag(root, "other/color/1"),
+            |root| fs::write(root.join("north.ZGY"), b"").unwrap(),
+            |root| fs::write(root.join("south.vds"), b"").unwrap(),
+            |root| (0..300).for_each(|n| fs::create_dir(root.join(n.to_string() + "x")).unwrap()),
+            |root| {
+                fs::create_dir(root.join("bricks")).unwrap();
+                fs::write(root.join("bricks/bricks.txt"), b"").unwrap();
+            },
+            |root| {
+                fs::create_dir(root.join("cloud")).unwrap();
+                fs::write(root.join("cloud/VolumeDataLayout"), b"").unwrap();
+                fs::write(root.join("cloud/LayerStatus"), b"").unwrap();
+            },
+        ];
+        for (n, add) in others.into_iter().enumerate() {
+            let root = tempfile::tempdir().unwrap();
+            mag(root.path(), "color/1");
+            add(root.path());
+            assert_eq!(format_of(with_brk(), root.path()), None, "{n}");
+        }
+    }
+
+    #[test]
+    fn a_description_outweighs_the_folders() {
+        let root = tempfile::tempdir().unwrap();
+        mag(root.path(), "color/1");
+        mag(root.path(), "other/color/1");
+        assert_eq!(format_of(registry(), root.path()), None);
+        describe(root.path());
+        assert_eq!(format_of(registry(), root.path()), Some("wkw"));
+        let zarr = json!({"dataLayers": [{"name": "a", "dataFormat": "zarr"}]}).to_string();
+        fs::write(root.path().join("datasource-properties.json"), zarr).unwrap();
+        fs::remove_dir_all(root.path().join("other")).unwrap();
+        assert_eq!(format_of(registry(), root.path()), None, "a description of other data");
+        fs::write(root.path().join("bricks.txt"), b"").unwrap();
+        assert_eq!(format_of(with_brk(), root.path()), Some("brk"));
+    }
+}

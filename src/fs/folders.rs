@@ -10,8 +10,7 @@ use super::open::{OpenReply, Pages};
 use super::resolve::{DOT_VOLFS, LOG, Resolved, STATUS, name_in_mount};
 use super::tree::{self, ERROR_TXT, Item};
 use super::volfs::Volfs;
-use crate::catalog::listing::{self, EntryNumber, Listed, Listing};
-use crate::catalog::{Node, ROOT};
+use crate::catalog::{EntryNumber, Listed, Listing, Node, ROOT};
 use crate::source::Blocking;
 
 /// Entries of a folder of the source have their number and this as their position; those before have positions from 1
@@ -70,7 +69,7 @@ impl Volfs {
     }
 
     fn list(&self, folder: &Arc<Node>) -> Result<Listing, FsError> {
-        let listed = self.listings.make(folder.id, || listing::list(&self.catalog, folder, self.pool()));
+        let listed = self.listings.make(folder.id, || self.catalog.listing(folder, self.pool()));
         // a source that is gone is not one without datasets
         let is_empty = listed.as_ref().map_or(true, |listing| listing.is_empty());
         if folder.id == ROOT && is_empty && self.catalog.source_is_gone() {
@@ -101,11 +100,11 @@ impl Volfs {
         }
         let begin = match from.checked_sub(FIRST_NUMBER).map(u32::try_from) {
             None => 0,
-            Some(Ok(last)) => listing::position_after(&self.catalog, &listing, EntryNumber(last)),
+            Some(Ok(last)) => self.catalog.position_after(&listing, EntryNumber(last)),
             Some(Err(_)) => listing.len(),
         };
         for number in listing.iter().skip(begin) {
-            let Some(child) = listing::entry(&self.catalog, *number) else { continue };
+            let Some(child) = self.catalog.entry(*number) else { continue };
             let ino = match &child {
                 Listed::Found(child) => Ino::new(child.id, 0),
                 // its number is known only once the source answers; a list of names may have any other number

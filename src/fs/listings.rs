@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lru::LruCache;
 
-use crate::catalog::NodeId;
-use crate::catalog::listing::Listing;
+use crate::catalog::{Listing, NodeId};
 use crate::sync::Mutex;
 
 /// Entries of all listings together: 4 MiB. The last one is kept whatever its size.
@@ -114,7 +113,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::catalog::listing::EntryNumber;
+    use crate::catalog::EntryNumber;
 
     fn of(entries: usize) -> Listing {
         (0..entries).map(|n| EntryNumber(n as u32)).collect()

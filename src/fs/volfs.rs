@@ -21,7 +21,7 @@ use super::registries::Registries;
 use super::stall::Stalls;
 use super::tree::Tree;
 use crate::array::{Reader, ReaderConfig};
-use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, listing};
+use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, bulkhead_of_name};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::RecentLines;
@@ -142,7 +142,7 @@ impl Volfs {
     /// Returns the bulkhead (the concurrency limit of the pool) for looking up a name in a folder.
     pub(crate) fn bulkhead_of_name(&self, parent: Ino, name: &OsStr) -> Bulkhead {
         match self.catalog.node(parent.node()) {
-            Some(folder) if folder.kind == NodeKind::Folder => listing::bulkhead(folder.id, name),
+            Some(folder) if folder.kind == NodeKind::Folder => bulkhead_of_name(folder.id, name),
             _ => Self::bulkhead(parent),
         }
     }

@@ -115,14 +115,10 @@ impl Walk<'_, '_> {
 
     /// Visits all that is below a folder, in order.
     fn below(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
-        let mut names = match self.retry(|| self.catalog.names(folder)) {
+        let names = match self.retry(|| self.catalog.names(folder)) {
             Ok(names) => names,
-            Err(e) => {
-                let why = format!("it cannot be listed: {e}");
-                return (self.visit)(name.to_owned(), Found::Unreadable(e.fault(), why));
-            }
+            Err(e) => return (self.visit)(name.to_owned(), Found::unreadable(&e)),
         };
-        names.sort_unstable();
         names.into_iter().all(|entry| {
             let below = name.join(&entry);
             match self.retry(|| self.catalog.find(folder, &entry)) {

@@ -33,12 +33,6 @@ pub(super) trait Failure {
     }
 }
 
-impl Failure for io::Error {
-    fn kind(&self) -> Option<io::ErrorKind> {
-        Some(Self::kind(self))
-    }
-}
-
 impl Failure for FormatError {
     fn kind(&self) -> Option<io::ErrorKind> {
         match self {
