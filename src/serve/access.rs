@@ -1,4 +1,5 @@
-//! Who may use a server: which users of this machine may connect, and the token that requests carry.
+//! Who may use a server: which users of this machine may connect, the token that requests carry, and the names that
+//! clients may call the server by.
 //!
 //! A token comes in one of three ways: in the header `Authorization: Bearer TOKEN`, as the first name of the path (for
 //! programs that know nothing but a URL, and for links), or as a cookie that a browser gets with a page.
@@ -7,6 +8,7 @@
 //! code that is worth something only from the address and the user that it was made for, until the server ends.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,18 +16,18 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, Uri};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hyper::Uri;
+use hyper::header::{AUTHORIZATION, COOKIE, HOST, HeaderValue};
 use ring::{hmac, rand::SystemRandom};
 use rustix::process::geteuid;
 use thiserror::Error;
 
-use super::paths::segment;
+use super::listener::Listen;
 use super::peer::Peer;
-use super::problem::Problem;
+use super::response::{Head, Problem};
+use super::tree::segment;
 use crate::logging::one_line;
 
 /// Characters of a token.
@@ -38,24 +40,24 @@ const COOKIE_NAME: &str = "volfs";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
     /// The users whose connections are accepted; `None`: everybody's.
-    pub users: Option<BTreeSet<u32>>,
+    pub(crate) users: Option<BTreeSet<u32>>,
     /// What requests have to carry, if anything.
-    pub token: Option<Token>,
+    pub(crate) token: Option<Token>,
 }
 
 impl Access {
     /// Returns whether the user of a connection has to be known.
-    pub(crate) fn needs_user(&self, is_local: bool) -> bool {
+    pub(super) fn needs_user(&self, is_local: bool) -> bool {
         self.users.is_some() || self.token.is_some() && is_local
     }
 
-    /// Returns whether users besides the own one and root may connect.
-    pub(crate) fn is_for_others(&self) -> bool {
+    /// Returns whether users besides the server's own and root may connect.
+    pub(super) fn is_for_others(&self) -> bool {
         self.users.as_ref().is_none_or(|users| !users.iter().all(|user| is_own(*user)))
     }
 
     /// Returns why a connection is refused, if it is.
-    pub(crate) fn refuses(&self, peer: &Peer) -> Option<Problem> {
+    pub(super) fn refuses(&self, peer: &Peer) -> Option<Problem> {
         let users = self.users.as_ref()?;
         match peer.user {
             Some(user) if users.contains(&user) => None,
@@ -64,9 +66,9 @@ impl Access {
         }
     }
 
-    /// Returns whether a connection is of somebody who may be kept from it by others: on this machine, and neither of
-    /// the server's user nor of root. Connections of these others are bounded apart.
-    pub(crate) fn is_guest(&self, peer: &Peer) -> bool {
+    /// Returns whether a connection is a guest's: on this machine, and neither of the server's user nor of root. Guests may
+    /// have the token or not, so their connections are bounded apart.
+    pub(super) fn is_guest(&self, peer: &Peer) -> bool {
         self.token.is_some() && peer.is_local && !peer.user.is_some_and(is_own)
     }
 }
@@ -79,22 +81,18 @@ fn is_own(user: u32) -> bool {
 /// Why a token cannot be used.
 #[derive(Debug, Error)]
 pub(crate) enum TokenError {
-    /// The file cannot be read.
     #[error("cannot read the token file {path}: {error}", path = one_line(&.0.to_string_lossy()), error = .1)]
     Read(PathBuf, io::Error),
-    /// The file is not secret.
     #[error(
         "the token file {} can be read or written by others: make it yours alone (chmod 600)",
         one_line(&.0.to_string_lossy())
     )]
     Public(PathBuf),
-    /// The file has no token.
     #[error(
         "the token file {} has no token: {SHORTEST} to {LONGEST} letters, digits and - . _ ~, as openssl rand -hex 24 makes",
         one_line(&.0.to_string_lossy())
     )]
     NotOne(PathBuf),
-    /// The system has no random numbers.
     #[error("the system gives no random numbers")]
     NoRandom,
 }
@@ -116,16 +114,14 @@ impl fmt::Debug for Token {
 
 /// How a request has shown that it may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Proof {
+pub(super) enum Proof {
     /// No token is needed.
     Unneeded,
-    /// By a header.
     Header,
     /// By its path, which is now without the token.
     Path,
-    /// By its path, which is the token without a slash behind it: links of a page would not lead below it.
+    /// By its path, which is the token without a slash at the end: links of a page would not lead below it.
     BarePath,
-    /// By a cookie.
     Cookie,
 }
 
@@ -136,7 +132,7 @@ impl Token {
         let file = File::open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let own = geteuid().as_raw();
-        // a file of root's for a group is how services are given one; a file of the user's own has no reason to be
+        // a service gets its token in a file of root's for a group; a file of the user's own needs no group
         let is_secret = match found.uid() {
             user if user == own => found.mode() & 0o077 == 0,
             0 => found.mode() & 0o027 == 0,
@@ -150,14 +146,14 @@ impl Token {
         Self::new(text.trim())?.ok_or_else(|| TokenError::NotOne(path.to_owned()))
     }
 
-    /// Returns a token; `None` for a text that is none.
+    /// Returns a token; `None` for a text that cannot be one.
     fn new(text: &str) -> Result<Option<Self>, TokenError> {
         let is_unreserved = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'.' | b'_' | b'~');
         if !(SHORTEST..=LONGEST).contains(&text.len()) || !text.bytes().all(is_unreserved) {
             return Ok(None);
         }
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(|_| TokenError::NoRandom)?;
-        let code = hmac::sign(&key, &message(b"token", text.as_bytes()));
+        let code = hmac::sign(&key, &message("token", text.as_bytes()));
         Ok(Some(Self { text: text.to_owned(), key, code }))
     }
 
@@ -167,17 +163,17 @@ impl Token {
     }
 
     /// Returns a text for the log, where the token must not be.
-    pub(crate) fn hidden_in(&self, text: &str) -> String {
+    pub(super) fn hidden_in(&self, text: &str) -> String {
         text.replace(&self.text, "TOKEN")
     }
 
     fn is(&self, text: &[u8]) -> bool {
-        hmac::verify(&self.key, &message(b"token", text), self.code.as_ref()).is_ok()
+        hmac::verify(&self.key, &message("token", text), self.code.as_ref()).is_ok()
     }
 
-    /// Looks for the token in a request, and takes it out of the path.
-    pub(crate) fn prove(&self, request: &mut Parts, peer: &Peer) -> Result<Proof, Problem> {
-        let below = request.uri.path_and_query().and_then(|path| {
+    /// Looks for the token in a request, and takes it out of the path. Fails with [`Problem::Token`] if it is not there.
+    pub(super) fn prove(&self, request: &mut Head, peer: &Peer) -> Result<Proof, Problem> {
+        let below = request.uri().path_and_query().and_then(|path| {
             let path = path.as_str().strip_prefix('/')?;
             let (first, rest) = path.split_at(path.find(['/', '?']).unwrap_or(path.len()));
             self.is(first.as_bytes()).then(|| rest.to_owned())
@@ -185,67 +181,107 @@ impl Token {
         if let Some(below) = below {
             let is_bare = !below.starts_with('/');
             let without = if is_bare { format!("/{below}") } else { below };
-            request.uri = Uri::try_from(without).map_err(|_| Problem::Bad("the path cannot be read".into()))?;
+            *request.uri_mut() = Uri::try_from(without).map_err(|_| Problem::Bad("the path cannot be read".into()))?;
             return Ok(if is_bare { Proof::BarePath } else { Proof::Path });
         }
-        let mut bearers = request.headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
+        let mut bearers = request.headers().get_all(AUTHORIZATION).iter().filter_map(|value| {
             let (scheme, token) = value.as_bytes().split_at_checked(b"Bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"Bearer ").then(|| token.trim_ascii())
         });
         if bearers.any(|token| self.is(token)) {
             return Ok(Proof::Header);
         }
-        let mut cookies = request.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut cookies = request.headers().get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         match holder(peer) {
             Some(holder) if cookies.any(|cookies| self.has_code(cookies, &holder)) => Ok(Proof::Cookie),
             _ => Err(Problem::Token),
         }
     }
 
-    fn has_code(&self, cookies: &str, holder: &[u8]) -> bool {
-        let values = cookies.split(';').filter_map(|cookie| {
-            let (name, value) = cookie.trim().split_once('=')?;
-            URL_SAFE_NO_PAD.decode(name.starts_with(COOKIE_NAME).then_some(value)?).ok()
-        });
-        values.into_iter().any(|code| hmac::verify(&self.key, &message(b"cookie", holder), &code).is_ok())
+    fn has_code(&self, cookies: &str, holder: &str) -> bool {
+        let message = message("cookie", holder.as_bytes());
+        cookies.split(';').any(|cookie| {
+            let value = cookie.trim().split_once('=').filter(|(name, _)| name.starts_with(COOKIE_NAME));
+            let code = value.and_then(|(_, value)| URL_SAFE_NO_PAD.decode(value).ok());
+            code.is_some_and(|code| hmac::verify(&self.key, &message, &code).is_ok())
+        })
     }
 
     /// Returns the cookie for a client, named after the port that it uses: browsers send the cookies of a host to all of
-    /// its ports. `None` for one that cannot be told from others.
-    pub(crate) fn cookie(&self, request: &Parts, peer: &Peer) -> Option<HeaderValue> {
-        let code = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &message(b"cookie", &holder(peer)?)));
-        let host = request.headers.get(HOST).and_then(|host| host.to_str().ok());
-        let host = request.uri.authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
+    /// its ports. `None` for a client that cannot be told from others.
+    pub(super) fn cookie(&self, request: &Head, peer: &Peer) -> Option<HeaderValue> {
+        let code = hmac::sign(&self.key, &message("cookie", holder(peer)?.as_bytes()));
+        let code = URL_SAFE_NO_PAD.encode(code);
+        let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        let host = request.uri().authority().map(|authority| authority.as_str()).or(host).unwrap_or_default();
         let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| port.parse::<u16>().is_ok());
         let name = port.map_or_else(|| COOKIE_NAME.to_owned(), |port| format!("{COOKIE_NAME}-{port}"));
         HeaderValue::try_from(format!("{name}={code}; Path=/; HttpOnly; SameSite=Strict")).ok()
     }
+
+    /// Returns the way from a folder to the same one below the token, for links that are to carry it on.
+    pub(super) fn way_below(&self, names: &[OsString], query: Option<&str>) -> String {
+        let path: String = names.iter().map(|name| segment(name) + "/").collect();
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{}{}/{path}{query}", "../".repeat(names.len()), self.text)
+    }
 }
 
-/// Returns what is signed: codes of one kind are none of another.
-fn message(kind: &[u8], of: &[u8]) -> Vec<u8> {
-    [kind, b"\0", of].concat()
+/// Returns what is signed: a code of one kind is not valid as another.
+fn message(kind: &str, of: &[u8]) -> Vec<u8> {
+    [kind.as_bytes(), b"\0", of].concat()
 }
 
-/// Returns who a cookie is for: an address, and the user where one can be told.
-fn holder(peer: &Peer) -> Option<Vec<u8>> {
-    let user = match (peer.user, peer.is_local) {
-        (None, true) => return None,
-        (user, _) => user.map(u32::to_be_bytes),
-    };
-    let address = match peer.address {
-        Some(IpAddr::V4(address)) => address.octets().to_vec(),
-        Some(IpAddr::V6(address)) => address.octets().to_vec(),
-        None => Vec::new(),
-    };
-    Some([&user.unwrap_or_default()[..], &[u8::from(user.is_some())], &address].concat())
+/// Returns who a cookie is for: an address, and the user where that can be told.
+fn holder(peer: &Peer) -> Option<String> {
+    (peer.user.is_some() || !peer.is_local).then(|| format!("{:?} {:?}", peer.user, peer.address))
 }
 
-/// Returns the way from a folder to the same one below the token, for links that are to be carried on.
-pub(crate) fn below_token(token: &Token, names: &[std::ffi::OsString], query: Option<&str>) -> String {
-    let path: String = names.iter().map(|name| segment(name) + "/").collect();
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    format!("{}{}/{path}{query}", "../".repeat(names.len()), token.text())
+/// The names that clients may call this server by.
+///
+/// A page of another site can have the name of its own server resolved to this machine (DNS rebinding), and then read
+/// responses as if they were of that site. Its requests carry that name, so they are refused.
+#[derive(Clone, Debug)]
+pub(super) struct Hosts {
+    allowed: Vec<String>,
+    /// Whether names are checked at all.
+    checks: bool,
+    address: Option<IpAddr>,
+}
+
+impl Hosts {
+    /// Names are checked if only this machine reaches the server, or if some were named. No browser reaches a Unix socket: a
+    /// web server in front of it passes on the names that it has itself.
+    pub(super) fn new(listen: &Listen, allowed: &[String]) -> Self {
+        let address = match listen {
+            Listen::Tcp(address) => Some(address.ip()),
+            Listen::Unix(_) => None,
+        };
+        let checks = address.is_some() && !listen.is_remote() || !allowed.is_empty();
+        Self { allowed: allowed.iter().map(|host| host.to_ascii_lowercase()).collect(), checks, address }
+    }
+
+    /// Returns whether a request calls this server by one of its names. A client that uses no name is not a browser.
+    pub(super) fn allow(&self, request: &Head) -> bool {
+        let named = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok());
+        let of_uri = request.uri().authority().map(|authority| Some(authority.as_str()));
+        !self.checks || of_uri.into_iter().chain(named).all(|host| host.is_some_and(|host| self.is_own(host)))
+    }
+
+    fn is_own(&self, authority: &str) -> bool {
+        let host = without_port(authority).to_ascii_lowercase();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let is_local =
+            bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback() || Some(ip) == self.address);
+        is_local || host == "localhost" || host.ends_with(".localhost") || self.allowed.contains(&host)
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rfind(':') {
+        Some(colon) if !authority[colon..].contains(']') => &authority[..colon],
+        _ => authority,
+    }
 }
 
 #[cfg(test)]
@@ -253,7 +289,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use axum::http::Request;
+    use hyper::Request;
 
     use super::*;
 
@@ -267,8 +303,8 @@ mod tests {
 
     fn proof(token: &Token, path: &str, headers: &[(&str, &str)], peer: &Peer) -> (Result<Proof, Problem>, String) {
         let request = headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
-        let mut parts = request.body(()).unwrap().into_parts().0;
-        (token.prove(&mut parts, peer), parts.uri.to_string())
+        let mut request = request.body(()).unwrap();
+        (token.prove(&mut request, peer), request.uri().to_string())
     }
 
     #[test]
@@ -299,7 +335,7 @@ mod tests {
     #[test]
     fn a_cookie_is_worth_nothing_to_another_user_or_address() {
         let token = token();
-        let request = Request::get("/").header(HOST, "localhost:8080").body(()).unwrap().into_parts().0;
+        let request = Request::get("/").header(HOST, "localhost:8080").body(()).unwrap();
         let set = token.cookie(&request, &LOCAL).unwrap();
         let cookie = set.to_str().unwrap().split(';').next().unwrap();
         assert!(
@@ -365,10 +401,39 @@ mod tests {
     #[test]
     fn a_page_goes_on_below_the_token() {
         let token = token();
-        assert_eq!(below_token(&token, &[], None), format!("{TEXT}/"));
+        assert_eq!(token.way_below(&[], None), format!("{TEXT}/"));
         assert_eq!(
-            below_token(&token, &["a b".into(), "c".into()], Some("from=1")),
+            token.way_below(&["a b".into(), "c".into()], Some("from=1")),
             format!("../../{TEXT}/a%20b/c/?from=1")
         );
+    }
+
+    fn allowed(listen: &str, names: &[&str], host: Option<&str>) -> bool {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut request = Request::get("/");
+        if let Some(host) = host {
+            request = request.header(HOST, host);
+        }
+        Hosts::new(&Listen::read(listen.as_ref()).unwrap(), &names).allow(&request.body(()).unwrap())
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_allowed_on_loopback() {
+        let own = ["localhost", "localhost:8080", "127.0.0.1:8080", "127.1.2.3", "[::1]:80", "[::1]", "x.localhost"];
+        assert!(own.iter().all(|host| allowed("127.0.0.1:8080", &[], Some(host))));
+        let others = ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "", "localhost.evil"];
+        assert!(others.iter().all(|host| !allowed("127.0.0.1:8080", &[], Some(host))));
+        assert!(allowed("127.0.0.1:8080", &["Data.Example"], Some("data.example:443")));
+        assert!(allowed("127.0.0.1:8080", &[], None));
+        assert!(!allowed("[::ffff:127.0.0.1]:8080", &[], Some("evil.example")));
+    }
+
+    #[test]
+    fn elsewhere_names_are_checked_if_there_are_some() {
+        assert!(allowed("0.0.0.0:8080", &[], Some("anything")));
+        assert!(!allowed("0.0.0.0:8080", &["data.example"], Some("anything")));
+        assert!(allowed("10.0.0.7:8080", &["data.example"], Some("10.0.0.7:8080")));
+        assert!(allowed("unix:/run/socket", &[], Some("anything")));
+        assert!(!allowed("unix:/run/socket", &["data.example"], Some("anything")));
     }
 }

@@ -1,31 +1,64 @@
 //! The body of a file's response: pieces that are read when the client has taken those before.
+//!
+//! Long pieces are fast, but a client that takes nothing holds those that wait for it. So they come out of a budget that
+//! all responses share; when it is used up pieces are short, and none is read ahead of its client.
 
 use std::collections::VecDeque;
-use std::io;
+use std::iter::once;
+use std::mem::take;
 use std::ops::Range;
 use std::sync::Arc;
 
-use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::{StreamExt, unfold};
+use tokio::sync::Semaphore;
 
-use super::box_query::next_box;
-use super::budget::Budget;
-use super::calls::await_answer;
-use super::open_file::{OpenFile, PieceInFlight};
-use super::problem::Problem;
+use super::response::{Body, Problem};
+use super::tree::{Open, PieceInFlight, Share, await_answer};
 use crate::log_limit::warn_seldom;
-use crate::volume::Region;
+use crate::volume::{Dims, Region};
 
+/// The length of a long piece in bytes.
+const LONG: usize = 1 << 20;
+/// The length of a short piece in bytes, which each response may have in memory whatever the others do, less what it
+/// keeps besides.
+pub(super) const SHORT: usize = 48 << 10;
+/// Bytes of long pieces in memory, all responses together.
+const TOTAL: usize = 16 << 20;
+/// The unit in which the budget is counted: a semaphore has 32 bits.
+const UNIT: usize = 1 << 10;
 /// Pieces that are read ahead of one client.
 const MOST_AHEAD: usize = 3;
 /// Smaller pieces of a body with several ranges are copied together.
 const GATHERED: usize = 8 << 10;
 
+/// The budget of long pieces.
+#[derive(Clone, Debug)]
+pub(super) struct Budget(Arc<Semaphore>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(TOTAL / UNIT)))
+    }
+}
+
+impl Budget {
+    /// Returns the length of a piece that may be read now, at most `wanted` bytes. The response keeps `kept` bytes besides.
+    fn piece(&self, wanted: u64, kept: usize) -> (usize, Share) {
+        let short = || (usize::try_from(wanted).unwrap_or(SHORT).min(SHORT.saturating_sub(kept).max(UNIT)), None);
+        self.long_piece(wanted).unwrap_or_else(short)
+    }
+
+    /// Returns a piece that may be read ahead of the client, if the budget allows one.
+    fn long_piece(&self, wanted: u64) -> Option<(usize, Share)> {
+        let length = usize::try_from(wanted).unwrap_or(LONG).min(LONG);
+        let units = u32::try_from(length.div_ceil(UNIT)).ok()?;
+        let share = Arc::clone(&self.0).try_acquire_many_owned(units).ok()?;
+        Some((length, Some(share)))
+    }
+}
+
 /// A part of a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// These bytes.
     Text(Bytes),
     /// A range of the file.
     Range(Range<u64>),
@@ -44,161 +77,102 @@ impl Part {
 }
 
 /// What a body has, from its beginning to its end.
-pub(crate) struct Parts {
-    next: Option<Part>,
-    several: Option<Multipart>,
-}
-
-/// Several ranges as one body; RFC 9110, section 14.6. A client may ask for many, so what lies between them is made when it
-/// is sent.
-struct Multipart {
-    ranges: std::vec::IntoIter<Range<u64>>,
-    size: u64,
-    kind: &'static str,
-    boundary: String,
-    /// The range whose head was sent.
-    current: Option<Range<u64>>,
-    is_begun: bool,
-    is_over: bool,
+pub(super) struct Parts {
+    /// The number of bytes.
+    pub(super) len: u64,
+    /// What is left of the first part.
+    front: Option<Part>,
+    rest: Box<dyn Iterator<Item = Part> + Send>,
+    /// The bytes of memory that the ranges take, if they are several.
+    weight: usize,
 }
 
 impl Parts {
+    fn one(part: Part) -> Self {
+        Self { len: part.len(), front: Some(part), rest: Box::new(std::iter::empty()), weight: 0 }
+    }
+
     /// A range of the file.
-    pub(crate) fn range(range: Range<u64>) -> Self {
-        Self { next: Some(Part::Range(range)), several: None }
+    pub(super) fn range(range: Range<u64>) -> Self {
+        Self::one(Part::Range(range))
     }
 
     /// A box of samples of this many bytes.
-    pub(crate) fn region(region: Region, size: u64) -> Self {
-        Self { next: Some(Part::Box(region, size, 0)), several: None }
+    pub(super) fn region(region: Region, size: u64) -> Self {
+        Self::one(Part::Box(region, size, 0))
     }
 
-    /// Several ranges of a file of `size` bytes and this media type.
-    pub(crate) fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
-        let ranges = ranges.into_iter();
-        let several = Multipart { ranges, size, kind, boundary, current: None, is_begun: false, is_over: false };
-        Self { next: None, several: Some(several) }
-    }
-
-    /// Returns the number of bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.next.as_ref().map_or(0, Part::len) + self.several.as_ref().map_or(0, Multipart::len)
-    }
-
-    /// Returns the bytes of memory that the ranges take.
-    fn weight(&self) -> usize {
-        self.several.as_ref().map_or(0, |several| several.ranges.len() * size_of::<Range<u64>>())
+    /// Several ranges of a file of `size` bytes and this media type; RFC 9110, section 14.6. A client may ask for many, so
+    /// the text between them is made when it is sent.
+    pub(super) fn multipart(ranges: Vec<Range<u64>>, size: u64, kind: &'static str, boundary: String) -> Self {
+        let tail = format!("\r\n--{boundary}--\r\n");
+        let weight = ranges.len() * size_of::<Range<u64>>();
+        let head = move |n: usize, range: &Range<u64>| {
+            let (line_break, range) = (if n == 0 { "" } else { "\r\n" }, content_range(range, size));
+            format!("{line_break}--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n")
+        };
+        let lens = ranges.iter().enumerate().map(|(n, range)| head(n, range).len() as u64 + range.end - range.start);
+        let len = lens.sum::<u64>() + tail.len() as u64;
+        let parts = ranges.into_iter().enumerate();
+        let parts = parts.flat_map(move |(n, range)| [Part::Text(head(n, &range).into()), Part::Range(range)]);
+        Self { len, front: None, rest: Box::new(parts.chain(once(Part::Text(tail.into())))), weight }
     }
 
     /// Returns what comes next, less what was taken of it.
     fn front(&mut self) -> Option<&mut Part> {
-        if self.next.as_ref().is_none_or(|part| part.len() == 0) {
-            self.next = self.several.as_mut().and_then(Multipart::next);
+        if self.front.as_ref().is_none_or(|part| part.len() == 0) {
+            self.front = self.rest.next();
         }
-        self.next.as_mut().filter(|part| part.len() > 0)
+        self.front.as_mut().filter(|part| part.len() > 0)
     }
 }
 
-impl Multipart {
-    fn len(&self) -> u64 {
-        let digits = |number: u64| u64::from(number.checked_ilog10().unwrap_or(0)) + 1;
-        // but for the two numbers of the range
-        let head = self.head(&(0..1), false).len() as u64 - 2;
-        let parts = self.ranges.as_slice().iter();
-        let parts = parts.map(|range| head + digits(range.start) + digits(range.end - 1) + (range.end - range.start));
-        // the first one has no line break before it
-        parts.sum::<u64>() - 2 + self.tail().len() as u64
-    }
-
-    fn head(&self, range: &Range<u64>, is_first: bool) -> String {
-        let (line_break, boundary, kind) = (if is_first { "" } else { "\r\n" }, &self.boundary, self.kind);
-        let range = content_range(range, self.size);
-        format!("{line_break}--{boundary}\r\nContent-Type: {kind}\r\nContent-Range: {range}\r\n\r\n")
-    }
-
-    fn tail(&self) -> String {
-        format!("\r\n--{}--\r\n", self.boundary)
-    }
-
-    fn next(&mut self) -> Option<Part> {
-        if let Some(range) = self.current.take() {
-            return Some(Part::Range(range));
-        }
-        let text = match self.ranges.next() {
-            Some(range) => {
-                let head = self.head(&range, !self.is_begun);
-                self.is_begun = true;
-                self.current = Some(range);
-                head
-            }
-            None if std::mem::replace(&mut self.is_over, true) => return None,
-            None => self.tail(),
-        };
-        Some(Part::Text(text.into()))
-    }
-}
 /// A piece of a body.
 enum Piece {
-    /// It is here.
     Here(Bytes),
     /// It is being read, and has to have this many bytes.
     InFlight(PieceInFlight, u64),
 }
 
 /// What is left of a body.
-pub(crate) struct FileBody {
-    open: Arc<OpenFile>,
+pub(super) struct FileBody {
+    open: Open,
     /// The epoch that the entity tag names; `None` if there is no tag.
     epoch: Option<u32>,
     budget: Budget,
     parts: Parts,
-    /// The bytes of memory that the parts take.
-    weight: usize,
-    /// Those that are read already, in order.
+    /// Pieces that are read already or are being read, in order.
     pieces: VecDeque<Piece>,
     /// How many the client has taken.
     taken: usize,
 }
 
 impl FileBody {
-    /// Creates a body of these parts of a file.
-    pub(crate) fn new(open: OpenFile, epoch: Option<u32>, budget: Budget, parts: Parts) -> Self {
-        let (open, weight) = (Arc::new(open), parts.weight());
-        Self { open, epoch, budget, parts, weight, pieces: VecDeque::new(), taken: 0 }
-    }
-
-    /// Reads the first piece, so that what fails at once gets a status of its own.
-    pub(crate) async fn begin(&mut self) -> Result<(), Problem> {
-        if let Some(piece) = self.next().await {
-            self.pieces.push_front(Piece::Here(piece?));
-        }
-        Ok(())
-    }
-
-    /// Returns the body. An error in the middle of it breaks the connection off, so that the client knows.
-    pub(crate) fn into_body(self) -> Body {
-        let pieces = unfold(Some(self), |state| async {
-            let mut state = state?;
-            match state.next().await? {
+    /// Begins a body of these parts of a file. The first piece is read before the response begins, so that a failure gets a
+    /// status of its own.
+    pub(super) async fn begin(open: Open, epoch: Option<u32>, budget: Budget, parts: Parts) -> Result<Body, Problem> {
+        let mut body = Self { open, epoch, budget, parts, pieces: VecDeque::new(), taken: 0 };
+        let Some(first) = body.next().await else { return Ok(Body::default()) };
+        body.pieces.push_front(Piece::Here(first?));
+        Ok(Body::stream(body, |mut body| async move {
+            match body.next().await? {
                 Ok(piece) => {
-                    state.read_ahead();
-                    Some((Ok(piece), Some(state)))
+                    body.read_ahead();
+                    Some((Ok(piece), Some(body)))
                 }
                 Err(problem) => {
                     warn_seldom(&format!("a response was broken off: {problem}"));
-                    Some((Err(io::Error::other(problem.to_string())), None))
+                    Some((Err(problem.into()), None))
                 }
             }
-        });
-        // whoever compresses a body asks again after its end
-        Body::from_stream(pieces.fuse())
+        }))
     }
 
-    /// Returns the next bytes for the client; `None` at the end. What is smaller than a piece is worth is copied together: a
+    /// Returns the next bytes for the client; `None` at the end. Short pieces of several ranges are copied together: a
     /// thousand ranges of a byte must not be as many pieces.
     async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         let first = match self.piece().await? {
-            Ok(first) if self.parts.several.is_some() && first.len() < GATHERED => first,
+            Ok(first) if self.parts.weight > 0 && first.len() < GATHERED => first,
             other => return Some(other),
         };
         let mut gathered = BytesMut::with_capacity(2 * GATHERED);
@@ -236,7 +210,7 @@ impl FileBody {
         }
     }
 
-    /// Starts to read pieces after the one that is sent now, if the budget allows it: more for a client that has taken
+    /// Starts to read the pieces after the one that is sent now, if the budget allows it: more for a client that has taken
     /// some.
     fn read_ahead(&mut self) {
         self.taken += 1;
@@ -250,21 +224,19 @@ impl FileBody {
 
     /// Starts to read the next piece. One that is read `ahead` must fit the budget.
     fn start(&mut self, ahead: bool) -> Option<Piece> {
-        let wanted = match self.parts.front()? {
-            Part::Text(text) => return Some(Piece::Here(std::mem::take(text))),
-            part => part.len(),
-        };
+        let part = self.parts.front()?;
+        if let Part::Text(text) = part {
+            return Some(Piece::Here(take(text)));
+        }
+        let wanted = part.len();
         let (length, share) = match ahead {
-            true => self.budget.long_piece(wanted).map(|(length, share)| (length, Some(share)))?,
-            false => self.budget.piece(wanted, self.weight),
+            true => self.budget.long_piece(wanted)?,
+            false => self.budget.piece(wanted, self.parts.weight),
         };
         match self.parts.front()? {
             Part::Text(_) => None,
             Part::Range(range) => {
-                let read = match ahead {
-                    true => self.open.read_ahead(range.start, length, share),
-                    false => self.open.read(range.start, length, share),
-                };
+                let read = self.open.read(range.start, length, share, ahead);
                 range.start += length as u64;
                 Some(Piece::InFlight(read, length as u64))
             }
@@ -278,6 +250,70 @@ impl FileBody {
 }
 
 /// Returns the header that says which part of a file a response has.
-pub(crate) fn content_range(range: &Range<u64>, size: u64) -> String {
+pub(super) fn content_range(range: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1))
+}
+
+/// Returns the longest box that begins with the sample `from` of a region, counted in C order, is contiguous in it, and
+/// has at most `most` samples, but one at least.
+fn next_box(region: &Region, from: u64, most: u64) -> Region {
+    let axes = region.axes();
+    let index = region.shape.index_of(from);
+    let mut next = Region { start: Dims::from_fn(axes, |a| region.start[a] + index[a]), shape: Dims::filled(axes, 1) };
+    let mut samples = 1u64;
+    for axis in (0..axes).rev() {
+        let left = region.shape[axis] - index[axis];
+        let count = left.min((most / samples).max(1));
+        next.shape[axis] = count;
+        samples = samples.saturating_mul(count);
+        // a slower axis may go on only after whole rows
+        if count < region.shape[axis] {
+            break;
+        }
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn pieces_are_short_when_the_budget_is_used_up() {
+        let budget = Budget::default();
+        assert_eq!(budget.piece(10, 0).0, 10);
+        let mut held: Vec<(usize, Share)> = (0..TOTAL / LONG).map(|_| budget.piece(u64::MAX, 0)).collect();
+        assert!(held.iter().all(|(length, share)| *length == LONG && share.is_some()));
+        let (length, share) = budget.piece(u64::MAX, 0);
+        assert!(length == SHORT && share.is_none() && budget.long_piece(LONG as u64).is_none());
+        assert_eq!(budget.piece(u64::MAX, 16 << 10).0, SHORT - (16 << 10));
+        held.pop();
+        assert_eq!(budget.piece(u64::MAX, 0).0, LONG);
+    }
+
+    fn dims(values: &[u64]) -> Dims {
+        Dims::from_slice(values).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_the_samples_in_order(
+            shape in prop::collection::vec(1u64..6, 1..5), most in 1u64..40,
+        ) {
+            let start: Vec<u64> = shape.iter().map(|n| n / 2).collect();
+            let region = Region { start: dims(&start), shape: dims(&shape) };
+            let mut from = 0;
+            while from < region.samples() {
+                let next = next_box(&region, from, most);
+                prop_assert!(region.contains(&next) && next.samples() <= most);
+                // the last sample of the piece is as many samples behind the first one
+                let last = Dims::from_fn(region.axes(), |a| next.end(a) - 1 - region.start[a]);
+                let linear: u64 = last.iter().zip(region.shape.strides(1).iter()).map(|(i, s)| i * s).sum();
+                prop_assert_eq!(linear, from + next.samples() - 1);
+                from += next.samples();
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A connection: whether it is in use, and when it or one of its requests is given up.
+//! A connection: the turns of its requests, and when it or one of its requests is given up.
 //!
 //! A client that sends no request, does not end the head of one, or does not take what it has asked for, must not hold
 //! anything for ever. Which bytes come does not matter: a client that trickles them is as idle as a silent one.
@@ -12,22 +12,25 @@ use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::{Buf, Bytes};
+use futures_util::StreamExt;
 use futures_util::future::select;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task_local;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-use super::turns::{Line, Turns};
-use crate::sync::Mutex;
+use super::response::Body;
+use crate::memory::trim_heap;
+use crate::sync::{Mutex, thread};
 
 /// The first bytes of HTTP/2; RFC 9113, section 3.4.
 const HTTP2: &[u8] = b"PRI * HTTP/2";
@@ -37,23 +40,134 @@ const MIN_TAKEN: usize = 4 << 10;
 const CROWDED: Duration = Duration::from_secs(3);
 /// The time between two looks at a request.
 const TICK: Duration = Duration::from_secs(1);
+/// How long a request waits for a turn.
+const WAIT: Duration = Duration::from_secs(10);
+/// So many requests at a time leave memory to the allocator that it does not give back: their blocks lie between others.
+const MANY: usize = 128;
+/// How long after they have ended that memory is given back to the system.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Requests of one connection that wait in the common queue at a time, so that connections take turns, and one with many
+/// requests does not keep the others out.
+const IN_QUEUE: usize = 1;
+
+/// Turns: how many requests may be in progress, and which of them is ended when there are too many.
+pub(super) struct Turns {
+    free: Arc<Semaphore>,
+    /// How many turns there are. As many requests may wait for one: each has its head in memory.
+    count: usize,
+    /// The most requests that had a turn since memory was last given back.
+    peak: AtomicUsize,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: usize,
+    /// How many of those waiting get the turn of a request that was ended for them.
+    promised: usize,
+}
+
+/// The requests of one connection that wait.
+struct Line {
+    places: Semaphore,
+    waiting: AtomicUsize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { places: Semaphore::new(IN_QUEUE), waiting: AtomicUsize::new(0) }
+    }
+}
+
+/// A request that waits.
+struct Waiting<'t>(&'t Turns, &'t Line);
+
+impl Turns {
+    pub(super) fn new(count: usize) -> Arc<Self> {
+        let count = count.clamp(1, Semaphore::MAX_PERMITS);
+        let free = Arc::new(Semaphore::new(count));
+        Arc::new(Self { free, count, peak: AtomicUsize::new(0), queue: Mutex::default() })
+    }
+
+    /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. A connection may
+    /// always have one that waits.
+    async fn next(&self, line: &Line) -> Option<OwnedSemaphorePermit> {
+        if let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() {
+            self.peak.fetch_max(self.taken(), SeqCst);
+            return Some(turn);
+        }
+        let _waiting = self.wait(line)?;
+        let turn = async {
+            let _place = line.places.acquire().await.ok()?;
+            Arc::clone(&self.free).acquire_owned().await.ok()
+        };
+        timeout(WAIT, turn).await.ok()?
+    }
+
+    fn wait<'t>(&'t self, line: &'t Line) -> Option<Waiting<'t>> {
+        let mut queue = self.queue.lock();
+        if queue.waiting >= self.count && line.waiting.load(SeqCst) >= IN_QUEUE {
+            return None;
+        }
+        queue.waiting += 1;
+        line.waiting.fetch_add(1, SeqCst);
+        Some(Waiting(self, line))
+    }
+
+    fn taken(&self) -> usize {
+        self.count.saturating_sub(self.free.available_permits())
+    }
+
+    /// Gives memory back to the system if many requests have ended.
+    fn ended(&self) {
+        let (peak, taken) = (self.peak.load(SeqCst), self.taken());
+        let are_over = peak >= MANY && taken <= peak / 8;
+        if !are_over || self.peak.compare_exchange(peak, 0, SeqCst, SeqCst).is_err() {
+            return;
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async {
+                // until their connections are closed, too
+                sleep(SETTLED).await;
+                let _ = thread::Builder::new().name("volfs-trim".into()).spawn(trim_heap);
+            });
+        }
+    }
+
+    /// Returns whether a stalled request has to end for one that waits. If so, the caller ends it.
+    fn claim(&self) -> bool {
+        let mut queue = self.queue.lock();
+        let is_claimed = queue.promised < queue.waiting;
+        queue.promised += usize::from(is_claimed);
+        is_claimed
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.lock();
+        queue.waiting = queue.waiting.saturating_sub(1);
+        queue.promised = queue.promised.saturating_sub(1);
+        self.1.waiting.fetch_sub(1, SeqCst);
+    }
+}
 
 task_local! {
     /// The slot of the HTTP/2 stream whose task this is.
-    static STREAM: RequestSlot;
+    static STREAM: Arc<RequestSlot>;
 }
 
 /// How long a connection waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timeouts {
+pub(super) struct Timeouts {
     /// For the head of a request.
-    pub header: Duration,
+    pub(super) header: Duration,
     /// For the next request, and for a client to take some of a response.
-    pub idle: Duration,
+    pub(super) idle: Duration,
 }
 
 /// What a connection is used for.
-pub(crate) struct Activity {
+pub(super) struct Activity {
     timeouts: Timeouts,
     turns: Arc<Turns>,
     line: Line,
@@ -67,8 +181,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Returns that of a new connection.
-    pub(crate) fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
+    pub(super) fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
         Arc::new(Self {
             timeouts,
             turns,
@@ -81,12 +194,12 @@ impl Activity {
         })
     }
 
-    /// Notes that a request has begun. It ends when the slot is dropped, and all its clones.
-    pub(crate) fn begin(self: &Arc<Self>) -> RequestSlot {
-        STREAM.try_with(Clone::clone).unwrap_or_else(|_| RequestSlot::new(self))
+    /// Notes that a request has begun. It ends when all clones of the slot are dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Arc<RequestSlot> {
+        STREAM.try_with(Arc::clone).unwrap_or_else(|_| RequestSlot::new(self))
     }
 
-    /// Returns whether a client that has taken nothing since then is given up. It `holds` a turn, or none.
+    /// Returns whether a client that has taken nothing since then is given up, which `holds` a turn or not.
     fn gives_up(&self, since: Instant, holds: bool) -> bool {
         let stalled = since.elapsed();
         stalled >= self.timeouts.idle || (stalled >= CROWDED && (!holds || self.turns.claim()))
@@ -94,10 +207,7 @@ impl Activity {
 }
 
 /// A request in progress, until the last byte of its response is sent or given up.
-#[derive(Clone)]
-pub(crate) struct RequestSlot(Arc<Slot>);
-
-struct Slot {
+pub(super) struct RequestSlot {
     activity: Arc<Activity>,
     turn: Mutex<Option<OwnedSemaphorePermit>>,
     untaken: Mutex<Untaken>,
@@ -110,45 +220,43 @@ struct Untaken {
     /// Bytes that were taken since then.
     taken: usize,
     since: Instant,
-    /// Who waits until all is taken.
+    /// Waits until all is taken.
     waiting: Option<Waker>,
 }
 
 impl RequestSlot {
-    fn new(activity: &Arc<Activity>) -> Self {
-        activity.requests.fetch_add(1, Ordering::SeqCst);
-        activity.begun.fetch_add(1, Ordering::SeqCst);
-        let untaken = Untaken { bytes: 0, taken: 0, since: Instant::now(), waiting: None };
-        Self(Arc::new(Slot {
+    fn new(activity: &Arc<Activity>) -> Arc<Self> {
+        activity.requests.fetch_add(1, SeqCst);
+        activity.begun.fetch_add(1, SeqCst);
+        Arc::new(Self {
             activity: Arc::clone(activity),
             turn: Mutex::default(),
-            untaken: Mutex::new(untaken),
+            untaken: Mutex::new(Untaken { bytes: 0, taken: 0, since: Instant::now(), waiting: None }),
             is_given_up: AtomicBool::new(false),
-        }))
+        })
     }
 
-    /// Waits until the request has a turn, which it keeps until it ends. Returns whether there is one.
-    pub(crate) async fn has_turn(&self) -> bool {
-        let activity = &self.0.activity;
-        let Some(turn) = activity.turns.next(&activity.line).await else { return false };
-        if self.0.turn.lock().replace(turn).is_none() {
-            activity.with_turn.fetch_add(1, Ordering::SeqCst);
+    /// Waits until the request has a turn, which it keeps until it ends. Returns whether it has one.
+    pub(super) async fn take_turn(&self) -> bool {
+        let Some(turn) = self.activity.turns.next(&self.activity.line).await else { return false };
+        if self.turn.lock().replace(turn).is_none() {
+            self.activity.with_turn.fetch_add(1, SeqCst);
         }
         true
     }
 
     /// Returns a piece of the response as hyper gets it.
-    fn piece(&self, bytes: Bytes) -> SentPiece {
-        let mut untaken = self.0.untaken.lock();
+    fn piece(self: &Arc<Self>, bytes: Bytes) -> SentPiece {
+        let mut untaken = self.untaken.lock();
         if untaken.bytes == 0 {
             (untaken.since, untaken.taken) = (Instant::now(), 0);
         }
         untaken.bytes += bytes.len();
-        SentPiece { bytes, slot: self.clone() }
+        SentPiece { bytes, slot: Arc::clone(self) }
     }
 
     fn took(&self, count: usize) {
-        let mut untaken = self.0.untaken.lock();
+        let mut untaken = self.untaken.lock();
         untaken.bytes = untaken.bytes.saturating_sub(count);
         untaken.taken += count;
         if untaken.taken >= MIN_TAKEN {
@@ -164,7 +272,7 @@ impl RequestSlot {
 
     /// Waits until the client has taken all that hyper has.
     fn poll_taken(&self, context: &Context<'_>) -> Poll<()> {
-        let mut untaken = self.0.untaken.lock();
+        let mut untaken = self.untaken.lock();
         if untaken.bytes == 0 {
             return Poll::Ready(());
         }
@@ -173,17 +281,17 @@ impl RequestSlot {
     }
 
     /// Ends when the client is to be given up.
-    async fn stalls(self) {
-        let activity = &self.0.activity;
+    async fn stalls(self: Arc<Self>) {
+        let activity = &self.activity;
         loop {
             let stalled = {
-                let untaken = self.0.untaken.lock();
+                let untaken = self.untaken.lock();
                 // if it is the whole connection, that ends
-                (untaken.bytes > 0 && !activity.is_stalled.load(Ordering::SeqCst)).then_some(untaken.since)
+                (untaken.bytes > 0 && !activity.is_stalled.load(SeqCst)).then_some(untaken.since)
             };
-            if stalled.is_some_and(|since| activity.gives_up(since, self.0.turn.lock().is_some())) {
+            if stalled.is_some_and(|since| activity.gives_up(since, self.turn.lock().is_some())) {
                 log::debug!("an HTTP/2 stream ends: its client takes nothing");
-                self.0.is_given_up.store(true, Ordering::SeqCst);
+                self.is_given_up.store(true, SeqCst);
                 return;
             }
             let next = Instant::now() + TICK.min(activity.timeouts.idle);
@@ -192,36 +300,29 @@ impl RequestSlot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
         if self.turn.lock().take().is_some() {
-            self.activity.with_turn.fetch_sub(1, Ordering::SeqCst);
+            self.activity.with_turn.fetch_sub(1, SeqCst);
             self.activity.turns.ended();
         }
         // a client that takes nothing does not use its connection
-        if !self.is_given_up.load(Ordering::SeqCst) {
+        if !self.is_given_up.load(SeqCst) {
             *self.activity.idle_since.lock() = Instant::now();
         }
-        self.activity.requests.fetch_sub(1, Ordering::SeqCst);
+        self.activity.requests.fetch_sub(1, SeqCst);
     }
 }
 
 /// Runs each stream of an HTTP/2 connection as a task that ends when its client takes nothing: with it ends the stream,
 /// and all that its response holds is free.
 #[derive(Clone)]
-pub(crate) struct Streams(Arc<Activity>);
-
-impl Streams {
-    /// Those of a connection.
-    pub(crate) fn new(activity: Arc<Activity>) -> Self {
-        Self(activity)
-    }
-}
+pub(super) struct Streams(pub(super) Arc<Activity>);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
     fn execute(&self, stream: F) {
         let slot = RequestSlot::new(&self.0);
-        let stalls = slot.clone().stalls();
+        let stalls = Arc::clone(&slot).stalls();
         tokio::spawn(async move {
             select(pin!(STREAM.scope(slot, stream)), pin!(stalls)).await;
         });
@@ -230,46 +331,37 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Streams {
 
 /// A body with the slot of its request. Hyper gets one piece after the other, each when the client has taken the last
 /// one, and so the end as well: what hyper has after the end of a body cannot be ended any more.
-pub(crate) struct SlottedBody {
-    body: Body,
-    slot: RequestSlot,
-}
-
-impl SlottedBody {
-    /// Ties a body to its request.
-    pub(crate) fn new(body: Body, slot: RequestSlot) -> Self {
-        Self { body, slot }
-    }
+pub(super) struct SlottedBody {
+    pub(super) body: Body,
+    pub(super) slot: Arc<RequestSlot>,
 }
 
 impl HttpBody for SlottedBody {
     type Data = SentPiece;
-    type Error = axum::Error;
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<SentPiece>, axum::Error>>> {
-        let this = self.get_mut();
-        ready!(this.slot.poll_taken(context));
-        let slot = &this.slot;
-        let next = ready!(Pin::new(&mut this.body).poll_frame(context));
-        Poll::Ready(next.map(|frame| Ok(frame?.map_data(|bytes| slot.piece(bytes)))))
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<SentPiece>>>> {
+        ready!(self.slot.poll_taken(context));
+        let next = match &mut self.body {
+            Body::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()).map(Ok),
+            Body::Stream(pieces) => ready!(pieces.poll_next_unpin(context)),
+        };
+        Poll::Ready(next.map(|piece| Ok(Frame::data(self.slot.piece(piece?)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream() && self.slot.0.untaken.lock().bytes == 0
+        matches!(&self.body, Body::Whole(bytes) if bytes.is_empty()) && self.slot.untaken.lock().bytes == 0
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.len().map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 
 /// A piece of a response, until it is sent or given up.
-pub(crate) struct SentPiece {
+pub(super) struct SentPiece {
     bytes: Bytes,
-    slot: RequestSlot,
+    slot: Arc<RequestSlot>,
 }
 
 impl Buf for SentPiece {
@@ -293,9 +385,14 @@ impl Drop for SentPiece {
     }
 }
 
+/// A TCP or Unix connection.
+pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
+
 /// A stream that fails when its client has let it wait too long.
-pub(crate) struct TimedStream<S> {
-    stream: S,
+pub(super) struct TimedStream {
+    stream: Box<dyn Connection>,
     activity: Arc<Activity>,
     timer: Pin<Box<Sleep>>,
     /// When the head of a request began to come, and how many had begun before.
@@ -305,9 +402,8 @@ pub(crate) struct TimedStream<S> {
     stalled: Option<(Instant, usize)>,
 }
 
-impl<S> TimedStream<S> {
-    /// Wraps a stream.
-    pub(crate) fn new(stream: S, activity: Arc<Activity>) -> Self {
+impl TimedStream {
+    pub(super) fn new(stream: Box<dyn Connection>, activity: Arc<Activity>) -> Self {
         let timer = Box::pin(sleep(activity.timeouts.header.min(activity.timeouts.idle)));
         Self { stream, activity, timer, head: None, is_http2: None, stalled: None }
     }
@@ -318,21 +414,19 @@ impl<S> TimedStream<S> {
         }
         let is_http2 =
             *self.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2.get(..bytes.len()).unwrap_or(HTTP2)));
-        let begun = self.activity.begun.load(Ordering::SeqCst);
+        let begun = self.activity.begun.load(SeqCst);
         // frames of HTTP/2 between requests are no heads
         let may_be_head = !is_http2 || begun == 0;
-        if may_be_head
-            && self.activity.requests.load(Ordering::SeqCst) == 0
-            && self.head.is_none_or(|(at, _)| at != begun)
-        {
+        let is_first = self.head.is_none_or(|(at, _)| at != begun);
+        if may_be_head && is_first && self.activity.requests.load(SeqCst) == 0 {
             self.head = Some((begun, Instant::now()));
         }
     }
 
     /// Returns when a connection that sends nothing is to be given up, as things are now.
     fn read_deadline(&self) -> Instant {
-        let (begun, timeouts) = (self.activity.begun.load(Ordering::SeqCst), self.activity.timeouts);
-        if self.activity.requests.load(Ordering::SeqCst) > 0 {
+        let (begun, timeouts) = (self.activity.begun.load(SeqCst), self.activity.timeouts);
+        if self.activity.requests.load(SeqCst) > 0 {
             return Instant::now() + timeouts.idle;
         }
         let idle = *self.activity.idle_since.lock() + timeouts.idle;
@@ -345,7 +439,7 @@ impl<S> TimedStream<S> {
         loop {
             let mut deadline = self.read_deadline();
             if let Some((since, _)) = self.stalled {
-                if self.activity.gives_up(since, self.activity.with_turn.load(Ordering::SeqCst) > 0) {
+                if self.activity.gives_up(since, self.activity.with_turn.load(SeqCst) > 0) {
                     return Poll::Ready(io::ErrorKind::TimedOut.into());
                 }
                 deadline = deadline.min(since + self.activity.timeouts.idle).min(Instant::now() + TICK);
@@ -363,7 +457,7 @@ impl<S> TimedStream<S> {
 
     fn set_stalled(&mut self, stalled: Option<(Instant, usize)>) {
         self.stalled = stalled;
-        self.activity.is_stalled.store(stalled.is_some(), Ordering::SeqCst);
+        self.activity.is_stalled.store(stalled.is_some(), SeqCst);
     }
 
     fn wrote(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -382,50 +476,89 @@ impl<S> TimedStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
+impl AsyncRead for TimedStream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
-        match Pin::new(&mut this.stream).poll_read(context, into) {
-            Poll::Ready(Ok(())) => {
-                this.note_read(into.filled().get(before..).unwrap_or_default());
-                Poll::Ready(Ok(()))
-            }
-            Poll::Ready(error) => Poll::Ready(error),
-            Poll::Pending => this.poll_deadline(context).map(Err),
+        match Pin::new(&mut self.stream).poll_read(context, into) {
+            Poll::Ready(Ok(())) => self.note_read(into.filled().get(before..).unwrap_or_default()),
+            Poll::Ready(error) => return Poll::Ready(error),
+            Poll::Pending => return self.poll_deadline(context).map(Err),
         }
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.wrote(context, written)
+impl AsyncWrite for TimedStream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(context, written)
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
-        this.wrote(context, written)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wrote(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // all that there was is written
-        this.set_stalled(None);
-        Pin::new(&mut this.stream).poll_flush(context)
+        self.set_stalled(None);
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    fn run(test: impl Future<Output = ()>) {
+        Builder::new_current_thread().enable_time().build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn one_stalled_request_ends_for_each_that_waits() {
+        run(async {
+            let (turns, line) = (Turns::new(2), Line::default());
+            let held = [turns.next(&line).await, turns.next(&line).await];
+            assert!(held.iter().all(Option::is_some) && !turns.claim(), "nobody waits");
+            let (mut first, mut second) = (Box::pin(turns.next(&line)), Box::pin(turns.next(&line)));
+            assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+            assert!(turns.claim() && turns.claim() && !turns.claim());
+            drop(held);
+            let held = [first.await, second.await];
+            assert!(held.iter().all(Option::is_some) && !turns.claim());
+        });
+    }
+
+    #[test]
+    fn a_connection_with_many_requests_does_not_keep_the_others_out() {
+        run(async {
+            let (turns, greedy, modest) = (Turns::new(6), Line::default(), Line::default());
+            let mut held = Vec::new();
+            for _ in 0..6 {
+                held.extend(turns.next(&greedy).await);
+            }
+            let mut many: Vec<_> = (0..6).map(|_| Box::pin(turns.next(&greedy))).collect();
+            assert!(many.iter_mut().all(|turn| turn.now_or_never().is_none()));
+            assert!(turns.next(&greedy).now_or_never().is_some_and(|turn| turn.is_none()), "too many wait");
+            let mut one = Box::pin(turns.next(&modest));
+            assert!((&mut one).now_or_never().is_none(), "it may wait nevertheless");
+            held.truncate(1);
+            assert!((&mut one).now_or_never().is_some_and(|turn| turn.is_some()), "fewer are before it");
+        });
     }
 }

@@ -35,13 +35,13 @@ pub(crate) enum Listen {
 }
 
 impl Listen {
-    /// Reads `ADDRESS:PORT` or `unix:PATH`.
+    /// Reads `ADDRESS:PORT` or `unix:PATH`; the error says how to write it.
     pub(crate) fn read(text: &OsStr) -> Result<Self, String> {
         if let Some(path) = text.as_bytes().strip_prefix(b"unix:") {
             let path = Path::new(OsStr::from_bytes(path));
             return match path.file_name() {
                 Some(_) => Ok(Self::Unix(path.to_owned())),
-                None => Err("name a file behind unix:, as in unix:/run/user/1000/volfs.sock".to_owned()),
+                None => Err("name a file after unix:, as in unix:/run/user/1000/volfs.sock".to_owned()),
             };
         }
         let address = text.to_str().and_then(|text| text.parse().ok()).map(Self::Tcp);
@@ -67,10 +67,8 @@ impl Display for Listen {
 /// Why a server cannot listen.
 #[derive(Debug, Error)]
 pub(crate) enum ListenError {
-    /// The address cannot be listened at.
     #[error("cannot listen at {0}: {1}; choose another --listen ADDRESS:PORT")]
     Address(SocketAddr, io::Error),
-    /// The socket cannot be made.
     #[error("cannot listen at {}: {}; choose another --listen unix:PATH", .0, .1)]
     Socket(Listen, io::Error),
     /// Others could put their own socket in the place of this one.
@@ -81,49 +79,40 @@ pub(crate) enum ListenError {
         one_line(&.writable.to_string_lossy())
     )]
     Folder {
-        /// The folder of the socket.
         folder: PathBuf,
         /// The folder that others can write to: that one, or one above.
         writable: PathBuf,
     },
-    /// Something else is there.
-    #[error("cannot listen at {0}: there is something that is no socket of yours; choose another --listen unix:PATH")]
+    #[error("cannot listen at {0}: what is there is not a socket of yours; choose another --listen unix:PATH")]
     Taken(Listen),
-    /// Another program listens there.
     #[error("cannot listen at {0}: another program listens there; end it, or choose another --listen unix:PATH")]
     InUse(Listen),
 }
 
 /// A socket that listens, without blocking.
 #[derive(Debug)]
-pub(crate) enum Listener {
-    /// At an address.
+pub(super) enum Listener {
     Tcp(TcpListener),
-    /// At a Unix socket, whose file goes with it.
     Unix(UnixListener, SocketFile),
 }
 
 impl Listener {
-    /// Begins to listen. `for_all` lets all users connect to a Unix socket, otherwise the own user can.
-    pub(crate) fn bind(at: &Listen, for_all: bool) -> Result<Self, ListenError> {
-        match at {
-            Listen::Tcp(address) => {
-                let failed = |error| ListenError::Address(*address, error);
-                let listener = TcpListener::bind(address).map_err(failed)?;
-                // others who connect without end must not keep the user's own connections from being queued
-                listen(&listener, BACKLOG).map_err(|errno| failed(errno.into()))?;
-                listener.set_nonblocking(true).map_err(failed)?;
-                Ok(Self::Tcp(listener))
-            }
-            Listen::Unix(path) => {
-                let (listener, file) = bind_unix(path, at, for_all)?;
-                Ok(Self::Unix(listener, file))
-            }
-        }
+    /// Begins to listen. `for_all` lets all users connect to a Unix socket, otherwise only the server's user can.
+    pub(super) fn bind(at: &Listen, for_all: bool) -> Result<Self, ListenError> {
+        let address = match at {
+            Listen::Tcp(address) => address,
+            Listen::Unix(path) => return bind_unix(path, at, for_all),
+        };
+        let failed = |error| ListenError::Address(*address, error);
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        // others who connect without end must not keep the user's own connections from being queued
+        listen(&listener, BACKLOG).map_err(|errno| failed(errno.into()))?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        Ok(Self::Tcp(listener))
     }
 
     /// Returns where it listens, with the port that it got.
-    pub(crate) fn at(&self, asked: &Listen) -> Listen {
+    pub(super) fn at(&self, asked: &Listen) -> Listen {
         match self {
             Self::Tcp(listener) => listener.local_addr().map_or_else(|_| asked.clone(), Listen::Tcp),
             Self::Unix(_, file) => Listen::Unix(file.path.clone()),
@@ -133,7 +122,7 @@ impl Listener {
 
 /// The file of a Unix socket, which is removed at the end.
 #[derive(Debug)]
-pub(crate) struct SocketFile {
+pub(super) struct SocketFile {
     path: PathBuf,
     identity: (u64, u64),
 }
@@ -147,43 +136,42 @@ impl Drop for SocketFile {
     }
 }
 
-fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<(UnixListener, SocketFile), ListenError> {
+fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<Listener, ListenError> {
     let failed = |error: io::Error| ListenError::Socket(at.clone(), error);
+    let refused = |errno: Errno| failed(errno.into());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder).map_err(failed)?;
     if let Some(writable) = writable_by_others(&folder).map_err(failed)? {
         return Err(ListenError::Folder { folder, writable });
     }
     let path = folder.join(path.file_name().unwrap_or_default());
-    let address = SocketAddrUnix::new(&path).map_err(|errno| failed(errno.into()))?;
-    remove_stale(&path, &address, at)?;
-    let socket = unix_socket().map_err(failed)?;
-    bind(&socket, &address).map_err(|errno| failed(errno.into()))?;
+    let address = SocketAddrUnix::new(&path).map_err(refused)?;
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        file => remove_stale(&file.map_err(failed)?, &path, &address, at)?,
+    }
+    let socket = unix_socket().map_err(refused)?;
+    bind(&socket, &address).map_err(refused)?;
     let made = fs::symlink_metadata(&path).map_err(failed)?;
     let file = SocketFile { path, identity: (made.dev(), made.ino()) };
     // until it listens, nobody can connect
     let mode = if for_all { 0o666 } else { 0o600 };
     fs::set_permissions(&file.path, fs::Permissions::from_mode(mode)).map_err(failed)?;
-    listen(&socket, BACKLOG).map_err(|errno| failed(errno.into()))?;
-    Ok((UnixListener::from(socket), file))
+    listen(&socket, BACKLOG).map_err(refused)?;
+    Ok(Listener::Unix(socket.into(), file))
 }
 
-fn unix_socket() -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+fn unix_socket() -> Result<OwnedFd, Errno> {
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// Removes a socket of the own user that nobody listens at.
-fn remove_stale(path: &Path, address: &SocketAddrUnix, at: &Listen) -> Result<(), ListenError> {
+/// Removes a socket of this user that nobody listens at.
+fn remove_stale(file: &fs::Metadata, path: &Path, address: &SocketAddrUnix, at: &Listen) -> Result<(), ListenError> {
     let failed = |error: io::Error| ListenError::Socket(at.clone(), error);
-    let file = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        file => file.map_err(failed)?,
-    };
     if !file.file_type().is_socket() || file.uid() != geteuid().as_raw() {
         return Err(ListenError::Taken(at.clone()));
     }
-    match connect(unix_socket().map_err(failed)?, address) {
+    match unix_socket().and_then(|socket| connect(socket, address)) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
         // a queue that is full is one that somebody listens at
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(at.clone())),

@@ -1,44 +1,87 @@
 //! The tree of a mount over HTTP: turns each request into calls of [`Volfs`](crate::fs::Volfs), and the results into the
 //! response.
 //!
-//! * [`listener`], [`peer`] and [`access`]: where it listens, who is at the other end, and whether they may.
-//! * [`server`]: connections and their limits, the end at a signal.
+//! * [`server`] and [`listener`]: where it listens, which connections it accepts, the end at a signal.
+//! * [`peer`] and [`access`]: who is at the other end, and whether they may.
+//! * [`connection`]: turns of requests, and clients that take too little.
 //! * [`app`]: one request, from its path to its response.
-//! * [`file`] and [`folder`]: what a file and a folder answer.
-//! * [`page`]: the files of the page that browsers see.
+//! * [`file`], [`folder`] and [`page`]: what a file, a folder and the page for browsers answer.
+//! * [`tree`]: paths as names of the tree, and the calls of the file system.
 //!
 //! The threads of the server never wait: what cannot be answered from memory goes to the pool, as in a mount.
 
-mod accept;
 mod access;
 mod app;
-mod app_state;
 mod body;
-mod box_query;
-mod budget;
-mod calls;
-mod conditions;
 mod connection;
-mod content_types;
-mod entries;
 mod file;
 mod folder;
-mod hosts;
-mod html;
 mod listener;
-mod open_file;
-mod options;
 mod page;
-mod paths;
 mod peer;
-mod problem;
-mod ranges;
+mod response;
 mod server;
-mod turns;
-mod validators;
+mod tree;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use access::{Access, Token};
 pub(crate) use listener::Listen;
-pub(crate) use options::{ServeOptions, is_origin};
 pub(crate) use peer::overflow_user;
 pub(crate) use server::{ServeError, Server};
+
+/// What a server may do, and how much of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ServeOptions {
+    /// Where to listen.
+    pub(crate) listen: Listen,
+    /// Who may connect, and with what.
+    pub(crate) access: Arc<Access>,
+    /// Names besides those of this machine that clients may use for it.
+    pub(crate) allow_hosts: Vec<String>,
+    /// The origins whose pages may read responses; `*` means all.
+    pub(crate) allow_origins: Vec<String>,
+    /// Connections at a time; others wait until one ends.
+    pub(crate) max_connections: usize,
+    /// Requests in progress at a time, from their head to the last byte of the response.
+    pub(crate) max_requests: usize,
+    /// How long a client may take for the head of a request.
+    pub(crate) header_timeout: Duration,
+    /// How long a connection may be without a request, and a client without taking some of a response.
+    pub(crate) idle_timeout: Duration,
+    /// The address of a Neuroglancer that the page links to.
+    pub(crate) neuroglancer: Option<String>,
+}
+
+/// Returns whether a text is an origin as browsers send it, `https://host` or `http://host:8000`, or `*`.
+pub(crate) fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_host = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'-' | b':' | b'[' | b']');
+    text == "*" || host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host))
+}
+
+/// Returns the origin of a URL, which is the part before its path.
+fn origin_of(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    Some(format!("{scheme}://{host}")).filter(|origin| is_origin(origin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_no_path() {
+        for origin in ["*", "https://host", "http://127.0.0.1:9000", "http://[::1]:80"] {
+            assert!(is_origin(origin), "{origin}");
+        }
+        for other in ["", "host", "https://", "https://host/", "https://host/path", "https://a b", "null", "ftp://host"]
+        {
+            assert!(!is_origin(other), "{other}");
+        }
+        assert_eq!(origin_of("http://127.0.0.1:9999/v/#!").as_deref(), Some("http://127.0.0.1:9999"));
+        assert_eq!(origin_of("nothing"), None);
+    }
+}

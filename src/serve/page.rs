@@ -1,18 +1,22 @@
-//! The files of the page, which are part of the program: `.volfs/page/NAME`.
+//! The pages that browsers get, and the files that these pages use, which are part of the program.
+//!
+//! All links are relative, so that the server can stand behind a proxy with any path.
 
-use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{Method, Response};
+use std::ffi::OsString;
 
-use super::conditions::{Outcome, evaluate};
-use super::file::{not_modified, set, type_of};
-use super::paths::TreePath;
-use super::problem::Problem;
-use super::validators::Tags;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName};
+
+use super::file::Validators;
+use super::response::{Head, Problem, Response, content_type, set};
+use super::tree::{TreePath, segment};
 use crate::fs::DOT_VOLFS;
+use crate::logging::one_line;
 
-/// The folder of the page below `.volfs`.
+/// What pages may do: nothing but use the files and data of this server.
+pub(super) const SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The folder of the files below `.volfs`.
 const FOLDER: &str = "page";
 
 /// The files, by name.
@@ -30,8 +34,8 @@ const FILES: [(&str, &str); 11] = [
     ("viewer.js", include_str!("page/viewer.js")),
 ];
 
-/// Answers a request for a file of the page; `None` if another file is meant.
-pub(crate) fn answer(request: &Parts, path: &TreePath) -> Option<Result<Response<Body>, Problem>> {
+/// Answers a request for a file of the page, `.volfs/page/NAME`; `None` if another file is meant.
+pub(super) fn answer(request: &Head, path: &TreePath) -> Option<Result<Response, Problem>> {
     match &path.names[..] {
         [dot_volfs, folder, name] if dot_volfs == DOT_VOLFS && folder == FOLDER && !path.folder => {
             let file = FILES.iter().find(|(known, _)| name == *known);
@@ -41,14 +45,213 @@ pub(crate) fn answer(request: &Parts, path: &TreePath) -> Option<Result<Response
     }
 }
 
-fn send(request: &Parts, name: &str, text: &'static str) -> Result<Response<Body>, Problem> {
-    let validators = Tags::of_program(name, text.as_bytes());
-    if evaluate(&request.headers, &validators)? == Outcome::NotModified {
-        return Ok(not_modified(&validators));
+fn send(request: &Head, name: &str, text: &'static str) -> Result<Response, Problem> {
+    let validators = Validators::of_program(name, text);
+    if validators.client_has_it(request.headers())? {
+        return Ok(validators.not_modified());
     }
-    let mut response = Response::new(if request.method == Method::HEAD { Body::empty() } else { Body::from(text) });
+    let mut response = Response::new(text.to_owned().into());
     validators.write(response.headers_mut());
-    set(response.headers_mut(), CONTENT_TYPE, type_of(name));
-    set(response.headers_mut(), CONTENT_LENGTH, &text.len().to_string());
+    set(response.headers_mut(), CONTENT_TYPE, content_type(name.as_ref()));
     Ok(response)
+}
+
+/// Returns whether the client names HTML, and does not prefer JSON to it. Browsers name text/html; programs send `*/*` or
+/// nothing, and get JSON.
+pub(super) fn prefers_html(headers: &HeaderMap) -> bool {
+    let html = quality(headers, ACCEPT, "text/html");
+    html > 0.0 && html >= quality(headers, ACCEPT, "application/json")
+}
+
+/// Returns the weight that a header of the client gives to one of its choices, 0 if it is not named; RFC 9110, section
+/// 12.4.2.
+pub(super) fn quality(headers: &HeaderMap, name: HeaderName, choice: &str) -> f32 {
+    let texts = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    let mut weights = texts.flat_map(|text| text.split(',')).filter_map(|text| {
+        let mut parts = text.split(';').map(str::trim);
+        let is_chosen = parts.next()?.eq_ignore_ascii_case(choice);
+        is_chosen.then(|| parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0))
+    });
+    weights.next_back().unwrap_or(0.0)
+}
+
+/// What an entry of a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Dataset,
+    Folder,
+    File,
+}
+
+impl Kind {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Dataset => "dataset",
+            Self::Folder => "folder",
+            Self::File => "file",
+        }
+    }
+}
+
+/// An entry of a folder, with its name as in a mount.
+pub(super) struct Listed {
+    pub(super) name: OsString,
+    pub(super) kind: Kind,
+}
+
+impl Listed {
+    /// Returns the link from the folder to the entry.
+    pub(super) fn href(&self) -> String {
+        segment(&self.name) + self.slash()
+    }
+
+    fn slash(&self) -> &'static str {
+        if self.kind == Kind::File { "" } else { "/" }
+    }
+}
+
+/// What the page of a folder shows.
+pub(super) struct FolderPage<'a> {
+    pub(super) path: &'a TreePath,
+    pub(super) kind: Kind,
+    /// Its entries, or some of them.
+    pub(super) entries: &'a [Listed],
+    /// Whether these are the first ones.
+    pub(super) is_first: bool,
+    /// Where the next ones begin.
+    pub(super) next: Option<u64>,
+    /// The address of a Neuroglancer.
+    pub(super) neuroglancer: Option<&'a str>,
+}
+
+impl FolderPage<'_> {
+    /// Returns the page: the entries as links, and the scripts that show datasets.
+    pub(super) fn html(&self) -> String {
+        let names: Vec<String> = self.path.names.iter().map(|name| escape(&name.to_string_lossy())).collect();
+        let root = way_up(names.len());
+        let title = names.last().map_or_else(|| "volfs".to_owned(), |name| format!("{name} · volfs"));
+        let mut crumbs = format!("<a href=\"{root}\">volfs</a>");
+        for (n, name) in names.iter().enumerate() {
+            let href = way_up(names.len() - 1 - n);
+            crumbs += &format!(" <span aria-hidden=\"true\">/</span> <a href=\"{href}\">{name}</a>");
+        }
+        let mut rows = String::new();
+        for entry in self.entries {
+            let (slash, kind, name) = (entry.slash(), entry.kind.word(), escape(&entry.name.to_string_lossy()));
+            rows += &format!("<li data-kind=\"{kind}\"><a href=\"{}\">{name}{slash}</a></li>\n", entry.href());
+        }
+        let mut more = String::new();
+        if !self.is_first {
+            more += "<p><a href=\"./\">First entries</a></p>\n";
+        }
+        if let Some(next) = self.next {
+            more += &format!("<p><a id=\"more\" href=\"?from={next}\">More entries</a></p>\n");
+        }
+        let (kind, viewer) = (self.kind.word(), escape(self.neuroglancer.unwrap_or_default()));
+        let body = format!(
+            "<body data-kind=\"{kind}\" data-root=\"{root}\" data-neuroglancer=\"{viewer}\">\n\
+            <header><nav aria-label=\"Path\">{crumbs}</nav></header>\n<main id=\"main\"></main>\n\
+            <section id=\"entries\" aria-labelledby=\"entries-title\">\n\
+            <h2 id=\"entries-title\">Files and folders</h2>\n<ul>\n{rows}</ul>\n{more}</section>\n"
+        );
+        document(&root, &title, true, &body)
+    }
+}
+
+/// Returns the page for a path that leads nowhere: the folder above it that is there, `up` from the path.
+pub(super) fn not_found(above: &[OsString], up: &str) -> String {
+    let (href, shown) = (if up.is_empty() { "./" } else { up }, escape(&shown_path(above)));
+    let root = format!("{up}{}", "../".repeat(above.len()));
+    let root = if root.is_empty() { "./" } else { &root };
+    let body = format!(
+        "<body>\n<header><nav aria-label=\"Path\"><a href=\"{root}\">volfs</a></nav></header>\n\
+        <main>\n<h1>Not found</h1>\n<p>There is nothing at this address. The folder above it that is there: \
+        <a href=\"{href}\">{shown}</a></p>\n</main>\n"
+    );
+    document(root, "Not found · volfs", false, &body)
+}
+
+fn document(root: &str, title: &str, has_script: bool, body: &str) -> String {
+    let assets = format!("{root}{}/{FOLDER}", segment(DOT_VOLFS.as_ref()));
+    let script = format!("<script type=\"module\" src=\"{assets}/main.js\"></script>\n");
+    let script = if has_script { &script } else { "" };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+        <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+        <link rel=\"icon\" type=\"image/svg+xml\" href=\"{assets}/icon.svg\">\n\
+        <link rel=\"stylesheet\" href=\"{assets}/page.css\">\n{script}</head>\n{body}</body>\n</html>\n"
+    )
+}
+
+/// Returns the link to the folder so many levels above.
+fn way_up(levels: usize) -> String {
+    if levels == 0 { "./".to_owned() } else { "../".repeat(levels) }
+}
+
+/// Returns the path of a folder as text.
+pub(super) fn shown_path(names: &[OsString]) -> String {
+    let path = names.iter().fold("/".to_owned(), |path, name| path + &*name.to_string_lossy() + "/");
+    one_line(&path).into_owned()
+}
+
+/// Returns text for between tags and within quotes.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_from_data_are_text_and_links_are_relative() {
+        let path = TreePath { names: vec!["a<b".into(), "\"onload=x".into()], folder: true };
+        let entries = [
+            Listed { name: "<script>alert(1)</script>".into(), kind: Kind::File },
+            Listed { name: "javascript:x".into(), kind: Kind::Dataset },
+        ];
+        let html = FolderPage {
+            path: &path,
+            kind: Kind::Folder,
+            entries: &entries,
+            is_first: true,
+            next: Some(7),
+            neuroglancer: None,
+        }
+        .html();
+        assert!(
+            !html.contains("<script>alert") && !html.contains("\"onload") && !html.contains("\"javascript:"),
+            "{html}"
+        );
+        assert!(html.contains("href=\"javascript%3Ax/\"") && html.contains("&lt;script&gt;"), "{html}");
+        assert!(html.contains("href=\"../../.volfs/page/page.css\"") && html.contains("?from=7"), "{html}");
+        assert!(!html.contains("href=\"/") && !html.contains("://"), "{html}");
+    }
+
+    #[test]
+    fn browsers_get_pages_and_programs_json() {
+        let prefers = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, text.parse().unwrap());
+            prefers_html(&headers)
+        };
+        assert!(prefers("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        assert!(prefers("application/json;q=0.5, text/html"));
+        for json in ["*/*", "application/json", "text/html;q=0, */*", "text/html;q=0.1, application/json", ""] {
+            assert!(!prefers(json), "{json}");
+        }
+        assert!(!prefers_html(&HeaderMap::new()));
+    }
 }

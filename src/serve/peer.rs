@@ -1,16 +1,16 @@
 //! Finds the user at the other end of a connection.
 //!
 //! On loopback both ends are sockets of this machine, and the kernel knows the owner of each. The socket of the client is
-//! looked up by its two addresses: with sock_diag (one exact query), or in `/proc/net/tcp` and `tcp6` where netlink is not
-//! to be had (seccomp, RestrictAddressFamilies=, a kernel without tcp_diag).
+//! looked up by its two addresses: with sock_diag (one exact query), or in `/proc/net/tcp` and `tcp6` where there is no
+//! netlink (seccomp, RestrictAddressFamilies=, a kernel without tcp_diag).
 //!
 //! Only an established socket that a process holds counts: the kernel shows user 0 for one that was closed (FIN_WAIT,
 //! TIME_WAIT) and for one that nobody has accepted yet, and for an address without a connection it finds the listener.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -37,60 +37,53 @@ const ANSWER: usize = HEADER + 72;
 /// Queries that wait to be answered. Connections beyond wait to ask.
 const QUEUED: usize = 1024;
 /// How long the kernel may take: it answers at once.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The user and the address at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
+pub(super) struct Peer {
     /// The user whose socket it is; `None` if that cannot be told.
-    pub user: Option<u32>,
+    pub(super) user: Option<u32>,
     /// The address; `None` for a Unix socket.
-    pub address: Option<IpAddr>,
+    pub(super) address: Option<IpAddr>,
     /// Whether the other end is on this machine, so that its user could be told.
-    pub is_local: bool,
+    pub(super) is_local: bool,
 }
 
 /// The two ends of a TCP connection. An IPv4 address is one, also where a socket of IPv6 has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ends {
-    client: (IpAddr, u16),
+pub(super) struct Ends {
+    pub(super) client: (IpAddr, u16),
     server: (IpAddr, u16),
 }
 
 impl Ends {
     /// Returns the ends of a connection that the server has accepted.
-    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
+    pub(super) fn new(client: SocketAddr, server: SocketAddr) -> Self {
         let canonical = |address: SocketAddr| (address.ip().to_canonical(), address.port());
         Self { client: canonical(client), server: canonical(server) }
     }
 
-    /// Returns the address of the client.
-    pub(crate) fn client(&self) -> IpAddr {
-        self.client.0
-    }
-
     /// Returns whether the client is on this machine.
-    pub(crate) fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         self.client.0.is_loopback() || self.server.0.is_loopback() || self.client.0 == self.server.0
     }
 }
 
-/// Finds users, on a thread of its own: the kernel may take its time, and a table serves all who wait for it.
-#[derive(Debug)]
-pub(crate) struct Peers {
-    queries: mpsc::Sender<Query>,
-    can_tell: bool,
-}
+/// The ends of a connection, and where its user is sent.
+type Query = (Ends, oneshot::Sender<Option<u32>>);
 
+/// Finds users, on a separate thread: the kernel may take its time, and one look at a table serves all who wait for it.
 #[derive(Debug)]
-struct Query {
-    ends: Ends,
-    answer: oneshot::Sender<Option<u32>>,
+pub(super) struct Peers {
+    queries: mpsc::Sender<Query>,
+    /// Whether users can be found here at all.
+    pub(super) can_tell: bool,
 }
 
 impl Peers {
     /// Starts the thread.
-    pub(crate) fn start(server: IpAddr) -> io::Result<Self> {
+    pub(super) fn start(server: IpAddr) -> io::Result<Self> {
         let lookup = Lookup::choose(server);
         let can_tell = lookup.is_some();
         let (queries, received) = mpsc::channel(QUEUED);
@@ -98,15 +91,10 @@ impl Peers {
         Ok(Self { queries, can_tell })
     }
 
-    /// Returns whether users can be found here at all.
-    pub(crate) fn can_tell(&self) -> bool {
-        self.can_tell
-    }
-
     /// Returns the user of the socket at the client's end, as things are now.
-    pub(crate) async fn user(&self, ends: Ends) -> Option<u32> {
+    pub(super) async fn user(&self, ends: Ends) -> Option<u32> {
         let (answer, receive) = oneshot::channel();
-        self.queries.send(Query { ends, answer }).await.ok()?;
+        self.queries.send((ends, answer)).await.ok()?;
         receive.await.ok()?
     }
 }
@@ -114,11 +102,11 @@ impl Peers {
 fn answer_all(mut queries: mpsc::Receiver<Query>, mut lookup: Option<Lookup>) {
     let mut batch = Vec::new();
     while queries.blocking_recv_many(&mut batch, QUEUED) > 0 {
-        let ends: Vec<Ends> = batch.iter().map(|query: &Query| query.ends).collect();
-        let users = lookup.as_mut().map(|lookup| lookup.users(&ends)).unwrap_or_default();
-        for query in batch.drain(..) {
+        let all: Vec<Ends> = batch.iter().map(|(ends, _): &Query| *ends).collect();
+        let users = lookup.as_mut().map(|lookup| lookup.users(&all)).unwrap_or_default();
+        for (ends, answer) in batch.drain(..) {
             // a connection may have ended meanwhile
-            let _ = query.answer.send(users.get(&query.ends).copied());
+            let _ = answer.send(users.get(&ends).copied());
         }
     }
 }
@@ -157,15 +145,15 @@ impl Lookup {
 
     /// Returns the users of those connections that are established.
     fn users(&mut self, of: &[Ends]) -> HashMap<Ends, u32> {
-        let mut users = HashMap::new();
-        let mut unasked = Vec::new();
+        let (mut users, mut unasked) = (HashMap::new(), Vec::new());
         for ends in of {
-            match self {
-                Self::Kernel(kernel) => match kernel.user(ends) {
-                    Ok(user) => users.extend(user.map(|user| (*ends, user))),
-                    Err(_) => unasked.push(*ends),
-                },
-                Self::Tables => unasked.push(*ends),
+            let asked = match self {
+                Self::Kernel(kernel) => kernel.user(ends).ok(),
+                Self::Tables => None,
+            };
+            match asked {
+                Some(user) => users.extend(user.map(|user| (*ends, user))),
+                None => unasked.push(*ends),
             }
         }
         if !unasked.is_empty() {
@@ -189,7 +177,7 @@ struct SockDiag {
 impl SockDiag {
     fn open() -> io::Result<Self> {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
-        set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         Ok(Self { socket, sequence: 0 })
     }
 
@@ -258,12 +246,10 @@ fn read_answer(answer: &[u8], ends: &Ends) -> io::Result<Option<u32>> {
     }
     let [family, state] = number(answer, HEADER).ok_or_else(short)?;
     let port = |at| number(answer, at).map(u16::from_be_bytes).ok_or_else(short);
-    let address = |at| {
-        if u16::from(family) == AddressFamily::INET.as_raw() {
-            number::<4>(answer, at).map(|bytes| IpAddr::V4(bytes.into())).ok_or_else(short)
-        } else {
-            number::<16>(answer, at).map(|bytes| IpAddr::V6(bytes.into())).ok_or_else(short)
-        }
+    let is_v4 = u16::from(family) == AddressFamily::INET.as_raw();
+    let address = |at| match is_v4 {
+        true => number::<4>(answer, at).map(IpAddr::from).ok_or_else(short),
+        false => number::<16>(answer, at).map(IpAddr::from).ok_or_else(short),
     };
     let id = HEADER + 4;
     let found =
@@ -276,7 +262,7 @@ fn read_answer(answer: &[u8], ends: &Ends) -> io::Result<Option<u32>> {
 /// Adds the users of connections that a table of `/proc/net` shows as established. One that two sockets of different
 /// users claim has none.
 fn find_in_table(table: impl BufRead, of: &[Ends], users: &mut HashMap<Ends, u32>) {
-    let wanted: std::collections::HashSet<&Ends> = of.iter().collect();
+    let wanted: HashSet<&Ends> = of.iter().collect();
     let mut claimed_twice = Vec::new();
     for line in table.lines().map_while(Result::ok) {
         let Some((ends, user)) = read_line(&line).filter(|(ends, _)| wanted.contains(ends)) else { continue };
@@ -303,11 +289,10 @@ fn read_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let word = |at: usize| Some(u32::from_str_radix(address.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     let address = match address.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
+        8 => IpAddr::from(word(0)?),
         32 => {
             let words = [word(0)?, word(8)?, word(16)?, word(24)?];
-            let bytes: [u8; 16] = words.concat().try_into().ok()?;
-            IpAddr::V6(Ipv6Addr::from(bytes))
+            IpAddr::from(<[u8; 16]>::try_from(words.concat()).ok()?)
         }
         _ => return None,
     };

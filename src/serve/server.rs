@@ -1,7 +1,7 @@
-//! The server: its connections, who may have one, and its end.
+//! The server: its connections, which of them are accepted, and its end.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,32 +9,29 @@ use std::task::Poll;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use axum::Router;
-use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Request};
-use futures_util::future::{Either, select};
+use futures_util::future::select;
+use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::CONNECTION;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
-use tower::ServiceExt;
 
-use super::access::{Access, TokenError};
-use super::app_state::App;
-use super::budget::SHORT;
-use super::connection::{Activity, SlottedBody, Streams, TimedStream, Timeouts};
+use super::ServeOptions;
+use super::access::TokenError;
+use super::app::App;
+use super::body::SHORT;
+use super::connection::{Activity, Connection, SlottedBody, Streams, TimedStream, Timeouts};
 use super::listener::{Listen, ListenError, Listener, SocketFile};
-use super::options::ServeOptions;
 use super::peer::{Ends, Peer, Peers, overflow_user};
-use super::problem::Problem;
+use super::response::{Problem, set};
 use crate::fs::Volfs;
 use crate::log_limit::warn_seldom;
 
@@ -48,24 +45,21 @@ const STREAMS: u32 = 64;
 const LONGEST_HEAD: usize = 16 << 10;
 /// Worker threads that go on when the system has no more threads.
 const KEPT_WORKERS: usize = 2;
-/// Connections at a time that are told why they are refused; further ones are closed without a word. They take no part of
-/// what connections may take that are let in.
+/// Refused connections that are told why at a time; further ones are closed without a word. They take no part of what
+/// accepted connections may take.
 const REFUSED: usize = 64;
-/// What to do where no user can be told.
-const NO_USERS: &str = "use --listen unix:PATH, --token-file or --allow-other";
 /// How long a connection may take to be told.
 const REFUSED_FOR: Duration = Duration::from_secs(5);
+/// What to do where users cannot be told apart.
+const NO_USERS: &str = "use --listen unix:PATH, --token-file or --allow-other";
 
 /// Why there is no server.
 #[derive(Debug, Error)]
 pub(crate) enum ServeError {
-    /// The server cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The system has too few threads.
     #[error("cannot start the threads of the server: {0}; allow more processes (ulimit -u)")]
     Threads(io::Error),
 }
@@ -75,38 +69,6 @@ pub(crate) struct Server {
     listener: Listener,
     address: Listen,
     options: ServeOptions,
-}
-
-/// A listener of the runtime. The file of a socket goes with it.
-enum Door {
-    Tcp(TcpListener),
-    Unix { listener: UnixListener, _file: SocketFile },
-}
-
-/// A connection, and what the system can say about its other end.
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
-/// What all connections share.
-struct Connections {
-    app: Arc<App>,
-    router: Router,
-    access: Arc<Access>,
-    /// Finds the users of TCP connections, where they matter.
-    peers: Option<Peers>,
-    /// The number of users that cannot be told apart.
-    overflow: Option<u32>,
-    timeouts: Timeouts,
-    /// Permits of connections that are refused, and of guests.
-    refused: Semaphore,
-    guests: Semaphore,
-}
-
-/// The signals that end the server.
-struct Stop {
-    signals: Vec<Signal>,
 }
 
 impl Server {
@@ -123,34 +85,38 @@ impl Server {
     }
 
     /// Answers requests until one of these signals, by their numbers, ends the server. Calls `ready` when signals are
-    /// awaited and connections accepted; without its consent the server ends.
+    /// awaited and connections accepted; if that returns `false` the server ends.
     pub(crate) fn run(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
-        fs.start_refreshes().map_err(ServeError::Threads)?;
-        fs.pool().keep_workers(KEPT_WORKERS);
-        let runtime = runtime().map_err(ServeError::Threads)?;
-        let served = runtime.block_on(self.serve(fs, signals, ready));
-        // a thread that waits for a source cannot end
-        runtime.shutdown_background();
-        served
+        let served = fs.start_refreshes().and_then(|()| {
+            fs.pool().keep_workers(KEPT_WORKERS);
+            let runtime = runtime()?;
+            let served = runtime.block_on(self.serve(fs, signals, ready));
+            // a thread that waits for a source cannot end
+            runtime.shutdown_background();
+            served
+        });
+        served.map_err(ServeError::Threads)
     }
 
-    async fn serve(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> Result<(), ServeError> {
-        let options = &self.options;
-        let connections = Arc::new(Connections::new(fs, options).map_err(ServeError::Threads)?);
-        let door = Door::new(self.listener).map_err(ServeError::Threads)?;
-        let mut stop = Stop::new(signals).map_err(ServeError::Threads)?;
+    async fn serve(self, fs: Arc<Volfs>, signals: &[i32], ready: impl FnOnce() -> bool) -> io::Result<()> {
+        let most = self.options.max_connections;
+        let permits = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        let connections = Arc::new(Connections::new(fs, self.options)?);
+        let door = Door::new(self.listener)?;
+        let stopped = stopped(signals)?;
         if !ready() {
             return Ok(());
         }
-        let permits = Arc::new(Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
         let graceful = GracefulShutdown::new();
-        loop {
-            let next = accept(&door, &permits);
-            let Some((stream, permit)) = stop.unless_stopped(next).await else { break };
-            tokio::spawn(Arc::clone(&connections).handle(stream, permit, graceful.watcher()));
-        }
+        let accepting = async {
+            while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+                let stream = door.accept().await;
+                tokio::spawn(Arc::clone(&connections).handle(stream, permit, graceful.watcher()));
+            }
+        };
+        select(pin!(stopped), pin!(accepting)).await;
         drop(door);
-        log::info!("ending: {} connections", options.max_connections.saturating_sub(permits.available_permits()));
+        log::info!("ending: {} connections", most.saturating_sub(permits.available_permits()));
         if timeout(GRACE, graceful.shutdown()).await.is_err() {
             log::warn!("responses in progress were broken off");
         }
@@ -163,30 +129,26 @@ fn runtime() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("volfs-serve").enable_all().build()
 }
 
-/// Returns the protocols of a connection.
-fn protocols(activity: &Arc<Activity>) -> auto::Builder<Streams> {
-    let mut builder = auto::Builder::new(Streams::new(Arc::clone(activity)));
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_send_buf_size(SHORT);
-    builder
+/// Ends when one of these signals arrives.
+fn stopped(signals: &[i32]) -> io::Result<impl Future<Output = ()>> {
+    let signals = signals.iter().map(|number| signal(SignalKind::from_raw(*number)));
+    let mut signals = signals.collect::<io::Result<Vec<_>>>()?;
+    Ok(poll_fn(move |context| {
+        let has_arrived = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+        if has_arrived { Poll::Ready(()) } else { Poll::Pending }
+    }))
 }
 
-/// Accepts the next connection, when there may be one more.
-async fn accept(door: &Door, permits: &Arc<Semaphore>) -> Option<(Stream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-    loop {
-        let accepted = match door {
-            Door::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
-            Door::Unix { listener, .. } => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
-        };
-        match accepted {
-            Ok(stream) => return Some((stream, permit)),
-            Err(error) => {
-                warn_seldom(&format!("a connection was not accepted: {error}"));
-                sleep(PAUSE).await;
-            }
-        }
-    }
+/// A listener of the runtime. The file of a socket goes with it.
+enum Door {
+    Tcp(TcpListener),
+    Unix { listener: UnixListener, _file: SocketFile },
+}
+
+/// A connection, and what the system can say about its other end.
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
 }
 
 impl Door {
@@ -196,138 +158,136 @@ impl Door {
             Listener::Unix(listener, file) => Self::Unix { listener: UnixListener::from_std(listener)?, _file: file },
         })
     }
+
+    /// Accepts the next connection.
+    async fn accept(&self) -> Stream {
+        loop {
+            let accepted = match self {
+                Self::Tcp(listener) => listener.accept().await.map(|(stream, _)| Stream::Tcp(stream)),
+                Self::Unix { listener, .. } => listener.accept().await.map(|(stream, _)| Stream::Unix(stream)),
+            };
+            match accepted {
+                Ok(stream) => return stream,
+                Err(error) => {
+                    warn_seldom(&format!("a connection was not accepted: {error}"));
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// What all connections share.
+struct Connections {
+    app: Arc<App>,
+    /// Finds the users of TCP connections, where they matter.
+    peers: Option<Peers>,
+    /// The number that the kernel shows for all users of other namespaces.
+    overflow: Option<u32>,
+    /// Permits of connections that are refused, and of guests.
+    refused: Semaphore,
+    guests: Semaphore,
 }
 
 impl Connections {
-    fn new(fs: Arc<Volfs>, options: &ServeOptions) -> io::Result<Self> {
-        let access = Arc::clone(&options.access);
+    fn new(fs: Arc<Volfs>, options: ServeOptions) -> io::Result<Self> {
         let peers = match &options.listen {
-            Listen::Tcp(address) if access.needs_user(true) => Some(Peers::start(address.ip())?),
+            Listen::Tcp(address) if options.access.needs_user(true) => Some(Peers::start(address.ip())?),
             _ => None,
         };
-        if access.users.is_some() && peers.as_ref().is_some_and(|peers| !peers.can_tell()) {
+        if options.access.users.is_some() && peers.as_ref().is_some_and(|peers| !peers.can_tell) {
             log::warn!("all connections are refused, since the kernel does not say here whose they are: {NO_USERS}");
         }
-        let app = App::new(fs, options.clone());
-        Ok(Self {
-            router: app.router(),
-            app,
-            access,
-            peers,
-            overflow: overflow_user(),
-            timeouts: Timeouts { header: options.header_timeout, idle: options.idle_timeout },
-            refused: Semaphore::new(REFUSED),
-            guests: Semaphore::new((options.max_connections / 2).clamp(1, Semaphore::MAX_PERMITS)),
-        })
+        let guests = Semaphore::new((options.max_connections / 2).clamp(1, Semaphore::MAX_PERMITS));
+        let (overflow, refused) = (overflow_user(), Semaphore::new(REFUSED));
+        Ok(Self { app: Arc::new(App::new(fs, options)), peers, overflow, refused, guests })
     }
 
     /// Finds out whose a connection is, and answers its requests or refuses it.
     async fn handle(self: Arc<Self>, stream: Stream, permit: OwnedSemaphorePermit, watcher: Watcher) {
-        match stream {
+        let (stream, peer): (Box<dyn Connection>, Peer) = match stream {
             Stream::Tcp(stream) => {
                 // small responses must not wait for others
                 let _ = stream.set_nodelay(true);
-                if let Some(peer) = self.peer_of(&stream).await {
-                    self.admit(stream, peer, permit, watcher).await;
-                }
+                let Some(peer) = self.peer_of(&stream).await else { return };
+                (Box::new(stream), peer)
             }
             Stream::Unix(stream) => {
                 let user = stream.peer_cred().ok().map(|credentials| credentials.uid());
-                let peer = Peer { user: self.known(user), address: None, is_local: true };
-                self.admit(stream, peer, permit, watcher).await;
+                (Box::new(stream), Peer { user: self.known(user), address: None, is_local: true })
             }
-        }
-    }
-
-    /// Returns the other end of a TCP connection; `None` if that is gone.
-    async fn peer_of(&self, stream: &TcpStream) -> Option<Peer> {
-        let ends = Ends::new(stream.peer_addr().ok()?, stream.local_addr().ok()?);
-        let user = match &self.peers {
-            Some(peers) if self.access.needs_user(ends.is_local()) => peers.user(ends).await,
-            _ => None,
         };
-        Some(Peer { user: self.known(user), address: Some(ends.client()), is_local: ends.is_local() })
-    }
-
-    fn known(&self, user: Option<u32>) -> Option<u32> {
-        user.filter(|user| Some(*user) != self.overflow)
-    }
-
-    async fn admit<S>(&self, stream: S, peer: Peer, permit: OwnedSemaphorePermit, watcher: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        if let Some(problem) = self.access.refuses(&peer) {
+        let access = &self.app.options.access;
+        if let Some(problem) = access.refuses(&peer) {
             drop((permit, watcher));
             return self.refuse(stream, peer, problem).await;
         }
-        let _guest = if self.access.is_guest(&peer) {
-            let Ok(guest) = self.guests.try_acquire() else { return };
-            Some(guest)
-        } else {
-            None
-        };
-        let activity = Activity::new(self.timeouts, Arc::clone(&self.app.turns));
+        let guest = access.is_guest(&peer).then(|| self.guests.try_acquire());
+        let Ok(_guest) = guest.transpose() else { return };
+        let activity = self.activity();
         let builder = protocols(&activity);
         let stream = TimedStream::new(stream, Arc::clone(&activity));
-        let service = service_fn(move |request| respond(self.router.clone(), Arc::clone(&activity), peer, request));
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let service = service_fn(|request: Request<Incoming>| {
+            let (app, activity) = (Arc::clone(&self.app), Arc::clone(&activity));
+            async move {
+                // in the task of the request, which may have a slot
+                let slot = activity.begin();
+                let response = app.respond(request.map(drop), &peer, &slot).await;
+                Ok::<_, Infallible>(response.map(|body| SlottedBody { body, slot }))
+            }
+        });
+        let connection = builder.serve_connection(TokioIo::new(stream), service);
         if let Err(error) = watcher.watch(connection).await {
             log::debug!("a connection ended: {error}");
         }
         drop(permit);
     }
 
+    /// Returns the other end of a TCP connection; `None` if that is gone.
+    async fn peer_of(&self, stream: &TcpStream) -> Option<Peer> {
+        let ends = Ends::new(stream.peer_addr().ok()?, stream.local_addr().ok()?);
+        let user = match &self.peers {
+            Some(peers) if self.app.options.access.needs_user(ends.is_local()) => peers.user(ends).await,
+            _ => None,
+        };
+        Some(Peer { user: self.known(user), address: Some(ends.client.0), is_local: ends.is_local() })
+    }
+
+    fn known(&self, user: Option<u32>) -> Option<u32> {
+        user.filter(|user| Some(*user) != self.overflow)
+    }
+
+    fn activity(&self) -> Arc<Activity> {
+        let options = &self.app.options;
+        let timeouts = Timeouts { header: options.header_timeout, idle: options.idle_timeout };
+        Activity::new(timeouts, Arc::clone(&self.app.turns))
+    }
+
     /// Tells a client why it is refused, for a short time and if there are not too many of them.
-    async fn refuse<S>(&self, stream: S, peer: Peer, problem: Problem)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
+    async fn refuse(&self, stream: Box<dyn Connection>, peer: Peer, problem: Problem) {
         match peer.user {
             Some(user) => warn_seldom(&format!("connections of uid {user} are refused")),
             None => warn_seldom("connections are refused because their user is not known"),
         }
         let Ok(_permit) = self.refused.try_acquire() else { return };
+        let activity = self.activity();
         let service = service_fn(|_| {
-            let mut response = problem.response();
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            async { Ok::<_, Infallible>(response) }
+            let (mut response, activity) = (problem.response(), Arc::clone(&activity));
+            set(response.headers_mut(), CONNECTION, "close");
+            async move {
+                let slot = activity.begin();
+                Ok::<_, Infallible>(response.map(|body| SlottedBody { body, slot }))
+            }
         });
-        let builder = protocols(&Activity::new(self.timeouts, Arc::clone(&self.app.turns)));
+        let builder = protocols(&activity);
         let _ = timeout(REFUSED_FOR, builder.serve_connection(TokioIo::new(stream), service)).await;
     }
 }
 
-/// Answers a request of a connection.
-async fn respond(
-    router: Router,
-    activity: Arc<Activity>,
-    peer: Peer,
-    mut request: Request<Incoming>,
-) -> Result<axum::http::Response<SlottedBody>, Infallible> {
-    let slot = activity.begin();
-    request.extensions_mut().insert(slot.clone());
-    request.extensions_mut().insert(peer);
-    let response = router.oneshot(request).await?;
-    Ok(response.map(|body| SlottedBody::new(body, slot)))
-}
-
-impl Stop {
-    fn new(signals: &[i32]) -> io::Result<Self> {
-        let signals = signals.iter().map(|number| signal(SignalKind::from_raw(*number))).collect::<Result<_, _>>()?;
-        Ok(Self { signals })
-    }
-
-    /// Returns what a future gives, or `None` if a signal comes first.
-    async fn unless_stopped<T>(&mut self, future: impl Future<Output = Option<T>>) -> Option<T> {
-        let signals = &mut self.signals;
-        let arrives = poll_fn(|context| {
-            let arrived = signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if arrived { Poll::Ready(()) } else { Poll::Pending }
-        });
-        match select(pin!(arrives), pin!(future)).await {
-            Either::Left(_) => None,
-            Either::Right((value, _)) => value,
-        }
-    }
+/// Returns the protocols of a connection.
+fn protocols(activity: &Arc<Activity>) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(Streams(Arc::clone(activity)));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(LONGEST_HEAD);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS).max_send_buf_size(SHORT);
+    builder
 }

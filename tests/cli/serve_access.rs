@@ -279,7 +279,7 @@ fn a_unix_socket_is_not_put_where_others_can_write() {
     fails(&std::env::temp_dir().join("volfs-test-socket"), "$XDG_RUNTIME_DIR");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
-    fails(&folder.path().join("file"), "no socket of yours");
+    fails(&folder.path().join("file"), "not a socket of yours");
     fails(&folder.path().join("x".repeat(150)), "cannot listen at");
     fails(&folder.path().join("none/socket"), "cannot listen at");
 }
