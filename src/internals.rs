@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::catalog::open_dataset;
-use crate::cli::args::{Cli, Shell};
+use crate::cli::Shell;
 use crate::codec::zfp;
 use crate::format::vds::wavelet;
 use crate::format::{Array, FormatError, registry};
@@ -108,7 +108,7 @@ pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator
 
 /// The definition of the command line.
 pub fn command() -> clap::Command {
-    <Cli as clap::CommandFactory>::command()
+    crate::cli::command()
 }
 
 /// The completion script of a shell.

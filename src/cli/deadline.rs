@@ -1,31 +1,32 @@
 //! Work on a source or a mount that may hang, with a deadline.
 //!
-//! Such work is done in a side process, which is left behind if it hangs: a thread that waits for a file server keeps its
-//! whole process from ending. An object store needs none of that, since each request has its own timeout.
+//! A side process does such work, and stays behind if it hangs: a thread that waits for a file server keeps its whole
+//! process from ending. An object store needs no side process, since each request has its own timeout.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::cli::error::CliError;
-use crate::cli::mounts::source_behind::store_behind;
-use crate::cli::output;
-use crate::mount::side_process::{Link, SideProcess};
+use super::error::{Cause, CliError};
+use super::output;
+use super::processes::{status, status_field};
+use super::source::store_behind;
+use super::text::escaped_path;
+use crate::mount::{Link, SideProcess};
 use crate::source::is_url;
 
-/// How long a source may take to answer.
-pub(crate) const LIMIT: Duration = Duration::from_secs(10);
+/// The time for a source to answer.
+const LIMIT: Duration = Duration::from_secs(10);
 
-/// The time between two looks at a side process that says nothing.
+/// The time between two looks at a side process that sends nothing.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Bytes of output in one message.
 const PIECE: usize = 64 << 10;
 
-/// The first byte of a message to the process that waits: output, a remark, what is looked at now, how it failed (with
-/// the exit status in the next byte), and that all is done.
+/// The first byte of a message to the waiting process: output, a remark, the path that is looked at now, an error (with the
+/// exit status in the next byte), and the end of the work.
 const OUTPUT: u8 = b'o';
 const NOTE: u8 = b'n';
 const LOOKS: u8 = b'l';
@@ -33,7 +34,7 @@ const FAILED: u8 = b'f';
 const DONE: u8 = b'd';
 
 /// Where work prints to.
-pub(crate) enum Output<'a> {
+pub(super) enum Output<'a> {
     /// This process's standard output.
     Own,
     /// The process that waits for this one.
@@ -42,7 +43,7 @@ pub(crate) enum Output<'a> {
 
 impl Output<'_> {
     /// Writes a part of the output. Returns `false` once nobody reads it.
-    pub(crate) fn part(&self, bytes: &[u8]) -> Result<bool, CliError> {
+    pub(super) fn part(&self, bytes: &[u8]) -> Result<bool, CliError> {
         match self {
             Self::Own => output::part(bytes),
             Self::Of(link) => Ok(bytes.chunks(PIECE).all(|piece| link.send_waiting(&message(OUTPUT, piece)))),
@@ -50,15 +51,15 @@ impl Output<'_> {
     }
 
     /// Prints a remark apart from the output.
-    pub(crate) fn note(&self, text: &str) {
+    pub(super) fn note(&self, text: &str) {
         match self {
             Self::Own => output::note(text),
             Self::Of(link) => drop(link.send_waiting(&message(NOTE, text.as_bytes()))),
         }
     }
 
-    /// Tells what is looked at next, which is what does not answer if nothing more comes.
-    pub(crate) fn looks_at(&self, path: &Path) {
+    /// Tells which path is looked at next: if nothing more comes, this path did not answer.
+    pub(super) fn looks_at(&self, path: &Path) {
         if let Self::Of(link) = self {
             link.send_waiting(&message(LOOKS, path.as_os_str().as_bytes()));
         }
@@ -74,16 +75,22 @@ fn failure(status: u8, text: &str) -> Vec<u8> {
 }
 
 fn reported(status: u8, text: &[u8]) -> CliError {
-    CliError::Reported(String::from_utf8_lossy(text).into_owned(), status)
+    CliError::new(String::from_utf8_lossy(text), "").with_status(status)
 }
 
-/// Runs a command that looks at `path`, and prints what it prints. Has to be called before there are threads.
-pub(crate) fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
+fn timed_out(path: &Path, limit: Duration) -> CliError {
+    let what = format!("the source {} does not answer within {} s", escaped_path(path), limit.as_secs());
+    CliError::new(what, "is its server reachable?").with_cause(Cause::Timeout)
+}
+
+/// Runs a command that looks at `path`, and prints what it prints; fails if it does nothing for [`LIMIT`]. It must be
+/// called before there are threads.
+pub(super) fn run(path: &Path, work: impl FnOnce(&Output<'_>) -> Result<(), CliError>) -> Result<(), CliError> {
     if is_url(path) { work(&Output::Own) } else { run_within(LIMIT, path, work) }
 }
 
 /// Like [`run`], with another limit.
-pub(crate) fn run_within(
+pub(super) fn run_within(
     limit: Duration,
     path: &Path,
     work: impl FnOnce(&Output<'_>) -> Result<(), CliError>,
@@ -108,7 +115,7 @@ pub(crate) fn run_within(
 }
 
 /// Starts a side process in the working directory of this one, to which names are relative; `None` if the system refuses,
-/// or there are threads.
+/// or this process has other threads.
 fn start(work: impl FnOnce(&Link)) -> Option<SideProcess> {
     let here = std::env::current_dir();
     SideProcess::start(|link| {
@@ -120,7 +127,7 @@ fn start(work: impl FnOnce(&Link)) -> Option<SideProcess> {
     .ok()
 }
 
-/// Prints what comes from a side process until it is done.
+/// Prints what a side process sends until it is done.
 fn print(limit: Duration, path: &Path, process: &SideProcess) -> Result<(), CliError> {
     let mut looked_at = path.to_owned();
     loop {
@@ -138,16 +145,16 @@ fn print(limit: Duration, path: &Path, process: &SideProcess) -> Result<(), CliE
                 [FAILED, status, text @ ..] => return Err(reported(*status, text)),
                 _ => return Ok(()),
             },
-            Received::Nothing(limit) => return Err(CliError::SourceTimeout(looked_at, limit)),
-            Received::End => return Err(reported(1, b"the process that looked at the source ended")),
+            Received::Nothing(limit) => return Err(timed_out(&looked_at, limit)),
+            Received::End => return Err(reported(1, b"internal error: the process that looked at the source ended")),
         }
     }
 }
 
-/// What a side process has said.
+/// What came from a side process.
 enum Received {
     Message(Vec<u8>),
-    /// Nothing, and it has done nothing for so long.
+    /// Nothing, and it has done nothing for this time.
     Nothing(Duration),
     /// It ended.
     End,
@@ -178,15 +185,15 @@ fn receive(process: &SideProcess, limit: Option<Duration>) -> Received {
 
 /// Returns how often a process has waited and was interrupted; `None` if it computes just now.
 fn switches(pid: u32) -> Option<Vec<String>> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let is_running = status.lines().any(|line| line.starts_with("State:\tR"));
+    let status = status(pid);
+    let is_running = status_field(&status, "State").is_some_and(|state| state.starts_with('R'));
     let counts = status.lines().filter(|line| line.contains("ctxt_switches:")).map(str::to_owned).collect();
     (!is_running).then_some(counts)
 }
 
-/// Checks that a first look at `path` ends within `limit`: `look` may return what is wrong, as a line of text. Has to be
+/// Checks that a first look at `path` ends within `limit`: `look` may return what is wrong, as a line of text. It must be
 /// called before there are threads.
-pub(crate) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>) -> Result<(), CliError> {
+pub(super) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<String>) -> Result<(), CliError> {
     let looked = start(|link| {
         link.send(&look().map_or_else(|| vec![DONE], |text| failure(1, &text)));
     });
@@ -195,14 +202,14 @@ pub(crate) fn check(path: &Path, limit: Duration, look: impl FnOnce() -> Option<
     let deadline = Instant::now() + limit;
     match process.link().receive(deadline).as_deref() {
         Some([FAILED, status, text @ ..]) => Err(reported(*status, text)),
-        None if Instant::now() >= deadline => Err(CliError::SourceTimeout(path.to_owned(), limit)),
+        None if Instant::now() >= deadline => Err(timed_out(path, limit)),
         _ => Ok(()),
     }
 }
 
-/// Checks that a first look at a path ends within [`LIMIT`], unless an object store has it. Has to be called before there
-/// are threads.
-pub(crate) fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliError> {
+/// Checks that a first look at a path ends within [`LIMIT`], unless it lies in an object store. It must be called before
+/// there are threads.
+pub(super) fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliError> {
     if is_url(path) {
         return Ok(());
     }
@@ -214,7 +221,7 @@ pub(crate) fn check_local(path: &Path, look: impl FnOnce()) -> Result<(), CliErr
     });
     let Some(process) = looked else { return Ok(()) };
     match receive(&process, Some(LIMIT)) {
-        Received::Nothing(limit) => Err(CliError::SourceTimeout(path.to_owned(), limit)),
+        Received::Nothing(limit) => Err(timed_out(path, limit)),
         _ => Ok(()),
     }
 }

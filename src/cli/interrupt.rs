@@ -1,42 +1,42 @@
-//! SIGHUP, SIGINT and SIGTERM end a long command at once, after its last words, unless its caller has them ignored.
+//! The ends of commands: signals, and timeouts within a process. Work that may wait uninterruptibly belongs into another
+//! process: see [`deadline`](super::deadline).
 
-use std::fs;
 use std::process::exit;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 
-use crate::cli::timeout::with_timeout;
+use super::processes::{status, status_field};
 
-/// How long the last words may take: the reader of a pipe may have stopped.
+/// The time to print last words: the reader of a pipe may have stopped.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The signals that end the process, unless they are ignored: the shell of a script has SIGINT ignored by what it runs
-/// in the background, and nohup SIGHUP.
+/// The signals that end a long command after its last words, unless its caller ignores them, as nohup does SIGHUP and
+/// the shell of a script SIGINT for a command in the background.
 const SIGNALS: [Signal; 3] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGTERM];
 
-/// The signals that end the process.
-pub(crate) struct Interrupts(Option<SigSet>);
+/// The signals that end the process, blocked.
+pub(super) struct Interrupts(Option<SigSet>);
 
-/// Waits until the thread of the signals has ended the process, which gives the exit status.
-pub(crate) fn wait_for_end() -> ! {
+/// Waits until the thread of the signals ends the process.
+pub(super) fn wait_for_end() -> ! {
     loop {
         thread::park();
     }
 }
 
 impl Interrupts {
-    /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process without
-    /// a word.
-    pub(crate) fn block() -> Self {
+    /// Blocks the signals in this thread and those that it starts. If the system refuses, they end the process at once.
+    pub(super) fn block() -> Self {
         let set: SigSet = ending_signals().into_iter().collect();
         Self(set.thread_block().is_ok().then_some(set))
     }
 
     /// Starts a thread that waits for a signal, calls `finish`, and ends the process with the exit status that shells
     /// give: 128 and the number of the signal.
-    pub(crate) fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
+    pub(super) fn on_arrival(self, finish: impl FnOnce() + Send + 'static) {
         let Some(set) = self.0 else { return };
         let wait = move || {
             if let Ok(signal) = set.wait() {
@@ -52,20 +52,28 @@ impl Interrupts {
 }
 
 /// Returns the signals that end the process.
-pub(crate) fn ending_signals() -> Vec<Signal> {
-    let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+pub(super) fn ending_signals() -> Vec<Signal> {
+    let ignored = ignored(&status("self"));
     SIGNALS.into_iter().filter(|signal| ignored & bit(*signal) == 0).collect()
 }
 
 /// Returns the mask of the signals that a process ignores, from the text of its /proc/PID/status.
 fn ignored(status: &str) -> u64 {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    status_field(status, "SigIgn").and_then(|mask| u64::from_str_radix(mask, 16).ok()).unwrap_or(0)
 }
 
 /// Returns the bit of a signal in such a mask.
 fn bit(signal: Signal) -> u64 {
     1 << (signal as u32 - 1)
+}
+
+/// Returns the result of `work`, or `None` if it takes longer than `limit` or the system has no more threads. A call that
+/// hangs stays in its thread, which ends with the process.
+pub(super) fn with_timeout<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = mpsc::channel();
+    // the receiver is gone after a timeout; without a thread the sender is dropped, which ends the waiting
+    let _ = thread::Builder::new().spawn(move || drop(sender.send(work())));
+    receiver.recv_timeout(limit).ok()
 }
 
 #[cfg(test)]
@@ -78,5 +86,11 @@ mod tests {
         let is_ignored = SIGNALS.map(|signal| ignored & bit(signal) != 0);
         assert_eq!(is_ignored, [true, true, false]);
         assert_eq!(super::ignored("nonsense"), 0);
+    }
+
+    #[test]
+    fn waiting_ends() {
+        assert_eq!(with_timeout(Duration::from_secs(10), || 7), Some(7));
+        assert_eq!(with_timeout(Duration::from_millis(5), || thread::sleep(Duration::from_secs(2))), None);
     }
 }

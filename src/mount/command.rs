@@ -18,10 +18,10 @@ use super::fork::{self, ProcessError, failed};
 const FORWARDED: [Signal; 6] =
     [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Those of them that a key of the terminal sends, to everybody in its foreground.
+/// Those that a key of the terminal sends to all processes in its foreground.
 const OF_KEYS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
 
-/// The origin (`si_code`) of a signal that the kernel itself has sent.
+/// The origin (`si_code`) of a signal from the kernel.
 const SI_KERNEL: i32 = 0x80;
 
 /// Why a command did not run.
@@ -35,7 +35,7 @@ pub(crate) enum CommandError {
     System(#[from] ProcessError),
 }
 
-/// The signals that would end this process, held back until this value is dropped: they arrive then.
+/// The signals that would end this process, held back until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct HeldSignals {
     before: SigSet,
@@ -63,7 +63,7 @@ impl Drop for HeldSignals {
 /// Signals to this process are sent on to the command; those of the terminal's keys it gets anyway. They stay
 /// blocked afterwards, so that this process can clean up. The command gets SIGTERM if this process is killed. To be
 /// called before there are threads.
-pub(crate) fn run(command: &mut Command) -> Result<u8, CommandError> {
+pub(crate) fn run_command(command: &mut Command) -> Result<u8, CommandError> {
     let signals: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD]).collect();
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
     let received = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC).map_err(failed("signals"))?;

@@ -17,9 +17,8 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use super::fork::{self, ProcessError, failed};
-use super::mountinfo;
+use super::mountinfo::{is_mount_of, unmount};
 use super::side_process::timespec;
-use super::unmount::unmount;
 
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
 const READY: &str = "ready\n";
@@ -50,14 +49,13 @@ pub(crate) enum DaemonError {
 /// The role of this process after [`detach`].
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// The command that was called, which waits for the daemon and returns.
+    /// The command, which waits for the daemon and returns.
     Starter(Starter),
     /// The process that continues in the background.
     Daemon(Ready),
 }
 
 /// Forks a daemon, which has its own session, `/` as its working directory, and none of the open files of this process.
-/// Fails if there are other threads already: they would be missing in the daemon.
 pub(crate) fn detach() -> Result<Role, DaemonError> {
     let (ours, theirs) = UnixStream::pair().map_err(failed("no sockets"))?;
     match fork::fork()? {
@@ -107,7 +105,7 @@ fn read_until(mut link: &UnixStream, deadline: Instant) -> Option<String> {
     let mut message = Vec::new();
     while message != READY.as_bytes() {
         let left = deadline.saturating_duration_since(Instant::now());
-        match poll(&mut [PollFd::new(link, PollFlags::IN)], Some(&timespec(left))) {
+        match poll(&mut [PollFd::new(link, PollFlags::IN)], timespec(left).as_ref()) {
             Ok(0) => return None,
             Err(Errno::INTR) => continue,
             _ => {}
@@ -144,7 +142,7 @@ impl Started {
         let _ = kill(self.child, Signal::SIGKILL);
         // Nothing was mounted there before the daemon started, so a mount of this source is its own; that of another
         // source was made meanwhile. If this fails, the error that the caller is about to report matters more.
-        if mountinfo::is_mount_of(source, mountpoint) {
+        if is_mount_of(source, mountpoint) {
             let _ = unmount(mountpoint, true);
         }
         let _ = waitpid(self.child, Some(WaitPidFlag::WNOHANG));

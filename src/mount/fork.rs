@@ -1,4 +1,4 @@
-//! Forks a second process before there are threads, and detaches it from the files and the terminal of the first.
+//! Forks child processes before there are threads, and detaches them from the files and the terminal of their parent.
 
 #![allow(unsafe_code)]
 
@@ -6,27 +6,27 @@ use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::process::exit;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigHandler, Signal, signal};
-use nix::unistd::{self, ForkResult, Pid};
+use nix::unistd::{self, ForkResult, Pid, getpid};
 use rustix::fs::{RawDir, SeekFrom, readlinkat};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use thiserror::Error;
 
-/// How long a thread that has done its work, such as a look at a dead mount, may take to end on a busy machine.
+/// The time for a thread that has done its work, such as a look at a dead mount, to end on a busy machine.
 const END_OF_THREADS: Duration = Duration::from_secs(1);
 
 /// Why a second process cannot be made, or cannot go on.
 #[derive(Debug, Error)]
 #[error("{doing}: {error}")]
 pub(crate) struct ProcessError {
-    /// What failed.
     doing: &'static str,
-    /// The error of the operating system.
     error: io::Error,
 }
 
@@ -36,8 +36,8 @@ pub(super) fn failed<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) 
 }
 
 /// Forks: the call returns in both processes. A child that ends keeps its number until this process waits for it or
-/// ends. Fails if there are other threads already: they would be missing in the child.
-pub(crate) fn fork() -> Result<ForkResult, ProcessError> {
+/// ends.
+pub(super) fn fork() -> Result<ForkResult, ProcessError> {
     let deadline = Instant::now() + END_OF_THREADS;
     while fs::read_dir("/proc/self/task").map_err(failed("cannot count threads"))?.count() != 1 {
         if Instant::now() >= deadline {
@@ -47,23 +47,56 @@ pub(crate) fn fork() -> Result<ForkResult, ProcessError> {
     }
     // If the parent of this process ignores SIGCHLD, so does this process, and the kernel would reap its children by
     // itself.
-    // SAFETY: the default disposition is no handler that would have to be async-signal-safe.
+    // SAFETY: the default disposition is not a handler, which would have to be async-signal-safe.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }.map_err(failed("signals"))?;
     // SAFETY: there is no other thread (counted above), so no lock in the child is held by a thread that does not exist
     // there, and the child may run any code.
     unsafe { unistd::fork() }.map_err(failed("fork"))
 }
 
+/// A child process, and this end of a connection to it.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) pid: Pid,
+    pub(super) socket: OwnedFd,
+}
+
+impl Child {
+    /// Forks a process that runs `work` with its end of a connection, and ends with it; it is detached from this process,
+    /// and killed when this thread ends.
+    pub(super) fn start(work: impl FnOnce(OwnedFd)) -> Result<Self, ProcessError> {
+        Self::start_attached(|parent, socket| {
+            signal_at_end_of_parent(parent, Signal::SIGKILL)?;
+            detach_from_parent(socket.as_raw_fd())?;
+            work(socket);
+            Ok(())
+        })
+    }
+
+    /// Like [`Child::start`], for a process that detaches itself. `work` also gets the number of this process.
+    pub(super) fn start_attached(
+        work: impl FnOnce(Pid, OwnedFd) -> Result<(), ProcessError>,
+    ) -> Result<Self, ProcessError> {
+        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (socket, theirs) = made.map_err(failed("no sockets"))?;
+        let parent = getpid();
+        match fork()? {
+            ForkResult::Parent { child } => Ok(Self { pid: child, socket }),
+            ForkResult::Child => exit(i32::from(work(parent, theirs).is_err())),
+        }
+    }
+}
+
 /// Makes the kernel send `signal` to this process when the thread that forked it, of the process `parent`, ends. That
 /// thread also ends with its process, even if another thread of it cannot end.
-pub(crate) fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
+pub(super) fn signal_at_end_of_parent(parent: Pid, signal: Signal) -> Result<(), ProcessError> {
     set_pdeathsig(signal).map_err(failed("cannot be told of its parent's end"))?;
     if unistd::getppid() == parent { Ok(()) } else { Err(failed("too late")(io::Error::other("its parent has ended"))) }
 }
 
 /// Detaches this process from the terminal, the working directory and the open files of its parent. Closes all
 /// descriptors except `kept`, so no value that owns another one may be used or dropped afterwards.
-pub(crate) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
+pub(super) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     unistd::setsid().map_err(failed("no session"))?;
     unistd::chdir("/").map_err(failed("cannot go to /"))?;
     close_inherited(kept).map_err(failed("cannot close files"))?;
@@ -74,27 +107,26 @@ pub(crate) fn detach_from_parent(kept: RawFd) -> Result<(), ProcessError> {
     Ok(())
 }
 
-/// What a process needs to give up its connections to the FUSE driver when it ends: opened at its start, since there may
-/// be no descriptor left at its end.
+/// The files with which a process gives up its connections to the FUSE driver at its end: opened at its start, since there
+/// may be no descriptor left at its end.
 #[derive(Debug)]
-pub(crate) struct FuseDescriptors {
+pub(super) struct FuseDescriptors {
     null: File,
     /// `/proc/self/fd`
     list: File,
 }
 
 impl FuseDescriptors {
-    /// Opens what is needed.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         Ok(Self { null, list: File::open("/proc/self/fd")? })
     }
 
     /// Gives up this process's connections to the FUSE driver: replaces every descriptor of `/dev/fuse` by one of
-    /// `/dev/null`. A process that is about to end calls this, since a thread of it that waits for a source
-    /// uninterruptibly would keep the connections open, and with them everybody who waits for an answer of this
-    /// process. Opens no descriptor.
-    pub(crate) fn give_up(&self) -> io::Result<()> {
+    /// `/dev/null`. A process that is about to end calls this: otherwise a thread that waits for a source uninterruptibly
+    /// would keep the connections open, and with them all programs that wait for an answer of this process. Opens no
+    /// descriptor.
+    pub(super) fn give_up(&self) -> io::Result<()> {
         let mut buffer = [MaybeUninit::uninit(); 1024];
         rustix::fs::seek(&self.list, SeekFrom::Start(0))?;
         let mut entries = RawDir::new(&self.list, &mut buffer);
@@ -105,8 +137,8 @@ impl FuseDescriptors {
             // a look at the file itself would hang for those of a source that hangs
             let leads_to = || readlinkat(&self.list, entry.file_name(), Vec::new()).map(CString::into_bytes);
             let Some(fd) = number.filter(|_| leads_to().is_ok_and(|to| to.ends_with(b"/dev/fuse"))) else { continue };
-            // SAFETY: the number stays that of an open descriptor, so its owner does not use a file of somebody else.
-            // The second owner that this call returns is forgotten and closes nothing.
+            // SAFETY: the number stays that of an open descriptor, so its owner does not use another owner's file. The second
+            // owner that this call returns is forgotten and closes nothing.
             let replaced = unsafe { unistd::dup2_raw(&self.null, fd) }?;
             std::mem::forget(replaced);
         }

@@ -6,36 +6,45 @@ use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags, KernelConfig, LockOwner,
-    OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, IoctlFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen, ReplyStatfs, ReplyXattr, Request, Version,
 };
 use rustix::fs::OFlags;
 
-use super::fuse_attributes::{TTL, errno, file_attr, ino, no_file, ttl};
-use super::fuse_listing::{ListingReply, VERIFIES_ATTRIBUTES};
-use crate::fs::{FsError, OpenReply, Pages, ReadRequest, Volfs};
+use crate::fs::{Attributes, FolderEntry, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
 use crate::pool::Bulkhead;
-use crate::source::Blocking;
+use crate::source::{Blocking, Permissions};
 
 /// The block size of statfs.
 const BLOCK: u32 = 4096;
 /// Bytes that the kernel reads around each page fault of a memory map of a local source. Its default, 128 KiB, spans
 /// several rows of bricks; behind a network, where each request takes long, it stays.
-const READ_AROUND: u32 = 32 << 10;
+const MAX_READAHEAD: u32 = 32 << 10;
 /// Before this version of its interface (Linux 5.10) the kernel splits reads and read-ahead requests into as many bytes.
 const HAS_LONG_READ_AHEAD: Version = Version(7, 32);
 /// The number of background requests, such as read-ahead, that the kernel may have in flight.
 const MAX_BACKGROUND: u16 = 128;
 
+/// How long the kernel may cache names and attributes. Together with the time for which the catalog trusts its last
+/// check of the source this is less than a second.
+const TTL: Duration = Duration::from_millis(750);
+/// The block size that stat reports. Programs that buffer (Python, C's stdio) read as much for the first byte, so it is
+/// small: with 1 MiB, `np.load` of a mapped array decoded all bricks that its first MiB touches. Programs that copy read
+/// in pieces of 128 KiB and more, whatever it is.
+const PREFERRED_READ: u32 = 4096;
+
+/// Since this version of its interface (Linux 5.10) the kernel is certain to check the attributes of entries.
+const VERIFIES_ATTRIBUTES: Version = Version(7, 32);
+
 /// Answers the requests of the kernel.
-pub(crate) struct Adapter {
-    /// The file system.
-    pub fs: Arc<Volfs>,
+pub(super) struct Adapter {
+    pub(super) fs: Arc<Volfs>,
     /// The process number of the read-ahead process, whose opens share the open files of clients.
-    pub readahead_pid: Option<u32>,
+    pub(super) readahead_pid: Option<u32>,
 }
 
 impl Adapter {
@@ -98,7 +107,7 @@ impl Filesystem for Adapter {
         // sequential readers of maps need the read-ahead process then
         let local = !self.fs.options().origin().is_url();
         if local && self.readahead_pid.is_some() && config.kernel_abi() >= HAS_LONG_READ_AHEAD {
-            let _ = config.set_max_readahead(READ_AROUND);
+            let _ = config.set_max_readahead(MAX_READAHEAD);
         }
         // `ls -l` of a large folder needs no request for each name
         if config.kernel_abi() >= VERIFIES_ATTRIBUTES {
@@ -255,4 +264,109 @@ impl Filesystem for Adapter {
     ) {
         reply.error(Errno::ENOTTY);
     }
+}
+
+fn ino(number: INodeNo) -> Ino {
+    Ino(number.0)
+}
+
+fn errno(error: &FsError) -> Errno {
+    Errno::from_i32(error.errno())
+}
+
+/// The time for which the kernel may cache attributes.
+fn ttl(attributes: &Attributes) -> Duration {
+    if attributes.volatile { Duration::ZERO } else { TTL }
+}
+
+/// Returns attributes as the kernel wants them.
+fn file_attr(a: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(a.ino.0),
+        size: a.size,
+        blocks: a.size.div_ceil(512),
+        atime: a.modified,
+        mtime: a.modified,
+        ctime: a.changed,
+        crtime: a.modified,
+        kind: kind(a.folder),
+        perm: u16::try_from(a.permissions.mode).unwrap_or(0),
+        nlink: if a.folder { 2 } else { 1 },
+        uid: a.permissions.uid,
+        gid: a.permissions.gid,
+        rdev: 0,
+        blksize: PREFERRED_READ,
+        flags: 0,
+    }
+}
+
+fn kind(folder: bool) -> FileType {
+    if folder { FileType::Directory } else { FileType::RegularFile }
+}
+
+/// The reply for a name that does not exist: with inode number 0 the kernel caches that too.
+fn no_file() -> FileAttr {
+    let (never, nobody) = (UNIX_EPOCH, Permissions { uid: 0, gid: 0, mode: 0 });
+    file_attr(&Attributes {
+        ino: Ino(0),
+        size: 0,
+        folder: false,
+        modified: never,
+        changed: never,
+        permissions: nobody,
+        volatile: false,
+    })
+}
+
+/// A reply that takes the entries of a folder until it is full.
+trait ListingReply: Send + Sized + 'static {
+    /// Adds an entry with its position; `false` if there is no more room.
+    fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool;
+
+    /// Sends the reply.
+    fn finish(self, listed: Result<(), FsError>);
+
+    /// Adds the entries after position `from`.
+    fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, blocking: Blocking) -> Result<(), FsError> {
+        fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
+    }
+}
+
+impl ListingReply for ReplyDirectory {
+    fn push(&mut self, _: &Volfs, entry: &FolderEntry, position: u64) -> bool {
+        !self.add(INodeNo(entry.ino.0), position, kind(entry.folder), &entry.name)
+    }
+
+    fn finish(self, listed: Result<(), FsError>) {
+        match listed {
+            Ok(()) => self.ok(),
+            Err(e) => self.error(errno(&e)),
+        }
+    }
+}
+
+impl ListingReply for ReplyDirectoryPlus {
+    fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool {
+        // the kernel trusts them no longer than it would have if it had asked when they were determined
+        let known = fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
+        let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(fs, entry), Duration::ZERO));
+        !self.add(INodeNo(entry.ino.0), position, &entry.name, &ttl, &attributes, Generation(0))
+    }
+
+    fn finish(self, listed: Result<(), FsError>) {
+        match listed {
+            Ok(()) => self.ok(),
+            Err(e) => self.error(errno(&e)),
+        }
+    }
+}
+
+/// Returns the attributes of an entry of which only the inode number and the type are known. The protocol has an inode
+/// number of zero for that, but then the listing would show zero too. The kernel ignores attributes whose size is not
+/// possible, and asks for them when somebody wants them.
+fn no_attributes(fs: &Volfs, entry: &FolderEntry) -> FileAttr {
+    let (modified, changed) = (SystemTime::UNIX_EPOCH, SystemTime::UNIX_EPOCH);
+    let permissions = fs.default_permissions(entry.folder);
+    let (ino, folder) = (entry.ino, entry.folder);
+    file_attr(&Attributes { ino, size: u64::MAX, folder, modified, changed, permissions, volatile: true })
 }

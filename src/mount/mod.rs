@@ -1,20 +1,295 @@
-//! The process and the kernel: the FUSE adapter, the daemon and its signals, mounting and unmounting, and the
-//! processes beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
+//! The process and the kernel: mounting with the FUSE library, the daemon and its signals, unmounting, and the processes
+//! beside the daemon. The file system itself is in [`fs`](crate::fs), which knows nothing of these.
+//!
+//! This file has the session of a mount: its options, its connection to the kernel, and its end. Only it and the FUSE
+//! adapter use the FUSE library.
 
-pub(crate) mod command;
-mod connection;
-pub(crate) mod daemon;
+mod command;
+mod crash_report;
+mod daemon;
 mod fork;
 mod fuse;
-mod fuse_attributes;
-mod fuse_listing;
-mod kernel_mount;
-mod last_words;
-pub(crate) mod mountinfo;
-pub(crate) mod readahead_process;
-mod refusal;
-pub(crate) mod session;
-pub(crate) mod side_process;
-pub(crate) mod signals;
-pub(crate) mod unmount;
-pub(crate) mod watchdog;
+mod mountinfo;
+mod readahead;
+mod side_process;
+mod signals;
+mod watchdog;
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::{io, mem};
+
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use nix::errno::Errno;
+use nix::mount::{MsFlags, mount as mount2};
+use rustix::process::{getgid, getuid};
+use thiserror::Error;
+
+pub(crate) use self::command::{CommandError, HeldSignals, run_command};
+pub(crate) use self::daemon::{DaemonError, Ready, Role, Started, detach};
+pub(crate) use self::mountinfo::{
+    HELPER, Mount, UnmountError, find_helper, is_mount_of, place_of, read_mounts, read_mounts_of, topmost, unmount,
+    volfs_at,
+};
+pub(crate) use self::readahead::{READAHEAD_NAME, ReadaheadProcess};
+pub(crate) use self::side_process::{Link, SideProcess};
+pub(crate) use self::signals::{Signals, Stop};
+pub(crate) use self::watchdog::{Connection, Watchdog};
+
+use self::fuse::Adapter;
+use self::mountinfo::NAME_PREFIX;
+use self::readahead::ReadaheadRequest;
+use crate::catalog::CatalogError;
+use crate::fs::{Ino, Options, PageCache, Readahead, Volfs};
+use crate::logging::RecentLines;
+use crate::sync::Mutex;
+
+/// The longest read that the kernel asks for. It splits longer ones with O_DIRECT, and several threads answer the parts
+/// in parallel: a mount that does no work gives two thirds of that speed with requests of 1 MiB. If all reads bypass
+/// the page cache the kernel requests the parts one after the other, so they should be long, and this limit is not set.
+const LONGEST_READ: u32 = 128 << 10;
+
+/// Worker threads that the mount keeps, so that it goes on when the system has no more threads.
+const KEPT_WORKERS: usize = 2;
+
+/// The threads that a mount needs besides its event loops: the workers, the session, the one for refreshes, and one for
+/// a moment; and three processes and a thread that the starting command may need just then.
+const OTHER_THREADS: usize = KEPT_WORKERS + 3 + 4;
+
+/// The type of every mount of volfs: FUSE, and its subtype.
+const KIND: &str = "fuse.volfs";
+
+/// The device through which the kernel and a daemon talk.
+const DEVICE: &str = "/dev/fuse";
+
+/// The type and permissions of the root of a mount, until the daemon is asked for them.
+const ROOT_MODE: u32 = 0o40555;
+
+/// Why a mount cannot be made or ends badly.
+#[derive(Debug, Error)]
+pub(crate) enum MountError {
+    #[error(transparent)]
+    Source(#[from] CatalogError),
+    /// The kernel or fusermount3 refuses.
+    #[error("cannot mount at {}: {}", mountpoint.display(), error.to_string().trim_end())]
+    Refused { mountpoint: PathBuf, error: io::Error },
+    /// The system has too few threads for the mount.
+    #[error("cannot start {0} threads: {1}; allow more processes (ulimit -u) or more memory (ulimit -v)")]
+    Threads(usize, io::Error),
+    #[error("the connection to the kernel ended: {0}")]
+    Broken(io::Error),
+}
+
+/// A mount whose requests are being answered.
+pub(crate) struct Mounted {
+    session: JoinHandle<io::Result<()>>,
+    connection: Option<Connection>,
+}
+
+/// Mounts a file system. When this returns, threads of this process answer its requests. `stop` tells when the process
+/// is about to end.
+pub(crate) fn mount(
+    options: &Options,
+    mountpoint: &Path,
+    process: Option<ReadaheadProcess>,
+    stop: &Stop,
+    log: Arc<RecentLines>,
+) -> Result<Mounted, MountError> {
+    let config = config(options);
+    check_threads(config.n_threads.unwrap_or(1) + OTHER_THREADS)?;
+    let fs = Arc::new(Volfs::new(options.clone(), log)?);
+    let adapter = Adapter { fs: Arc::clone(&fs), readahead_pid: process.as_ref().map(ReadaheadProcess::pid) };
+    let refused = |error| MountError::Refused { mountpoint: mountpoint.to_owned(), error };
+    // before there is a mount that a failure would leave behind
+    let placeholder = thread::Builder::new().spawn(|| Ok(())).map_err(refused)?;
+    fs.start_refreshes().map_err(refused)?;
+    let (session, is_by_helper) = connect(adapter, options, mountpoint, config).map_err(refused)?;
+    let connection = Connection::new(session.as_fd(), &options.source, mountpoint);
+    // When fuser's handle on the mount is dropped it unmounts any mount at that path, even one that was mounted there
+    // after ours was unmounted. So the handle is never dropped, and the end of the process or `unmount` ends the mount.
+    let session = Box::leak(Box::new(session.spawn().map_err(|error| {
+        // the FUSE library unmounts only what it has mounted
+        if !is_by_helper {
+            let _ = unmount(mountpoint, true);
+        }
+        refused(error)
+    })?));
+    fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
+    let ended = mem::replace(&mut session.guard, placeholder);
+    fs.pool().keep_workers(KEPT_WORKERS);
+    if let (Some(process), Some(device)) = (process, connection.as_ref().map(Connection::device)) {
+        fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
+    }
+    Ok(Mounted { session: ended, connection })
+}
+
+impl Mounted {
+    /// The connection to the kernel; `None` if the system does not tell which one it is, or there are no descriptors
+    /// left.
+    pub(crate) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
+    }
+
+    /// Waits until the file system is unmounted.
+    pub(crate) fn wait(self) -> Result<(), MountError> {
+        match self.session.join() {
+            Ok(Err(error)) if is_end_of_connection(&error) => Ok(()),
+            Ok(ended) => ended.map_err(MountError::Broken),
+            Err(_) => Err(MountError::Broken(io::Error::other("internal error"))),
+        }
+    }
+}
+
+/// Returns whether the kernel told by this error that the connection is gone. It tells so by ENODEV, which the FUSE
+/// library knows, and by ECONNABORTED to the thread that was just being handed a request.
+fn is_end_of_connection(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ECONNABORTED as i32)
+}
+
+/// Checks that the system has this many more threads. The FUSE library starts its threads after it has mounted, and one
+/// that it cannot start would leave the mount half alive.
+fn check_threads(number: usize) -> Result<(), MountError> {
+    let all_started = Arc::new(Mutex::new(()));
+    let hold = all_started.lock();
+    let started: Vec<io::Result<JoinHandle<()>>> = (0..number)
+        .map(|_| {
+            let all_started = Arc::clone(&all_started);
+            thread::Builder::new().spawn(move || drop(all_started.lock()))
+        })
+        .collect();
+    drop(hold);
+    let mut failure = None;
+    for thread in started {
+        match thread {
+            Ok(thread) => drop(thread.join()),
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(()), |error| Err(MountError::Threads(number, error)))
+}
+
+/// Mounts: with mount(2) if this process may, otherwise with fusermount3, which the FUSE library calls. Returns also
+/// whether it was with fusermount3.
+fn connect(
+    adapter: Adapter,
+    options: &Options,
+    mountpoint: &Path,
+    config: Config,
+) -> io::Result<(Session<Adapter>, bool)> {
+    let name = format!("{NAME_PREFIX}{}", options.source.to_string_lossy());
+    match mount_directly(&name, mountpoint, &driver_options(options))? {
+        Some(device) => {
+            let session = Session::from_fd(adapter, device, config.acl, config).inspect_err(|_| {
+                // without a session it would stay behind as a dead mount
+                let _ = unmount(mountpoint, true);
+            })?;
+            Ok((session, false))
+        }
+        None => Ok((Session::new(adapter, mountpoint, &with_helper_options(config, &name, options))?, true)),
+    }
+}
+
+/// The options that only the FUSE driver of the kernel knows.
+fn driver_options(options: &Options) -> Vec<String> {
+    let mut driver = vec!["default_permissions".to_owned()];
+    if options.allow_other {
+        driver.push("allow_other".to_owned());
+    }
+    driver.extend(longest_read(options));
+    driver
+}
+
+fn longest_read(options: &Options) -> Option<String> {
+    (!options.direct_io).then(|| format!("max_read={LONGEST_READ}"))
+}
+
+/// Adds what fusermount3 has to know; the library adds `allow_other`.
+fn with_helper_options(mut config: Config, name: &str, options: &Options) -> Config {
+    // fusermount3 treats a comma as the end of the option
+    let name = name.replace('\\', "\\\\").replace(',', "\\,");
+    config.mount_options = vec![
+        MountOption::FSName(name),
+        MountOption::Subtype("volfs".into()),
+        MountOption::RO,
+        MountOption::NoAtime,
+        MountOption::NoDev,
+        MountOption::NoSuid,
+        MountOption::DefaultPermissions,
+    ];
+    config.mount_options.extend(longest_read(options).map(MountOption::CUSTOM));
+    config
+}
+
+fn config(options: &Options) -> Config {
+    let mut config = Config::default();
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8)));
+    config.clone_fd = true;
+    config
+}
+
+/// Read-ahead through the mount itself, by the read-ahead process.
+struct MountReadahead {
+    process: ReadaheadProcess,
+    device: (u32, u32),
+    mountpoint: PathBuf,
+}
+
+impl Readahead for MountReadahead {
+    fn in_flight(&self) -> Option<usize> {
+        self.process.in_flight()
+    }
+
+    fn request(&self, file: Ino, path: &Path, bytes: Range<u64>) {
+        let path = self.mountpoint.join(path);
+        self.process.request(ReadaheadRequest { device: self.device, file, path, bytes });
+    }
+
+    fn cancel(&self, file: Ino) {
+        self.process.cancel(file);
+    }
+}
+
+/// The pages that the kernel caches of the mount's files.
+struct KernelPages {
+    notifier: Notifier,
+    stop: Stop,
+}
+
+impl PageCache for KernelPages {
+    fn drop_pages(&self, file: Ino) {
+        // The kernel waits for reads in flight before it drops their pages. A thread that waits there keeps the connection
+        // open although its process has ended, and then nobody answers the reads: so none may begin to wait now.
+        if self.stop.is_requested() {
+            return;
+        }
+        // an error means that the kernel knows no such file any more
+        let _ = self.notifier.inval_inode(INodeNo(file.0), 0, 0);
+    }
+}
+
+/// Mounts with mount(2): read-only, and without devices, set-user-ID programs and access times. Returns the connection to
+/// the kernel, or `None` if this process may not mount, but a helper might.
+///
+/// The FUSE library would do it too, but gives such a mount the type `fuse` and not `fuse.volfs`, by which other programs
+/// (updatedb, `df -x`, backups) know what it is.
+fn mount_directly(name: &str, mountpoint: &Path, options: &[String]) -> io::Result<Option<OwnedFd>> {
+    let opened = File::options().read(true).write(true).open(DEVICE);
+    let device = opened.map_err(|error| io::Error::new(error.kind(), format!("{DEVICE}: {error}")))?;
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV | MsFlags::MS_NOSUID | MsFlags::MS_NOATIME;
+    let (fd, user, group) = (device.as_raw_fd(), getuid().as_raw(), getgid().as_raw());
+    let mut data = format!("fd={fd},rootmode={ROOT_MODE:o},user_id={user},group_id={group}");
+    for option in options {
+        data.push(',');
+        data.push_str(option);
+    }
+    match mount2(Some(name), mountpoint, Some(KIND), flags, Some(data.as_str())) {
+        Ok(()) => Ok(Some(device.into())),
+        Err(Errno::EPERM) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}

@@ -1,57 +1,84 @@
-//! The mounts of this system, from `/proc/self/mountinfo`. Reading it touches no mounted file system, so it works even
-//! where one of them hangs.
+//! The mounts of this system, from `/proc/self/mountinfo`, and their end. Reading the list touches no mounted file system,
+//! so it works even where one of them hangs.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, umount2};
+use thiserror::Error;
 
 /// The prefix of the name of each volfs mount.
-pub(crate) const NAME_PREFIX: &str = "volfs:";
+pub(super) const NAME_PREFIX: &str = "volfs:";
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// The mount's number.
-    pub id: u64,
+    pub(crate) id: u64,
     /// The number of the mount on which it is mounted.
-    pub parent: u64,
+    pub(crate) parent: u64,
     /// Major and minor device number: unique for each FUSE mount.
-    pub device: (u32, u32),
+    pub(crate) device: (u32, u32),
     /// The folder of the file system that is the root of the mount.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Where it is mounted.
-    pub mountpoint: PathBuf,
+    pub(crate) mountpoint: PathBuf,
     /// The type of the file system.
-    pub kind: String,
+    pub(crate) kind: String,
     /// The mount's source: a device, or a name that the file system chose.
-    pub name: OsString,
+    pub(crate) name: OsString,
     /// The options of the file system, separated by commas.
-    pub options: String,
+    pub(crate) options: String,
 }
 
 impl Mount {
-    /// Whether it is a volfs mount.
     pub(crate) fn is_volfs(&self) -> bool {
         (self.kind == "fuse" || self.kind.starts_with("fuse."))
             && self.name.as_bytes().starts_with(NAME_PREFIX.as_bytes())
     }
 
-    /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose all else
-    /// that the mount says, its name included.
+    /// Returns the number of the user who mounted it, which the kernel knows of each FUSE mount. That user chose everything
+    /// else about the mount, its name included.
     pub(crate) fn owner(&self) -> Option<u32> {
         self.options.split(',').find_map(|option| option.strip_prefix("user_id=")?.parse().ok())
+    }
+
+    /// Returns the source that a volfs mount shows, from the mount's name.
+    pub(crate) fn source(&self) -> &Path {
+        let name = self.name.as_bytes();
+        Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
+    }
+}
+
+#[cfg(test)]
+impl Mount {
+    /// A volfs mount of `x` that nobody serves.
+    pub(crate) fn for_tests(mountpoint: impl Into<PathBuf>) -> Self {
+        Self {
+            id: 1,
+            parent: 0,
+            device: (4095, 4095),
+            root: "/".into(),
+            mountpoint: mountpoint.into(),
+            kind: "fuse".into(),
+            name: "volfs:x".into(),
+            options: String::new(),
+        }
     }
 }
 
 /// Reads all mounts that this process sees.
-pub(crate) fn read() -> io::Result<Vec<Mount>> {
+pub(crate) fn read_mounts() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
 }
 
 /// Reads all mounts that another process sees.
-pub(crate) fn read_of(pid: u32) -> io::Result<Vec<Mount>> {
+pub(crate) fn read_mounts_of(pid: u32) -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read(format!("/proc/{pid}/mountinfo"))?))
 }
 
@@ -110,15 +137,9 @@ fn unescape(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Returns the source that a volfs mount shows, from the mount's name.
-pub(crate) fn source_of(mount: &Mount) -> &Path {
-    let name = mount.name.as_bytes();
-    Path::new(OsStr::from_bytes(name.strip_prefix(NAME_PREFIX.as_bytes()).unwrap_or(name)))
-}
-
 /// Returns the device (major and minor number) of the visible mount at `mountpoint`, if that is a volfs mount.
 pub(crate) fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
-    let mounts = read().ok()?;
+    let mounts = read_mounts().ok()?;
     topmost(&mounts, mountpoint).filter(|mount| mount.is_volfs()).map(|mount| mount.device)
 }
 
@@ -126,16 +147,82 @@ pub(crate) fn volfs_at(mountpoint: &Path) -> Option<(u32, u32)> {
 pub(crate) fn is_mount_of(source: &Path, mountpoint: &Path) -> bool {
     // the name of a mount is text
     let shown = source.to_string_lossy();
-    let is_of_source = |mount: &Mount| mount.is_volfs() && source_of(mount) == Path::new(&*shown);
-    read().is_ok_and(|mounts| topmost(&mounts, mountpoint).is_some_and(is_of_source))
+    let is_of_source = |mount: &Mount| mount.is_volfs() && mount.source() == Path::new(&*shown);
+    read_mounts().is_ok_and(|mounts| topmost(&mounts, mountpoint).is_some_and(is_of_source))
 }
 
 /// Returns where the volfs mount of this device is visible now: its mount point may have been moved since it was
 /// mounted.
 pub(crate) fn place_of(device: (u32, u32)) -> Option<PathBuf> {
-    let mounts = read().ok()?;
+    let mounts = read_mounts().ok()?;
     let is_visible = |m: &&Mount| m.is_volfs() && m.device == device && topmost(&mounts, &m.mountpoint) == Some(m);
     mounts.iter().find(is_visible).map(|m| m.mountpoint.clone())
+}
+
+/// The setuid program that mounts and unmounts for ordinary users.
+pub(crate) const HELPER: &str = "fusermount3";
+
+/// Why unmounting fails.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub(crate) enum UnmountError {
+    /// A process uses it.
+    #[error("it is busy")]
+    Busy,
+    /// There is no mount.
+    #[error("nothing is mounted there")]
+    NotMounted,
+    /// The helper finds no mount that this user may unmount.
+    #[error("another user mounted it; unmount as that user or as root")]
+    NotOurs,
+    /// The user is not root, and the helper is not installed.
+    #[error("{HELPER} was not found; install fuse3, or unmount as root")]
+    NoHelper,
+    /// Any other reason, as the system or the helper states it.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Unmounts the file system at `mountpoint`. With `lazy` the mount disappears from there at once, and ends with its
+/// last user.
+pub(crate) fn unmount(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+    let mut flags = MntFlags::UMOUNT_NOFOLLOW;
+    flags.set(MntFlags::MNT_DETACH, lazy);
+    match umount2(mountpoint, flags) {
+        Ok(()) => Ok(()),
+        Err(Errno::EPERM) => unmount_with_helper(mountpoint, lazy),
+        Err(Errno::EBUSY) => Err(UnmountError::Busy),
+        Err(Errno::EINVAL | Errno::ENOENT) => Err(UnmountError::NotMounted),
+        Err(errno) => Err(UnmountError::Refused(errno.desc().to_owned())),
+    }
+}
+
+/// Finds the helper in `PATH`, or in the usual folders, since the `PATH` of a daemon may lack them.
+pub(crate) fn find_helper() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin"].map(PathBuf::from);
+    env::split_paths(&path).chain(usual).map(|folder| folder.join(HELPER)).find(|program| program.is_file())
+}
+
+fn unmount_with_helper(mountpoint: &Path, lazy: bool) -> Result<(), UnmountError> {
+    let helper = find_helper().ok_or(UnmountError::NoHelper)?;
+    let mut command = Command::new(helper);
+    command.arg("-u").args(lazy.then_some("-z")).arg("--").arg(mountpoint).env("LC_ALL", "C");
+    let output = command.output().map_err(|e: io::Error| UnmountError::Refused(format!("{HELPER}: {e}")))?;
+    if output.status.success() { Ok(()) } else { Err(parse_messages(&String::from_utf8_lossy(&output.stderr))) }
+}
+
+/// Parses the helper's messages, since its exit status shows only that it failed.
+fn parse_messages(messages: &str) -> UnmountError {
+    let line = messages.lines().next().unwrap_or("it gives no reason").trim_end();
+    if line.contains("busy") {
+        return UnmountError::Busy;
+    }
+    if line.ends_with("not found in /etc/mtab") {
+        return UnmountError::NotOurs;
+    }
+    // the message begins with the helper's path
+    let reason = line.split_once(&format!("{HELPER}: ")).map_or(line, |(_, reason)| reason);
+    UnmountError::Refused(format!("{HELPER}: {reason}"))
 }
 
 #[cfg(test)]
@@ -157,7 +244,7 @@ mod tests {
         assert_eq!((mount.id, mount.parent, mount.device), (40, 23, (0, 51)));
         assert_eq!(mount.mountpoint, Path::new("/mnt/with space"));
         assert_eq!(mount.kind, "fuse");
-        assert_eq!(source_of(mount), Path::new("/data/a\\b"));
+        assert_eq!(mount.source(), Path::new("/data/a\\b"));
         assert_eq!(mount.options, "ro,user_id=0");
         assert_eq!(mounts.iter().map(Mount::owner).collect::<Vec<_>>(), [None, Some(0), None, None]);
         assert_eq!(mounts.iter().map(Mount::is_volfs).collect::<Vec<_>>(), [false, true, true, false]);
@@ -185,6 +272,29 @@ mod tests {
 
     #[test]
     fn the_mounts_of_this_process_can_be_read() {
-        assert!(topmost(&read().unwrap(), Path::new("/proc")).is_some());
+        assert!(topmost(&read_mounts().unwrap(), Path::new("/proc")).is_some());
+    }
+
+    #[test]
+    fn the_helpers_messages_are_parsed() {
+        assert_eq!(
+            parse_messages("fusermount3: failed to unmount /mnt: Device or resource busy\n"),
+            UnmountError::Busy
+        );
+        assert_eq!(
+            parse_messages("/usr/bin/fusermount3: entry for /mnt not found in /etc/mtab\n"),
+            UnmountError::NotOurs
+        );
+        let other = UnmountError::Refused("fusermount3: bad mount point /mnt".into());
+        assert_eq!(parse_messages("/usr/bin/fusermount3: bad mount point /mnt"), other);
+        assert_eq!(parse_messages(""), UnmountError::Refused("fusermount3: it gives no reason".into()));
+    }
+
+    #[test]
+    fn a_plain_folder_is_no_mount() {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = unmount(folder.path(), false);
+        // for users other than root: the helper's own message, or that it is not installed
+        assert!(outcome.is_err_and(|e| e != UnmountError::Busy));
     }
 }

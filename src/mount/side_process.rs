@@ -1,22 +1,21 @@
 //! Work that may hang, such as a look at a source whose server does not answer, in a process of its own.
 //!
-//! A process whose thread waits uninterruptibly cannot end, and whoever waits for that process waits too. So such work
-//! is not done on a thread: the side process has no terminal, another working directory and none of the files of its
-//! parent, nobody waits for its end, and it ends whenever its work does.
+//! A process whose thread waits uninterruptibly cannot end, nor can a process that waits for it. So a side process does
+//! such work: it has no terminal, another working directory and none of the files of its parent, nobody waits for its
+//! end, and it ends when its work does.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::exit;
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, getpid};
+use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::fork::{self, ProcessError, failed};
+use super::fork::{Child, ProcessError};
 
 /// The longest message in bytes.
 const MAX_MESSAGE: usize = 68 << 10;
@@ -47,7 +46,7 @@ impl Link {
     pub(crate) fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&timespec(left))) {
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], timespec(left).as_ref()) {
                 Ok(0) => return None,
                 Err(Errno::INTR) => continue,
                 Err(_) => return None,
@@ -66,39 +65,23 @@ impl Link {
     }
 }
 
-/// Returns a duration as the system wants it.
-pub(super) fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX), tv_nsec: time.subsec_nanos().into() }
+/// Returns a duration as the system wants it; one that is too long does not end.
+pub(super) fn timespec(time: Duration) -> Option<Timespec> {
+    Timespec::try_from(time).ok()
 }
 
 impl SideProcess {
     /// Forks a process that runs `work` with its end of the connection; its working directory is `/`, and it is killed
-    /// when this thread ends. It must be called before there are threads. Fails if there are other threads already:
-    /// they would be missing in the child.
+    /// when this thread ends. It must be called before there are threads.
     pub(crate) fn start(work: impl FnOnce(&Link)) -> Result<Self, ProcessError> {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.map_err(failed("no sockets"))?;
-        let parent = getpid();
-        match fork::fork()? {
-            ForkResult::Parent { child } => Ok(Self { pid: child, link: Link(socket) }),
-            ForkResult::Child => {
-                let ready = fork::signal_at_end_of_parent(parent, Signal::SIGKILL)
-                    .and_then(|()| fork::detach_from_parent(theirs.as_raw_fd()));
-                if ready.is_err() {
-                    exit(1);
-                }
-                work(&Link(theirs));
-                exit(0)
-            }
-        }
+        let Child { pid, socket } = Child::start(|socket| work(&Link(socket)))?;
+        Ok(Self { pid, link: Link(socket) })
     }
 
-    /// The process number.
     pub(crate) fn pid(&self) -> u32 {
         self.pid.as_raw().unsigned_abs()
     }
 
-    /// The connection to the process.
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }
@@ -119,6 +102,8 @@ impl Drop for SideProcess {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
     use super::*;
 
     #[test]

@@ -9,17 +9,15 @@ use std::time::Duration;
 
 use nix::sys::signal::{SigSet, Signal};
 
-use super::connection::Connection;
 use super::daemon::DaemonError;
 use super::fork::{FuseDescriptors, failed};
-use super::mountinfo;
-use super::unmount::{UnmountError, unmount};
-use super::watchdog::Watchdog;
+use super::watchdog::{Connection, Watchdog};
+use super::{UnmountError, place_of, unmount, volfs_at};
 
-/// The time for requests in flight to finish, after the process has unmounted on a signal.
+/// The time for requests in flight to finish after the process has unmounted on a signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The same if another process keeps the mount busy, which may last for any time.
+/// The same if another process keeps the mount busy, for however long.
 const GRACE_IF_BUSY: Duration = Duration::from_secs(1);
 
 /// Unmounting a busy mount is tried again this many times, each time after this pause: some processes, such as the
@@ -90,13 +88,13 @@ impl Stop {
         self.requested.load(Ordering::SeqCst)
     }
 
-    /// Gives up the connection to the kernel, so that nobody waits for this process any more. The process is to end
-    /// right after that: what is still in flight gets no answer.
+    /// Gives up the connection to the kernel, so that no program waits for this process any more. The process must end right
+    /// after that: requests in flight get no answer.
     pub(crate) fn finished(&self) {
         if let Err(error) = self.descriptors.give_up() {
             log::warn!("cannot give up the connection to the kernel: {error}");
         }
-        // which ends the connection if this process cannot end
+        // it ends the connection if this process cannot end
         if let Some(watchdog) = &self.watchdog {
             watchdog.finished();
         }
@@ -106,9 +104,9 @@ impl Stop {
     pub(crate) fn unmount_now(&self, mountpoint: &Path) -> Duration {
         self.requested.store(true, Ordering::SeqCst);
         let place = match self.mount.get() {
-            Some(device) => mountinfo::place_of(*device),
+            Some(device) => place_of(*device),
             // if the mount was not remembered yet, nothing but our own can have been mounted there since the start
-            None => mountinfo::volfs_at(mountpoint).map(|_| mountpoint.to_owned()),
+            None => volfs_at(mountpoint).map(|_| mountpoint.to_owned()),
         };
         let Some(mountpoint) = place else { return Duration::ZERO };
         let mut outcome = unmount(&mountpoint, false);
@@ -122,7 +120,7 @@ impl Stop {
         match outcome {
             Ok(()) | Err(UnmountError::NotMounted) => GRACE,
             Err(reason) => {
-                log::warn!("{reason}: the mount is taken away all the same");
+                log::warn!("{reason}: the mount is taken away anyway");
                 if let Err(error) = unmount(&mountpoint, true) {
                     log::error!("cannot unmount {}: {error}", mountpoint.display());
                 }

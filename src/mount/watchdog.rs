@@ -1,44 +1,45 @@
-//! The watchdog process: a child of the daemon that does nothing until the daemon ends without having unmounted.
+//! The watchdog process: a child of the daemon that waits until the daemon ends without having unmounted.
 //!
 //! A daemon that was killed may be unable to end: a thread that waits uninterruptibly for an answer of a source (a
 //! network or FUSE file system whose server hangs) keeps its process, and the process keeps the connection to the
-//! kernel open. Then everybody who reads from the mount would hang until that source answers, whatever they read. The
-//! watchdog ends the connection in place of the daemon, so that they get an error. And since a process that was killed
-//! cannot log that, the watchdog does.
+//! kernel open. Then all readers of the mount would hang until that source answers, whatever they read. The watchdog
+//! ends the connection in place of the daemon, so that they get an error, and logs the end of a daemon that was killed.
+//! Where the system permits nothing else (no file of fusectl, and no right to force an unmount) it answers requests in
+//! place of the daemon, with an error.
 
 use std::ffi::{CStr, OsStr};
-use std::fs::File;
-use std::io::{IoSlice, IoSliceMut};
+use std::fs::{File, read_to_string};
+use std::io::{IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::exit;
 use std::time::{Duration, Instant};
 
+use nix::mount::{MntFlags, umount2};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::{ForkResult, Pid, getpid};
+use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, statx};
+use rustix::io::{Errno, read, write};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use rustix::thread::set_name;
 
-use super::connection::{Connection, Lever, PinnedMount, abort};
-use super::fork::{self, ProcessError, failed};
-use super::last_words::{self, LastWords};
-use super::mountinfo;
-use super::refusal::Refusal;
+use super::crash_report::{self, CrashReport};
+use super::fork::{Child, ProcessError, detach_from_parent, failed, signal_at_end_of_parent};
+use super::mountinfo::{UnmountError, is_mount_of, place_of, unmount, volfs_at};
 use super::side_process::timespec;
 use crate::logging::{self, Target};
 
 /// The name of the process in lists of processes.
 const NAME: &CStr = c"volfs-watch";
 
-/// How long a daemon that was killed, or that ends, may take until the kernel has closed its files.
+/// The time for the kernel to close the files of a daemon that was killed, or that ends.
 const END_OF_DAEMON: Duration = Duration::from_millis(500);
 
 /// The signal with which the kernel reports the daemon's end.
@@ -47,12 +48,25 @@ const PARENT_ENDED: Signal = Signal::SIGUSR1;
 /// Bytes of the longest message: what it is, a device number and a path.
 const MAX_MESSAGE: usize = 9 + 4096;
 
-/// The first byte of a message: the daemon ends as it should, or has mounted, which comes with a file of fusectl, with
-/// the FUSE device, or without a descriptor.
+/// The first byte of a message: the daemon ends as it should; or it has mounted, with a file of fusectl, with the FUSE
+/// device, or without a descriptor in the message.
 const FINISHED: u8 = b'f';
 const MOUNTED_WITH_ABORT: u8 = b'a';
 const MOUNTED_WITH_DEVICE: u8 = b'd';
 const MOUNTED: u8 = b'm';
+
+/// Where the kernel shows the connections of FUSE, if that file system (fusectl) is mounted.
+const CONNECTIONS: &str = "/sys/fs/fuse/connections";
+
+/// Bytes of the longest request: the FUSE library allows writes of 16 MiB, and the kernel refuses a smaller buffer.
+/// Only the beginning is ever filled, since no program writes to a read-only mount.
+const LONGEST_REQUEST: usize = (16 << 20) + 4096;
+/// Bytes of a reply without content: its length, the error, and the number of the request.
+const REPLY: usize = 16;
+/// The kinds of requests that want no reply: two that forget a name, and one that interrupts a request.
+const WITHOUT_REPLY: [u32; 3] = [2, 42, 36];
+/// The notification that makes the kernel ask again for all that is in flight (Linux 6.9).
+const RESEND: i32 = 7;
 
 /// The daemon's side of the watchdog process.
 #[derive(Debug)]
@@ -64,21 +78,14 @@ impl Watchdog {
     /// Starts the process, which logs to `log`. It must be called before there are threads, from the thread that lives
     /// as long as the daemon.
     pub(crate) fn start(log: Target) -> Result<Self, ProcessError> {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.map_err(failed("no sockets"))?;
-        let daemon = getpid();
-        match fork::fork()? {
-            ForkResult::Parent { .. } => {
-                last_words::send_to(&socket);
-                Ok(Self { socket })
-            }
-            ForkResult::Child => exit(if Watcher::run(daemon, &theirs, log).is_ok() { 0 } else { 1 }),
-        }
+        let child = Child::start_attached(|daemon, socket| Watcher::run(daemon, &socket, log))?;
+        crash_report::send_to(&child.socket);
+        Ok(Self { socket: child.socket })
     }
 
-    /// Tells the watchdog which mount is the daemon's, and gives it what it needs to end the connection.
-    pub(crate) fn watch(&self, connection: &Connection, mountpoint: &Path) {
-        let kind = match connection.lever() {
+    /// Tells the watchdog which mount is the daemon's, and how to end the connection.
+    pub(super) fn watch(&self, connection: &Connection, mountpoint: &Path) {
+        let kind = match &connection.lever {
             Some(Lever::Abort(_)) => MOUNTED_WITH_ABORT,
             Some(Lever::Device(_)) => MOUNTED_WITH_DEVICE,
             None => MOUNTED,
@@ -86,7 +93,7 @@ impl Watchdog {
         let (major, minor) = connection.device();
         let mut message = [&[kind][..], &major.to_ne_bytes(), &minor.to_ne_bytes()].concat();
         message.extend_from_slice(mountpoint.as_os_str().as_bytes());
-        let descriptors = connection.lever().map(|lever| match lever {
+        let descriptors = connection.lever.as_ref().map(|lever| match lever {
             Lever::Abort(file) => [file.as_fd()],
             Lever::Device(device) => [device.as_fd()],
         });
@@ -99,7 +106,7 @@ impl Watchdog {
     }
 
     /// Tells the watchdog that the daemon ends as it should.
-    pub(crate) fn finished(&self) {
+    pub(super) fn finished(&self) {
         self.send(&[FINISHED], &mut SendAncillaryBuffer::default());
     }
 
@@ -123,7 +130,7 @@ enum Event {
     /// The daemon has mounted.
     Mounted(Watched),
     /// The daemon, or a child that it forked, is about to end by a signal.
-    LastWords(LastWords),
+    Crashed(CrashReport),
     /// The daemon ends as it should.
     Finished,
     /// The files of the daemon are closed: it has ended altogether.
@@ -143,10 +150,10 @@ struct Watcher<'a> {
 
 impl<'a> Watcher<'a> {
     fn run(daemon: Pid, socket: &'a OwnedFd, log: Target) -> Result<(), ProcessError> {
-        // whoever ends the daemon by a signal to all of its processes must not end this one first
+        // a signal to all processes of the daemon must not end this one first
         SigSet::all().thread_block().map_err(failed("signals"))?;
-        fork::signal_at_end_of_parent(daemon, PARENT_ENDED)?;
-        fork::detach_from_parent(socket.as_raw_fd())?;
+        signal_at_end_of_parent(daemon, PARENT_ENDED)?;
+        detach_from_parent(socket.as_raw_fd())?;
         // a failure is harmless: the process works under any name
         let _ = set_name(NAME);
         let signals = SignalFd::with_flags(&SigSet::from(PARENT_ENDED), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
@@ -157,42 +164,42 @@ impl<'a> Watcher<'a> {
 
     /// Waits for the daemon's end, and does what it could not do.
     fn watch(&self, log: Target) {
-        let (mut mount, mut last_words) = (None, None);
+        let (mut mount, mut report) = (None, None);
         let finished = loop {
             match self.next(None) {
                 Event::Mounted(watched) => mount = Some(watched),
-                Event::LastWords(words) if words.are_of(self.daemon) => last_words = Some(words),
+                Event::Crashed(crash) if crash.is_of(self.daemon) => report = Some(crash),
                 Event::Finished => break true,
                 Event::Closed | Event::ParentEnded => break false,
-                Event::LastWords(_) | Event::Nothing => {}
+                Event::Crashed(_) | Event::Nothing => {}
             }
         };
         let Some(Watched { device, mountpoint, lever }) = mount else { return };
         // pinned at once, since its number would be reused if somebody unmounted it now
-        let place = mountinfo::place_of(device).unwrap_or_else(|| mountpoint.clone());
+        let place = place_of(device).unwrap_or_else(|| mountpoint.clone());
         // but a daemon that ends as it should unmounts by itself
         let pinned = if finished { None } else { PinnedMount::at(&place, device) };
         let ended = self.is_closed_within(END_OF_DAEMON);
         if ended && finished {
             return;
         }
-        // messages on standard error go to whoever has started the process, and that process reports the end itself
+        // the process that started the daemon has its standard error, and reports the end itself
         if log != Target::Stderr {
             let _ = logging::start(log, std::sync::Arc::default());
         }
         if !finished {
-            self.log_end(&place, last_words);
+            self.log_end(&place, report);
         }
         if !ended {
             self.end_connection(&place, pinned, lever, finished);
         }
     }
 
-    /// Logs how the daemon has ended, which it could not log itself.
-    fn log_end(&self, place: &Path, last_words: Option<LastWords>) {
-        let how = match last_words {
-            Some(words) => words.to_string(),
-            None => "it was killed (SIGKILL), by somebody, or by the system because memory ran out: dmesg tells".into(),
+    /// Logs how the daemon ended, which it could not log itself.
+    fn log_end(&self, place: &Path, report: Option<CrashReport>) {
+        let how = match report {
+            Some(crash) => crash.to_string(),
+            None => "it was killed (SIGKILL), by a user, or by the system because memory ran out: see dmesg".into(),
         };
         log::error!("the daemon of {} (process {}) ended without unmounting: {how}", place.display(), self.daemon);
     }
@@ -200,23 +207,24 @@ impl<'a> Watcher<'a> {
     /// Ends the connection of a daemon that cannot end, by the first way that the system permits.
     fn end_connection(&self, place: &Path, pinned: Option<PinnedMount>, lever: Option<Lever>, finished: bool) {
         let place = place.display();
-        let ended = || log::warn!("{place}: the daemon still waits for its source; its connection was ended");
-        let refused = |lever: Option<Lever>| match lever {
+        let aborted = match (&lever, &pinned) {
+            (Some(Lever::Abort(file)), _) if abort(file) => true,
+            (_, Some(pinned)) => pinned.abort(),
+            _ => false,
+        };
+        if aborted {
+            return log::warn!("{place}: the daemon still waits for its source; its connection was ended");
+        }
+        log::warn!("{place}: the daemon still waits for its source; requests are refused in its place");
+        let refused = match lever {
             Some(Lever::Device(device)) => self.refuse_requests(device, finished),
             _ => Err(Errno::PERM),
         };
-        match (&lever, &pinned) {
-            (Some(Lever::Abort(file)), _) if abort(file).is_ok() => return ended(),
-            (_, Some(pinned)) if pinned.abort().is_ok() => return ended(),
-            _ => {}
-        }
-        log::warn!("{place}: the daemon still waits for its source; requests are refused in its place");
-        if let Err(error) = refused(lever)
+        if let Err(error) = refused
             && !finished
         {
             log::error!("{place}: readers wait for the source as the daemon does: {error}");
-            let taken_away = pinned.map(|pinned| pinned.take_away());
-            if let Some(Err(error)) = taken_away {
+            if let Some(Err(error)) = pinned.map(|pinned| pinned.take_away()) {
                 log::error!("{place}: cannot unmount: {error}");
             }
         }
@@ -225,7 +233,7 @@ impl<'a> Watcher<'a> {
     /// Refuses requests until the files of the daemon are closed or the connection has ended. A daemon that `finished`
     /// has given up its connection: it is ended at once if the kernel does not ask again for what is in flight.
     fn refuse_requests(&self, device: OwnedFd, finished: bool) -> Result<(), Errno> {
-        let mut refusal = Refusal::of(device)?;
+        let mut refusal = Refusal::new(device)?;
         let asked = refusal.ask_again();
         if finished {
             asked?;
@@ -257,13 +265,13 @@ impl<'a> Watcher<'a> {
 
     /// Waits for the next event; without a limit for any time.
     fn next(&self, limit: Option<Duration>) -> Event {
-        let time = limit.map(timespec);
+        let time = limit.and_then(timespec);
         let mut files =
             [PollFd::new(self.socket, PollFlags::IN), PollFd::from_borrowed_fd(self.signals.as_fd(), PollFlags::IN)];
         match poll(&mut files, time.as_ref()) {
             Ok(0) => return Event::Nothing,
             Err(Errno::INTR) => return self.next(limit),
-            // then nothing is known of the daemon, and its connection is left alone
+            // nothing is known of the daemon then, and its connection is left alone
             Err(_) => return Event::Finished,
             Ok(_) => {}
         }
@@ -281,7 +289,7 @@ impl<'a> Watcher<'a> {
                 parse(message.get(..received.bytes).unwrap_or_default(), descriptor)
             }
             Err(Errno::AGAIN | Errno::INTR) => match self.signals.read_signal() {
-                // the kernel sends it in the name of the process that has ended; anybody else's means nothing
+                // the kernel sends it in the name of the process that ended; any other one means nothing
                 Ok(Some(signal)) if signal.ssi_pid == self.daemon.as_raw().cast_unsigned() => Event::ParentEnded,
                 _ => Event::Nothing,
             },
@@ -291,8 +299,8 @@ impl<'a> Watcher<'a> {
 }
 
 fn parse(message: &[u8], descriptor: Option<OwnedFd>) -> Event {
-    if let Some(words) = LastWords::parse(message) {
-        return Event::LastWords(words);
+    if let Some(crash) = CrashReport::parse(message) {
+        return Event::Crashed(crash);
     }
     let number = |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
     let (Some((kind, rest)), false) = (message.split_first(), message.first() == Some(&FINISHED)) else {
@@ -308,8 +316,151 @@ fn parse(message: &[u8], descriptor: Option<OwnedFd>) -> Event {
     Event::Mounted(Watched { device: (major, minor), mountpoint: OsStr::from_bytes(path).into(), lever })
 }
 
+/// The connection of this process.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    device: (u32, u32),
+    /// `None` if the system has no more descriptors.
+    lever: Option<Lever>,
+}
+
+/// A descriptor by which a process beside the daemon ends a connection.
+#[derive(Debug)]
+enum Lever {
+    /// The file of fusectl that ends the connection. The kernel gives it to the user who mounted.
+    Abort(File),
+    /// The FUSE device, by which another process can answer requests in place of the daemon.
+    Device(OwnedFd),
+}
+
+impl Connection {
+    /// Returns the connection whose device is open as `fuse`, and which was just mounted at `mountpoint`. `None` if the
+    /// system does not tell which mount that is.
+    pub(super) fn new(fuse: BorrowedFd<'_>, source: &Path, mountpoint: &Path) -> Option<Self> {
+        let info = read_to_string(format!("/proc/self/fdinfo/{}", fuse.as_raw_fd())).unwrap_or_default();
+        // Older kernels do not tell. Nothing was mounted there a moment ago, so a mount of this source is ours, unless
+        // another process has mounted the same source there at the same moment.
+        let by_place = || volfs_at(mountpoint).filter(|_| is_mount_of(source, mountpoint));
+        let device = number_of(&info).map(|number| (0, number)).or_else(by_place)?;
+        // the device number of FUSE mounts has no major part, so the minor number is its decimal form
+        let abort = Path::new(CONNECTIONS).join(device.1.to_string()).join("abort");
+        let abort = File::options().write(true).open(abort).ok().filter(|_| device.0 == 0);
+        let lever = abort.map(Lever::Abort).or_else(|| fuse.try_clone_to_owned().ok().map(Lever::Device));
+        Some(Self { device, lever })
+    }
+
+    /// The device number (major and minor) of the mount.
+    pub(super) fn device(&self) -> (u32, u32) {
+        self.device
+    }
+}
+
+/// Returns the number of the connection from what `/proc` tells about a descriptor of the FUSE device.
+fn number_of(info: &str) -> Option<u32> {
+    info.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?.trim().parse().ok()
+}
+
+/// Ends a connection through its file of fusectl: all requests fail from now on, also those in flight.
+fn abort(mut file: &File) -> bool {
+    file.write_all(b"1").is_ok()
+}
+
+/// A mount that cannot end, and whose device number cannot be reused, while this value exists.
+#[derive(Debug)]
+struct PinnedMount {
+    root: File,
+    device: (u32, u32),
+}
+
+impl PinnedMount {
+    /// Pins the mount at `mountpoint` if it has this device number. Asks nothing of its daemon.
+    fn at(mountpoint: &Path, device: (u32, u32)) -> Option<Self> {
+        let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits().cast_signed();
+        let root = File::options().read(true).custom_flags(flags).open(mountpoint).ok()?;
+        let seen = statx(&root, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::empty()).ok()?;
+        let is_same = (seen.stx_dev_major, seen.stx_dev_minor) == device;
+        is_same.then_some(Self { root, device })
+    }
+
+    /// Ends the connection to the daemon: all requests fail from now on, also those in flight. Only root may do that.
+    fn abort(&self) -> bool {
+        // the mount is busy, since it is pinned, and so it is not unmounted: only its connection is ended
+        let pinned = format!("/proc/self/fd/{}", self.root.as_raw_fd());
+        matches!(umount2(pinned.as_str(), MntFlags::MNT_FORCE), Ok(()) | Err(nix::errno::Errno::EBUSY))
+    }
+
+    /// Takes the mount away, so that at least no further program waits for it.
+    fn take_away(&self) -> Result<(), UnmountError> {
+        // looked up now: it may have been unmounted meanwhile, and another one mounted there
+        unmount(&place_of(self.device).ok_or(UnmountError::NotMounted)?, true)
+    }
+}
+
+/// Refuses the requests of a FUSE device. It speaks the three messages of the FUSE protocol that it needs itself, since the
+/// FUSE library serves only mounts that it has made.
+struct Refusal {
+    device: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl Refusal {
+    /// Prepares to refuse the requests of a device that no other process reads any more.
+    fn new(device: OwnedFd) -> Result<Self, Errno> {
+        fcntl_setfl(&device, fcntl_getfl(&device)? | OFlags::NONBLOCK)?;
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(LONGEST_REQUEST).map_err(|_| Errno::NOMEM)?;
+        buffer.resize(LONGEST_REQUEST, 0);
+        Ok(Self { device, buffer })
+    }
+
+    /// Makes the kernel ask again for all that is in flight. Kernels before 6.9 cannot, and requests in flight stay so.
+    fn ask_again(&self) -> Result<(), Errno> {
+        write(&self.device, &reply(RESEND, 0)).map(drop)
+    }
+
+    /// Refuses all requests that wait. Returns whether there may be more later: not after the connection has ended.
+    fn refuse_waiting(&mut self) -> bool {
+        loop {
+            match read(&self.device, &mut self.buffer) {
+                Ok(length) => {
+                    let answer = self.buffer.get(..length).and_then(refusal_of);
+                    // an error means that the request was interrupted, or the connection has ended
+                    let _ = answer.map(|answer| write(&self.device, &answer));
+                }
+                Err(Errno::AGAIN) => return true,
+                // a request was interrupted while it was read
+                Err(Errno::INTR | Errno::NOENT) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+impl AsFd for Refusal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// Returns the refusal of a request: the error of a mount whose daemon has ended. `None` if it wants no reply.
+fn refusal_of(request: &[u8]) -> Option<[u8; REPLY]> {
+    let kind = u32::from_ne_bytes(request.get(4..8)?.try_into().ok()?);
+    let number = u64::from_ne_bytes(request.get(8..16)?.try_into().ok()?);
+    (!WITHOUT_REPLY.contains(&kind)).then(|| reply(-Errno::NOTCONN.raw_os_error(), number))
+}
+
+fn reply(error: i32, number: u64) -> [u8; REPLY] {
+    let mut bytes = [0; REPLY];
+    let fields = (REPLY as u32).to_ne_bytes().into_iter().chain(error.to_ne_bytes()).chain(number.to_ne_bytes());
+    bytes.iter_mut().zip(fields).for_each(|(to, byte)| *to = byte);
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
+    use nix::unistd::getpid;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
     use super::*;
 
     /// The two ends of a watchdog without a process.
@@ -329,7 +480,7 @@ mod tests {
         for lever in [None, Some(Lever::Abort(null.try_clone().unwrap())), Some(Lever::Device(null.into()))] {
             let is_device = matches!(lever, Some(Lever::Device(_)));
             let has_lever = lever.is_some();
-            watchdog.watch(&Connection::with((0, 77), lever), Path::new("/mnt/a b"));
+            watchdog.watch(&Connection { device: (0, 77), lever }, Path::new("/mnt/a b"));
             let Event::Mounted(heard) = watcher.next(None) else { panic!("the mount is heard of") };
             assert_eq!((heard.device, heard.mountpoint), ((0, 77), "/mnt/a b".into()));
             assert_eq!(heard.lever.is_some(), has_lever);
@@ -340,5 +491,30 @@ mod tests {
         assert!(!watcher.is_closed_within(Duration::from_millis(1)));
         drop(watchdog);
         assert!(watcher.is_closed_within(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_kernel_tells_the_number_of_a_connection() {
+        let info = "pos:\t0\nflags:\t02100002\nmnt_id:\t24\nino:\t90\nfuse_connection:\t40\n";
+        assert_eq!(number_of(info), Some(40));
+        assert_eq!(number_of("pos:\t0\n"), None);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_no_connection_has_no_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let null = File::open("/dev/null").unwrap();
+        assert!(Connection::new(null.as_fd(), Path::new("/data"), folder.path()).is_none());
+    }
+
+    #[test]
+    fn requests_that_want_a_reply_get_an_error() {
+        let request = |kind: u32| [&[0; 4][..], &kind.to_ne_bytes(), &7u64.to_ne_bytes(), &[0; 24]].concat();
+        let refused = refusal_of(&request(15)).unwrap();
+        assert_eq!(refused[..4], 16u32.to_ne_bytes());
+        assert_eq!(refused[4..8], (-107i32).to_ne_bytes());
+        assert_eq!(refused[8..], 7u64.to_ne_bytes());
+        assert!(WITHOUT_REPLY.iter().all(|kind| refusal_of(&request(*kind)).is_none()));
+        assert_eq!(refusal_of(&[0; 15]), None);
     }
 }

@@ -121,7 +121,7 @@ fn arguments_that_do_not_fit_are_wrong_usage_and_the_error_names_what_fits() {
         (&["--region", "5:3"], "5:3 runs backwards"),
         (&["--at", "inline=1001"], "axis inline has no 1001; the nearest is 1002 (it has 1000 to 1254 in steps of 2)"),
         (&["--at", "sample=0"], "axis sample has no 0; the nearest is 1200 (it has 1200 to 1964 in steps of 4 ms)"),
-        (&["--at", "inline=1010:1004"], "runs the other way: give 1004:1010"),
+        (&["--at", "inline=1010:1004"], "runs in the other direction: give 1004:1010"),
         (&["--at", "trace=1"], "there is no axis trace; there are inline, crossline, sample"),
         (&["--at", "inline=1004", "--region", "3"], "axis inline is given twice"),
         (&["--at", "inline=1004", "--at", "inline=1006"], "axis inline is given twice"),

@@ -48,9 +48,9 @@ fn a_path_that_shows_no_samples_is_told() {
     let Some(mount) = Mount::of(source.path()) else { return };
     let point = mount.point().display().to_string();
     for (command, path, status, part) in [
-        ("info", "none.zgy", 1, "none.zgy is not there: it would show "),
-        ("info", "v3_int16.zgy/color", 1, "its layers have the folders data"),
-        ("info", ".volfs/log", 1, ".volfs/log is about the mount and no volume"),
+        ("info", "none.zgy", 1, "none.zgy does not exist: it would show "),
+        ("info", "v3_int16.zgy/color", 1, "the folders of its layers are data"),
+        ("info", ".volfs/log", 1, ".volfs/log is about the mount, not a volume"),
         ("ls", ".volfs", 1, &format!("volfs stats {point}")),
         ("info", "", 1, "to see the volumes in it type: volfs ls"),
         ("cat", "v3_int16.zgy/dataset.json", 2, "dataset.json has no samples of a level"),

@@ -111,7 +111,7 @@ fn a_source_that_does_not_answer_is_told_from_a_daemon_that_does_not() {
     slow.gate.set_closed(true);
     let found = findings(mount.point());
     assert!(found.contains(&format!("{place} answers, but its source")) && found.contains("does not"), "{found}");
-    assert!(found.contains("see to its file server"), "{found}");
+    assert!(found.contains("check its file server"), "{found}");
     let shown = ended(&["stats"], Some(mount.point()));
     assert!(shown.status.success(), "{}", text(&shown.stderr));
     let line = one_line_of_failure(&ended(&["ls"], Some(mount.point())), 1);
@@ -133,7 +133,7 @@ fn a_source_that_does_not_answer_is_told_from_a_daemon_that_does_not() {
     let (found, listed) = (findings(mount.point()), ended(&["ls"], Some(mount.point())));
     let all = text(&ended(&["stats"], None).stdout);
     signal(pid, Signal::SIGCONT).unwrap();
-    let remedy = format!("its daemon (process {pid}) is stopped: to let it go on type: kill -CONT {pid}");
+    let remedy = format!("its daemon (process {pid}) is stopped; to continue it type: kill -CONT {pid}");
     for (command, outcome) in outcomes {
         let line = one_line_of_failure(&outcome, 1);
         assert!(line.contains(&remedy), "{command}: {line}");

@@ -384,7 +384,7 @@ fn options_say_otherwise() {
         text(&output.stderr).to_owned()
     };
     assert!(refused("umask=888").contains("not an octal number from 0 to 777"));
-    assert!(refused("uid=no-such-user").contains("this machine knows no no-such-user"));
+    assert!(refused("uid=no-such-user").contains("this machine does not know no-such-user"));
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
     let mut reader = Command::new("stat").arg(mount.path("server").join(NAME).join("data")).spawn().unwrap();
     wait_until("the look-up hangs", || slow.gate.waiting() > 0);
     // it has no file open
-    let named = format!("stat (process {}), which waits for an answer of it", reader.id());
+    let named = format!("stat (process {}), which waits for an answer from it", reader.id());
     let mut line = String::new();
     let is_named = comes_true(SOON, || {
         line = text(&mount.umount(&[]).stderr);

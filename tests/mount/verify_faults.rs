@@ -174,8 +174,8 @@ fn bricks_that_the_disk_does_not_give_are_not_bad() {
     let printed = verify(&faulty.path.join("bare"), &[]);
     let (stdout, stderr) = (text(&printed.stdout), text(&printed.stderr));
     assert_eq!((printed.status.code(), stderr.lines().count()), (Some(1), 1), "{stderr}");
-    assert!(stderr.contains("1 of 1 volumes could not be read in whole"), "{stderr}");
-    let summary = format!("1 volume could not be read in whole (bricks: {}, other parts: ", unread[1]);
+    assert!(stderr.contains("1 of 1 volumes could not be read completely"), "{stderr}");
+    let summary = format!("1 volume could not be read completely (bricks: {}, other parts: ", unread[1]);
     assert!(stdout.contains(&summary) && !stdout.contains("bad"), "{stdout}");
 }
 

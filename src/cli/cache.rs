@@ -1,0 +1,214 @@
+//! `volfs cache`: shows what a disk cache holds, or empties it.
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::error::CliError;
+use super::layout::TextLayout;
+use super::output::{self, Bar};
+use super::text::{Size, counted, duration, escaped_path};
+use crate::source::disk_cache::{Cleared, Kept, Survey};
+use crate::view::json::SCHEMA;
+use crate::view::json_text;
+
+#[derive(Debug, Args)]
+#[command(after_help = CACHE_EXAMPLE)]
+pub(super) struct CacheArgs {
+    /// The folder of the cache
+    #[arg(value_name = "DIR")]
+    cache_folder: PathBuf,
+
+    /// Remove all that is in it
+    ///
+    /// The folder stays, and so do files in it that do not belong to the cache.
+    #[arg(long, conflicts_with = "check")]
+    pub(super) clear: bool,
+
+    /// Read all of it, and compare the checksums
+    ///
+    /// A mount checks what it reads, and fetches bad files anew, so nothing needs to be done about them.
+    #[arg(long)]
+    pub(super) check: bool,
+
+    /// Print JSON for programs
+    ///
+    /// files and bytes, oldest and newest (when they were last used, in seconds since 1970), the same for each volume
+    /// under `datasets` with its store and name, and under `bad` for damaged files, with the first of their names; `foreign`
+    /// counts names that do not belong to the cache. With --clear: `cleared`, with files and
+    /// bytes, and `foreign`.
+    #[arg(long)]
+    json: bool,
+}
+
+const CACHE_EXAMPLE: &str = "\
+Example:
+  volfs cache /scratch/volfs
+  volfs cache --check /scratch/volfs
+  volfs cache --clear /scratch/volfs
+  volfs cache --json /scratch/volfs | jq .bytes";
+
+/// The bar: the number of files is not known beforehand.
+const COUNTING: &str = "{spinner} {human_pos} files";
+
+/// Names of bad files that are printed.
+const NAMED: usize = 5;
+
+/// Prints what is in a disk cache, or removes it.
+pub(super) fn run(args: &CacheArgs) -> Result<(), CliError> {
+    if args.clear {
+        return clear(args);
+    }
+    let seen = Arc::new(AtomicU64::new(0));
+    let bar = Bar::new(COUNTING);
+    let drawn = Arc::clone(&seen);
+    let shown = bar.follow(move |bar, _| bar.set_position(drawn.load(Relaxed)));
+    let survey = Survey::of(&args.cache_folder, args.check, |files| {
+        seen.store(files, Relaxed);
+        true
+    });
+    drop(shown);
+    let survey = survey?;
+    if args.json {
+        return output::print(&json_text(&survey_json(&args.cache_folder, &survey)));
+    }
+    let mut layout = TextLayout::new(output::coloured());
+    write(&mut layout, &args.cache_folder, &survey, SystemTime::now());
+    output::print(layout.text())
+}
+
+fn clear(args: &CacheArgs) -> Result<(), CliError> {
+    let cleared = Cleared::of(&args.cache_folder)?;
+    if args.json {
+        return output::print(&json_text(&cleared_json(&args.cache_folder, &cleared)));
+    }
+    let (place, size) = (escaped_path(&args.cache_folder), Size(cleared.bytes));
+    output::line(&format!("{place}: removed {}, {size}", files(cleared.files)))?;
+    if cleared.foreign > 0 {
+        output::note(&format!("{place}: left {} not of the cache", files(cleared.foreign)));
+    }
+    Ok(())
+}
+
+/// Writes what the cache holds: the totals, then each volume, the largest first.
+fn write(layout: &mut TextLayout, place: &Path, survey: &Survey, now: SystemTime) {
+    let total = survey.total();
+    layout.heading(&place.to_string_lossy());
+    if total.files == 0 {
+        layout.row("holds", Some("nothing".to_owned()));
+    } else {
+        layout.row("holds", Some(format!("{}, {}", Size(total.bytes), files(total.files))));
+        layout.row("last used", age(total.newest, now).map(|age| format!("{age} ago")));
+        layout.row("oldest used", age(total.oldest, now).map(|age| format!("{age} ago")));
+    }
+    if survey.bad.files > 0 {
+        let text = format!("{}, {}: never read, and fetched anew", files(survey.bad.files), Size(survey.bad.bytes));
+        layout.row("bad", Some(text));
+        survey.bad_names.iter().take(NAMED).for_each(|name| layout.warning(name));
+    }
+    if survey.foreign > 0 {
+        layout.row("others", Some(format!("{} not of the cache", files(survey.foreign))));
+    }
+    if !survey.datasets.is_empty() {
+        layout.heading("Volumes");
+        layout.table(&["size", "files", "used", "volume"], &rows(survey, now));
+    }
+}
+
+fn rows(survey: &Survey, now: SystemTime) -> Vec<Vec<String>> {
+    let mut datasets: Vec<(&(String, String), &Kept)> = survey.datasets.iter().collect();
+    datasets.sort_by_key(|(_, kept)| Reverse(kept.bytes));
+    let row = |((store, dataset), kept): &(&(String, String), &Kept)| {
+        let used = age(kept.newest, now).map_or_else(String::new, |age| format!("{age} ago"));
+        vec![Size(kept.bytes).to_string(), kept.files.to_string(), used, format!("{store}/{dataset}")]
+    };
+    datasets.iter().map(row).collect()
+}
+
+fn age(time: Option<SystemTime>, now: SystemTime) -> Option<String> {
+    Some(duration(now.duration_since(time?).unwrap_or_default().as_secs_f64()))
+}
+
+fn files(n: u64) -> String {
+    counted(n, "file")
+}
+
+fn survey_json(place: &Path, survey: &Survey) -> Value {
+    let mut object = Map::new();
+    object.insert("schema".into(), SCHEMA.into());
+    object.insert("path".into(), place.to_string_lossy().into());
+    add(&mut object, &survey.total());
+    let dataset = |((store, dataset), kept): (&(String, String), &Kept)| {
+        let mut object = Map::new();
+        object.insert("store".into(), store.as_str().into());
+        object.insert("dataset".into(), dataset.as_str().into());
+        add(&mut object, kept);
+        Value::Object(object)
+    };
+    object.insert("datasets".into(), survey.datasets.iter().map(dataset).collect());
+    let mut bad = Map::new();
+    add(&mut bad, &survey.bad);
+    bad.insert("names".into(), json!(survey.bad_names));
+    object.insert("bad".into(), bad.into());
+    object.insert("foreign".into(), survey.foreign.into());
+    object.into()
+}
+
+fn add(object: &mut Map<String, Value>, kept: &Kept) {
+    object.insert("files".into(), kept.files.into());
+    object.insert("bytes".into(), kept.bytes.into());
+    object.insert("oldest".into(), seconds(kept.oldest));
+    object.insert("newest".into(), seconds(kept.newest));
+}
+
+fn seconds(time: Option<SystemTime>) -> Value {
+    let since = time.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.map_or(Value::Null, |since| json!(since.as_secs_f64()))
+}
+
+fn cleared_json(place: &Path, cleared: &Cleared) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "path": place.to_string_lossy(),
+        "cleared": {"files": cleared.files, "bytes": cleared.bytes},
+        "foreign": cleared.foreign,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn volumes_are_listed_with_the_largest_first() {
+        let at = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
+        let mut survey = Survey { foreign: 1, ..Survey::default() };
+        let small = Kept { files: 1, bytes: 2048, oldest: at(900), newest: at(900) };
+        let large = Kept { files: 20, bytes: 3 << 30, oldest: at(100), newest: at(500) };
+        survey.datasets.insert(("s3://a".into(), "north\x1b".into()), small);
+        survey.datasets.insert(("s3://b".into(), "surveys/south".into()), large);
+        survey.bad = Kept { files: 2, bytes: 10, oldest: None, newest: None };
+        survey.bad_names = vec!["00a/1-2-3".into()];
+        let mut layout = TextLayout::new(false);
+        write(&mut layout, Path::new("/cache"), &survey, UNIX_EPOCH + Duration::from_secs(1000));
+        assert_eq!(
+            layout.text(),
+            "/cache\n  holds            3.00 GiB, 21 files\n  last used        1 min 40 s ago\n  \
+             oldest used      15 min ago\n  bad              2 files, 10 bytes: never read, and fetched anew\n  \
+             00a/1-2-3\n  others           1 file not of the cache\n\nVolumes\n  \
+             size      files  used            volume\n  \
+             3.00 GiB     20  8 min 20 s ago  s3://b/surveys/south\n  \
+             2.00 KiB      1  1 min 40 s ago  s3://a/north\\u{1b}\n"
+        );
+        let mut layout = TextLayout::new(false);
+        write(&mut layout, Path::new("/cache"), &Survey::default(), UNIX_EPOCH);
+        assert_eq!(layout.text(), "/cache\n  holds            nothing\n");
+    }
+}

@@ -1,0 +1,262 @@
+//! `volfs cat`: writes the samples of a box, chunk by chunk, while later chunks are being decoded.
+
+mod chunks;
+mod output;
+mod selection;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use indicatif::ProgressBar;
+
+use self::chunks::{ChunkedBox, Prefetch};
+use self::output::{Destination, Progress};
+use self::selection::{At, Slices, select};
+use super::deadline;
+use super::error::CliError;
+use super::file_system::{StoreArgs, quality};
+use super::interrupt::Interrupts;
+use super::machine::{default_cache_size, default_threads};
+use super::output::{Bar, note};
+use super::source::DatasetAt;
+use super::text::{Size, choose, escaped_path};
+use super::zfp::ZfpDecoder;
+use crate::array::{ReadError, ReaderConfig};
+use crate::catalog::OpenDataset;
+use crate::format::{Array, Layer};
+use crate::fs::layer_folders;
+use crate::pool::Pool;
+use crate::view::npy;
+use crate::volume::{ArrayInfo, Region};
+
+#[derive(Debug, Args)]
+#[command(after_help = CAT_EXAMPLE)]
+pub(super) struct CatArgs {
+    /// The volume: a file, or the folder that is the volume; also inside a mount, or a URL
+    ///
+    /// Inside a mount the folder of a layer chooses that layer, and a file such as lod1.raw also the level.
+    path: PathBuf,
+
+    /// The layer [default: the first, or that of PATH]
+    ///
+    /// In any case, and by as much of the name as is unambiguous: `ampl` is Amplitude.
+    #[arg(long, value_name = "NAME")]
+    layer: Option<String>,
+
+    /// The level of detail; 0 is the finest [default: 0, or that of PATH]
+    #[arg(long, value_name = "N")]
+    lod: Option<usize>,
+
+    /// The part to print, by index: a slice for each axis, in the order of the array [default: all]
+    ///
+    /// As in Python: `a:b` is a to b - 1, `a:` and `:b` go to the end and from the beginning, `:` is all, a single
+    /// number is one position (its axis stays, with length 1), and negative numbers count from the end. Axes without a
+    /// slice are whole. Unlike in Python, an index beyond the axis is an error.
+    #[arg(long, value_name = "SLICES", allow_hyphen_values = true)]
+    region: Option<Slices>,
+
+    /// The part to print along one axis, by what the survey calls it; may be repeated
+    ///
+    /// `inline=1234` is one line, `inline=1234:1300` all lines from the first to the second, both included;
+    /// `inline=1234:` goes to the last. `volfs info` shows the axes, their numbers and their steps.
+    #[arg(long, value_name = "AXIS=VALUE")]
+    at: Vec<At>,
+
+    /// The form of the output
+    #[arg(long, value_enum, default_value_t = Format::Raw)]
+    format: Format,
+
+    /// Decode only a part of the data: 0 to 15; 0 is the best quality
+    ///
+    /// For wavelet-coded VDS layers: level 0 leaves out the data that makes lossy samples exact, and each further level
+    /// one more bit plane. Less is read and decoded, for a coarse look at slow or remote data. Other layers are not
+    /// affected. [default: decode everything]
+    #[arg(long, value_name = "LEVEL", value_parser = quality)]
+    quality: Option<u8>,
+
+    /// The decoder of ZFP-compressed bricks
+    ///
+    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for comparison.
+    #[arg(long, value_name = "DECODER", value_enum, default_value_t)]
+    zfp: ZfpDecoder,
+
+    /// Write to this file instead of standard output
+    ///
+    /// The file appears once it is complete: if the command fails or is interrupted, nothing is left, and a file of that
+    /// name stays as it was. Only a file that has other names too (hard links), an access control list, or another owner
+    /// or group than a new file would have is written in place: it stays the same file, but is empty if the command fails
+    /// or is interrupted.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Print samples even to a terminal
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Samples only
+    Raw,
+    /// The samples behind a NumPy header, which has their type and shape
+    Npy,
+}
+
+const CAT_EXAMPLE: &str = "\
+Example:
+  volfs cat ~/surveys/north.zgy --at inline=1234 -o line.raw
+  volfs cat ~/surveys/north.zgy --region 0:64,:,-1 --format npy > part.npy
+  volfs cat ~/surveys/north.zgy --lod 2 | sha256sum
+  volfs cat ~/vol/north.vds/Amplitude/lod1.raw --at inline=1234 | wc -c
+
+Exit status: 0 done, 1 failed, 2 wrong usage; 129, 130 or 143 if interrupted
+by SIGHUP (the terminal was closed), SIGINT (Ctrl-C) or SIGTERM.";
+
+/// Bytes of idle buffers that the pool keeps, besides those of a chunk.
+const IDLE_BYTES: u64 = 8 << 20;
+
+const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
+
+/// Writes samples to standard output or to a file. A closed pipe ends the output without an error; a signal removes an
+/// incomplete file, or empties it if it cannot be replaced.
+pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
+    // before there are threads
+    deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None, args.zfp.decoder())))?;
+    // before there are threads, which inherit the mask
+    let interrupts = Interrupts::block();
+    let (progress, bar) = (Arc::<Progress>::default(), Arc::new(OnceLock::<Bar>::new()));
+    let (interrupted, shown_bar) = (Arc::clone(&progress), Arc::clone(&bar));
+    interrupts.on_arrival(move || {
+        shown_bar.get().into_iter().for_each(Bar::clear);
+        interrupted.interrupt().iter().for_each(|words| note(words));
+    });
+    let found = DatasetAt::open(&args.path, &args.store.store_option, args.quality, args.zfp.decoder())?;
+    let chosen = Chosen::new(args, &found).map_err(CliError::argument)?;
+    let (layer, array) = (chosen.layer, chosen.array);
+    let info = array.info();
+    let region = select(info, args.region.as_ref(), &args.at).map_err(CliError::argument)?;
+    let header = if args.format == Format::Npy { npy::header(info.dtype, &region.shape) } else { Vec::new() };
+    let total = header.len() as u64 + region.samples() * info.dtype.size() as u64;
+    let mut out = Destination::open(args.output.as_deref(), total, &found.path, args.force, &progress)?;
+    chosen.note.iter().for_each(|text| note(text));
+    let bar = bar.get_or_init(|| if out.is_file() { Bar::new(TEMPLATE) } else { Bar::hidden() });
+    let drawn = Arc::clone(&progress);
+    let shown = bar.follow(move |bar, since| draw(bar, &drawn, total, since));
+    let damaged = |error| damaged(&found.path, layer, info, error);
+    if out.write(&header)? && copy(array, region, &mut out, damaged)? {
+        out.finish()?;
+    }
+    drop(shown);
+    Ok(())
+}
+
+fn draw(bar: &ProgressBar, progress: &Progress, total: u64, since: Duration) {
+    let written = progress.written.get();
+    let rate = written as f64 / since.as_secs_f64().max(0.001);
+    bar.set_length(total);
+    bar.set_message(format!("{}, {}/s", Size(total), Size(rate as u64)));
+    bar.set_position(written);
+}
+
+/// The array that the arguments choose.
+struct Chosen<'a> {
+    layer: &'a Layer,
+    array: &'a Arc<dyn Array>,
+    /// What a user should know about the choice.
+    note: Option<String>,
+}
+
+impl<'a> Chosen<'a> {
+    /// Chooses by --layer and --lod, or by a path that is a layer or a level inside a mount.
+    fn new(args: &CatArgs, found: &'a DatasetAt) -> Result<Self, String> {
+        let named = args.layer.as_deref().map(|name| layer(&found.open, name)).transpose()?;
+        let index = agreeing("--layer", named, found.layer)?.unwrap_or(0);
+        let no_layer = || "the volume has no layer that can be shown; see volfs info".to_owned();
+        let layer = found.open.dataset.layers().get(index).ok_or_else(no_layer)?;
+        if let (None, Some(file)) = (found.lod, &found.file) {
+            return Err(format!(
+                "{file} has no samples of a level; give a file lodN.*, or the folder of a layer or volume"
+            ));
+        }
+        let array = level(layer, agreeing("--lod", args.lod, found.lod)?.unwrap_or(0))?;
+        let axes = || array.info().axes.iter().map(|axis| axis.name.as_str()).collect::<Vec<_>>().join(", ");
+        let turned = found.file.as_ref().filter(|file| file.contains(".by-"));
+        let note = turned.map(|file| format!("the samples come as [{}], not turned as in {file}", axes()));
+        let scaled = found.file.as_ref().filter(|file| file.contains(".float32."));
+        let note =
+            note.or_else(|| scaled.map(|file| format!("the samples come as stored, not as float32 as in {file}")));
+        Ok(Self { layer, array, note })
+    }
+}
+
+/// Returns what an option or the path says, if they do not contradict each other.
+fn agreeing(option: &str, typed: Option<usize>, by_path: Option<usize>) -> Result<Option<usize>, String> {
+    match (typed, by_path) {
+        (Some(one), Some(other)) if one != other => Err(format!("{option} contradicts the path; give one of them")),
+        _ => Ok(typed.or(by_path)),
+    }
+}
+
+/// Returns the number of the layer of that name.
+fn layer(open: &OpenDataset, name: &str) -> Result<usize, String> {
+    let names: Vec<&str> = open.dataset.layers().iter().map(|layer| layer.name.as_str()).collect();
+    let by_name = choose("layer", &names, name);
+    let hidden = open.dataset.hidden().iter().find(|layer| layer.name.eq_ignore_ascii_case(name));
+    match (by_name, hidden) {
+        (Ok(found), None) => Ok(found),
+        (Ok(found), Some(_)) if names.get(found) == Some(&name) => Ok(found),
+        (_, Some(hidden)) => Err(format!("--layer {} cannot be shown: {}", hidden.name, hidden.reason)),
+        (Err(error), None) => {
+            // the names of folders are those of layers, percent-encoded
+            let folder = layer_folders(open).iter().position(|folder| folder == name);
+            folder.ok_or_else(|| format!("--layer: {error}"))
+        }
+    }
+}
+
+fn level(layer: &Layer, lod: usize) -> Result<&Arc<dyn Array>, String> {
+    layer.levels.get(lod).ok_or_else(|| {
+        let last = layer.levels.len().saturating_sub(1);
+        format!("--lod: there is no LOD {lod}; layer {} has LOD 0 to {last}", layer.name)
+    })
+}
+
+/// Writes a box, chunk by chunk, while the next chunks are being read. Returns `false` once the reader is gone.
+fn copy(
+    array: &Arc<dyn Array>,
+    region: Region,
+    out: &mut Destination,
+    damaged: impl Fn(ReadError) -> CliError,
+) -> Result<bool, CliError> {
+    let memory = default_cache_size();
+    let max_chunk = memory / 8;
+    let chunks = ChunkedBox::new(&**array, region, max_chunk);
+    let cache = if chunks.share_bricks() { memory / 2 } else { 0 };
+    let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let config = ReaderConfig {
+        cache_bytes: bytes(cache),
+        idle_buffer_bytes: bytes(max_chunk + IDLE_BYTES),
+        prefaulted_bytes: 0,
+        threads: default_threads(),
+    };
+    for samples in Prefetch::new(config.reader(Pool::new(), Arc::default()), array, chunks) {
+        if !out.write(&samples.map_err(&damaged)?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Names the brick that cannot be read, and its box, so that the rest can be read around it.
+fn damaged(dataset: &Path, layer: &Layer, info: &ArrayInfo, error: ReadError) -> CliError {
+    let held = info.grid.region(&error.brick);
+    let slices: Vec<String> = (0..held.axes()).map(|axis| format!("{}:{}", held.start[axis], held.end(axis))).collect();
+    let (dataset, slices) = (escaped_path(dataset), slices.join(","));
+    let what = format!("{dataset}, layer {}, lod {}, {error}", layer.name, info.lod);
+    CliError::new(what, format!("the brick has --region {slices}, read around it"))
+}

@@ -1,0 +1,315 @@
+//! The box that `--region` and `--at` select: slices by index, as in Python, and slices by annotation, such as line
+//! numbers.
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+use crate::cli::text::{choose, float};
+use crate::volume::{ArrayInfo, Axis, Dims, Region};
+
+/// How far from a position a value may be, in steps of the axis.
+const TOLERANCE: f64 = 1e-6;
+
+/// Significant digits of annotations in messages.
+const DIGITS: usize = 9;
+
+/// One slice, of indexes or of annotation values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Slice<T> {
+    /// A single position.
+    One(T),
+    /// `first:last`; `None` stands for the axis' own end.
+    Range(Option<T>, Option<T>),
+}
+
+impl<T> Slice<T> {
+    fn read(text: &str, number: impl Fn(&str) -> Result<T, String>) -> Result<Self, String> {
+        let end = |text: &str| if text.trim().is_empty() { Ok(None) } else { number(text.trim()).map(Some) };
+        match text.split_once(':') {
+            Some((from, to)) => Ok(Self::Range(end(from)?, end(to)?)),
+            None => number(text.trim()).map(Self::One),
+        }
+    }
+}
+
+/// The slices of `--region`, one for each of the first axes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slices(Vec<Slice<i64>>);
+
+impl FromStr for Slices {
+    type Err = String;
+
+    /// Parses `0:64,:,128`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number =
+            |text: &str| text.parse().map_err(|_| format!("{text:?} is not a slice; write it as a:b, a:, :b, : or a"));
+        text.split(',').map(|slice| Slice::read(slice, number)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// One `--at`: a slice of one axis, by annotation.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct At {
+    axis: String,
+    /// The slice, of which both ends belong to the selection.
+    slice: Slice<f64>,
+}
+
+impl FromStr for At {
+    type Err = String;
+
+    /// Parses `inline=1234` and `inline=1234:1300`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let example = "write it as inline=1234 or inline=1234:1300";
+        let (axis, value) = text.rsplit_once('=').ok_or_else(|| example.to_owned())?;
+        let number = |text: &str| match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err(format!("{text:?} is not a number; {example}")),
+        };
+        Ok(Self { axis: axis.trim().to_owned(), slice: Slice::read(value, number)? })
+    }
+}
+
+/// Returns the selected box, which has all positions of the axes without a slice. An error tells which positions or values
+/// an axis has.
+pub(super) fn select(info: &ArrayInfo, slices: Option<&Slices>, at: &[At]) -> Result<Region, String> {
+    let shape = info.shape();
+    let names = names(info);
+    let shown: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut chosen: Vec<Option<(u64, u64)>> = vec![None; shape.len()];
+    let slices = slices.map_or(&[][..], |slices| &slices.0);
+    if slices.len() > shape.len() {
+        let (n, axes) = (slices.len(), shape.len());
+        return Err(format!("--region has {n} slices, but the array has {axes} axes: {}", names.join(", ")));
+    }
+    for (axis, slice) in slices.iter().enumerate().filter(|(_, slice)| **slice != Slice::Range(None, None)) {
+        let range = by_index(*slice, shape[axis])
+            .map_err(|what| format!("--region: {what} {}", range_of(&names[axis], shape[axis])))?;
+        chosen[axis] = Some(range);
+    }
+    for at in at {
+        let axis = choose("axis", &shown, &at.axis).map_err(|error| format!("--at: {error}"))?;
+        if chosen[axis].is_some() {
+            return Err(format!("axis {} is given twice; give it once, with --region or with --at", names[axis]));
+        }
+        let range = by_value(at.slice, info.axes.get(axis), shape[axis])
+            .map_err(|what| format!("--at: axis {} {what}", names[axis]))?;
+        chosen[axis] = Some(range);
+    }
+    let range = |axis: usize| chosen[axis].unwrap_or((0, shape[axis]));
+    let start = Dims::from_fn(shape.len(), |axis| range(axis).0);
+    Ok(Region { start, shape: Dims::from_fn(shape.len(), |axis| range(axis).1 - range(axis).0) })
+}
+
+/// Returns the axes' names, with `axis0`, `axis1`, ... for missing and ambiguous ones.
+fn names(info: &ArrayInfo) -> Vec<String> {
+    let name = |axis: usize| info.axes.get(axis).map_or("", |a| a.name.as_str());
+    let unique = |axis: usize| info.axes.iter().filter(|a| a.name == name(axis)).count() == 1;
+    let shown =
+        |axis| if unique(axis) && !name(axis).is_empty() { name(axis).to_owned() } else { format!("axis{axis}") };
+    (0..info.shape().len()).map(shown).collect()
+}
+
+fn range_of(name: &str, count: u64) -> String {
+    match count.checked_sub(1) {
+        Some(last) => format!("axis {name} has 0 to {last}"),
+        None => format!("axis {name} is empty"),
+    }
+}
+
+/// Returns the first index and one past the last. The caller appends to an error what the axis has.
+fn by_index(slice: Slice<i64>, count: u64) -> Result<(u64, u64), String> {
+    // only the end of a slice may be one past the last position
+    let position = |index: i64, beyond: u64| {
+        let at = i128::from(index) + if index < 0 { i128::from(count) } else { 0 };
+        u64::try_from(at).ok().filter(|at| *at < count.saturating_add(beyond))
+    };
+    let from = |index| position(index, 0).ok_or_else(|| format!("{index} is out of range:"));
+    let to = |index| position(index, 1).ok_or_else(|| format!("an end of {index} is out of range:"));
+    let (a, b) = match slice {
+        Slice::One(index) => return from(index).map(|at| (at, at + 1)),
+        Slice::Range(a, b) => (a, b),
+    };
+    let range = (a.map_or(Ok(0), from)?, b.map_or(Ok(count), to)?);
+    let text = |end: Option<i64>| end.map_or_else(String::new, |n| n.to_string());
+    let what = format!("{}:{}", text(a), text(b));
+    match range.0.cmp(&range.1) {
+        Ordering::Less => Ok(range),
+        Ordering::Equal => Err(format!("{what} is empty (a:b ends before b):")),
+        Ordering::Greater => Err(format!("{what} runs backwards:")),
+    }
+}
+
+/// Returns the first index and one past the last. The caller puts the axis' name before an error.
+fn by_value(slice: Slice<f64>, axis: Option<&Axis>, count: u64) -> Result<(u64, u64), String> {
+    let usable = |axis: &&Axis| axis.first.is_finite() && axis.step.is_finite() && (axis.step != 0.0 || count == 1);
+    let Some(axis) = axis.filter(usable).filter(|_| count > 0) else {
+        return Err("has no numbers to choose by; give indexes with --region".to_owned());
+    };
+    let position = |value: f64| position(value, axis, count);
+    match slice {
+        Slice::One(value) => position(value).map(|at| (at, at + 1)),
+        Slice::Range(a, b) => {
+            let (first, last) = (a.map_or(Ok(0), position)?, b.map_or(Ok(count - 1), position)?);
+            if first <= last {
+                return Ok((first, last + 1));
+            }
+            let value = |at: u64| float(axis.first + at as f64 * axis.step, DIGITS);
+            Err(format!("runs in the other direction: give {}:{}", value(last), value(first)))
+        }
+    }
+}
+
+fn position(value: f64, axis: &Axis, count: u64) -> Result<u64, String> {
+    let (last, step) = ((count - 1) as f64, if axis.step == 0.0 { 1.0 } else { axis.step });
+    let exact = (value - axis.first) / step;
+    let nearest = exact.round().clamp(0.0, last);
+    if (exact - nearest).abs() <= TOLERANCE {
+        // the clamp above keeps it within 0 and the last index
+        return Ok(nearest as u64);
+    }
+    let text = |at: f64| float(axis.first + at * axis.step, DIGITS);
+    let steps = if count > 1 { format!(" in steps of {}", float(axis.step, DIGITS)) } else { String::new() };
+    let unit = axis.unit.as_ref().map_or_else(String::new, |unit| format!(" {unit}"));
+    let (value, near) = (float(value, DIGITS), text(nearest));
+    Err(format!("has no {value}; the nearest is {near} (it has {} to {}{steps}{unit})", text(0.0), text(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::{BrickGrid, Dtype};
+
+    fn info(axes: &[(&str, u64, f64, f64)]) -> ArrayInfo {
+        let shape = Dims::from_fn(axes.len(), |a| axes[a].1);
+        let axis = |&(name, count, first, step): &(&str, u64, f64, f64)| Axis {
+            name: name.into(),
+            unit: None,
+            first,
+            step,
+            count,
+            spatial: true,
+        };
+        ArrayInfo {
+            axes: axes.iter().map(axis).collect(),
+            ..ArrayInfo::new(
+                Dtype::Int8,
+                BrickGrid::aligned(shape, Dims::filled(axes.len(), 8)),
+                Dims::filled(axes.len(), 8),
+            )
+        }
+    }
+
+    fn survey() -> ArrayInfo {
+        info(&[("inline", 50, 1000.0, 2.0), ("crossline", 70, 300.0, -1.0), ("sample", 100, -12.5, 0.1)])
+    }
+
+    fn ranges(region: Result<Region, String>) -> Result<Vec<(u64, u64)>, String> {
+        region.map(|r| (0..r.axes()).map(|a| (r.start[a], r.end(a))).collect())
+    }
+
+    fn slices(text: &str) -> Result<Vec<(u64, u64)>, String> {
+        ranges(select(&survey(), Some(&text.parse()?), &[]))
+    }
+
+    fn at(texts: &[&str]) -> Result<Vec<(u64, u64)>, String> {
+        let at: Vec<At> = texts.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        ranges(select(&survey(), None, &at))
+    }
+
+    #[test]
+    fn slices_are_as_in_python() {
+        for (text, wanted) in [
+            (":", [(0, 50), (0, 70), (0, 100)]),
+            ("1:2,3:4,5:6", [(1, 2), (3, 4), (5, 6)]),
+            ("48:", [(48, 50), (0, 70), (0, 100)]),
+            (":,:3,7", [(0, 50), (0, 3), (7, 8)]),
+            ("-1,-70:-69,-2:", [(49, 50), (0, 1), (98, 100)]),
+            (" 0 : 50 , 0:70", [(0, 50), (0, 70), (0, 100)]),
+        ] {
+            assert_eq!(slices(text).as_deref(), Ok(&wanted[..]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_slice_is_an_error_that_names_the_valid_range() {
+        for (text, part) in [
+            (",", "is not a slice"),
+            ("", "is not a slice"),
+            ("1:2:3", "is not a slice"),
+            ("a", "is not a slice"),
+            ("1.5", "is not a slice"),
+            ("99999999999999999999", "is not a slice"),
+            (":,:,:,:", "4 slices, but the array has 3 axes: inline, crossline, sample"),
+            (":,70", "70 is out of range: axis crossline has 0 to 69"),
+            (":,70:", "70 is out of range: axis crossline has 0 to 69"),
+            (":,:71", "an end of 71 is out of range: axis crossline has 0 to 69"),
+            (":,-71", "-71 is out of range: axis crossline has 0 to 69"),
+            ("-9223372036854775808", "is out of range: axis inline has 0 to 49"),
+            ("3:3", "3:3 is empty (a:b ends before b): axis inline has 0 to 49"),
+            ("5:3", "5:3 runs backwards: axis inline has 0 to 49"),
+            ("-1:-2", "-1:-2 runs backwards"),
+            ("0:0", "0:0 is empty"),
+        ] {
+            let error = slices(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_are_found_on_their_axes() {
+        for (text, wanted) in [
+            (&["inline=1000"][..], [(0, 1), (0, 70), (0, 100)]),
+            (&["Inline=1098", "crossline=300:231"], [(49, 50), (0, 70), (0, 100)]),
+            (&["crossline=:299", "inline=1002:1006"], [(1, 4), (0, 2), (0, 100)]),
+            (&["sample=-12.5:-12.3"], [(0, 50), (0, 70), (0, 3)]),
+            (&["sample=-2.6"], [(0, 50), (0, 70), (99, 100)]),
+            (&["inline=1090:"], [(45, 50), (0, 70), (0, 100)]),
+        ] {
+            assert_eq!(at(text).as_deref(), Ok(&wanted[..]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_value_is_an_error_that_names_the_nearest() {
+        for (text, part) in [
+            (
+                &["inline=1001.1"][..],
+                "axis inline has no 1001.1; the nearest is 1002 (it has 1000 to 1098 in steps of 2)",
+            ),
+            (&["inline=5"], "has no 5; the nearest is 1000"),
+            (&["inline=1000:2000"], "has no 2000; the nearest is 1098"),
+            (&["crossline=231:300"], "axis crossline runs in the other direction: give 300:231"),
+            (&["trace=5"], "there is no axis trace; there are inline, crossline, sample"),
+            (&["inline=1000", "INLINE=1002"], "axis inline is given twice"),
+            (&["inline"], "inline=1234"),
+            (&["inline=x"], "\"x\" is not a number"),
+            (&["inline=nan"], "\"nan\" is not a number"),
+            (&["inline="], "\"\" is not a number"),
+        ] {
+            let error = at(text).unwrap_err();
+            assert!(error.contains(part), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn region_and_at_combine_but_not_on_one_axis() {
+        let both = |slices: &str, at: &str| {
+            let at = [at.parse().unwrap()];
+            ranges(select(&survey(), Some(&slices.parse().unwrap()), &at))
+        };
+        assert_eq!(both(":,0:5", "inline=1004").unwrap(), [(2, 3), (0, 5), (0, 100)]);
+        assert!(both("0:5", "inline=1004").unwrap_err().contains("axis inline is given twice"));
+    }
+
+    #[test]
+    fn axes_without_unique_names_are_numbered() {
+        let odd = info(&[("x", 5, f64::NAN, 1.0), ("x", 6, 0.0, 0.0), ("", 1, 7.0, 0.0)]);
+        let at = |text: &str| ranges(select(&odd, None, &[text.parse().unwrap()]));
+        assert!(at("axis0=1").unwrap_err().contains("axis axis0 has no numbers"));
+        assert!(at("axis1=0").unwrap_err().contains("axis axis1 has no numbers"));
+        assert_eq!(at("axis2=7").unwrap(), [(0, 5), (0, 6), (0, 1)]);
+        assert!(at("axis2=8").unwrap_err().contains("the nearest is 7 (it has 7 to 7)"));
+        assert!(at("x=8").unwrap_err().contains("no axis x; there are axis0, axis1, axis2"));
+    }
+}

@@ -1,0 +1,368 @@
+//! `volfs mount`: checks the arguments, starts the daemon and waits until the mount answers.
+
+mod announcement;
+mod exec;
+pub(super) mod options;
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fs, thread};
+
+use clap::Args;
+use serde_json::json;
+
+use self::announcement::Announcement;
+use super::error::{Cause, CliError};
+use super::file_system::{self, FileSystemArgs, entries};
+use super::mounts::{NoStatus, check_mountpoint};
+use super::source::{checked_source, resolved_source};
+use super::text::{Size, escaped_path};
+use super::{deadline, machine, output};
+use crate::fs::{Options, Ownership};
+use crate::logging::{self, RecentLines, Target};
+use crate::memory::{keep_reserve, limit_arenas};
+use crate::mount::{
+    DaemonError, HeldSignals, Mounted, ReadaheadProcess, Ready, Role, Signals, Started, Stop, Watchdog, detach,
+    is_mount_of,
+};
+use crate::source::{Origin, StoreOption, is_url, raise_descriptor_limit};
+
+#[derive(Debug, Args)]
+#[command(after_help = MOUNT_EXAMPLE)]
+pub(super) struct MountArgs {
+    /// A folder of volumes, searched in depth, or one volume; or a URL of an object store
+    ///
+    /// s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY, and https://HOST/PATH of a single volume. Credentials come from
+    /// the environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE, AZURE_STORAGE_ACCOUNT_NAME and
+    /// AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_CONNECTION_STRING, GOOGLE_APPLICATION_CREDENTIALS.
+    pub(super) source: PathBuf,
+
+    /// An empty folder, outside SOURCE, that will show them; with --exec a temporary one if left out
+    #[arg(required_unless_present = "exec")]
+    pub(super) mountpoint: Option<PathBuf>,
+
+    /// Stay in the foreground and log to the terminal
+    ///
+    /// Ctrl-C (SIGINT) or SIGTERM unmounts.
+    #[arg(short, long)]
+    pub(super) foreground: bool,
+
+    #[command(flatten)]
+    file_system: FileSystemArgs,
+
+    /// Bypass the kernel's page cache
+    ///
+    /// Faster for programs that stream a volume once with reads of 256 KiB and more; slower for programs that read
+    /// data again or in small pieces.
+    #[arg(long)]
+    direct_io: bool,
+
+    /// Let other users into the mount
+    ///
+    /// They may read what they may read in SOURCE: each file and folder has the owner, group and mode of its source, less
+    /// writing (-o uid=, gid= and umask= set others). Unless you are root, /etc/fuse.conf must have the line
+    /// `user_allow_other`.
+    #[arg(long)]
+    allow_other: bool,
+
+    /// Log to the end of this file
+    ///
+    /// [default: the system's log; with --foreground the terminal]. The environment variable RUST_LOG sets the level:
+    /// error, warn, info (the default), debug or trace.
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+
+    /// Mount only while a command runs
+    ///
+    /// Must be the last option: all that follows is the command. The environment variable VOLFS_MNT names the mount point,
+    /// and nothing else is written to standard output. When the command ends the mount is taken away, even if something
+    /// else uses it, and the exit status is that of the command: 128 plus the number of the signal that ended it, 127 if
+    /// there is no such program, 126 if it cannot be executed. Ctrl-C and SIGTERM go to the command.
+    #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with = "foreground")]
+    pub(super) exec: Option<Vec<OsString>>,
+
+    /// The caller is mount(8): nothing is printed, and a mount that exists already is not a failure
+    #[arg(long, hide = true)]
+    called_by_mount: bool,
+
+    /// Options as in /etc/fstab, with commas between
+    ///
+    /// With an effect: the options above, with _ for - (allow_other, cache_size=SIZE, quality=LEVEL and so on); uid=USER
+    /// and gid=GROUP, the owner and group of all files and folders, and umask=OCTAL, which gives all files the mode 0444
+    /// and all folders 0555, less OCTAL (umask=022 lets everybody read everything, umask=077 only the owner). Accepted
+    /// without an effect, since the mount is read-only or other programs act on them: defaults, ro, rw, dev, nodev,
+    /// suid, nosuid, exec, noexec, auto, noauto, user, nouser, users, owner, group, nofail, _netdev, atime, noatime,
+    /// relatime, norelatime, diratime, nodiratime, strictatime, nostrictatime, lazytime, nolazytime, sync, async,
+    /// dirsync, nosymfollow, silent, loud, comment=*, x-*. An option that is also given by its own name has the value
+    /// given there.
+    #[arg(short = 'o', long = "options", value_name = "OPTIONS", value_delimiter = ',')]
+    pub(super) options: Vec<String>,
+
+    /// For -o alone, as are the next two: the owner of all files and folders
+    #[arg(long, hide = true, value_name = "USER", value_parser = options::user)]
+    uid: Option<u32>,
+
+    /// The group of all files and folders
+    #[arg(long, hide = true, value_name = "GROUP", value_parser = options::group)]
+    gid: Option<u32>,
+
+    /// What is taken from the modes 0444 and 0555
+    #[arg(long, hide = true, value_name = "OCTAL", value_parser = options::umask)]
+    umask: Option<u32>,
+}
+
+const MOUNT_EXAMPLE: &str = "\
+Example:
+  mkdir -p ~/vol
+  volfs mount --cache-size 2GiB ~/surveys ~/vol
+  ls ~/vol/north.zgy/data
+
+  volfs mount ~/surveys --exec sh -c 'cp $VOLFS_MNT/north.zgy/data/lod1.npy .'";
+
+/// How long a mount may take until it answers.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Mounts, and returns once the mount answers; with `--foreground`, once it is gone; with `--exec`, once the command has
+/// ended and the mount is gone.
+pub(super) fn run(mut args: MountArgs) -> Result<(), CliError> {
+    machine::check_open_files()?;
+    check_source_answers(&args.source, &args.file_system.store.store_option)?;
+    if let Some(command) = args.exec.take() {
+        return exec::run(args, &command);
+    }
+    let by_mount = args.called_by_mount;
+    let mountpoint = args.mountpoint.take().unwrap_or_default();
+    let plan = match Plan::new(args, &mountpoint) {
+        // mount -a cannot tell that this mount is the one of its line, and mounts it again
+        Err(error) if by_mount && matches!(error.cause(), Cause::MountedAlready) => return Ok(()),
+        plan => plan?,
+    };
+    if plan.foreground {
+        limit_arenas();
+        return plan.serve(None);
+    }
+    plan.start(&mut None).map(drop)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lifetime {
+    /// Until it is unmounted.
+    Unlimited,
+    /// At most as long as the process that started it, unless that process releases it.
+    OfStarter {
+        /// Whether the mount point is a temporary folder.
+        temporary: bool,
+    },
+}
+
+/// The checked arguments.
+#[derive(Debug)]
+struct Plan {
+    options: Options,
+    mountpoint: PathBuf,
+    foreground: bool,
+    /// Whether nothing is printed.
+    silent: bool,
+    lifetime: Lifetime,
+    log: Target,
+}
+
+impl Plan {
+    fn new(args: MountArgs, mountpoint: &Path) -> Result<Self, CliError> {
+        let source = resolved_source(&args.source)?;
+        let mountpoint = check_mountpoint(mountpoint, &source)?;
+        machine::check_permission(args.allow_other)?;
+        // the daemon has another working directory
+        let log_file = args.log_file.map(|file| std::path::absolute(&file).unwrap_or(file));
+        let mut options = file_system::options(args.file_system, source, Some(&mountpoint))?;
+        (options.direct_io, options.allow_other) = (args.direct_io, args.allow_other);
+        options.ownership = Ownership { uid: args.uid, gid: args.gid, umask: args.umask };
+        options.shown.extend(entries(json!({
+            "mountpoint": mountpoint.to_string_lossy(),
+            "foreground": args.foreground,
+            "direct_io": args.direct_io,
+            "allow_other": args.allow_other,
+            "uid": args.uid,
+            "gid": args.gid,
+            "umask": args.umask.map(|umask| format!("{umask:03o}")),
+            "log_file": log_file.as_ref().map(|file| file.to_string_lossy()),
+        })));
+        let log = match log_file {
+            Some(file) => Target::File(file),
+            None if args.foreground => Target::Stderr,
+            None => Target::Syslog,
+        };
+        let (foreground, silent) = (args.foreground, args.called_by_mount);
+        Ok(Self { options, mountpoint, foreground, silent, lifetime: Lifetime::Unlimited, log })
+    }
+
+    /// Starts a daemon, and returns once the mount answers. In the daemon the call returns `None` when the mount is gone.
+    /// Signals are `held` until there is a daemon.
+    fn start(&self, held: &mut Option<HeldSignals>) -> Result<Option<Started>, CliError> {
+        limit_arenas();
+        let role = detach()?;
+        drop(held.take());
+        match role {
+            Role::Daemon(ready) => self.serve(Some(ready)).map(|()| None),
+            Role::Starter(starter) => {
+                let announcement = self.announcement();
+                let (source, mountpoint) = (&self.options.source, &self.mountpoint);
+                let started = starter.wait(TIMEOUT, source, mountpoint)?;
+                self.announce(announcement).inspect_err(|_| started.give_up(source, mountpoint))?;
+                Ok(Some(started))
+            }
+        }
+    }
+
+    /// Mounts and answers requests until the mount is gone. A daemon reports to its starter through `ready` that the mount
+    /// works, or why it failed.
+    fn serve(&self, ready: Option<Ready>) -> Result<(), CliError> {
+        // forks, and so has to run before there are threads
+        let announcement = ready.is_none().then(|| self.announcement());
+        match self.mount() {
+            Err(error) => {
+                if let Some(ready) = ready {
+                    ready.failed(&error.to_string());
+                }
+                Err(error)
+            }
+            Ok(session) => {
+                let answering = match (ready, announcement) {
+                    (Some(ready), _) => Ok(match self.lifetime {
+                        Lifetime::Unlimited => ready.succeeded(),
+                        Lifetime::OfStarter { temporary } => {
+                            ready.succeeded_bound(self.end_of_starter(&session, temporary))
+                        }
+                    }),
+                    (None, Some(announcement)) => match self.announce(announcement) {
+                        // somebody has unmounted it already
+                        Err(_) if !is_mount_of(&self.options.source, &self.mountpoint) => Ok(true),
+                        announced => announced.map(|()| true),
+                    },
+                    (None, None) => Ok(true),
+                };
+                session.wait_unless(answering, self)
+            }
+        }
+    }
+
+    /// Returns the work of a daemon whose starter was killed.
+    fn end_of_starter(&self, session: &Session, temporary: bool) -> impl FnOnce() + Send + 'static {
+        let (stop, mountpoint) = (session.stop.clone(), self.mountpoint.clone());
+        move || {
+            log::warn!("the command that this mount was for was killed: unmounting");
+            let grace = stop.unmount_now(&mountpoint);
+            if temporary {
+                let _ = fs::remove_dir(&mountpoint);
+            }
+            thread::sleep(grace);
+            stop.finished();
+            exit(0);
+        }
+    }
+
+    fn mount(&self) -> Result<Session, CliError> {
+        raise_descriptor_limit();
+        // forks, and so has to run before there are threads
+        let readahead = (!self.options.direct_io).then(ReadaheadProcess::start);
+        let watchdog = Watchdog::start(self.log.clone());
+        // here and not earlier: the processes beside the daemon need none
+        keep_reserve();
+        let signals = Signals::block()?;
+        let recent = Arc::new(RecentLines::default());
+        logging::start(self.log.clone(), Arc::clone(&recent))?;
+        let readahead =
+            readahead.and_then(|started| started.inspect_err(|error| log::warn!("read-ahead is off: {error}")).ok());
+        let watchdog = watchdog.inspect_err(|error| log::warn!("cannot start the watchdog: {error}")).ok();
+        let stop = signals.unmount_on_arrival(self.mountpoint.clone(), watchdog)?;
+        let mounted = crate::mount::mount(&self.options, &self.mountpoint, readahead, &stop, recent);
+        let to_see = "to see more type: RUST_LOG=debug volfs mount --foreground ...";
+        let mounted = mounted.map_err(|error| CliError::new(error.to_string(), to_see))?;
+        if let Some(connection) = mounted.connection() {
+            stop.remember_mount(&self.mountpoint, connection);
+        }
+        let (source, mountpoint) = (self.options.source.display(), self.mountpoint.display());
+        log::info!("{source} is mounted on {mountpoint}, cache {}", Size(self.options.cache_size));
+        if let Some(closed) = self.closed_folder_above() {
+            log::warn!(
+                "{} is closed to other users, and --allow-other lets them into {source} below it, by its own modes",
+                closed.display()
+            );
+        }
+        Ok(Session { mounted, stop })
+    }
+
+    /// Returns a folder above SOURCE that other users may not enter, though they may enter the mount.
+    fn closed_folder_above(&self) -> Option<&Path> {
+        let is_asked = self.options.allow_other && !self.options.origin().is_url();
+        let is_closed = |folder: &&Path| folder.metadata().is_ok_and(|folder| folder.mode() & 0o001 == 0);
+        self.options.source.ancestors().skip(1).find(is_closed).filter(|_| is_asked)
+    }
+
+    fn announcement(&self) -> Announcement<'_> {
+        let source = (!self.silent).then(|| self.options.origin());
+        Announcement::begin(source, &self.mountpoint)
+    }
+
+    /// Waits until the mount answers, and prints the announcement.
+    fn announce(&self, announcement: Announcement<'_>) -> Result<(), CliError> {
+        match announcement.ask(TIMEOUT) {
+            Ok(()) => announcement.line().map_or(Ok(()), |line| output::line(&line)),
+            Err(NoStatus::Silent) => Err(DaemonError::TimedOut(TIMEOUT).into()),
+            Err(why) => {
+                let what = format!("the mount at {} does not answer: {why}", escaped_path(&self.mountpoint));
+                Err(CliError::new(what, "--foreground shows more"))
+            }
+        }
+    }
+}
+
+/// A running FUSE session.
+struct Session {
+    mounted: Mounted,
+    stop: Stop,
+}
+
+impl Session {
+    /// Waits until the mount is gone. Unless it is `wanted` (`Ok(true)`), unmounts first. If a signal arrived before
+    /// the mount was announced, the failed announcement is no error.
+    fn wait_unless(self, wanted: Result<bool, CliError>, plan: &Plan) -> Result<(), CliError> {
+        let Self { mounted, stop } = self;
+        let outcome = if !matches!(wanted, Ok(true)) && !stop.is_requested() {
+            stop.unmount_now(&plan.mountpoint);
+            wanted.map(|_| ())
+        } else {
+            match mounted.wait() {
+                Err(error) if !stop.is_requested() => {
+                    log::error!("the mount ended: {error}");
+                    stop.unmount_now(&plan.mountpoint);
+                    let what = format!("the mount at {} ended: {error}", escaped_path(&plan.mountpoint));
+                    Err(CliError::new(what, ""))
+                }
+                _ => {
+                    log::info!("unmounted");
+                    Ok(())
+                }
+            }
+        };
+        stop.finished();
+        outcome
+    }
+}
+
+/// Checks that SOURCE answers at all, and for a URL that it can be used. A look at a source whose server hangs might never
+/// return, nor let this process end, so another process looks first.
+fn check_source_answers(typed: &Path, store_options: &[StoreOption]) -> Result<(), CliError> {
+    let url = is_url(typed).then(|| resolved_source(typed)).transpose()?;
+    let path = url.unwrap_or_else(|| typed.to_owned());
+    let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
+    deadline::check(&path, TIMEOUT, || {
+        let checked = checked_source(&origin);
+        // an error of a local source is found again, without a network and without threads
+        checked.err().filter(|_| origin.is_url()).map(|error| error.to_string())
+    })
+}

@@ -1,0 +1,360 @@
+//! Mount points, and what mounts answer when they are asked for their status.
+//!
+//! The system's list of mounts is read before a folder is touched: a system call on a mount that hangs never returns.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use serde_json::Value;
+
+use super::error::{Cause, CliError};
+use super::interrupt::with_timeout;
+use super::text::{counted, duration, escaped_path};
+use crate::mount::{Mount, SideProcess, UnmountError, read_mounts, topmost, unmount};
+use crate::source::is_url;
+
+/// The time for an existing mount at the mount point to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The status file, below the mount point.
+const STATUS: &str = ".volfs/status.json";
+
+/// More bytes than any status has.
+const MAX_STATUS: usize = 64 << 10;
+
+/// Returns all mounts of the system.
+pub(super) fn all_mounts() -> Result<Vec<Mount>, CliError> {
+    read_mounts()
+        .map_err(|error| CliError::new(format!("cannot read the list of mounts: {error}"), "is /proc mounted?"))
+}
+
+/// Returns the path as the system's list of mounts has it: absolute and without symbolic links. Does not touch the
+/// folder itself if something is mounted there.
+fn locate(typed: &Path, mounts: &[Mount]) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(typed)?;
+    let (Some(parent), Some(name)) = (absolute.parent(), absolute.file_name()) else { return Ok(absolute) };
+    // `..` is the parent of the folder that the links before it lead to
+    if name == ".." {
+        return fs::canonicalize(&absolute);
+    }
+    let place = fs::canonicalize(parent)?.join(name);
+    if topmost(mounts, &place).is_some() { Ok(place) } else { fs::canonicalize(place) }
+}
+
+/// Checks that `source` (canonical) can be mounted at `typed`, and clears a volfs mount there whose daemon died.
+pub(super) fn check_mountpoint(typed: &Path, source: &Path) -> Result<PathBuf, CliError> {
+    let refused = |error: io::Error| {
+        let place = escaped_path(typed);
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => format!("make it with: mkdir -p {place}"),
+            _ => "give an empty folder that you may read".to_owned(),
+        };
+        CliError::new(format!("cannot use the mount point {place}: {error}"), remedy)
+    };
+    let place = clear(&locate(typed, &all_mounts()?).map_err(refused)?, source)?;
+    let not_empty = |how| {
+        Err(CliError::new(format!("the mount point {} is not {how}", escaped_path(&place)), "give an empty folder"))
+    };
+    let metadata = fs::metadata(&place).map_err(refused)?;
+    if !metadata.is_dir() {
+        return not_empty("a folder");
+    }
+    // an object store lies in no folder
+    if !is_url(source) {
+        let of_source = fs::metadata(source).map_err(refused)?;
+        for (inner, outer, folder) in [(&*place, source, &of_source), (source, &*place, &metadata)] {
+            if is_inside(inner, folder) {
+                let what = format!("{} lies inside {}", escaped_path(inner), escaped_path(outer));
+                return Err(CliError::new(what, "give a mount point outside the source"));
+            }
+        }
+    }
+    if fs::read_dir(&place).map_err(refused)?.next().is_some() {
+        return not_empty("empty");
+    }
+    Ok(place)
+}
+
+/// Finds the volfs mount that `typed` names, and its canonical mount point. `remedy` says what to do about the mount of
+/// another program.
+pub(super) fn find_volfs_mount(
+    typed: &Path,
+    remedy: impl FnOnce(&str) -> String,
+) -> Result<(PathBuf, Mount), CliError> {
+    let mounts = all_mounts()?;
+    let to_see = "to see all mounts type: volfs stats";
+    let place = locate(typed, &mounts)
+        .map_err(|error| CliError::new(format!("cannot find {}: {error}", escaped_path(typed)), to_see))?;
+    let shown = escaped_path(&place);
+    let Some(mount) = topmost(&mounts, &place) else {
+        let around = mounts.iter().find(|m| m.is_volfs() && place.starts_with(&m.mountpoint));
+        let remedy = around.map(|mount| format!("the mount around it is at {}", escaped_path(&mount.mountpoint)));
+        let what = format!("nothing is mounted at {shown}");
+        return Err(CliError::new(what, remedy.as_deref().unwrap_or(to_see)).with_cause(Cause::NotMounted));
+    };
+    if !mount.is_volfs() {
+        let what = format!("{shown} is a mount of {}, not of volfs", mount.name.to_string_lossy());
+        return Err(CliError::new(what, remedy(&shown)));
+    }
+    Ok((place, mount.clone()))
+}
+
+/// Returns `place` once nothing is mounted there. Unmounts only volfs mounts whose daemon certainly died.
+fn clear(place: &Path, source: &Path) -> Result<PathBuf, CliError> {
+    let shown = escaped_path(place);
+    loop {
+        let mounts = all_mounts()?;
+        let Some(mount) = topmost(&mounts, place) else { return Ok(place.to_owned()) };
+        if !mount.is_volfs() {
+            let name = mount.name.to_string_lossy();
+            return Err(CliError::new(format!("{shown} is the mount point of {name} already"), "give another folder"));
+        }
+        if ask(place, TIMEOUT) != Err(NoStatus::Dead) {
+            let what = format!("{shown} shows {} already", escaped_path(mount.source()));
+            let error = CliError::new(what, format!("to use it for another mount type: volfs umount {shown}"));
+            let is_same = mount.source() == source;
+            return Err(if is_same { error.with_cause(Cause::MountedAlready) } else { error });
+        }
+        clear_dead(place)?;
+    }
+}
+
+/// Unmounts a mount whose daemon died, lazily: files of it that are still open cannot be read any more anyway.
+pub(super) fn clear_dead(place: &Path) -> Result<(), CliError> {
+    match unmount(place, true) {
+        Ok(()) | Err(UnmountError::NotMounted) => Ok(()),
+        Err(error) => Err(cannot_unmount(place, &error)),
+    }
+}
+
+pub(super) fn cannot_unmount(place: &Path, error: &UnmountError) -> CliError {
+    CliError::new(format!("cannot unmount {}: {error}", escaped_path(place)), "")
+}
+
+/// Returns whether `path` is, or lies below, the folder (or file) with this metadata, under any name.
+fn is_inside(path: &Path, folder: &Metadata) -> bool {
+    path.ancestors().any(|above| fs::metadata(above).is_ok_and(|m| (m.dev(), m.ino()) == (folder.dev(), folder.ino())))
+}
+
+/// Why a mount gives no status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoStatus {
+    /// Its daemon died.
+    Dead,
+    /// It did not answer in time: it may be busy.
+    Silent,
+    /// Another user's mount denies access, which shows that it lives.
+    Denied,
+    /// It answers with an error, or with an invalid status.
+    Error(String),
+}
+
+impl fmt::Display for NoStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Dead => "its daemon died",
+            Self::Silent => "it did not answer in time",
+            Self::Denied => "it belongs to another user, who did not mount it with --allow-other",
+            Self::Error(error) => error,
+        })
+    }
+}
+
+/// The text of a mount's status.json.
+pub(super) type Status = Result<Vec<u8>, NoStatus>;
+
+/// Asks the mount at `mountpoint` for its status, which shows whether its daemon lives. It should be called before there
+/// are threads; otherwise a mount that hangs keeps this process from ending.
+pub(super) fn ask(mountpoint: &Path, limit: Duration) -> Status {
+    Asker::default().ask(&[mountpoint.to_owned()], limit).pop().unwrap_or(Err(NoStatus::Silent))
+}
+
+/// Waits for a mount's status, so only a process that may be left behind may call this.
+pub(super) fn wait_for(mountpoint: &Path) -> Status {
+    let file = mountpoint.join(STATUS);
+    let read = match read_start(&file) {
+        // a request in flight when the daemon dies ends so; the next one gets the mount's lasting error
+        Err(error) if error.raw_os_error() == Some(Errno::ECONNABORTED as i32) => read_start(&file),
+        read => read,
+    };
+    read.map_err(|error| match error.kind() {
+        _ if error.raw_os_error() == Some(Errno::ENOTCONN as i32) => NoStatus::Dead,
+        io::ErrorKind::PermissionDenied => NoStatus::Denied,
+        _ => NoStatus::Error(error.to_string()),
+    })
+}
+
+/// Reads the beginning of a file: another user's mount may show anything there.
+fn read_start(file: &Path) -> io::Result<Vec<u8>> {
+    let mut text = vec![0; MAX_STATUS];
+    // one read, since the mount counts each; a shorter text than asked for is whole
+    let length = File::open(file)?.read(&mut text)?;
+    text.truncate(length);
+    Ok(text)
+}
+
+/// Asks mounts for their status in side processes: a process whose mount hangs may never end, and this one can.
+#[derive(Default)]
+pub(super) struct Asker {
+    /// Processes whose mounts have not answered yet. Such a mount is not asked again.
+    waiting: HashMap<PathBuf, SideProcess>,
+}
+
+impl Asker {
+    /// Returns what all mounts together answer within `limit`. It must be called before there are threads.
+    pub(super) fn ask(&mut self, mountpoints: &[PathBuf], limit: Duration) -> Vec<Status> {
+        let deadline = Instant::now() + limit;
+        self.waiting.retain(|place, _| mountpoints.contains(place));
+        let mut late = std::mem::take(&mut self.waiting);
+        let send_status = |place: &Path| {
+            SideProcess::start(|link| {
+                if !link.send(&encode(wait_for(place))) {
+                    link.send(&encode(Err(NoStatus::Error("its status is too long".to_owned()))));
+                }
+            })
+        };
+        let start = |place: &PathBuf| (place.clone(), late.remove(place).map_or_else(|| send_status(place), Ok));
+        let asked: Vec<_> = mountpoints.iter().map(start).collect();
+        let answers = asked.into_iter().map(|(place, process)| match process {
+            // without another process, ask in a thread
+            Err(_) => with_timeout(limit, move || wait_for(&place)).unwrap_or(Err(NoStatus::Silent)),
+            Ok(process) => {
+                let message = process.link().receive(deadline);
+                // one that has ended is not waited for: the mount is asked again the next time
+                if message.is_none() && Instant::now() >= deadline {
+                    self.waiting.insert(place, process);
+                }
+                decode(message)
+            }
+        });
+        answers.collect()
+    }
+}
+
+/// Returns the message of a side process that has asked a mount: a letter, and a text.
+pub(super) fn encode(status: Status) -> Vec<u8> {
+    let (letter, text) = match status {
+        Ok(status) => (b'S', status),
+        Err(NoStatus::Dead) => (b'D', Vec::new()),
+        Err(NoStatus::Silent) => (b'T', Vec::new()),
+        Err(NoStatus::Denied) => (b'A', Vec::new()),
+        Err(NoStatus::Error(error)) => (b'E', error.into_bytes()),
+    };
+    [&[letter], text.as_slice()].concat()
+}
+
+/// Parses such a message; without one the mount is silent.
+pub(super) fn decode(message: Option<Vec<u8>>) -> Status {
+    match message.as_deref() {
+        Some([b'S', status @ ..]) => Ok(status.to_vec()),
+        Some([b'D', ..]) => Err(NoStatus::Dead),
+        Some([b'A', ..]) => Err(NoStatus::Denied),
+        Some([b'E', error @ ..]) => Err(NoStatus::Error(String::from_utf8_lossy(error).into_owned())),
+        _ => Err(NoStatus::Silent),
+    }
+}
+
+/// Returns what a status.json says of a source that stalls: `the source has not answered for 48 s; 3 reads wait`.
+pub(super) fn stall(status: &Value) -> Option<String> {
+    let stall = status.get("source_stall")?;
+    let time = duration(stall.get("seconds")?.as_f64()?.floor());
+    let reads = match stall.get("reads_waiting")?.as_u64()? {
+        1 => "1 read waits".to_owned(),
+        n => format!("{n} reads wait"),
+    };
+    let others = match stall.get("other_datasets").and_then(Value::as_u64).unwrap_or(0) {
+        0 => String::new(),
+        n => format!(" and {}", counted(n, "other")),
+    };
+    let dataset = stall.get("dataset").and_then(Value::as_str).map(|name| format!(" ({name}{others})"));
+    Some(format!("the source{} has not answered for {time}; {reads}", dataset.unwrap_or_default()))
+}
+
+/// Returns the daemon's process id from the text of a status.json.
+pub(super) fn daemon_pid(status: &[u8]) -> Option<u32> {
+    let status: Value = serde_json::from_slice(status).ok()?;
+    status.get("pid")?.as_u64()?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn folder(names: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let path = folder.path().canonicalize().unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn an_empty_folder_outside_the_source_is_accepted() {
+        let (_guard, top) = folder(&["source", "mnt"]);
+        symlink("mnt", top.join("link")).unwrap();
+        for name in ["mnt", "mnt/", "link", "source/../mnt", "mnt/."] {
+            assert_eq!(check_mountpoint(&top.join(name), &top.join("source")).unwrap(), top.join("mnt"), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_folders_are_refused() {
+        let (_guard, top) = folder(&["source/mnt", "full/x", "inner/source", "mnt"]);
+        fs::write(top.join("file"), "").unwrap();
+        symlink("source/mnt", top.join("link")).unwrap();
+        let outcome = |mountpoint: &str, source: &str| {
+            check_mountpoint(&top.join(mountpoint), &top.join(source)).unwrap_err().to_string()
+        };
+        for (mountpoint, source, error) in [
+            ("source/mnt", "source", "lies inside"),
+            ("link", "source", "lies inside"),
+            ("source", "source", "lies inside"),
+            ("inner", "inner/source", "lies inside"),
+            ("full", "source", "is not empty; give an empty folder"),
+            ("file", "source", "is not a folder; give an empty folder"),
+            ("none", "source", "cannot use the mount point"),
+            ("none/mnt", "source", "cannot use the mount point"),
+        ] {
+            assert!(outcome(mountpoint, source).contains(error), "{}", outcome(mountpoint, source));
+        }
+        assert!(check_mountpoint(&top.join("mnt"), &top.join("file")).is_ok());
+    }
+
+    #[test]
+    fn a_mount_of_another_program_is_refused() {
+        let (_guard, top) = folder(&[]);
+        let error = check_mountpoint(Path::new("/proc"), &top).unwrap_err().to_string();
+        assert!(error.contains("/proc is the mount point of"), "{error}");
+    }
+
+    #[test]
+    fn the_process_id_is_found() {
+        assert_eq!(daemon_pid(br#"{"version": "1", "pid": 4711}"#), Some(4711));
+        assert_eq!(daemon_pid(br#"{"pid": -1}"#), None);
+        assert_eq!(daemon_pid(b"{"), None);
+    }
+
+    #[test]
+    fn an_answer_survives_the_way_between_processes() {
+        let error = || Err(NoStatus::Error("odd".to_owned()));
+        for status in [Ok(b"{}".to_vec()), Err(NoStatus::Dead), Err(NoStatus::Silent), Err(NoStatus::Denied), error()] {
+            assert_eq!(decode(Some(encode(status.clone()))), status);
+        }
+        assert_eq!(decode(None), Err(NoStatus::Silent));
+    }
+
+    #[test]
+    fn a_folder_without_status_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(ask(folder.path(), Duration::from_secs(10)), Err(NoStatus::Error(_))));
+    }
+}

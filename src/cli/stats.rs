@@ -1,0 +1,534 @@
+//! `volfs stats`: prints the counters of one mount or of all, once or at intervals.
+
+mod watch;
+
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::error::CliError;
+use super::layout::TextLayout;
+use super::mounts::{Asker, NoStatus, all_mounts, ask, find_volfs_mount, stall};
+use super::output;
+use super::processes::Daemon;
+use super::source::mountpoint_of;
+use super::text::{Size, duration, escaped_path, float, scalar, seconds};
+use crate::mount::{Mount, topmost};
+use crate::view::json::SCHEMA;
+use crate::view::json_text;
+
+#[derive(Debug, Args)]
+#[command(after_help = STATS_EXAMPLE)]
+pub(super) struct StatsArgs {
+    /// Where the mount is, or any path inside it [default: all mounts]
+    mountpoint: Option<PathBuf>,
+
+    /// Show what happens now, again after each interval [default: 1 second]
+    ///
+    /// Reads, bricks and bytes per second, and the hit rate of the interval, of the mount and of the five datasets that
+    /// were read most: in place on a terminal, otherwise in lines for each interval. Ctrl-C ends it.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    #[arg(value_parser = seconds)]
+    watch: Option<Duration>,
+
+    /// Print JSON for programs
+    ///
+    /// With MOUNTPOINT the mount's .volfs/status.json; without, an object with a list `mounts`, each with mountpoint,
+    /// source, state (alive, dead, silent, denied, error) and status. With --watch one object a line for each mount and
+    /// interval: `seconds`, and under `increase` how much each counter grew in them, without the reads of this command;
+    /// the same of each dataset under `datasets`.
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+const STATS_EXAMPLE: &str = "\
+Example:
+  volfs stats
+  volfs stats /mnt/vol
+  volfs stats --watch /mnt/vol
+  volfs stats --watch=10 --json >> volfs.log
+  volfs stats --json /mnt/vol | jq .counters.errors";
+
+/// The time for one mount to answer, and for all together.
+const TIMEOUT: Duration = Duration::from_secs(5);
+const TIMEOUT_OF_ALL: Duration = Duration::from_secs(2);
+
+/// The most datasets that are shown of one mount.
+const MOST_DATASETS: usize = 5;
+
+/// Prints what mounts have done so far, or, at intervals, what they do.
+pub(super) fn run(args: &StatsArgs) -> Result<(), CliError> {
+    let place = args.mountpoint.as_deref().map(mount_around).transpose()?;
+    match (place, args.watch) {
+        (place, Some(interval)) => watch::run(place, interval, args.json),
+        (None, None) => print_all(args.json),
+        (Some(place), None) => {
+            let text = ask(&place, TIMEOUT).map_err(|why| failure(&place, why))?;
+            let status = parse(&place, &text)?;
+            if args.json {
+                return output::part(&text).map(drop);
+            }
+            let mut layout = TextLayout::new(output::coloured());
+            write(&mut layout, &place, &status);
+            output::print(layout.text())
+        }
+    }
+}
+
+/// Returns the mount point of the mount that a path is or lies in.
+fn mount_around(typed: &Path) -> Result<PathBuf, CliError> {
+    let around = mountpoint_of(typed)?;
+    Ok(find_mount(around.as_deref().unwrap_or(typed))?.0)
+}
+
+fn find_mount(place: &Path) -> Result<(PathBuf, Mount), CliError> {
+    find_volfs_mount(place, |_| "to see those of volfs type: volfs stats".to_owned())
+}
+
+/// Parses the text of a status.json.
+fn parse(place: &Path, text: &[u8]) -> Result<Value, CliError> {
+    serde_json::from_slice(text).map_err(|error| failure(place, NoStatus::Error(error.to_string())))
+}
+
+/// Returns the error for a mount that does not give its status.
+fn failure(place: &Path, why: NoStatus) -> CliError {
+    let shown = escaped_path(place);
+    match why {
+        NoStatus::Denied => CliError::new(
+            format!("the mount at {shown} belongs to another user"),
+            "ask as that user, or mount with --allow-other",
+        ),
+        NoStatus::Dead => CliError::new(
+            format!("the daemon of the mount at {shown} died"),
+            format!("to clear it type: volfs umount {shown}"),
+        ),
+        NoStatus::Silent => CliError::new(
+            format!("the mount at {shown} did not answer within {} s", TIMEOUT.as_secs()),
+            Daemon::remedy(Daemon::at(place), place),
+        ),
+        NoStatus::Error(error) => {
+            CliError::new(format!("cannot read the status of the mount at {shown}: {error}"), "is it of this version?")
+        }
+    }
+}
+
+/// One mount, and its answer.
+struct Found {
+    place: PathBuf,
+    /// The source that the list of mounts names.
+    source: PathBuf,
+    status: Result<Value, NoStatus>,
+    /// The daemon of a mount that does not answer, if it can be found.
+    daemon: Option<Daemon>,
+}
+
+impl Found {
+    fn new(mount: &Mount, place: PathBuf, status: Result<Value, NoStatus>) -> Self {
+        let daemon = if status == Err(NoStatus::Silent) { Daemon::find(mount) } else { None };
+        Self { place, source: mount.source().to_owned(), status, daemon }
+    }
+
+    /// The state of the mount in JSON.
+    fn state(&self) -> &'static str {
+        match &self.status {
+            Ok(_) => "alive",
+            Err(NoStatus::Dead) => "dead",
+            Err(NoStatus::Silent) => "silent",
+            Err(NoStatus::Denied) => "denied",
+            Err(NoStatus::Error(_)) => "error",
+        }
+    }
+
+    /// The state of the mount in a table.
+    fn word(&self) -> &'static str {
+        match self.state() {
+            "silent" => "no answer",
+            "denied" => "not shared",
+            state => state,
+        }
+    }
+
+    /// Why there is no status.
+    fn error(&self) -> Option<String> {
+        self.status.as_ref().err().map(|why| match why {
+            NoStatus::Silent => format!("it did not answer within {} s", TIMEOUT_OF_ALL.as_secs()),
+            why => why.to_string(),
+        })
+    }
+
+    /// What a user should know about the mount.
+    fn remark(&self) -> Option<String> {
+        let place = escaped_path(&self.place);
+        let text = match &self.status {
+            Ok(status) => stall(status)?,
+            Err(NoStatus::Dead) => format!("{}; to clear it type: volfs umount {place}", self.error()?),
+            Err(NoStatus::Silent) => format!("{}; {}", self.error()?, Daemon::remedy(self.daemon, &self.place)),
+            Err(_) => self.error()?,
+        };
+        Some(format!("{place}: {text}"))
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "mountpoint": self.place.to_string_lossy(),
+            "source": self.source.to_string_lossy(),
+            "state": self.state(),
+            "error": self.error(),
+            "status": self.status.as_ref().ok(),
+        })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let mut row = vec![self.place.to_string_lossy().into_owned(), self.source.to_string_lossy().into_owned()];
+        match &self.status {
+            Err(_) => row.push(self.word().to_owned()),
+            Ok(status) => {
+                let counter = |name: &str| status["counters"][name].as_u64().unwrap_or(0);
+                row.extend([
+                    duration(status["uptime"].as_f64().unwrap_or(0.0)),
+                    Size(counter("cache_bytes")).to_string(),
+                    hit_rate(counter("cache_hits"), counter("cache_misses")),
+                    counter("reads").to_string(),
+                    Size(counter("bytes_read")).to_string(),
+                    counter("errors").to_string(),
+                ]);
+            }
+        }
+        row
+    }
+}
+
+/// Prints all mounts.
+fn print_all(json: bool) -> Result<(), CliError> {
+    let found = find_all(&mut Asker::default())?;
+    if json {
+        let mounts: Vec<Value> = found.iter().map(Found::object).collect();
+        return output::print(&json_text(&json!({"schema": SCHEMA, "mounts": mounts})));
+    }
+    if found.is_empty() {
+        output::note("nothing is mounted by volfs; to mount type: volfs mount SOURCE MOUNTPOINT");
+        return Ok(());
+    }
+    let mut layout = TextLayout::new(output::coloured());
+    write_all(&mut layout, &found);
+    output::print(layout.text())
+}
+
+/// Asks all mounts of volfs for their status.
+fn find_all(asker: &mut Asker) -> Result<Vec<Found>, CliError> {
+    let all = all_mounts()?;
+    // a mount of a folder of a mount (mount --bind) has no status of its own
+    let is_wanted = |mount: &&Mount| {
+        mount.is_volfs() && mount.root.as_os_str() == "/" && topmost(&all, &mount.mountpoint) == Some(mount)
+    };
+    let mounts: Vec<&Mount> = all.iter().filter(is_wanted).collect();
+    let places: Vec<PathBuf> = mounts.iter().map(|mount| mount.mountpoint.clone()).collect();
+    let answers = asker.ask(&places, TIMEOUT_OF_ALL);
+    let found = mounts.into_iter().zip(places).zip(answers).map(|((mount, place), answer)| {
+        let parse = |text: Vec<u8>| serde_json::from_slice(&text).map_err(|error| NoStatus::Error(error.to_string()));
+        Found::new(mount, place, answer.and_then(parse))
+    });
+    Ok(found.collect())
+}
+
+fn write_all(layout: &mut TextLayout, found: &[Found]) {
+    let titles = ["mount point", "source", "up", "cache", "hit rate", "reads", "delivered", "errors"];
+    layout.table(&titles, &found.iter().map(Found::row).collect::<Vec<_>>());
+    found.iter().filter_map(Found::remark).for_each(|remark| layout.warning(&remark));
+}
+
+/// Writes what a mount has done so far.
+fn write(layout: &mut TextLayout, place: &Path, status: &Value) {
+    let counter = |name: &str| status["counters"][name].as_u64();
+    let bytes = |name: &str| counter(name).map(|n| Size(n).to_string());
+    layout.heading(&place.to_string_lossy());
+    layout.row("source", scalar(&status["source"]));
+    let daemon = scalar(&status["version"]).zip(scalar(&status["pid"]));
+    layout.row("daemon", daemon.map(|(version, pid)| format!("volfs {version}, process {pid}")));
+    let uptime = status["uptime"].as_f64().filter(|seconds| *seconds > 0.0);
+    layout.row("up", uptime.map(duration));
+    if let Some(stall) = stall(status) {
+        layout.warning(&stall);
+    }
+    layout.row("options", Some(options(status)).filter(|text| !text.is_empty()));
+
+    layout.heading("Reads");
+    layout.row("requests", counter("reads").map(|n| n.to_string()));
+    layout.row("delivered", bytes("bytes_read"));
+    let each = counter("bytes_read").zip(counter("reads").filter(|n| *n > 0)).map(|(all, n)| Size(all / n));
+    layout.row("in each", each.map(|size| format!("{size} on average")));
+    layout.row("errors", counter("errors").map(errors));
+
+    layout.heading("Cache");
+    layout.row("held", cache(status));
+    layout.row(
+        "look-ups",
+        counter("cache_hits").zip(counter("cache_misses")).map(|(hits, misses)| look_ups(hits, misses)),
+    );
+
+    layout.heading("Bricks");
+    let decoded = counter("bricks_decoded").zip(bytes("bytes_decoded"));
+    layout.row("decoded", decoded.map(|(n, size)| format!("{n}, {size}")));
+    let ahead = counter("prefetched").map(|n| format!("{n}{}", share(n, counter("bricks_decoded").unwrap_or(0))));
+    layout.row("ahead of need", ahead);
+    let amplification = counter("bytes_decoded").zip(counter("bytes_read").filter(|n| *n > 0));
+    let amplification = amplification.map(|(decoded, read)| float(decoded as f64 / read as f64, 3));
+    layout.row("per byte read", amplification.map(|times| format!("{times} bytes decoded")));
+    layout.row("from the source", bytes("source_bytes"));
+    store(layout, &status["store"]);
+    datasets(layout, status);
+}
+
+/// Writes the requests to an object store, if the source is in one.
+fn store(layout: &mut TextLayout, store: &Value) {
+    let Some(requests) = store["requests"].as_u64() else { return };
+    let number = |name: &str| store[name].as_u64();
+    let milliseconds = |name: &str| store[name].as_f64().map(|ms| format!("{} ms", float(ms, 3)));
+    layout.heading("Object store");
+    layout.row("requests", Some(requests.to_string()));
+    layout.row("fetched", number("bytes").map(|n| Size(n).to_string()));
+    layout.row("sent again", number("retries").map(|n| n.to_string()));
+    layout.row("in flight", number("in_flight").map(|n| n.to_string()));
+    layout.row("in memory", number("staged_bytes").map(|n| Size(n).to_string()));
+    let latency = milliseconds("latency_p50_ms").zip(milliseconds("latency_p99_ms"));
+    layout.row("latency", latency.map(|(half, most)| format!("{half} (half of the answers), {most} (99 %)")));
+    disk_cache(layout, &store["disk_cache"]);
+}
+
+/// Writes what the disk cache has done, if there is one.
+fn disk_cache(layout: &mut TextLayout, disk: &Value) {
+    let number = |name: &str| disk[name].as_u64().unwrap_or(0);
+    let Some(held) = disk["bytes"].as_u64() else { return };
+    layout.heading("Disk cache");
+    layout.row("holds", Some(format!("{} in {} files", Size(held), number("files"))));
+    let rate = hit_rate(number("hits"), number("misses"));
+    layout.row("look-ups", Some(format!("{rate} hits, {} read", Size(number("hit_bytes")))));
+    layout.row("written", Some(Size(number("written_bytes")).to_string()));
+    let some = |n: u64| (n > 0).then(|| n.to_string());
+    layout.row("not written", some(number("dropped")));
+    layout.row("evicted", some(number("evicted")));
+    layout.row("damaged", some(number("bad")));
+}
+
+/// Lists the options that differ from their defaults.
+fn options(status: &Value) -> String {
+    let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
+        // the default
+        ("zfp", value) if value == "volfs" => None,
+        (_, Value::Bool(true)) => Some(name.replace('_', " ")),
+        (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
+    };
+    let options = status["options"].as_object().into_iter().flatten().filter_map(given);
+    options.collect::<Vec<_>>().join(", ")
+}
+
+/// Formats how full the cache is.
+fn cache(status: &Value) -> Option<String> {
+    let bound = status["options"]["cache_size"].as_u64();
+    status["counters"]["cache_bytes"].as_u64().map(|held| match bound {
+        Some(bound) => format!("{} of {}{}", Size(held), Size(bound), share(held, bound)),
+        None => Size(held).to_string(),
+    })
+}
+
+fn look_ups(hits: u64, misses: u64) -> String {
+    match hits.saturating_add(misses) {
+        0 => "none".to_owned(),
+        all => format!("{all}, {hits} found{}", share(hits, all)),
+    }
+}
+
+fn errors(n: u64) -> String {
+    if n == 0 { "none".to_owned() } else { format!("{n} (see .volfs/log below the mount point)") }
+}
+
+/// Formats a share as ` (12.5 %)`; returns an empty text if the whole is 0.
+fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { format!(" ({} %)", float(part as f64 / whole as f64 * 100.0, 3)) }
+}
+
+/// Writes the datasets of which most was read, if any was.
+fn datasets(layout: &mut TextLayout, status: &Value) {
+    let counter = |dataset: &Map<String, Value>, name: &str| dataset.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let listed = status["datasets"].as_array().into_iter().flatten().filter_map(Value::as_object);
+    let mut datasets: Vec<_> = listed.filter(|dataset| counter(dataset, "reads") > 0).collect();
+    datasets.sort_by_key(|dataset| Reverse(counter(dataset, "bytes_read")));
+    if datasets.is_empty() {
+        return;
+    }
+    layout.heading("Datasets");
+    let row = |dataset: &&Map<String, Value>| {
+        let bytes = |name| Size(counter(dataset, name)).to_string();
+        let errors = counter(dataset, "errors");
+        vec![
+            counter(dataset, "reads").to_string(),
+            bytes("bytes_read"),
+            bytes("bytes_decoded"),
+            hit_rate(counter(dataset, "cache_hits"), counter(dataset, "cache_misses")),
+            if errors == 0 { String::new() } else { errors.to_string() },
+            // last, since it may be long
+            dataset.get("path").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = datasets.iter().take(MOST_DATASETS).map(row).collect();
+    layout.table(&["reads", "delivered", "decoded", "hit rate", "errors", "dataset"], &rows);
+    let others = status["other_datasets"]["count"].as_u64().unwrap_or(0);
+    let more = others.saturating_add(datasets.len().saturating_sub(MOST_DATASETS) as u64);
+    if more > 0 {
+        layout.block(&format!("and {more} more"));
+    }
+}
+
+/// Formats the share of look-ups that found their brick in the cache; `-` without any.
+fn hit_rate(hits: u64, misses: u64) -> String {
+    match hits.saturating_add(misses) {
+        0 => "-".to_owned(),
+        all => format!("{} %", float(hits as f64 / all as f64 * 100.0, 3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(status: &Value) -> String {
+        let mut layout = TextLayout::new(false);
+        write(&mut layout, Path::new("/mnt/vol"), status);
+        layout.text().to_owned()
+    }
+
+    #[test]
+    fn all_counters_are_shown() {
+        let status = json!({
+            "version": "0.1.0", "pid": 4711, "source": "/data/\u{1b}surveys", "uptime": 10.0,
+            "options": {"mountpoint": "/mnt/vol", "foreground": false, "cache_size": 1_048_576, "threads": 4, "quality": null,
+                        "direct_io": true, "allow_other": false, "log_file": null},
+            "counters": {"reads": 64, "bytes_read": 8_388_608, "bricks_decoded": 10, "bytes_decoded": 10_485_760,
+                         "cache_hits": 90, "cache_misses": 10, "source_bytes": 1024, "prefetched": 5, "errors": 2,
+                         "cache_bytes": 524_288},
+        });
+        let text = text(&status);
+        for line in [
+            "/mnt/vol\n  source           /data/\\u{1b}surveys\n",
+            "  daemon           volfs 0.1.0, process 4711\n",
+            "  up               10 s\n",
+            "  options          threads 4, direct io\n",
+            "  requests         64\n  delivered        8.00 MiB\n  in each          128.00 KiB on average\n",
+            "  errors           2 (see .volfs/log below the mount point)\n",
+            "  held             512.00 KiB of 1.00 MiB (50 %)\n",
+            "  look-ups         100, 90 found (90 %)\n",
+            "  decoded          10, 10.00 MiB\n  ahead of need    5 (50 %)\n",
+            "  per byte read    1.25 bytes decoded\n",
+            "  from the source  1.00 KiB\n",
+        ] {
+            assert!(text.contains(line), "{line:?} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_store_has_a_section_of_its_own() {
+        let store = json!({"requests": 12, "bytes": 2048, "retries": 1, "in_flight": 3, "staged_bytes": 0,
+                           "latency_p50_ms": 1.5, "latency_p99_ms": 20.25});
+        let shown = text(&json!({"store": store}));
+        for line in [
+            "Object store\n  requests         12\n  fetched          2.00 KiB\n  sent again       1\n",
+            "  latency          1.5 ms (half of the answers), 20.2 ms (99 %)\n",
+        ] {
+            assert!(shown.contains(line), "{line:?} in\n{shown}");
+        }
+        assert!(!text(&json!({"store": null})).contains("Object store"));
+        let disk = json!({"hits": 3, "hit_bytes": 4096, "misses": 1, "written_bytes": 1 << 20, "dropped": 0,
+            "evicted": 0, "bad": 1, "bytes": 2 << 20, "files": 5});
+        let shown = text(&json!({"store": {"requests": 1, "disk_cache": disk}}));
+        let part = "Disk cache\n  holds            2.00 MiB in 5 files\n  look-ups         75 % hits, 4.00 KiB read\n  \
+                    written          1.00 MiB\n  damaged          1\n";
+        assert!(shown.contains(part), "{shown}");
+    }
+
+    #[test]
+    fn a_source_that_stalls_is_shown() {
+        let stall = |reads: u64, others: u64| {
+            let stall = json!({"since": 1_764_000_000.5, "seconds": 108.7, "reads_waiting": reads,
+                               "dataset": "a/x.zgy", "other_datasets": others});
+            text(&json!({"source_stall": stall}))
+        };
+        assert!(stall(3, 0).contains("the source (a/x.zgy) has not answered for 1 min 48 s; 3 reads wait\n"));
+        assert!(
+            stall(1, 2).contains("the source (a/x.zgy and 2 others) has not answered for 1 min 48 s; 1 read waits\n")
+        );
+        assert!(!text(&json!({"source_stall": null})).contains("answered"));
+    }
+
+    #[test]
+    fn an_idle_mount_does_not_divide_by_zero() {
+        let text = text(&json!({"uptime": 0.0, "counters": {"reads": 0, "bytes_read": 0, "bytes_decoded": 0,
+            "cache_hits": 0, "cache_misses": 0, "errors": 0, "prefetched": 0, "bricks_decoded": 0}}));
+        assert!(text.contains("look-ups         none\n") && text.contains("errors           none\n"), "{text}");
+        assert!(!text.contains("throughput"), "{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf") && !text.contains("per byte"), "{text}");
+    }
+
+    fn found(place: &str, status: Result<Value, NoStatus>) -> Found {
+        let daemon = Some(Daemon { pid: 7, is_stopped: true });
+        Found { place: place.into(), source: "/data".into(), status, daemon }
+    }
+
+    #[test]
+    fn each_mount_is_a_row_and_dead_ones_say_what_to_type() {
+        let status = json!({"uptime": 125.0, "counters": {"reads": 12, "bytes_read": 4096, "cache_hits": 3,
+            "cache_misses": 1, "cache_bytes": 1 << 20, "errors": 0}});
+        let all = [
+            found("/mnt/a", Ok(status)),
+            found("/mnt/b\x1b", Err(NoStatus::Dead)),
+            found("/mnt/c", Err(NoStatus::Silent)),
+            found("/mnt/d", Ok(json!({"uptime": "x"}))),
+        ];
+        let mut layout = TextLayout::new(false);
+        write_all(&mut layout, &all);
+        assert_eq!(
+            layout.text(),
+            "  mount point   source  up         cache     hit rate  reads  delivered  errors\n  \
+               /mnt/a        /data   2 min 5 s  1.00 MiB  75 %         12  4.00 KiB        0\n  \
+               /mnt/b\\u{1b}  /data   dead\n  \
+               /mnt/c        /data   no answer\n  \
+               /mnt/d        /data   0 s        0 bytes   -             0  0 bytes         0\n  \
+               /mnt/b\\u{1b}: its daemon died; to clear it type: volfs umount /mnt/b\\u{1b}\n  \
+               /mnt/c: it did not answer within 2 s; its daemon (process 7) is stopped; to continue it type: kill -CONT 7\n"
+        );
+        let dead = all[1].object();
+        assert_eq!((&dead["state"], &dead["status"]), (&json!("dead"), &Value::Null));
+        assert_eq!(all[0].object()["status"]["counters"]["reads"], 12);
+    }
+
+    #[test]
+    fn the_datasets_of_which_most_was_read_are_shown() {
+        let dataset = |path: &str, bytes: u64| {
+            json!({"path": path, "since": 1.0, "reads": 3, "bytes_read": bytes, "bytes_decoded": 2 * bytes,
+                   "cache_hits": 3, "cache_misses": 1, "errors": 0})
+        };
+        let unread = json!({"path": "unread", "reads": 0});
+        let mut layout = TextLayout::new(false);
+        let status = json!({"datasets": [dataset("a", 1024), unread, dataset("b\u{1b}", 4096)]});
+        datasets(&mut layout, &status);
+        assert_eq!(
+            layout.text(),
+            "Datasets\n  reads  delivered  decoded   hit rate  dataset\n      \
+               3  4.00 KiB   8.00 KiB  75 %      b\\u{1b}\n      \
+               3  1.00 KiB   2.00 KiB  75 %      a\n"
+        );
+        let many: Vec<Value> = (0..9).map(|n| dataset(&format!("d{n}"), n)).collect();
+        let mut layout = TextLayout::new(false);
+        datasets(&mut layout, &json!({"datasets": many, "other_datasets": {"count": 7}}));
+        assert_eq!(layout.text().lines().count(), 1 + 1 + MOST_DATASETS + 1);
+        assert!(layout.text().ends_with("  and 11 more\n"), "{}", layout.text());
+        let mut layout = TextLayout::new(false);
+        datasets(&mut layout, &json!({"counters": {}}));
+        assert_eq!(layout.text(), "", "earlier versions have no list");
+    }
+}

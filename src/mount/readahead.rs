@@ -1,0 +1,275 @@
+//! The read-ahead process: a child of the daemon that makes the kernel read pages of the mount before a client asks for
+//! them.
+//!
+//! Like any other program it goes through the mount, with `POSIX_FADV_WILLNEED`. A thread that does so may wait
+//! uninterruptibly for the daemon to answer, so it must not be one of the daemon's own: if the daemon were killed in
+//! that moment, it could not end, and neither could the mount and its readers. The read-ahead process does not have the
+//! connection to the kernel open, keeps a file of the mount open only for a fraction of a millisecond, and is killed
+//! when the daemon ends.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, OsStr};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use nix::unistd::Pid;
+use rustix::fs::{Advice, AtFlags, CWD, Mode, OFlags, StatxFlags, fadvise, openat, statx};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::param::page_size;
+use rustix::thread::set_name;
+
+use super::fork::{Child, ProcessError};
+use crate::fs::{Ino, advice_ranges};
+
+/// The name of the process in lists of processes.
+pub(crate) const READAHEAD_NAME: &CStr = c"volfs-ahead";
+
+/// The daemon's side of the read-ahead process.
+#[derive(Debug)]
+pub(crate) struct ReadaheadProcess {
+    socket: OwnedFd,
+    // The daemon never waits for the process, so its number is not reused while the daemon lives: the daemon would mistake
+    // another process for it.
+    pid: Pid,
+    in_flight: AtomicUsize,
+}
+
+/// A request to read pages of a file ahead.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ReadaheadRequest {
+    /// The device of the mount: major and minor number.
+    pub(super) device: (u32, u32),
+    /// The file's inode number.
+    pub(super) file: Ino,
+    /// The file's absolute path.
+    pub(super) path: PathBuf,
+    /// The bytes of the file.
+    pub(super) bytes: Range<u64>,
+}
+
+impl ReadaheadProcess {
+    /// Starts the process. It must be called before there are threads, from the thread that lives as long as the
+    /// daemon.
+    pub(crate) fn start() -> Result<Self, ProcessError> {
+        let child = Child::start(|socket| {
+            // a failure is harmless: the process works under any name
+            let _ = set_name(READAHEAD_NAME);
+            Worker::new(socket).run();
+        })?;
+        Ok(Self { socket: child.socket, pid: child.pid, in_flight: AtomicUsize::new(0) })
+    }
+
+    /// The process number.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid.as_raw().unsigned_abs()
+    }
+
+    /// The number of requests that were sent and not completed; `None` if the process has ended.
+    pub(super) fn in_flight(&self) -> Option<usize> {
+        loop {
+            match recv(&self.socket, &mut [0], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => self.in_flight.fetch_sub(1, Ordering::Relaxed),
+                Err(Errno::AGAIN) => return Some(self.in_flight.load(Ordering::Relaxed)),
+                _ => return None,
+            };
+        }
+    }
+
+    /// Sends a request. Never waits; the request is lost if the socket's buffer is full.
+    pub(super) fn request(&self, request: ReadaheadRequest) {
+        // counted before it can be completed
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        if !self.send(&Message::Request(request)) {
+            self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Cancels all requests for a file, which no client reads any more. They count as completed.
+    pub(super) fn cancel(&self, file: Ino) {
+        self.send(&Message::Cancel(file));
+    }
+
+    fn send(&self, message: &Message) -> bool {
+        send(&self.socket, &message.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    }
+}
+
+/// A message to the process, which replies with one byte for each completed request.
+#[derive(Debug, PartialEq, Eq)]
+enum Message {
+    Request(ReadaheadRequest),
+    Cancel(Ino),
+}
+
+/// The number of integers before the path of a request.
+const INTEGERS: usize = 5;
+/// The longest message in bytes.
+const MAX_MESSAGE: usize = INTEGERS * size_of::<u64>() + 4096;
+
+impl Message {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Cancel(file) => file.0.to_ne_bytes().to_vec(),
+            Self::Request(ReadaheadRequest { device: (major, minor), file, path, bytes }) => {
+                let integers: [u64; INTEGERS] = [file.0, (*major).into(), (*minor).into(), bytes.start, bytes.end];
+                let path = path.as_os_str().as_bytes().iter().copied();
+                integers.into_iter().flat_map(u64::to_ne_bytes).chain(path).collect()
+            }
+        }
+    }
+
+    fn parse(message: &[u8]) -> Option<Self> {
+        let mut integers = message.chunks_exact(size_of::<u64>()).map(|n| n.try_into().map(u64::from_ne_bytes).ok());
+        let mut next = || integers.next().flatten();
+        let file = Ino(next()?);
+        if message.len() == size_of::<u64>() {
+            return Some(Self::Cancel(file));
+        }
+        let device = (next()?.try_into().ok()?, next()?.try_into().ok()?);
+        let bytes = next()?..next()?;
+        let path = OsStr::from_bytes(message.get(INTEGERS * size_of::<u64>()..)?).into();
+        Some(Self::Request(ReadaheadRequest { device, file, path, bytes }))
+    }
+}
+
+/// The loop of the read-ahead process.
+struct Worker {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+    queue: VecDeque<ReadaheadRequest>,
+}
+
+impl Worker {
+    fn new(socket: OwnedFd) -> Self {
+        Self { socket, buffer: vec![0; MAX_MESSAGE], queue: VecDeque::new() }
+    }
+
+    /// Carries out requests until the daemon has closed its end of the socket.
+    fn run(mut self) {
+        loop {
+            let ended = match self.queue.pop_front() {
+                None => self.receive(RecvFlags::empty()),
+                Some(request) => {
+                    // if it fails, the reader asks for the pages itself
+                    let _ = self.advise_kernel(&request);
+                    self.complete()
+                }
+            };
+            if ended.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Receives a message. Returns the file whose requests it cancels.
+    fn receive(&mut self, flags: RecvFlags) -> Result<Option<Ino>, Errno> {
+        let length = match recv(&self.socket, self.buffer.as_mut_slice(), flags) {
+            Ok((0, _)) => return Err(Errno::PIPE),
+            Ok((length, _)) => length,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
+        match self.buffer.get(..length).and_then(Message::parse) {
+            Some(Message::Request(request)) => self.queue.push_back(request),
+            Some(Message::Cancel(file)) => {
+                let all = self.queue.len();
+                self.queue.retain(|request| request.file != file);
+                for _ in self.queue.len()..all {
+                    self.complete()?;
+                }
+                return Ok(Some(file));
+            }
+            None => {}
+        }
+        Ok(None)
+    }
+
+    fn complete(&self) -> Result<Option<Ino>, Errno> {
+        send(&self.socket, &[0], SendFlags::NOSIGNAL).map(|_| None)
+    }
+
+    fn advise_kernel(&mut self, request: &ReadaheadRequest) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = openat(CWD, &request.path, flags, Mode::empty())?;
+        // the mount may be gone, and something else may have taken its path
+        let seen = statx(&file, "", AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC, StatxFlags::INO)?;
+        if (seen.stx_dev_major, seen.stx_dev_minor) != request.device || seen.stx_ino != request.file.0 {
+            return Ok(());
+        }
+        for range in advice_ranges(request.bytes.clone(), page_size() as u64) {
+            // a file that is open here keeps the mount busy, so it is closed as soon as its client has closed it
+            if self.receive(RecvFlags::DONTWAIT)? == Some(request.file) {
+                break;
+            }
+            fadvise(&file, range.start, (range.end - range.start).try_into().ok(), Advice::WillNeed)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    use super::*;
+
+    fn request(file: u64) -> ReadaheadRequest {
+        let path = OsStr::from_bytes(b"/mnt/a b/\xff/lod0.raw").into();
+        ReadaheadRequest { device: (0, 77), file: Ino(file), path, bytes: 1 << 40..(1 << 40) + 5 }
+    }
+
+    /// A `ReadaheadProcess` without a child process, and the socket for its worker.
+    fn process() -> (ReadaheadProcess, OwnedFd) {
+        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (socket, theirs) = made.unwrap();
+        (ReadaheadProcess { socket, pid: Pid::from_raw(1), in_flight: AtomicUsize::new(0) }, theirs)
+    }
+
+    #[test]
+    fn messages_are_parsed_as_they_were_sent() {
+        let sent = Message::Request(request(1 << 63));
+        let bytes = sent.bytes();
+        assert_eq!(Message::parse(&bytes), Some(sent));
+        assert_eq!(Message::parse(&bytes[..39]), None);
+        let cancel = Message::Cancel(Ino(5));
+        assert_eq!(Message::parse(&cancel.bytes()), Some(cancel));
+        assert_eq!(Message::parse(&[]), None);
+    }
+
+    #[test]
+    fn every_request_is_completed() {
+        let (process, theirs) = process();
+        for file in [7, 8, 7, 7] {
+            process.request(request(file));
+        }
+        process.cancel(Ino(7));
+        assert_eq!(process.in_flight(), Some(4));
+        let worker = thread::spawn(|| Worker::new(theirs).run());
+        while process.in_flight() != Some(0) {
+            thread::yield_now();
+        }
+        drop(process);
+        worker.join().unwrap();
+    }
+
+    #[test]
+    fn cancelled_requests_are_dropped() {
+        let (process, theirs) = process();
+        let mut worker = Worker::new(theirs);
+        for file in [7, 8, 7] {
+            process.request(request(file));
+            assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(None));
+        }
+        process.cancel(Ino(7));
+        assert_eq!(worker.receive(RecvFlags::DONTWAIT), Ok(Some(Ino(7))));
+        assert_eq!((worker.queue, process.in_flight()), (VecDeque::from([request(8)]), Some(1)));
+        drop(worker.socket);
+        assert_eq!(process.in_flight(), None);
+    }
+}
