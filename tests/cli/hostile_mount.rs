@@ -1,66 +1,22 @@
 //! The mount of another user, who may give it any name and any content.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, RwLock};
+use std::time::SystemTime;
 
-use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, Filesystem, Generation, INodeNo, LockOwner, OpenFlags,
-    ReplyAttr, ReplyData, ReplyEntry, Request, Session, SessionACL,
-};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use super::run;
-use crate::support::attributes::attributes;
+use crate::support::own_fs::OneFile;
 use crate::support::{fuse_or_skip, one_line_of_failure, skip, source_with, text, volfs};
 
 /// The number of the other user.
 const OTHER: u32 = 65533;
-
-/// The status file, which is found, but not listed, and its folder.
-const STATUS: INodeNo = INodeNo(3);
-const DOT_VOLFS: INodeNo = INodeNo(2);
-
-/// A file system of nothing but `.volfs/status.json`.
-struct OnlyStatus(String);
-
-impl OnlyStatus {
-    fn attributes(&self, number: INodeNo) -> FileAttr {
-        attributes(number, number != STATUS, self.0.len() as u64, SystemTime::UNIX_EPOCH)
-    }
-}
-
-impl Filesystem for OnlyStatus {
-    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match name.to_str() {
-            Some(".volfs") => reply.entry(&Duration::ZERO, &self.attributes(DOT_VOLFS), Generation(0)),
-            Some("status.json") => reply.entry(&Duration::ZERO, &self.attributes(STATUS), Generation(0)),
-            _ => reply.error(Errno::ENOENT),
-        }
-    }
-
-    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&Duration::ZERO, &self.attributes(number));
-    }
-
-    fn read(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        _: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        reply.data(self.0.as_bytes().get(offset as usize..).unwrap_or_default());
-    }
-}
 
 /// A mount that the kernel takes for that of the other user.
 struct HostileMount {
@@ -76,7 +32,14 @@ impl HostileMount {
         let options = format!("fd={fd},rootmode=40555,user_id={OTHER},group_id={OTHER},allow_other");
         let name = format!("volfs:{}", source.display());
         mount(Some(&*name), &place, Some("fuse.volfs"), MsFlags::MS_RDONLY, Some(&*options)).unwrap();
-        let session = Session::from_fd(OnlyStatus(status), device.into(), SessionACL::All, Config::default());
+        let system = OneFile {
+            path: &[".volfs", "status.json"],
+            bytes: Arc::new(RwLock::new(status.into_bytes())),
+            time: SystemTime::UNIX_EPOCH,
+            cached: false,
+            gate: Arc::default(),
+        };
+        let session = Session::from_fd(system, device.into(), SessionACL::All, Config::default());
         Self { place, session: Some(session.unwrap().spawn().unwrap()) }
     }
 }

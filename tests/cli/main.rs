@@ -17,7 +17,6 @@ mod serve;
 mod serve_access;
 #[cfg(feature = "serve")]
 mod serve_limits;
-mod stalled;
 mod stats;
 mod units;
 mod usage;

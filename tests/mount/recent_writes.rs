@@ -2,85 +2,25 @@
 //! still get new bytes, since the system sets the time when a write begins. The files are on a FUSE file system of this
 //! test, whose attributes stay the same when their content changes.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
-use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
-    OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, Request,
-};
+use fuser::SessionACL;
 use tempfile::TempDir;
 
-use crate::support::attributes::attributes;
+use crate::support::own_fs::{OneFile, OwnMount};
 use crate::support::{Mount, SOON, comes_true, fixture, fuse_or_skip, is_eio, read_at, source_with, test_data, volfs};
 
 const NAME: &str = "written.zgy";
-const ROOT: INodeNo = INodeNo(1);
-const FILE: INodeNo = INodeNo(2);
-
-/// A file system of one file, whose attributes never change.
-struct Written {
-    bytes: Arc<RwLock<Vec<u8>>>,
-    at: SystemTime,
-}
-
-impl Written {
-    fn attributes(&self, number: INodeNo) -> FileAttr {
-        attributes(number, number == ROOT, self.bytes.read().unwrap().len() as u64, self.at)
-    }
-}
-
-impl Filesystem for Written {
-    fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match name == NAME {
-            true => reply.entry(&Duration::ZERO, &self.attributes(FILE), Generation(0)),
-            false => reply.error(Errno::ENOENT),
-        }
-    }
-
-    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&Duration::ZERO, &self.attributes(number));
-    }
-
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
-    }
-
-    fn read(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        size: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let bytes = self.bytes.read().unwrap();
-        let start = (offset as usize).min(bytes.len());
-        reply.data(&bytes[start..start.saturating_add(size as usize).min(bytes.len())]);
-    }
-}
-
-/// The mounted file system, which a drop of the session alone would leave behind.
-struct Server(Option<BackgroundSession>);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(BackgroundSession::umount_and_join);
-    }
-}
 
 /// A mount of such a file.
 struct Scene {
     bytes: Arc<RwLock<Vec<u8>>>,
     mount: Mount,
-    _server: Server,
+    _server: OwnMount,
     _source: TempDir,
 }
 
@@ -96,12 +36,10 @@ impl Scene {
             return None;
         }
         let source = source_with(&[]);
-        let folder = source.path().join("server");
-        fs::create_dir(&folder).unwrap();
         let bytes = Arc::new(RwLock::new(bytes));
-        let written = Written { bytes: Arc::clone(&bytes), at };
-        let server = fuser::spawn_mount(written, &folder, &Config::default()).unwrap();
-        let server = Server(Some(server));
+        let written =
+            OneFile { path: &[NAME], bytes: Arc::clone(&bytes), time: at, cached: false, gate: Arc::default() };
+        let server = OwnMount::new(written, &source.path().join("server"), 1, SessionACL::Owner);
         let mount = Mount::of(source.path())?;
         Some(Self { bytes, mount, _server: server, _source: source })
     }

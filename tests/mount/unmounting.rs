@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
-use crate::support::slow_source::{NAME, SlowSource};
+use super::hanging::Hanging;
 use crate::support::{
-    Mount, SOON, comes_true, fixture, fuse_or_skip, one_line_of_failure, process_lives, signal, skip, source_with,
-    test_data, text, volfs, wait_until,
+    Mount, SOON, comes_true, fixture, one_line_of_failure, process_lives, signal, skip, source_with, test_data, text,
+    volfs, wait_until,
 };
 
 #[test]
@@ -108,14 +108,10 @@ fn a_mount_whose_daemon_died_is_cleared_by_umount() {
 
 #[test]
 fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let source = source_with(&["v3_int8.zgy"]);
-    let slow = SlowSource::at(&source.path().join("server"), fs::read(test_data("zgy/v3_int8.zgy")).unwrap());
-    let Some(mount) = Mount::of(source.path()) else { return };
+    let Some(hanging) = Hanging::new() else { return };
+    let Hanging { mount, slow, .. } = &hanging;
     slow.gate.set_closed(true);
-    let mut reader = Command::new("stat").arg(mount.path("server").join(NAME).join("data")).spawn().unwrap();
+    let mut reader = Command::new("stat").arg(hanging.dataset().join("data")).spawn().unwrap();
     wait_until("the look-up hangs", || slow.gate.waiting() > 0);
     // it has no file open
     let named = format!("stat (process {}), which waits for an answer from it", reader.id());

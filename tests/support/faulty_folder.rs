@@ -10,13 +10,14 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyXattr, Request,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner, OpenFlags,
+    ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyXattr, Request, SessionACL,
 };
 use tempfile::TempDir;
 
 use super::faults::{Fault, Faults, Place};
 use super::fuse_or_skip;
+use super::own_fs::{self, OwnMount};
 
 /// How late a late answer is.
 const LATE: Duration = Duration::from_millis(30);
@@ -27,7 +28,7 @@ pub struct FaultyFolder {
     pub path: PathBuf,
     /// Its faults; none at first.
     pub faults: Faults,
-    session: Option<BackgroundSession>,
+    _mount: OwnMount,
     _folder: TempDir,
 }
 
@@ -39,13 +40,10 @@ impl FaultyFolder {
         }
         let (temporary, faults) = (tempfile::tempdir().unwrap(), Faults::default());
         let path = temporary.path().join("faulty");
-        fs::create_dir(&path).unwrap();
         let inodes = Mutex::new(Inodes { paths: vec![folder.to_owned()], numbers: HashMap::new() });
         let shared = Arc::new(Shared { faults: faults.clone(), inodes });
-        let mut config = Config::default();
-        config.n_threads = Some(4);
-        let session = fuser::spawn_mount(Passthrough(shared), &path, &config).unwrap();
-        Some(Self { path, faults, session: Some(session), _folder: temporary })
+        let mount = OwnMount::new(Passthrough(shared), &path, 4, SessionACL::Owner);
+        Some(Self { path, faults, _mount: mount, _folder: temporary })
     }
 }
 
@@ -53,11 +51,6 @@ impl Drop for FaultyFolder {
     fn drop(&mut self) {
         // a daemon that waits for an answer would keep the mount
         self.faults.end();
-        let left = self.session.take().map(BackgroundSession::umount_and_join);
-        // somebody else, such as a search for mounts, looks at it just now
-        if !matches!(left, Some(Ok(()))) {
-            let _ = nix::mount::umount2(&self.path, nix::mount::MntFlags::MNT_DETACH);
-        }
     }
 }
 
@@ -119,30 +112,14 @@ fn errno(error: &std::io::Error) -> Errno {
 }
 
 fn attributes(number: INodeNo, found: &Metadata, spoiled: Option<Fault>) -> FileAttr {
-    let time = |seconds: i64, nanoseconds: i64| {
-        SystemTime::UNIX_EPOCH + Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32)
-    };
+    let (seconds, nanoseconds) = (found.mtime().unsigned_abs(), found.mtime_nsec().unsigned_abs() as u32);
     let (size, is_file) = (found.size(), found.is_file());
     // by turns too small and too large
-    let wrong = if found.mtime_nsec() & 1 == 0 { size.saturating_sub(1) } else { size + 100_000 };
-    FileAttr {
-        ino: number,
-        size: if spoiled == Some(Fault::WrongSize) && is_file { wrong } else { size },
-        blocks: found.blocks(),
-        atime: time(found.mtime(), found.mtime_nsec()),
-        mtime: time(found.mtime(), found.mtime_nsec()),
-        // files that were written long ago
-        ctime: time(found.mtime(), found.mtime_nsec()),
-        crtime: time(found.mtime(), found.mtime_nsec()),
-        kind: if is_file { FileType::RegularFile } else { FileType::Directory },
-        perm: if is_file { 0o444 } else { 0o555 },
-        nlink: if is_file { 1 } else { 2 },
-        uid: nix::unistd::geteuid().as_raw(),
-        gid: nix::unistd::getegid().as_raw(),
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    }
+    let wrong = if nanoseconds & 1 == 0 { size.saturating_sub(1) } else { size + 100_000 };
+    let size = if spoiled == Some(Fault::WrongSize) && is_file { wrong } else { size };
+    // also the time of change: files that were written long ago
+    let time = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    FileAttr { blocks: found.blocks(), ..own_fs::attributes(number, !is_file, size, time) }
 }
 
 impl Filesystem for Passthrough {

@@ -9,6 +9,7 @@ pub mod memory_folder;
 pub mod naive;
 mod noise;
 mod npy;
+pub mod own_fs;
 pub mod png;
 mod skip;
 pub mod stress;

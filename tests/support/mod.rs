@@ -1,7 +1,6 @@
 //! Helpers of the tests, one file for each subject: mounts, processes, waiting, test data of each format, folders in
 //! memory. No test binary uses all of them.
 
-pub mod attributes;
 pub mod azurite;
 pub mod checked_reader;
 pub mod exchange;
@@ -18,11 +17,11 @@ pub mod mount;
 pub mod noise;
 pub mod npy;
 pub mod objects;
+pub mod own_fs;
 pub mod png;
 pub mod process;
 pub mod python;
 pub mod skip;
-pub mod slow_source;
 pub mod store_server;
 pub mod stress;
 pub mod tls;
