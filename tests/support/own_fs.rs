@@ -19,7 +19,7 @@ pub struct OwnMount {
 
 impl OwnMount {
     /// Mounts a file system at a new folder, with so many threads that answer.
-    pub fn new(system: impl Filesystem + Send + Sync + 'static, place: &Path, threads: usize, acl: SessionACL) -> Self {
+    pub fn new(system: impl Filesystem, place: &Path, threads: usize, acl: SessionACL) -> Self {
         fs::create_dir(place).unwrap();
         let mut config = Config::default();
         (config.n_threads, config.acl) = (Some(threads), acl);
