@@ -59,6 +59,7 @@ if [ $totals = yes ]; then
 fi
 
 need_packages
+need_libzfp_packages
 need_rust
 command -v cargo-fuzz >/dev/null || { say "installing: cargo-fuzz"; cargo install --quiet --locked cargo-fuzz; }
 

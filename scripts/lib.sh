@@ -122,13 +122,20 @@ need_installed() {
     apt-get update && apt-get install $*"
 }
 
-# Installs the compiler, the other build dependencies and fusermount3, if missing.
+# Installs the C compiler and fusermount3, if missing.
 need_packages() {
     local missing=()
-    command -v cc >/dev/null && command -v c++ >/dev/null && command -v make >/dev/null || missing+=(build-essential)
-    command -v cmake >/dev/null || missing+=(cmake)
+    command -v cc >/dev/null || missing+=(gcc libc6-dev)
     command -v fusermount3 >/dev/null || missing+=(fuse3)
     [ -e /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
+    need_installed "${missing[@]}"
+}
+
+# Installs what a build with the feature libzfp needs besides, if missing.
+need_libzfp_packages() {
+    local missing=()
+    command -v c++ >/dev/null && command -v make >/dev/null || missing+=(build-essential)
+    command -v cmake >/dev/null || missing+=(cmake)
     need_installed "${missing[@]}"
     # with the compiler in place, since it is needed to find out
     if ! has_libclang; then

@@ -13,6 +13,7 @@ check() {
 }
 
 need_packages
+need_libzfp_packages
 need_rust
 has_fmt=no has_clippy=no has_deny=no
 if want_cargo_tool fmt; then has_fmt=yes; fi
@@ -23,13 +24,14 @@ if cargo deny --version >/dev/null 2>&1 || { [ -n "${CI:-}" ] && want_cargo_deny
 cd "$repo"
 
 [ $has_fmt = no ] || check cargo fmt --check
-[ $has_clippy = no ] || check cargo clippy --all-targets -- -D warnings
+[ $has_clippy = no ] || check cargo clippy --all-targets --features libzfp -- -D warnings
 [ $has_deny = no ] || check cargo deny --locked check licenses bans sources
 if [ -z "$(numpy_python)" ]; then apt_install python3-numpy || true; fi
 # the schedules of threads run elsewhere (scripts/stress/schedules.sh), for minutes
 [ -z "${CI:-}" ] || check cargo check --lib --tests --features shuttle
 ! command -v python3 >/dev/null || check ./scripts/check_house.py
-check cargo test
+# tests compare with libzfp
+check cargo test --features libzfp
 check ./scripts/test_python.sh
 check ./scripts/make_docs.sh
 

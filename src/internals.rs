@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::catalog::open_dataset;
 use crate::cli::Shell;
+#[cfg(feature = "libzfp")]
 use crate::codec::zfp;
 use crate::format::vds::wavelet;
 use crate::format::{Array, FormatError, registry};
@@ -34,6 +35,11 @@ impl Level {
     /// The shape, slowest axis first.
     pub fn shape(&self) -> Vec<u64> {
         self.array.info().shape().to_vec()
+    }
+
+    /// The shape of bricks, slowest axis first.
+    pub fn brick_shape(&self) -> Vec<u64> {
+        self.array.info().brick_shape.to_vec()
     }
 
     /// The bytes of a sample.
@@ -117,46 +123,43 @@ pub fn completion_script(shell: &str) -> Option<&'static str> {
     Some(crate::cli::completion_script(shell))
 }
 
-/// A decoder of ZFP streams.
-#[derive(Clone, Copy, Debug)]
-pub enum Zfp {
-    /// libzfp.
-    Libzfp,
-    /// Ours, with the instructions of every machine.
-    Portable,
-    /// Ours, with the fastest instructions of this machine.
-    Best,
+/// A ZFP stream.
+#[cfg(feature = "libzfp")]
+pub struct ZfpStream {
+    /// The stored bytes.
+    pub stored: Vec<u8>,
+    shape: [u64; 3],
+    padded: zfp::libzfp::Stream,
 }
 
-/// The size of what a ZFP stream holds.
-#[derive(Clone, Copy, Debug)]
-pub struct ZfpSize {
-    /// Samples.
-    pub samples: u64,
-    /// Bytes of samples.
-    pub bytes: usize,
-    /// The most bytes that a stream of such samples can have.
-    pub longest: usize,
-}
-
-impl Zfp {
-    /// Reads the header of a stream.
-    pub fn size(stream: &[u8]) -> io::Result<ZfpSize> {
-        let header = zfp::Header::read(stream).map_err(io::Error::other)?;
-        let (samples, longest) = (header.samples(), header.longest() as usize);
-        Ok(ZfpSize { samples, bytes: samples as usize * header.scalar.size(), longest })
+#[cfg(feature = "libzfp")]
+impl ZfpStream {
+    /// A stream of samples of `shape`, slowest axis first.
+    pub fn new(stored: Vec<u8>, shape: [u64; 3]) -> Self {
+        Self { padded: zfp::libzfp::Stream::new(&stored, shape), stored, shape }
     }
 
-    /// Decodes all samples of a stream.
-    pub fn decode(self, stream: &[u8], out: &mut [u8]) -> io::Result<()> {
-        let instructions = match self {
-            Self::Libzfp => return zfp::decode_by_libzfp(stream, out).map(drop).map_err(io::Error::other),
-            Self::Portable => zfp::Instructions::Portable,
-            Self::Best => zfp::Instructions::best(),
-        };
-        let header = zfp::Header::read(stream).map_err(io::Error::other)?;
-        let dense = zfp::Strides::dense(header.shape);
-        zfp::decode_blocks(stream, &header, &dense, out, instructions).map(drop).map_err(io::Error::other)
+    /// Compresses samples. `limits` are the fewest and most bits of a block, the most bit planes, and the exponent of the
+    /// lowest.
+    pub fn compress(samples: &[f32], shape: [u64; 3], limits: (u32, u32, u32, i32)) -> Self {
+        Self::new(zfp::libzfp::compress(samples, shape, limits), shape)
+    }
+
+    /// The number of samples.
+    pub fn samples(&self) -> usize {
+        self.shape.iter().product::<u64>() as usize
+    }
+
+    /// Decodes all samples with libzfp.
+    pub fn decode_by_libzfp(&self, out: &mut [f32]) -> io::Result<()> {
+        let used = self.padded.decode(self.shape, out);
+        used.map(drop).ok_or_else(|| io::Error::other("libzfp cannot decode it"))
+    }
+
+    /// Decodes all samples, with the fastest instructions of this machine or with those of every one.
+    pub fn decode(&self, is_fastest: bool, out: &mut [u8]) -> io::Result<()> {
+        let instructions = if is_fastest { zfp::Instructions::best() } else { zfp::Instructions::Portable };
+        zfp::decode_with(instructions, self.shape, &self.stored, out).map(drop).map_err(io::Error::other)
     }
 }
 
@@ -227,7 +230,7 @@ pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result
         }
         Brick::Plain(plain) => {
             let length = plain.layout.end(info.dtype.size()).expect("a brick's end fits 64 bits");
-            let bytes = fetch(array, &plain.object, plain.offset, length, 0)?;
+            let bytes = fetch(array, &plain.object, plain.offset, length)?;
             scatter(info, &owned, &bytes, &plain.layout, out);
         }
         Brick::Coded(coded) => {
@@ -245,7 +248,7 @@ pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result
                     rest
                 }
             };
-            let stored = fetch(array, &coded.object, coded.offset, length, coded.padding)?;
+            let stored = fetch(array, &coded.object, coded.offset, length)?;
             let mut samples = vec![0xa5; coded.decoded];
             array.decode(&coded, &stored, &mut samples)?;
             scatter(info, &owned, &samples, &coded.layout, out);
@@ -254,11 +257,11 @@ pub(crate) fn read_brick(array: &dyn Array, at: &Dims, out: &mut [u8]) -> Result
     Ok(())
 }
 
-/// Reads bytes of the source and appends `padding` zeros.
-fn fetch(array: &dyn Array, object: &str, offset: u64, length: u64, padding: usize) -> Result<Vec<u8>, FormatError> {
+/// Reads bytes of the source.
+fn fetch(array: &dyn Array, object: &str, offset: u64, length: u64) -> Result<Vec<u8>, FormatError> {
     let length = usize::try_from(length).expect("a brick fits the memory");
-    let mut bytes = vec![0; length + padding];
-    match array.source().read_at(object, offset, &mut bytes[..length], Blocking::Yes)? {
+    let mut bytes = vec![0; length];
+    match array.source().read_at(object, offset, &mut bytes, Blocking::Yes)? {
         true => Ok(bytes),
         false => Err(absent(object)),
     }

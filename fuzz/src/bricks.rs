@@ -97,7 +97,6 @@ fn decode(array: &dyn Array, coded: &Coded, kept: Kept) -> Result<(), FormatErro
     };
     let mut stored = vec![0; length as usize];
     array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes)?;
-    stored.resize(length as usize + coded.padding, 0);
     let most = FOR_ANY_BRICK + coded.scratch as u64 + coded.decoded as u64;
     let decoded = |fill| {
         let mut samples = vec![fill; coded.decoded];

@@ -1,8 +1,8 @@
-//! Decodes arbitrary bytes as a zlib stream, and compares the two decoders, libdeflate and flate2, with each other. The
+//! Decodes arbitrary bytes as a zlib stream, and compares the result with that of flate2. The
 //! first byte of the input chooses whether the input is the whole stream, or only its deflate data: then a valid header
 //! and checksum are put around it.
 
-use crate::codec::zlib;
+use crate::codec::inflate;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::bounded;
@@ -18,15 +18,15 @@ pub fn run(input: &[u8]) -> u64 {
     let [choice, low, high, data @ ..] = input else { return 0 };
     let mut stream = data.to_vec();
     if choice & 1 == 0 {
-        let Some(bytes) = inflate(data, false) else { return 0 };
+        let Some(bytes) = by_flate2(data, false) else { return 0 };
         stream = [&[0x78, 0x9c], data, &adler(&bytes).to_be_bytes()].concat();
     }
-    let model = inflate(&stream, true);
+    let model = by_flate2(&stream, true);
     let said = usize::from(*low) | usize::from(*high) << 8;
     let length = if choice & 2 == 0 { model.as_ref().map_or(said, Vec::len) } else { said };
     let decoded = |fill| {
         let mut out = vec![fill; length];
-        let done = bounded::at_most(TABLES, "a zlib stream", || zlib::decode(&stream, &mut out));
+        let done = bounded::at_most(TABLES, "a zlib stream", || inflate::decode(&stream, &mut out));
         done.map(|()| out)
     };
     let one = decoded(0);
@@ -37,7 +37,7 @@ pub fn run(input: &[u8]) -> u64 {
 }
 
 /// Decodes deflate data or a zlib stream with flate2; `None` if it is damaged or too long.
-fn inflate(data: &[u8], zlib: bool) -> Option<Vec<u8>> {
+fn by_flate2(data: &[u8], zlib: bool) -> Option<Vec<u8>> {
     let mut out = vec![0; MOST];
     let mut inflate = Decompress::new(zlib);
     let status = inflate.decompress(data, &mut out, FlushDecompress::Finish).ok()?;

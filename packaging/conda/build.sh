@@ -2,8 +2,6 @@
 # Builds and stages volfs for the conda package; rattler-build runs it in a copy of the source, with PREFIX set.
 set -euo pipefail
 
-# bindgen reads the headers of libzfp with the libclang of the build environment
-export LIBCLANG_PATH=${LIBCLANG_PATH:-$BUILD_PREFIX/lib}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 cargo build --release --locked --bin volfs --example generate
 built=$(dirname "$(find "$CARGO_TARGET_DIR" -path "*/release/volfs" -type f)")

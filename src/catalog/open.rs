@@ -7,7 +7,6 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::recognise::Recogniser;
-use crate::codec::zfp::Decoder;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
     FileSource, FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Permissions, Place, RecentWrites, Source,
@@ -201,17 +200,16 @@ impl OpenContext {
 /// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
 /// folder are followed if they stay in it.
 pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
-    open_source(formats, LocalTree::below(path, false, Arc::default()), quality, Decoder::default())
+    open_source(formats, LocalTree::below(path, false, Arc::default()), quality)
 }
 
-/// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does, with the decoder of ZFP streams.
+/// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does.
 pub(crate) fn open_source(
     formats: Registry,
     tree: Arc<dyn Tree>,
     quality: Option<u8>,
-    zfp: Decoder,
 ) -> Result<OpenDataset, OpenError> {
-    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality, zfp };
+    let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality };
     let context = OpenContext { recogniser: Recogniser::new(formats), tree: Arc::clone(&tree), with };
     let path = tree.source();
     let (below, stamp) = (path.file_name().map_or(path, Path::new), context.recogniser.stamp_of(path, &*tree)?);

@@ -22,7 +22,6 @@ use super::machine::{default_cache_size, default_threads};
 use super::output::{Bar, note};
 use super::source::DatasetAt;
 use super::text::{Size, choose, escaped_path};
-use super::zfp::ZfpDecoder;
 use crate::array::{ReadError, ReaderConfig};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
@@ -76,12 +75,6 @@ pub(super) struct CatArgs {
     #[arg(long, value_name = "LEVEL", value_parser = quality)]
     quality: Option<u8>,
 
-    /// The decoder of ZFP-compressed bricks
-    ///
-    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for comparison.
-    #[arg(long, value_name = "DECODER", value_enum, default_value_t)]
-    zfp: ZfpDecoder,
-
     /// Write to this file instead of standard output
     ///
     /// The file appears once it is complete: if the command fails or is interrupted, nothing is left, and a file of that
@@ -126,7 +119,7 @@ const TEMPLATE: &str = "{spinner} [{bar:24}] {percent}% of {msg}, {eta} left";
 /// incomplete file, or empties it if it cannot be replaced.
 pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
     // before there are threads
-    deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None, args.zfp.decoder())))?;
+    deadline::check_local(&args.path, || drop(DatasetAt::open(&args.path, &[], None)))?;
     // before there are threads, which inherit the mask
     let interrupts = Interrupts::block();
     let (progress, bar) = (Arc::<Progress>::default(), Arc::new(OnceLock::<Bar>::new()));
@@ -135,7 +128,7 @@ pub(super) fn run(args: &CatArgs) -> Result<(), CliError> {
         shown_bar.get().into_iter().for_each(Bar::clear);
         interrupted.interrupt().iter().for_each(|words| note(words));
     });
-    let found = DatasetAt::open(&args.path, &args.store.store_option, args.quality, args.zfp.decoder())?;
+    let found = DatasetAt::open(&args.path, &args.store.store_option, args.quality)?;
     let chosen = Chosen::new(args, &found).map_err(CliError::argument)?;
     let (layer, array) = (chosen.layer, chosen.array);
     let info = array.info();

@@ -10,7 +10,6 @@ use super::error::CliError;
 use super::machine::{self, default_cache_size, default_threads};
 use super::source::mountpoint_of;
 use super::text::{Size, escaped_path, similar};
-use super::zfp::ZfpDecoder;
 use crate::fs::{Options, Ownership};
 use crate::source::disk_cache::{DiskCache, DiskCacheOptions};
 use crate::source::{StoreOption, is_url};
@@ -84,13 +83,6 @@ pub(super) struct FileSystemArgs {
     #[arg(long, value_name = "LEVEL", value_parser = quality)]
     pub(super) quality: Option<u8>,
 
-    /// The decoder of ZFP-compressed bricks
-    ///
-    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for comparison.
-    /// [default: volfs]
-    #[arg(long, value_name = "DECODER", value_enum)]
-    zfp: Option<ZfpDecoder>,
-
     /// Show these views only
     #[arg(long, value_name = "LIST", value_parser = views, long_help = views_help())]
     views: Option<Views>,
@@ -143,7 +135,6 @@ pub(super) fn options(args: FileSystemArgs, source: PathBuf, mountpoint: Option<
     let cache_size = args.cache_size.map_or_else(default_cache_size, |size| size.0);
     machine::check_memory(cache_size)?;
     let threads = args.threads.unwrap_or_else(default_threads);
-    let zfp = args.zfp.unwrap_or_default();
     let disk_cache = disk_cache(args.disk_cache.as_deref(), args.disk_cache_size, &source, mountpoint)?;
     // none of them is secret
     let store_options = args.store.store_option.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -156,7 +147,6 @@ pub(super) fn options(args: FileSystemArgs, source: PathBuf, mountpoint: Option<
         "disk_cache": disk_cache.as_ref().map(|disk| disk.dir.to_string_lossy()),
         "disk_cache_size": disk_cache.as_ref().map(|disk| disk.budget),
         "views": args.views.as_ref().map(ToString::to_string),
-        "zfp": zfp.name(),
     }));
     Ok(Options {
         source,
@@ -167,7 +157,6 @@ pub(super) fn options(args: FileSystemArgs, source: PathBuf, mountpoint: Option<
         store_options: args.store.store_option,
         disk_cache,
         quality: args.quality,
-        zfp: zfp.decoder(),
         views: args.views.map(|views| views.0),
         allow_other: false,
         ownership: Ownership::default(),

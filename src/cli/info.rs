@@ -15,7 +15,6 @@ use super::output;
 use super::source::{DatasetAt, cannot_open};
 use super::text::{Size, brief, coordinate, float, joined, number, range, scalar, time, truncated};
 use crate::catalog::OpenDataset;
-use crate::codec::zfp::Decoder;
 use crate::format::FormatError;
 use crate::view::{LayerRef, json, json_text, registry};
 
@@ -53,7 +52,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<(), CliError> {
 }
 
 fn print(args: &InfoArgs, coloured: bool, out: &Output<'_>) -> Result<(), CliError> {
-    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store.store_option, None, Decoder::default())?;
+    let DatasetAt { path, open, .. } = DatasetAt::open(&args.path, &args.store.store_option, None)?;
     let dataset = describe(&open).map_err(|error| cannot_open(&path, &error.into()))?;
     if args.json {
         return out.part(json_text(&dataset).as_bytes()).map(drop);

@@ -24,7 +24,6 @@ mod stats;
 mod text;
 mod umount;
 mod verify;
-mod zfp;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

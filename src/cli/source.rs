@@ -16,7 +16,6 @@ use super::error::CliError;
 use super::mounts::all_mounts;
 use super::text::{escaped_path, similar};
 use crate::catalog::{self, OpenDataset, OpenError, Recogniser};
-use crate::codec::zfp::Decoder;
 use crate::format::registry;
 use crate::fs::{DOT_VOLFS, DOT_VOLFS_OF_SOURCE, layer_folders};
 use crate::mount::{Mount, topmost};
@@ -250,20 +249,15 @@ pub(super) struct DatasetAt {
 }
 
 impl DatasetAt {
-    /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` and `zfp` are those of
+    /// Opens the dataset at `typed`, which may be a URL, read with `store_options`; `quality` is that of
     /// [`catalog::open_source`].
-    pub(super) fn open(
-        typed: &Path,
-        store_options: &[StoreOption],
-        quality: Option<u8>,
-        zfp: Decoder,
-    ) -> Result<Self, CliError> {
+    pub(super) fn open(typed: &Path, store_options: &[StoreOption], quality: Option<u8>) -> Result<Self, CliError> {
         let outside = || Shown { path: typed.to_owned(), inside: Vec::new() };
         let Shown { path, inside } = shown_at(typed, store_options)?.unwrap_or_else(outside);
         let path = if is_url(&path) { resolved_source(&path)? } else { path };
         let origin = Origin { path: path.clone(), store_options: store_options.to_owned(), ..Origin::default() };
         let tree = origin.tree(true, Arc::default()).map_err(|error| CliError::store(&path, error))?;
-        let open = catalog::open_source(registry(), tree, quality, zfp).map_err(|error| cannot_open(&path, &error))?;
+        let open = catalog::open_source(registry(), tree, quality).map_err(|error| cannot_open(&path, &error))?;
         let mut found = Self { path, open, layer: None, lod: None, file: None };
         found.go_inside(&inside).ok_or_else(|| {
             let (shown, dataset) = (escaped_path(typed), escaped_path(&found.path));

@@ -318,7 +318,6 @@ fn options(status: &Value) -> String {
     let given = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("mountpoint" | "cache_size", _) | (_, Value::Bool(false)) => None,
         // the default
-        ("zfp", value) if value == "volfs" => None,
         (_, Value::Bool(true)) => Some(name.replace('_', " ")),
         (_, value) => Some(format!("{} {}", name.replace('_', " "), scalar(value)?)),
     };

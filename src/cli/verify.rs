@@ -19,7 +19,6 @@ use super::machine::default_threads;
 use super::output::{self, Bar, Shown, note, spawn, style};
 use super::source::{checked_source, source_behind};
 use super::text::Size;
-use super::zfp::ZfpDecoder;
 use crate::format::registry;
 use crate::memory::limit_arenas;
 use crate::source::Origin;
@@ -54,12 +53,6 @@ pub(super) struct VerifyArgs {
     /// Threads that read and decode [default: the number of cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-
-    /// The decoder of ZFP-compressed bricks
-    ///
-    /// Both return the same samples, and refuse the same bricks. That of volfs is faster; libzfp is there for comparison.
-    #[arg(long, value_name = "DECODER", value_enum, default_value_t)]
-    zfp: ZfpDecoder,
 
     /// Follow symbolic links that lead out of PATH
     #[arg(long)]
@@ -108,8 +101,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CliError> {
     let read = Origin { follow_links, store_options, ..Origin::default() };
     let places = args.paths.iter().map(|path| place(path, &read)).collect::<Result<Vec<_>, _>>()?;
     let first = places.first().map(|place| place.path.clone()).unwrap_or_default();
-    let datasets = Datasets::new(registry(), places, &read, args.zfp.decoder())
-        .map_err(|(path, error)| CliError::cannot_list(&path, &error))?;
+    let datasets =
+        Datasets::new(registry(), places, &read).map_err(|(path, error)| CliError::cannot_list(&path, &error))?;
     let options = VerifyOptions {
         quick: args.quick,
         threads: args.threads.map_or_else(default_threads, usize::from),

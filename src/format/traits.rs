@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Finding, FormatError, SegyImport};
-use crate::codec::zfp::Decoder;
 use crate::source::{Blocking, Folder, FolderProbe, IndexCache, Source};
 use crate::volume::{
     ArrayInfo, Brick, BrickCounts, BrickSet, Coded, DatasetInfo, Dims, Dtype, Element, NativeJson, ObjectName,
@@ -69,14 +68,12 @@ pub(crate) struct OpenWith {
     /// Precision to leave out where a codec can decode less than all: 0 leaves out the residual that makes lossy
     /// samples exact, each further level one bit plane. `None` leaves nothing out.
     pub quality: Option<u8>,
-    /// The decoder of ZFP streams.
-    pub zfp: Decoder,
 }
 
 impl OpenWith {
-    /// Opens datasets at full precision and with the decoders of volfs, with their tables in `index`.
+    /// Opens datasets at full precision, with their tables in `index`.
     pub(crate) fn new(index: Arc<IndexCache>) -> Self {
-        Self { index, quality: None, zfp: Decoder::default() }
+        Self { index, quality: None }
     }
 }
 
@@ -163,7 +160,7 @@ pub(crate) trait Array: Send + Sync {
         Element::zero(self.info().dtype.size())
     }
 
-    /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes and then `coded.padding` zeros;
+    /// Decodes the stored bytes of a coded brick. `stored` has `coded.length` bytes,
     /// `out` has `coded.decoded` bytes of arbitrary content. Formats whose bricks are all constant or plain need not
     /// implement it.
     fn decode(&self, _coded: &Coded, _stored: &[u8], _out: &mut [u8]) -> Result<(), FormatError> {

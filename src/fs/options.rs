@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::codec::zfp::Decoder;
 use crate::source::disk_cache::DiskCacheOptions;
 use crate::source::{Origin, StoreOption};
 
@@ -27,8 +26,6 @@ pub(crate) struct Options {
     pub disk_cache: Option<DiskCacheOptions>,
     /// How much of wavelet-coded samples to leave out; see [`OpenWith`](crate::format::OpenWith).
     pub quality: Option<u8>,
-    /// The decoder of ZFP streams.
-    pub zfp: Decoder,
     /// The [names](crate::view::view_names) of the views that are shown; `None`: all.
     pub views: Option<Vec<&'static str>>,
     /// Whether users other than the one that mounts may read.
@@ -78,7 +75,6 @@ impl Options {
             store_options: Vec::new(),
             disk_cache: None,
             quality: None,
-            zfp: Decoder::default(),
             views: None,
             allow_other: false,
             ownership: Ownership::default(),

@@ -78,7 +78,7 @@ impl Volfs {
         registries: Registries,
     ) -> Result<Self, CatalogError> {
         let counters: Arc<Counters> = Arc::default();
-        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality, zfp: options.zfp };
+        let with = OpenWith { index: IndexCache::new(INDEX_BYTES), quality: options.quality };
         let refreshes = Refreshes::default();
         let tree = options.origin().tree(true, Arc::clone(&counters));
         let catalog = Catalog::new(

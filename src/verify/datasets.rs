@@ -8,7 +8,6 @@ use super::fault::{Failure, Fault};
 use super::job::Opened;
 use super::retries::Retries;
 use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
-use crate::codec::zfp::Decoder;
 use crate::format::{OpenWith, Registry};
 use crate::source::{IndexCache, Origin};
 
@@ -48,14 +47,9 @@ impl Found<'_> {
 type Visitor<'a> = dyn FnMut(PathBuf, Found<'_>) -> bool + 'a;
 
 impl Datasets {
-    /// Prepares to search some places for datasets of `formats`, whose ZFP streams `zfp` decodes. They are read as `read` says, whose path does not count.
-    pub(crate) fn new(
-        formats: Registry,
-        places: Vec<Place>,
-        read: &Origin,
-        zfp: Decoder,
-    ) -> Result<Self, (PathBuf, CatalogError)> {
-        let with = OpenWith { zfp, ..OpenWith::new(IndexCache::new(INDEX_BYTES)) };
+    /// Prepares to search some places for datasets of `formats`. They are read as `read` says, whose path does not count.
+    pub(crate) fn new(formats: Registry, places: Vec<Place>, read: &Origin) -> Result<Self, (PathBuf, CatalogError)> {
+        let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
         let retries = Retries::default();
         let places = places.into_iter().map(|place| {
             let origin = Origin { path: place.path.clone(), ..read.clone() };

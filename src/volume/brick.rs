@@ -68,8 +68,6 @@ pub(crate) struct Coded {
     pub offset: u64,
     /// How many stored bytes to read; if the format does not record the length, an upper bound of it.
     pub length: StoredLength,
-    /// Zero bytes that the decoder needs after the stored ones.
-    pub padding: usize,
     /// Bytes after decoding.
     pub decoded: usize,
     /// Scratch memory for decoding, in bytes, besides the stored and the decoded bytes.

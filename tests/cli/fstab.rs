@@ -143,7 +143,7 @@ fn options_that_every_mount_has_are_accepted() {
         "user,noauto",
         "users,auto,noatime,nodiratime",
         "group,relatime,async",
-        "atime,sync,threads=1,follow_links,quality=3,views=raw:npy,zfp=libzfp,direct_io,cache_size=64MiB",
+        "atime,sync,threads=1,follow_links,quality=3,views=raw:npy,direct_io,cache_size=64MiB",
         "_netdev,nofail,comment=ours,X-mount.mkdir,x-systemd.requires=/",
         "allow_other,uid=root,gid=0,umask=077",
     ] {

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::codec::zfp::Decoder;
 use crate::format::{Severity, registry};
 use crate::source::Origin;
 use crate::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
@@ -47,8 +46,7 @@ fn make(name: &str, to: &Path, change: impl Fn(&mut Value)) {
 fn verify(path: &Path, quick: bool) -> DatasetReport {
     let place = Place { path: path.canonicalize().unwrap(), name: path.to_owned() };
     let verified = within(Duration::from_secs(60), move || {
-        let datasets =
-            Datasets::new(registry(), vec![place], &Origin::default(), Decoder::default()).map_err(|(_, e)| e).unwrap();
+        let datasets = Datasets::new(registry(), vec![place], &Origin::default()).map_err(|(_, e)| e).unwrap();
         let options = VerifyOptions { quick, threads: 2, most: 10, most_bad: MOST_BAD };
         let reports = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&reports);

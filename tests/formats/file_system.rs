@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use crate::codec::zfp::Decoder;
 use crate::format::{self, Format, Registry};
 use crate::fs::{FolderEntry, Ino, Options, Ownership, ReadRequest, Registries, Volfs};
 use crate::source::Blocking;
@@ -34,7 +33,6 @@ impl FileSystem {
             store_options: Vec::new(),
             disk_cache: None,
             quality: None,
-            zfp: Decoder::default(),
             views: None,
             allow_other: false,
             ownership: Ownership::default(),

@@ -71,7 +71,6 @@ fn read_brick(array: &dyn Array, at: &Dims) -> Result<(), FormatError> {
             if coded.decoded <= MAX_DECODED {
                 let mut stored = vec![0; length as usize];
                 array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes).unwrap();
-                stored.resize(length as usize + coded.padding, 0);
                 array.decode(&coded, &stored, &mut vec![0; coded.decoded])?;
             }
         }

@@ -328,7 +328,7 @@ fn check_status(status: &Value) {
     ];
     check("status.json", status, &keys);
     assert_eq!(status["schema"], SCHEMA);
-    let options: [(&str, Check); 11] = [
+    let options: [(&str, Check); 10] = [
         ("mountpoint", text),
         ("foreground", truth),
         ("cache_size", whole),
@@ -339,7 +339,6 @@ fn check_status(status: &Value) {
         ("log_file", maybe_text),
         ("quality", maybe_whole),
         ("views", maybe_text),
-        ("zfp", text),
     ];
     check("options", &status["options"], &options);
     let counters = [

@@ -173,7 +173,6 @@ impl Array for Imagined {
                 object,
                 offset: 0,
                 length: if kind == 2 { StoredLength::Bytes(length) } else { StoredLength::Rest { most: length } },
-                padding: 3,
                 decoded: length as usize,
                 scratch: 0,
                 layout,
@@ -183,9 +182,8 @@ impl Array for Imagined {
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
-        assert_eq!(stored.len(), coded.decoded + 3);
-        assert_eq!(stored[coded.decoded..], [0; 3]);
-        out.copy_from_slice(&stored[..coded.decoded]);
+        assert_eq!(stored.len(), coded.decoded);
+        out.copy_from_slice(stored);
         Ok(())
     }
 

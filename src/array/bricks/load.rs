@@ -49,8 +49,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
     }
     access.count_source_bytes(length);
     array.source().check_unchanged()?;
-    let padded = if coded.padding > 0 { length.saturating_add(coded.padding) } else { 0 };
-    let needed = stored.capacity().saturating_add(padded).saturating_add(coded.decoded).saturating_add(coded.scratch);
+    let needed = stored.capacity().saturating_add(coded.decoded).saturating_add(coded.scratch);
     let (layout, size) = (coded.layout, array.info().dtype.size());
     let transpose = is_transposed_on_load(access, &layout);
     let transpose_bytes = if transpose { coded.decoded } else { 0 };
@@ -59,15 +58,7 @@ fn decode(access: &BrickAccess, coded: &Coded) -> Result<DecodedBrick, FormatErr
             let mut bytes = resources.buffers.take_brick(coded.decoded)?;
             // decoders allocate without asking
             let _claim = if coded.scratch > 0 { Some(memory::claim(coded.scratch)?) } else { None };
-            if padded == 0 {
-                array.decode(coded, &stored, &mut bytes)?;
-            } else {
-                // padded after admission: a thread that waits at the gate holds only the bytes that it has read
-                let mut with_padding = resources.buffers.take_scratch(padded)?;
-                with_padding[..length].copy_from_slice(&stored);
-                with_padding[length..].fill(0);
-                array.decode(coded, &with_padding, &mut bytes)?;
-            }
+            array.decode(coded, &stored, &mut bytes)?;
             if layout.end(size).is_none_or(|end| end > bytes.len() as u64) {
                 return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
             }

@@ -211,7 +211,6 @@ mod tests {
                 object: "".into(),
                 offset: 0,
                 length: StoredLength::Bytes(1),
-                padding: 0,
                 decoded: 1,
                 scratch: 0,
                 layout,

@@ -9,7 +9,6 @@ use clap::builder::{PossibleValue, StyledStr};
 use crate::catalog::Recogniser;
 use crate::cli::source::{DatasetAt, mountpoint_of};
 use crate::cli::text::choose;
-use crate::codec::zfp::Decoder;
 use crate::format::{Layer, registry};
 use crate::mount::read_mounts;
 use crate::view::view_names;
@@ -134,7 +133,7 @@ fn mounts(typed: &str) -> Fitting {
 
 /// Opens the volume and asks it.
 fn ask<T>(path: &Path, about: impl FnOnce(&[Layer], Option<usize>) -> T) -> Option<T> {
-    let found = DatasetAt::open(path, &[], None, Decoder::default()).ok()?;
+    let found = DatasetAt::open(path, &[], None).ok()?;
     Some(about(found.open.dataset.layers(), found.layer))
 }
 

@@ -1,35 +1,36 @@
-//! The header of a ZFP stream: type and shape of the samples, and the mode.
+//! The header of a ZFP stream: magic bytes, type and shape of the samples, and the mode.
 
-use super::error::ZfpError;
-use super::params::{EXPERT, Params};
-use super::scalar::Scalar;
+use super::ZfpError;
 
 /// The only supported codec version (`ZFP_CODEC` of zfp 0.5 and 1.0).
 const CODEC_VERSION: u8 = 5;
+const FLOAT32: u8 = 3;
 /// Bytes of a header with a 12-bit mode.
 const SHORT: usize = 12;
 /// Bits of headers with a 12-bit mode, and of those with a 64-bit mode.
 const SHORT_BITS: u64 = 96;
 const LONG_BITS: u64 = 148;
+/// The smallest exponent that does not mean reversible (`ZFP_MIN_EXP`).
+const MIN_EXPONENT: i32 = -1074;
+/// The most bits that a block can have in modes that do not limit them (`ZFP_MAX_BITS`).
+pub(super) const MAX_BITS: u32 = 16_658;
+/// The first mode numbers after fixed rate: fixed precision, reversible, fixed accuracy, and at the end expert mode,
+/// which has its parameters in 52 further bits.
+const PRECISION: u16 = 2048;
+const REVERSIBLE: u16 = 2176;
+const EXPERT: u16 = 4095;
 
-/// The header of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// The type of the samples.
-    pub scalar: Scalar,
-    /// The number of axes, 1 to 4.
-    pub axes: u32,
-    /// Samples along each axis, the fastest first; 1 beyond the number of axes.
-    pub shape: [u64; 4],
-    /// The parameters that the mode stands for.
+pub(super) struct Header {
     pub params: Params,
-    /// Bits of the header: 96, or 148 in expert mode.
+    /// Bits of the header.
     pub bits: u64,
 }
 
 impl Header {
-    /// Reads the header at the start of `stream`.
-    pub(crate) fn read(stream: &[u8]) -> Result<Self, ZfpError> {
+    /// Reads the header at the start of `stream`, which must be one of float32 of `shape` (slowest axis first), and checks
+    /// that the stream has room for the fewest bits that its blocks can take.
+    pub(super) fn read(stream: &[u8], shape: [u64; 3]) -> Result<Self, ZfpError> {
         let too_short = ZfpError::TooShort { has: stream.len() };
         let (Some(&[z, f, p, version]), Some(meta)) = (stream.first_chunk(), number(stream, 4)) else {
             return Err(too_short);
@@ -40,84 +41,38 @@ impl Header {
         if version != CODEC_VERSION {
             return Err(ZfpError::Version(version));
         }
-        let scalar = Scalar::of((meta & 3) as u8 + 1)?;
-        let axes = (meta >> 2 & 3) as u32 + 1;
-        // 48 bits for all extents; of one axis alone libzfp takes 32 and leaves the others out
-        let each = 48 / axes;
-        let mask = (1 << each.min(32)) - 1;
-        let shape = [0, 1, 2, 3].map(|axis| if axis < axes { (meta >> (4 + each * axis) & mask) + 1 } else { 1 });
-        let mode = (meta >> 52) as u16;
-        let more = number(stream, SHORT);
+        let [scalar, axes] = [meta & 3, meta >> 2 & 3].map(|code| code as u8 + 1);
+        if scalar != FLOAT32 {
+            return Err(ZfpError::Scalar(scalar));
+        }
+        if axes != 3 {
+            return Err(ZfpError::Axes(axes));
+        }
+        let found = [36, 20, 4].map(|bit| (meta >> bit & 0xffff) + 1);
+        if found != shape {
+            return Err(ZfpError::Shape(found));
+        }
+        let (mode, more) = ((meta >> 52) as u16, number(stream, SHORT));
         if mode == EXPERT && more.is_none() {
             return Err(too_short);
         }
-        let params = Params::of(mode, more.unwrap_or(0)).ok_or(ZfpError::Mode(mode))?;
-        let bits = if mode == EXPERT { LONG_BITS } else { SHORT_BITS };
-        Ok(Self { scalar, axes, shape, params, bits })
-    }
-
-    /// Returns the number of blocks.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
-    }
-
-    /// Returns the number of samples.
-    pub(crate) fn samples(&self) -> u64 {
-        self.shape.iter().fold(1, |n, extent| n.saturating_mul(*extent))
-    }
-
-    /// Returns the most bytes that a decoder reads of the stream, in whole words of 64 bits.
-    pub(crate) fn longest(&self) -> u64 {
-        whole_words(self.params.longest(self.blocks(), self.scalar, self.axes))
-    }
-
-    /// Checks that a stream of `length` bytes has room for the fewest bits that its blocks can take.
-    pub(crate) fn check_length(&self, length: usize) -> Result<(), ZfpError> {
-        let room = (length as u64).saturating_sub(SHORT as u64).saturating_mul(8);
-        match self.params.shortest(self.blocks()) > room {
-            true => Err(ZfpError::TooShort { has: length }),
-            false => Ok(()),
+        let params = Params::from_mode(mode, more.unwrap_or(0)).ok_or(ZfpError::Mode(mode))?;
+        let room = (stream.len() - SHORT) as u64 * 8;
+        if blocks(shape).saturating_mul(params.min_bits.into()) > room {
+            return Err(too_short);
         }
+        Ok(Self { params, bits: if mode == EXPERT { LONG_BITS } else { SHORT_BITS } })
     }
 }
 
-/// Returns the bytes of a stream whose blocks have `bits`, header included, in whole words of 64 bits.
-fn whole_words(bits: u64) -> u64 {
-    bits.saturating_add(LONG_BITS).div_ceil(64).saturating_mul(8)
-}
-
-/// Returns the number of blocks of 4 x 4 x 4 that cover `shape`.
-fn blocks(shape: [u64; 3]) -> u64 {
-    shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
-}
-
-/// Returns the most bytes that a stream of float32 of this shape takes in any mode, except for fixed rates above that
-/// of uncompressed samples.
-pub(super) fn longest(shape: [u64; 3]) -> u64 {
-    whole_words(Params::EXACT.longest(blocks(shape), Scalar::Float32, 3))
-}
-
-/// Returns the fewest bytes that a stream of float32 of this shape takes in any mode.
-pub(super) fn shortest(shape: [u64; 3]) -> u64 {
+/// Returns the fewest bytes that a stream of this shape takes in any mode.
+pub(crate) fn shortest(shape: [u64; 3]) -> u64 {
     blocks(shape).div_ceil(8).saturating_add(SHORT as u64)
 }
 
-/// Reads the header at the start of `stream`, and checks that it announces float32 of `shape` (slowest axis first) and
-/// that the stream is long enough for its blocks.
-pub(super) fn check(stream: &[u8], shape: [u64; 3]) -> Result<Header, ZfpError> {
-    let header = Header::read(stream)?;
-    if header.scalar != Scalar::Float32 {
-        return Err(ZfpError::Scalar(header.scalar.code()));
-    }
-    if header.axes != 3 {
-        return Err(ZfpError::Axes(header.axes as u8));
-    }
-    let [x, y, z, _] = header.shape;
-    if [z, y, x] != shape {
-        return Err(ZfpError::Shape([z, y, x]));
-    }
-    header.check_length(stream.len())?;
-    Ok(header)
+/// Returns the number of blocks of 4 x 4 x 4 that cover `shape`.
+pub(super) fn blocks(shape: [u64; 3]) -> u64 {
+    shape.iter().fold(1, |n, extent| n.saturating_mul(extent.div_ceil(4)))
 }
 
 /// Returns the little-endian 64-bit number at byte `at`.
@@ -125,23 +80,67 @@ fn number(stream: &[u8], at: usize) -> Option<u64> {
     stream.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
+/// The four parameters that a mode stands for, as in libzfp's `zfp_stream`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Params {
+    /// The fewest bits of a block, at least 1.
+    pub min_bits: u32,
+    /// The most bits of a block.
+    pub max_bits: u32,
+    /// The most bit planes of a block that is not reversible.
+    pub max_precision: u32,
+    /// The exponent of the lowest bit plane that is stored. Below -1074 blocks are reversible.
+    pub min_exponent: i32,
+}
 
-    /// Builds a header without blocks.
-    pub(crate) fn header(shape: [u64; 3], mode: u16, more: u64) -> Vec<u8> {
-        let [nz, ny, nx] = shape.map(|n| n - 1);
-        let meta = 2 | 2 << 2 | nx << 4 | ny << 20 | nz << 36 | u64::from(mode) << 52;
-        [&b"zfp\x05"[..], &meta.to_le_bytes(), &more.to_le_bytes()].concat()
+impl Params {
+    /// The parameters that limit nothing.
+    const ANY: Self = Self { min_bits: 1, max_bits: MAX_BITS, max_precision: 64, min_exponent: MIN_EXPONENT };
+
+    /// Returns the parameters of mode number `mode`; `more` holds the 52 bits that follow it in expert mode. `None` if
+    /// they are invalid.
+    fn from_mode(mode: u16, more: u64) -> Option<Self> {
+        let any = Self::ANY;
+        let params = match mode {
+            0..PRECISION => Self { min_bits: u32::from(mode) + 1, max_bits: u32::from(mode) + 1, ..any },
+            PRECISION..REVERSIBLE => Self { max_precision: u32::from(mode - PRECISION) + 1, ..any },
+            REVERSIBLE => Self { min_exponent: MIN_EXPONENT - 1, ..any },
+            EXPERT => Self {
+                min_bits: (more & 0x7fff) as u32 + 1,
+                max_bits: (more >> 15 & 0x7fff) as u32 + 1,
+                max_precision: (more >> 30 & 0x7f) as u32 + 1,
+                min_exponent: (more >> 37 & 0x7fff) as i32 - 16_495,
+            },
+            _ => Self { min_exponent: i32::from(mode - REVERSIBLE - 1) + MIN_EXPONENT, ..any },
+        };
+        (params.min_bits <= params.max_bits && params.max_precision <= 64).then_some(params)
     }
+
+    /// Returns whether blocks are stored without loss.
+    #[inline(always)]
+    pub(super) fn is_reversible(&self) -> bool {
+        self.min_exponent < MIN_EXPONENT
+    }
+
+    /// Returns the bits of every block, if all have the same number.
+    pub(super) fn fixed_length(&self) -> Option<u64> {
+        // flag and exponent, of reversible blocks a second flag and the precision; a lower limit limits nothing
+        let front = if self.is_reversible() { 15 } else { 9 };
+        (self.min_bits == self.max_bits && self.max_bits >= front).then_some(self.max_bits.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::zfp::tests::header;
 
     const CUBE: [u64; 3] = [4, 8, 16];
 
     fn params(mode: u16, more: u64) -> Result<Params, ZfpError> {
         let mut stream = header(CUBE, mode, more);
         stream.resize(100_000, 0);
-        check(&stream, CUBE).map(|header| header.params)
+        Header::read(&stream, CUBE).map(|header| header.params)
     }
 
     #[test]
@@ -161,16 +160,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn blocks_have_a_fixed_length_unless_the_limit_limits_nothing() {
+        let length = |min_bits, max_bits, min_exponent| {
+            Params { min_bits, max_bits, max_precision: 64, min_exponent }.fixed_length()
+        };
+        assert_eq!([length(16, 16, -1074), length(15, 16, -1074)], [Some(16), None]);
+        assert_eq!([8, 9].map(|bits| length(bits, bits, -1074)), [None, Some(9)]);
+        assert_eq!([14, 15].map(|bits| length(bits, bits, -1075)), [None, Some(15)]);
+    }
+
+    #[test]
     fn a_stream_without_room_for_its_blocks_is_too_short() {
         let blocks = blocks(CUBE) as usize;
-        assert_eq!(blocks, 8);
+        assert_eq!((blocks, shortest(CUBE)), (8, 13));
         let stream = header(CUBE, 2176, 0);
-        assert!(check(&stream[..13], CUBE).is_ok());
-        assert_eq!(check(&stream[..12], CUBE), Err(ZfpError::TooShort { has: 12 }));
+        assert!(Header::read(&stream[..13], CUBE).is_ok());
+        assert_eq!(Header::read(&stream[..12], CUBE), Err(ZfpError::TooShort { has: 12 }));
         let mut fixed = header(CUBE, 2047, 0);
         fixed.resize(12 + blocks * 256, 0);
-        assert!(check(&fixed, CUBE).is_ok());
-        assert!(matches!(check(&fixed[..fixed.len() - 1], CUBE), Err(ZfpError::TooShort { .. })));
+        assert!(Header::read(&fixed, CUBE).is_ok());
+        assert!(matches!(Header::read(&fixed[..fixed.len() - 1], CUBE), Err(ZfpError::TooShort { .. })));
     }
 
     #[test]
@@ -180,16 +189,16 @@ pub(super) mod tests {
         let with = |at: usize, byte: u8| {
             let mut bad = good.clone();
             bad[at] = byte;
-            check(&bad, CUBE)
+            Header::read(&bad, CUBE)
         };
-        assert!(check(&good, CUBE).is_ok());
+        assert!(Header::read(&good, CUBE).is_ok());
         assert_eq!(with(0, b'Z'), Err(ZfpError::NotZfp));
         assert_eq!(with(3, 4), Err(ZfpError::Version(4)));
         assert_eq!(with(4, good[4] & !3), Err(ZfpError::Scalar(1)));
         assert_eq!(with(4, good[4] | 3), Err(ZfpError::Scalar(4)));
         assert_eq!(with(4, good[4] & !12), Err(ZfpError::Axes(1)));
-        assert_eq!(check(&good, [16, 8, 4]), Err(ZfpError::Shape(CUBE)));
-        assert_eq!(check(&good[..11], CUBE), Err(ZfpError::TooShort { has: 11 }));
-        assert_eq!(check(&[], CUBE), Err(ZfpError::TooShort { has: 0 }));
+        assert_eq!(Header::read(&good, [16, 8, 4]), Err(ZfpError::Shape(CUBE)));
+        assert_eq!(Header::read(&good[..11], CUBE), Err(ZfpError::TooShort { has: 11 }));
+        assert_eq!(Header::read(&[], CUBE), Err(ZfpError::TooShort { has: 0 }));
     }
 }

@@ -1,37 +1,150 @@
-//! ZFP: arrays of one to four dimensions, of integers and floating-point numbers, in every mode.
+//! ZFP streams as volumes have them: float32 in three dimensions, in every mode.
 //!
-//! [`decode`] decodes a brick with either of two [decoders](Decoder) that return the same. That of volfs, in the order
-//! of the imports: [`params`], [`header`] and [`scalar`] are what a stream says of itself; [`bits`] reads bits,
-//! [`planes`] the bit planes of a block, [`coefficients`] turns these to numbers, or, of blocks of four samples, [`line`]
-//! at once, of 16 [`square`]; [`lift`] turns numbers to samples; [`block`] is one block, [`target`] where it goes,
-//! [`job`] all of them, and [`array`] chooses the instructions. `wide` does the same as `planes` to `lift` with those of
-//! newer processors. [`libzfp`] is the other decoder.
+//! [`header`] reads the parameters of a stream, [`block`] decodes blocks of 4 x 4 x 4 samples with the instructions that
+//! every machine has, `cube` with those of newer processors, which [`simd`] detects. All return the samples of libzfp, bit
+//! for bit; the feature `libzfp` has that library for tests and benchmarks.
 
-mod array;
-mod bits;
 mod block;
-mod coefficients;
-mod decode;
-mod error;
+#[cfg(target_arch = "x86_64")]
+mod cube;
 mod header;
-mod job;
-mod libzfp;
-mod lift;
-mod line;
-mod order;
-mod params;
-mod planes;
-mod scalar;
-mod square;
-mod target;
+#[cfg(feature = "libzfp")]
+pub(crate) mod libzfp;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod wide;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "no_wide.rs"]
-mod wide;
 
-pub(crate) use array::{Instructions, Strides, decode_blocks};
-pub(crate) use decode::{Decoder, decode, decode_by_libzfp, padding, shortest};
-pub(crate) use header::Header;
+use std::sync::LazyLock;
+
+use thiserror::Error;
+
+use block::{Block, Planes, Stream, Target};
+use header::Header;
+pub(crate) use header::shortest;
+
+/// Why a stream cannot be decoded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum ZfpError {
+    #[error("it does not begin with \"zfp\"")]
+    NotZfp,
+    #[error("{has} bytes are too few for its ZFP stream")]
+    TooShort { has: usize },
+    #[error("ZFP codec version {0} is not supported")]
+    Version(u8),
+    #[error("its ZFP stream has samples of type {0}, not float32")]
+    Scalar(u8),
+    #[error("its ZFP stream has {0} dimensions, not 3")]
+    Axes(u8),
+    #[error("its ZFP stream has the shape {0:?}, not the brick's")]
+    Shape([u64; 3]),
+    #[error("ZFP mode {0} is not supported")]
+    Mode(u16),
+    /// The blocks take `used` bytes or more.
+    #[error("its ZFP stream ends too early: it takes at least {used} bytes and has {has}")]
+    Overrun { used: usize, has: usize },
+    #[error("there is room for {has} bytes of samples, not for {wanted}")]
+    Room { has: usize, wanted: u64 },
+}
+
+/// The instructions that blocks are decoded with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Instructions {
+    /// Those that every machine has.
+    Portable,
+    /// AVX2, BMI2 and the carry-less product.
+    #[cfg(target_arch = "x86_64")]
+    Simd(simd::Features),
+}
+
+impl Instructions {
+    /// Returns the fastest that this machine has.
+    pub(crate) fn best() -> Self {
+        // asking the processor takes long under a hypervisor
+        static BEST: LazyLock<Instructions> = LazyLock::new(|| {
+            #[cfg(target_arch = "x86_64")]
+            if let Some(features) = simd::Features::detect() {
+                return Instructions::Simd(features);
+            }
+            Instructions::Portable
+        });
+        *BEST
+    }
+}
+
+/// Decodes a stream into `out`: float32 in C order and native byte order; `shape` has the slowest axis first. Damage inside
+/// the blocks is detected only if it makes the decoder read beyond the end of the stream.
+pub(crate) fn decode(shape: [u64; 3], stream: &[u8], out: &mut [u8]) -> Result<(), ZfpError> {
+    decode_with(Instructions::best(), shape, stream, out).map(drop)
+}
+
+/// Like [`decode`]. Returns how many bytes of the stream the blocks take, in whole words of 64 bits as libzfp counts.
+pub(crate) fn decode_with(
+    instructions: Instructions,
+    shape: [u64; 3],
+    stream: &[u8],
+    out: &mut [u8],
+) -> Result<usize, ZfpError> {
+    let wanted = shape.iter().fold(4u64, |bytes, extent| bytes.saturating_mul(*extent));
+    if out.len() as u64 != wanted {
+        return Err(ZfpError::Room { has: out.len(), wanted });
+    }
+    let header = Header::read(stream, shape)?;
+    let job = Job { stream: Stream::new(stream), header, shape: shape.map(|extent| extent as usize) };
+    let bits = match instructions {
+        Instructions::Portable => job.blocks(out, |block, planes, target| block.decode(planes, target)),
+        #[cfg(target_arch = "x86_64")]
+        Instructions::Simd(features) => features.run(&job, out),
+    };
+    let used = usize::try_from(bits.div_ceil(64).saturating_mul(8)).unwrap_or(usize::MAX);
+    if used > stream.len() { Err(ZfpError::Overrun { used, has: stream.len() }) } else { Ok(used) }
+}
+
+/// All blocks of a stream. There is room for the samples.
+struct Job<'a> {
+    stream: Stream<'a>,
+    header: Header,
+    shape: [usize; 3],
+}
+
+impl Job<'_> {
+    /// Calls `decode` for each block, which returns the number of bits that the block takes, and returns the bit after the
+    /// last one. Ends early after the end of the stream.
+    #[inline(always)]
+    fn blocks(&self, out: &mut [u8], mut decode: impl FnMut(Block<'_>, &mut Planes, Target<'_>) -> u64) -> u64 {
+        let Header { params, bits } = &self.header;
+        let mut at = *bits;
+        let [nz, ny, nx] = self.shape;
+        let (fixed, steps) = (params.fixed_length(), [4 * nx, 4 * nx * ny]);
+        let mut planes: Planes = [0; 32];
+        for z in (0..nz).step_by(4) {
+            for y in (0..ny).step_by(4) {
+                let rows = [(ny - y).min(4), (nz - z).min(4)];
+                let has_rows = rows == [4; 2];
+                let mut first = 4 * (z * ny + y) * nx;
+                for x in (0..nx).step_by(4) {
+                    let Some(window) = self.stream.window(at) else { return at };
+                    let block = Block { window, start: (at & 7) as usize, params };
+                    let line = (nx - x).min(4);
+                    let target = Target {
+                        out,
+                        first,
+                        steps,
+                        extents: [line, rows[0], rows[1]],
+                        is_whole: has_rows && line == 4,
+                    };
+                    let bits = decode(block, &mut planes, target);
+                    at = match fixed.map(|length| at.checked_add(length)) {
+                        // a branch, and no choice of a number: so the processor begins the next block before it knows
+                        // where this one ends
+                        Some(None) => return u64::MAX,
+                        Some(Some(next)) => next,
+                        None => at.saturating_add(bits),
+                    };
+                    first += 16;
+                }
+            }
+        }
+        at
+    }
+}

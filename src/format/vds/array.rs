@@ -102,7 +102,6 @@ impl VdsArray {
             object: record.object,
             offset: record.offset,
             length,
-            padding: 0,
             decoded,
             scratch: self.scratch(at, uncompressed),
             layout: self.grid.layout(at, 0),

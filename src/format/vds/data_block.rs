@@ -4,7 +4,7 @@ use super::chunk_grid::ChunkGrid;
 use super::description::SampleFormat;
 use super::rle;
 use super::store::CompressionMethod;
-use crate::codec::zlib;
+use crate::codec::inflate;
 use crate::format::byte_reader::ByteReader;
 use crate::volume::Dims;
 
@@ -73,7 +73,7 @@ pub(super) fn decode(
 fn decompress(method: CompressionMethod, body: &[u8], out: &mut [u8]) -> Result<(), String> {
     match method {
         CompressionMethod::Rle => rle::decode(body, out),
-        CompressionMethod::Zip => zlib::decode(body, out).map_err(|e| e.to_string()),
+        CompressionMethod::Zip => inflate::decode(body, out).map_err(|e| e.to_string()),
         _ if body.len() == out.len() => {
             out.copy_from_slice(body);
             Ok(())

@@ -149,7 +149,6 @@ impl Array for WkwArray {
                 object,
                 offset,
                 length: StoredLength::Bytes(length),
-                padding: 0,
                 decoded: self.cubes.header.block_bytes() as usize, // below 2^31
                 scratch: 0,
                 layout: self.layout(block),

@@ -44,8 +44,6 @@ pub(super) struct Bricks {
     pub default: i64,
     /// Whether stored bricks have the sample order of version 1.
     pub subtiled: bool,
-    /// The decoder of compressed bricks.
-    pub zfp: zfp::Decoder,
 }
 
 impl Bricks {
@@ -68,9 +66,9 @@ impl Bricks {
     }
 
     /// Describes a brick of `length` bytes at `offset` that must be decoded.
-    fn coded(&self, offset: u64, length: u64, padding: usize, codec: u64, layout: Layout) -> Brick {
+    fn coded(&self, offset: u64, length: u64, codec: u64, layout: Layout) -> Brick {
         let (decoded, length) = (self.bytes, StoredLength::Bytes(length));
-        Brick::Coded(Coded { object: WHOLE.into(), offset, length, padding, decoded, scratch: 0, layout, codec })
+        Brick::Coded(Coded { object: WHOLE.into(), offset, length, decoded, scratch: 0, layout, codec })
     }
 
     fn compressed(&self, offset: u64, layout: Layout, blocking: Blocking) -> Result<Brick, FormatError> {
@@ -80,12 +78,12 @@ impl Bricks {
             let text = format!("compressed brick at byte {offset} has only {length} bytes");
             return Err(FormatError::Damaged(text));
         }
-        Ok(self.coded(offset, length, zfp::padding(self.zfp, self.shape, length), ZFP, layout))
+        Ok(self.coded(offset, length, ZFP, layout))
     }
 
     fn stored(&self, offset: u64, layout: Layout) -> Brick {
         match self.subtiled {
-            true => self.coded(offset, self.bytes as u64, 0, SUBTILED, layout),
+            true => self.coded(offset, self.bytes as u64, SUBTILED, layout),
             false => Brick::Plain(Plain { object: WHOLE.into(), offset, layout }),
         }
     }
@@ -183,12 +181,9 @@ impl Array for ZgyArray {
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
         let damaged = |why: &str| FormatError::Damaged(format!("brick at byte {}: {why}", coded.offset));
-        let length = stored.len().saturating_sub(coded.padding);
         if coded.codec == ZFP {
-            let Bricks { zfp, shape, .. } = *self.bricks;
-            return zfp::decode(zfp, shape, stored, length, out).map_err(|e| damaged(&e.to_string()));
+            return zfp::decode(self.bricks.shape, stored, out).map_err(|e| damaged(&e.to_string()));
         }
-        let stored = stored.get(..length).unwrap_or_default();
         untile(stored, out, self.info.dtype.size()).then_some(()).ok_or_else(|| damaged("it is not whole"))
     }
 

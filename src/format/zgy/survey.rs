@@ -8,7 +8,6 @@ use super::describe::FileMetadata;
 use super::header::{self, Header};
 use super::sample_type::CodingRange;
 use super::table::Table;
-use crate::codec::zfp::Decoder;
 use crate::format::{Array, Dataset, Finding, Format, FormatError, Layer, OpenWith};
 use crate::source::{IndexCache, Source};
 use crate::volume::{DatasetInfo, NativeJson};
@@ -31,7 +30,7 @@ impl Format for Zgy {
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
-        Ok(Box::new(Survey::open(source, Arc::clone(&with.index), with.zfp)?))
+        Ok(Box::new(Survey::open(source, Arc::clone(&with.index))?))
     }
 }
 
@@ -43,7 +42,7 @@ struct Survey {
 }
 
 impl Survey {
-    fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>, zfp: Decoder) -> Result<Self, FormatError> {
+    fn open(source: Arc<dyn Source>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let header = Header::read(&*source)?;
         let info = &header.info;
         let position = (header.table, header.levels.entries);
@@ -64,7 +63,6 @@ impl Survey {
             dtype: info.dtype,
             default,
             subtiled: header.version == 1,
-            zfp,
         });
         let levels = header.levels.all.iter().enumerate().take(usable).map(|(lod, level)| {
             let array = ZgyArray::new(metadata.array(lod, level), *level, Arc::clone(&bricks));

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use zlib_rs::adler32::adler32_combine;
-
 use super::plane::Plane;
 use super::png_layout::PngLayout;
 use super::recent::Recent;
@@ -48,8 +46,32 @@ impl Checksums {
     /// Returns the Adler-32 of all blocks, which must be known.
     pub(crate) fn of_all(&self, layout: &PngLayout) -> u32 {
         let sums = self.0.lock();
-        (0..)
-            .zip(sums.iter().flatten())
-            .fold(1, |all, (number, sum)| adler32_combine(all, *sum, layout.block(number).length))
+        (0..).zip(sums.iter().flatten()).fold(1, |all, (number, sum)| combined(all, *sum, layout.block(number).length))
+    }
+}
+
+/// Returns the Adler-32 of two parts from those of each. The second part has `length` bytes.
+fn combined(first: u32, second: u32, length: u64) -> u32 {
+    const BASE: u64 = 65_521;
+    let [a, b] = [first, second].map(|sum| (u64::from(sum & 0xffff), u64::from(sum >> 16)));
+    // each sum of the second part began with 1
+    let low = (a.0 + b.0 + BASE - 1) % BASE;
+    let high = (a.1 + b.1 + length % BASE * (a.0 + BASE - 1)) % BASE;
+    (high << 16 | low) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use libdeflater::adler32;
+
+    use super::*;
+
+    #[test]
+    fn sums_of_parts_are_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8 | 0xe0).collect();
+        for at in [0, 1, 5552, 65_521, 131_042, 199_999, 200_000] {
+            let (first, second) = bytes.split_at(at);
+            assert_eq!(combined(adler32(first), adler32(second), second.len() as u64), adler32(&bytes), "{at}");
+        }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use zlib_rs::crc32::crc32;
+use libdeflater::Crc;
 
 use super::colours::Palette;
 
@@ -231,7 +231,7 @@ impl Block {
 
     /// Returns the bytes of the chunk after the data.
     pub(crate) fn tail(&self, data: &[u8]) -> [u8; 4] {
-        crc32(crc32(0, &self.head()[4..]), data).to_be_bytes()
+        crc32(&self.head()[4..], data).to_be_bytes()
     }
 
     /// Returns the range of the file that the data are.
@@ -241,11 +241,18 @@ impl Block {
     }
 }
 
+fn crc32(kind: &[u8], data: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(kind);
+    crc.update(data);
+    crc.sum()
+}
+
 fn push_chunk(bytes: &mut Vec<u8>, kind: [u8; 4], data: &[u8]) {
     bytes.extend_from_slice(&(data.len() as u32).to_be_bytes());
     bytes.extend_from_slice(&kind);
     bytes.extend_from_slice(data);
-    bytes.extend_from_slice(&crc32(crc32(0, &kind), data).to_be_bytes());
+    bytes.extend_from_slice(&crc32(&kind, data).to_be_bytes());
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use zlib_rs::adler32::adler32;
+use libdeflater::Adler32;
 
 use super::colours::{BACKGROUND, Palette};
 use super::plane::Rectangle;
@@ -161,7 +161,7 @@ impl PreviewFile {
     ) -> Result<Vec<u8>, OutOfMemory> {
         let mut bytes = try_with_capacity(layout.len() as usize)?;
         bytes.extend_from_slice(&layout.prefix(palette));
-        let (mut sum, pixel) = (1, layout.format().bytes() as usize);
+        let (mut sum, pixel) = (Adler32::new(), layout.format().bytes() as usize);
         for block in (0..layout.blocks()).map(|number| layout.block(number)) {
             bytes.extend_from_slice(&block.head());
             let start = bytes.len();
@@ -171,11 +171,11 @@ impl PreviewFile {
                 bytes.resize(row + pixel * layout.width() as usize, BACKGROUND);
                 self.draw_row(y, &mut bytes[row..], pixel, &colour);
             }
-            sum = adler32(sum, &bytes[start..]);
+            sum.update(&bytes[start..]);
             let tail = block.tail(&bytes[start..]);
             bytes.extend_from_slice(&tail);
         }
-        bytes.extend_from_slice(&PngLayout::suffix(sum));
+        bytes.extend_from_slice(&PngLayout::suffix(sum.sum()));
         Ok(bytes)
     }
 

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use zlib_rs::adler32::adler32;
+use libdeflater::adler32;
 
 use super::checksums::Checksums;
 use super::colours;
@@ -125,7 +125,7 @@ impl SliceRead {
         self.put(block.data().start + before, &data);
         if pending.is_whole() {
             self.put(block.data().end, &block.tail(&data));
-            self.sums.set(*number, adler32(1, &data));
+            self.sums.set(*number, adler32(&data));
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ impl BrickValues {
             Brick::Constant(value) => Bytes::Constant(value.bytes().first().copied().unwrap_or(0)),
             Brick::Plain(plain) => {
                 let end = plain.layout.end(1).filter(|end| *end <= MAX_BRICK).ok_or_else(too_large)?;
-                Bytes::Held(stored(array, (&plain.object, plain.offset), end, 0)?, Box::new(plain.layout))
+                Bytes::Held(stored(array, (&plain.object, plain.offset), end)?, Box::new(plain.layout))
             }
             Brick::Coded(coded) => Bytes::Held(decoded(array, &coded)?, Box::new(coded.layout)),
         };
@@ -98,16 +98,16 @@ fn decoded(array: &dyn Array, coded: &Coded) -> Result<Vec<u8>, FormatError> {
         return Err(too_large());
     }
     let _claim = memory::claim(needed as usize)?;
-    let stored = stored(array, (&coded.object, coded.offset), most, coded.padding)?;
+    let stored = stored(array, (&coded.object, coded.offset), most)?;
     let mut out = try_zeroed(coded.decoded)?;
     array.decode(coded, &stored, &mut out)?;
     Ok(out)
 }
 
-/// Reads bytes of an object, and adds zeros.
-fn stored(array: &dyn Array, (object, at): (&str, u64), length: u64, zeros: usize) -> Result<Vec<u8>, FormatError> {
-    let mut bytes = try_zeroed(length as usize + zeros)?;
-    if !array.source().read_at(object, at, &mut bytes[..length as usize], Blocking::Yes)? {
+/// Reads bytes of an object.
+fn stored(array: &dyn Array, (object, at): (&str, u64), length: u64) -> Result<Vec<u8>, FormatError> {
+    let mut bytes = try_zeroed(length as usize)?;
+    if !array.source().read_at(object, at, &mut bytes, Blocking::Yes)? {
         return Err(FormatError::Damaged(format!("{object} is not there")));
     }
     Ok(bytes)

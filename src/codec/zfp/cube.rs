@@ -1,17 +1,146 @@
-//! Blocks of 4 x 4 x 4 integers of 32 bits: from planes to samples in registers.
+//! Blocks of 4 x 4 x 4 with the instructions of newer processors: the group tests of a plane at once, and samples in registers.
 
 use std::arch::x86_64::*;
 
-use super::registers::{load, store, word};
-use crate::codec::zfp::block::Content;
-use crate::codec::zfp::order::CUBE;
-use crate::codec::zfp::scalar::Int;
-use crate::codec::zfp::target::Target;
+use super::Job;
+use super::block::{
+    Block, Content, Front, LEAST_EXPONENT, ORDER, Place, Planes, Read, SAMPLES, SOME, Start, Target, Window, factor,
+    samples,
+};
+use super::simd::{load, store, word};
+
+/// Decodes the blocks, and returns the bit after the last one.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+pub(super) fn run(job: &Job<'_>, out: &mut [u8]) -> u64 {
+    job.blocks(out, |block, planes, target| decode(block, planes, target))
+}
+
+/// Decodes a block, and returns the number of bits that it takes.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn decode(block: Block<'_>, planes: &mut Planes, target: Target<'_>) -> u64 {
+    let front = block.front();
+    if front.content == Content::Zero {
+        target.put(&[0; SAMPLES]);
+        return block.length(front.at);
+    }
+    let read = read(block.window, &front, planes);
+    match read.known {
+        0 | 1 => target.put(&samples(front.content, read, planes)),
+        _ => cube(planes, read.low, front.content, target),
+    }
+    block.length(read.end)
+}
+
+/// Reads the planes of a block.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn read(window: Window<'_>, front: &Front, planes: &mut Planes) -> Read {
+    let start = Start::new(window, front, planes);
+    let Start { mut plane, place: Place { at, mut known, budget }, bits: mut groups, mut left } = start;
+    let low = front.extent.low;
+    let mut put = |plane: usize, word| planes[plane & 31] = word;
+    // where the group tests of the next plane begin, and the bit after the last one that may be read
+    let (mut tests, limit) = (at + known, at + budget);
+    while plane > low && tests - known < limit && known < SAMPLES {
+        plane -= 1;
+        let (ones, behind) = ends(groups, 1);
+        let end = behind.trailing_zeros();
+        // each positive test has its one
+        let positive = (_bzhi_u64(ones, end).count_ones() / 2) as usize;
+        let behind = tests + end as usize;
+        let now = known + end as usize - 1 - positive;
+        let stored = window.word(tests - known);
+        if end as usize <= left && now < SAMPLES && behind <= limit {
+            let inside = _bzhi_u64(inside(groups), end - 1);
+            // the tests are left out, and the bits between them moved together
+            put(plane, _bzhi_u64(stored, known as u32) | _pext_u64(groups, inside) << known);
+            (tests, known) = (behind + now, now);
+        } else if limit <= tests {
+            put(plane, _bzhi_u64(stored, (limit + known - tests) as u32));
+            return start.end(Place { at: limit, known, budget: 0 }, plane, front, planes);
+        } else {
+            let (place, found) = long(window, Place { at: tests, known, budget: limit - tests });
+            put(plane, _bzhi_u64(stored, known as u32) | found);
+            (tests, known) = (place.at + place.known, place.known);
+        }
+        (groups, left) = (window.some(tests), SOME);
+    }
+    let mut at = tests - known;
+    while plane > low && at < limit {
+        plane -= 1;
+        let count = SAMPLES.min(limit - at);
+        put(plane, _bzhi_u64(window.word(at), count as u32));
+        at += count;
+    }
+    start.end(Place { at, known, budget: limit - at }, plane, front, planes)
+}
+
+/// Reads the group tests of a plane that are more than a read has, or that come to the last coefficient or to the
+/// limit.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
+fn long(window: Window<'_>, from: Place) -> (Place, u64) {
+    let Place { mut at, mut known, mut budget } = from;
+    let (mut found, mut is_test) = (0, 1);
+    loop {
+        let groups = window.some(at);
+        let end = (ends(groups, is_test).1.trailing_zeros() - 1).min(SOME as u32);
+        let parity = inside(groups) ^ (is_test.wrapping_sub(1));
+        let limit = budget.min(end as usize);
+        let inside = _bzhi_u64(parity, limit as u32);
+        let new = inside.count_ones() as usize;
+        if known + new >= SAMPLES {
+            // the bit of the last coefficient is left out
+            let last = _pdep_u64(1 << (SAMPLES - 1 - known), inside).trailing_zeros();
+            let bits = _pext_u64(groups, _bzhi_u64(inside, last));
+            found |= bits << known | 1 << (SAMPLES - 1);
+            let last = last as usize;
+            return (Place { at: at + last, known: SAMPLES, budget: budget - last }, found);
+        }
+        found |= _pext_u64(groups, inside) << known;
+        known += new;
+        (at, budget) = (at + limit, budget - limit);
+        if budget == 0 {
+            // a run that the limit cuts ends with a one
+            let cut = parity >> limit & 1;
+            found |= cut << known;
+            return (Place { at, known: known + cut as usize, budget }, found);
+        }
+        if end < SOME as u32 {
+            return (Place { at: at + 1, known, budget: budget - 1 }, found);
+        }
+        is_test = !parity >> SOME & 1;
+    }
+}
+
+/// Returns the bits of a plane with `first` before them, and a word whose lowest bit is at the test that is negative,
+/// which ends the plane, if there is one in the word. `first` is 1 if the bits begin with a test, 0 if not.
+///
+/// Ones are tests and the ends of runs in turn. So that test is the zero behind the first run of an odd number of ones,
+/// if one more one is put before a test.
+#[inline]
+#[target_feature(enable = "bmi1")]
+fn ends(groups: u64, first: u64) -> (u64, u64) {
+    const ODD: u64 = u64::MAX / 3 * 2;
+    let ones = groups << 1 | first;
+    // the difference carries through each run of ones
+    let behind = (ones << 1 | ODD).wrapping_sub(ones) ^ ODD;
+    (ones, behind & !ones)
+}
+
+/// Returns the bits of a plane that are no tests, if the first one is: those behind an odd number of ones.
+#[inline]
+#[target_feature(enable = "pclmulqdq")]
+fn inside(groups: u64) -> u64 {
+    let parity = _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(groups.cast_signed()), _mm_set1_epi64x(-1));
+    _mm_cvtsi128_si64(parity).cast_unsigned() << 1
+}
 
 /// Turns the planes from `low` on to the samples of a block of 4 x 4 x 4.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]
-pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: Target<'_>) {
+fn cube(planes: &Planes, low: usize, content: Content, target: Target<'_>) {
     let first = low.min(31) / 8;
     let rows = planes.as_chunks::<8>().0;
     let zero = [_mm256_setzero_si256(); 2];
@@ -32,7 +161,7 @@ pub(super) fn cube(planes: &[u64; 64], low: usize, content: Content, target: Tar
     };
     let (low, high) = (planes(r0, r2, r1, r3), planes(r4, r6, r5, r7));
     if target.is_whole {
-        if let Some(mut rows) = target.rows(4) {
+        if let Some(mut rows) = target.rows() {
             put(low, |row, samples| store(rows.row(row), samples));
             put(high, |row, samples| store(rows.row(8 + row), samples));
         }
@@ -63,7 +192,7 @@ fn put([a, b, c, d]: [__m256i; 4], mut store: impl FnMut(usize, __m128i)) {
 /// Turns coefficients, of which the registers have rows along y, to samples.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn finished(rows: [__m256i; 4], content: Content) -> [__m256i; 4] {
+fn finished(rows: [__m256i; 4], content: Content) -> [__m256i; 4] {
     scaled(turned(lifted(turned(lifted(rows, content)), content)), content)
 }
 
@@ -82,16 +211,16 @@ fn lifted(lines: [__m256i; 4], content: Content) -> [__m256i; 4] {
 #[target_feature(enable = "avx2")]
 fn scaled(rows: [__m256i; 4], content: Content) -> [__m256i; 4] {
     match content {
-        Content::Exact(Some(exponent)) if exponent == i32::LEAST_EXPONENT => [_mm256_setzero_si256(); 4],
-        Content::Lossy(Some(exponent)) | Content::Exact(Some(exponent)) => {
-            let factor = _mm256_castsi256_ps(_mm256_set1_epi32(i32::factor(exponent)));
+        Content::Exact(LEAST_EXPONENT) => [_mm256_setzero_si256(); 4],
+        Content::Lossy(exponent) | Content::Exact(exponent) => {
+            let factor = _mm256_set1_ps(factor(exponent));
             rows.map(|row| _mm256_castps_si256(_mm256_mul_ps(_mm256_cvtepi32_ps(row), factor)))
         }
         Content::Bits => rows.map(|row| {
             let negative = _mm256_srli_epi32::<1>(_mm256_srai_epi32::<31>(row));
             _mm256_xor_si256(row, negative)
         }),
-        Content::Zero | Content::Lossy(None) | Content::Exact(None) => rows,
+        Content::Zero => rows,
     }
 }
 
@@ -159,7 +288,7 @@ fn interleave(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> [__m256i; 4] {
 /// Returns the numbers that have these bits in base -2.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn numbers(words: __m256i) -> __m256i {
+fn numbers(words: __m256i) -> __m256i {
     let odd = _mm256_set1_epi32(0xaaaa_aaaa_u32.cast_signed());
     _mm256_sub_epi32(_mm256_xor_si256(words, odd), odd)
 }
@@ -222,7 +351,7 @@ const fn places() -> [[[u8; 32]; 4]; 2] {
     let mut places = [[[0x80; 32]; 4]; 2];
     let mut coefficient = 0;
     while coefficient < 64 {
-        let sample = CUBE[coefficient] as usize;
+        let sample = ORDER[coefficient] as usize;
         // rows of four are in the lower half and the upper half in turn
         let byte = sample % 4 + sample % 32 / 8 * 4 + sample / 4 % 2 * 16;
         places[sample / 32][coefficient / 16][byte] = coefficient as u8 % 16;
