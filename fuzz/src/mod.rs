@@ -12,11 +12,14 @@ mod bytes;
 mod views;
 
 #[cfg(fuzzing)]
+#[path = "../../tests/support/handmade.rs"]
+mod handmade;
+#[cfg(fuzzing)]
 #[path = "../../tests/support/memory_folder.rs"]
 #[allow(dead_code)]
 mod memory_folder;
 #[cfg(not(fuzzing))]
-use crate::test_support::memory_folder;
+use crate::test_support::{handmade, memory_folder};
 
 pub mod array_read;
 pub mod lz4;

@@ -2,8 +2,8 @@
 //! two tables, and the bytes of the bricks.
 
 use super::bytes::Bytes;
+use super::handmade::{Handmade, zfp_header};
 use super::zgy_open;
-use crate::format::zgy::handmade::{Handmade, zfp_header};
 
 /// Reads one input, and returns the number of bricks.
 #[must_use]

@@ -11,7 +11,7 @@ use crate::source::Origin;
 use crate::verify::{DatasetReport, Datasets, LevelReport, Place, Verification, VerifyOptions};
 use serde_json::{Value, json};
 
-use crate::format::zgy::handmade::Handmade;
+use crate::test_support::handmade::Handmade;
 use crate::test_support::{copy_all, skip, test_data, within};
 
 /// Samples along each axis.

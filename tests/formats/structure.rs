@@ -12,7 +12,7 @@ use crate::volume::BrickSet;
 use serde_json::json;
 
 use super::mutations;
-use crate::format::zgy::handmade::{Handmade, zfp_header};
+use crate::test_support::handmade::{Handmade, zfp_header};
 use crate::test_support::memory_folder::MemoryFolder;
 use crate::test_support::vds_dataset::{self as vds, Container};
 use crate::test_support::{Noise, fixtures, test_data};

@@ -14,7 +14,7 @@ use crate::source::{Blocking, IndexCache};
 use crate::volume::{Brick, Dims};
 
 use super::{in_bounded_memory, mutations};
-use crate::format::zgy::handmade::{Handmade, zfp_header};
+use crate::test_support::handmade::{Handmade, zfp_header};
 use crate::test_support::memory_folder::MemoryFolder;
 use crate::test_support::{Noise, test_data};
 

@@ -56,7 +56,7 @@ mod wkw;
 mod zarr;
 
 /// A builder of ZGY files by hand, shared with the unit tests of the format.
-#[path = "../../src/format/zgy/handmade.rs"]
+#[path = "../support/handmade.rs"]
 mod handmade;
 
 #[path = "../support/mod.rs"]

@@ -5,6 +5,7 @@ pub mod exchange;
 pub mod faults;
 pub mod faulty_folder;
 mod folder;
+pub mod handmade;
 pub mod memory_folder;
 pub mod naive;
 mod noise;

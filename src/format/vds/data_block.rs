@@ -5,7 +5,7 @@ use super::description::SampleFormat;
 use super::rle;
 use super::store::CompressionMethod;
 use crate::codec::inflate;
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 use crate::volume::Dims;
 
 /// Bytes of the header.

@@ -1,6 +1,6 @@
 //! Run-length encoding of OpenVDS: runs of one repeated unit of 1 to 8 bytes, and runs of literal units.
 
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 
 /// Bytes of the header: encoded size, decoded size, bytes of a unit, 32 bits each.
 const HEADER: usize = 12;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::mag::{Extent, Mag, whole};
-use crate::format::value_limit::check_values;
+use crate::format::bytes::check_values;
 use crate::volume::NativeJson;
 
 /// The name of the file.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::array::Bricks;
-use super::levels::Level;
-use super::table::{Entry, Table};
+use super::bricks::Bricks;
+use super::table::{Entry, Level, Table};
 use crate::codec::zfp;
 use crate::format::extents::{Extent, Overlap, find_overlaps};
 use crate::format::{Finding, FormatError};

@@ -1,13 +1,12 @@
 //! Finds, checks and reads the parts of the header. The order of the checks decides which error a damaged file gives.
 
-use super::info::{self, Info};
-use super::levels::Levels;
-use super::swapped::swapped_u64;
+use super::describe::{ControlPoint, Unit, Uuid};
+use super::table::Levels;
 use crate::format::FormatError;
-use crate::format::byte_reader::{ByteReader, truncated};
+use crate::format::bytes::{ByteReader, truncated};
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Source, SourceError, WHOLE};
-use crate::volume::Histogram;
+use crate::volume::{Dtype, Histogram, Statistics};
 
 /// Bytes of the histogram of version 1, and of the later versions.
 const HISTOGRAM_V1: u64 = 1032;
@@ -100,24 +99,24 @@ impl File<'_> {
         let offsets = self.read("offset header", 8, 32)?;
         let mut fields = ByteReader::new("offset header", &offsets);
         let mut offset_of = |part: &str, length: u64| {
-            let offset = swapped_u64(&mut fields)?;
+            let offset = swap_halves(fields.u64()?);
             let outside = || FormatError::Damaged(format!("damaged: offset of the {part} outside the file"));
             self.holds(offset, length).then_some(offset).ok_or_else(outside)
         };
-        let at = offset_of(info::PART, info::LENGTH_V1)?;
+        let at = offset_of(INFO, LENGTH_V1)?;
         // the lengths of the tables follow from the info header; both have at least one entry
         let alpha = offset_of("alpha table", 8)?;
         let table = offset_of("brick table", 8)?;
         let histogram_at = offset_of("histogram", HISTOGRAM_V1)?;
 
         let histogram = histogram_v1(&self.read("histogram", histogram_at, HISTOGRAM_V1)?)?;
-        let info = Info::v1(&self.read(info::PART, at, info::LENGTH_V1)?, &histogram)?;
+        let info = Info::v1(&self.read(INFO, at, LENGTH_V1)?, &histogram)?;
         let levels = self.levels(&info)?;
         self.check_table("alpha table", alpha, levels.alpha_entries)?;
         self.check_table("brick table", table, levels.entries)?;
         let parts = vec![
             ("file header", 0, OFFSETS_V1_END),
-            (info::PART, at, info::LENGTH_V1),
+            (INFO, at, LENGTH_V1),
             ("histogram", histogram_at, HISTOGRAM_V1),
             ("alpha table", alpha, levels.alpha_entries * 8),
             ("brick table", table, levels.entries * 8),
@@ -128,11 +127,11 @@ impl File<'_> {
 
     /// Reads the header of versions 2 to 4, whose parts follow each other.
     fn later_version(&self, version: u32) -> Result<Header, FormatError> {
-        let bytes = self.read(info::PART, INFO_V2, info::LENGTH_V2)?;
+        let bytes = self.read(INFO, INFO_V2, LENGTH_V2)?;
         let (mut info, strings) = Info::v2(&bytes)?;
         let levels = self.levels(&info)?;
 
-        let strings_at = INFO_V2 + info::LENGTH_V2;
+        let strings_at = INFO_V2 + LENGTH_V2;
         let histogram_at = self.check_part("string list", strings_at, strings.into())?;
         let alpha = self.check_part("histogram", histogram_at, HISTOGRAM_V2)?;
         let table = self.check_table("alpha table", alpha, levels.alpha_entries)?;
@@ -140,8 +139,8 @@ impl File<'_> {
 
         let strings = self.read("string list", strings_at, u64::from(strings).min(STRINGS))?;
         let [source_name, source_description, coordinate_system, horizontal, vertical] = five_strings(&strings);
-        info.units.horizontal.name = horizontal;
-        info.units.vertical.name = vertical;
+        info.horizontal.name = horizontal;
+        info.vertical.name = vertical;
         let histogram = histogram_v2(&self.read("histogram", histogram_at, HISTOGRAM_V2)?)?;
         let text = Text { source_name, source_description, coordinate_system };
         let parts = vec![("header", 0, table + 8 * levels.entries)];
@@ -186,6 +185,167 @@ fn histogram_v2(bytes: &[u8]) -> Result<Histogram, FormatError> {
     Ok(Histogram { count, min, max, bins })
 }
 
+/// Bytes of the info header of version 1, and of the later versions.
+const LENGTH_V1: u64 = 146;
+const LENGTH_V2: u64 = 337;
+/// Its name in errors.
+const INFO: &str = "info header";
+/// The largest brick that is accepted, in bytes.
+const BRICK_BYTES: u64 = 2 << 30;
+
+/// The fields of the info header. Those that arrays depend on are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Info {
+    pub size: [u64; 3],
+    pub brick: [u64; 3],
+    pub dtype: Dtype,
+    /// The code of `dtype`.
+    pub code: u8,
+    /// Values of the least and the greatest storage value, as in the file.
+    pub coding_range: [f64; 2],
+    /// dataid, verid, previd.
+    pub ids: [Uuid; 3],
+    /// First inline number, crossline number and vertical position; `inc` has their steps.
+    pub orig: [f64; 3],
+    pub inc: [f64; 3],
+    pub statistics: Statistics,
+    pub points: [ControlPoint; 4],
+    /// Units without their names, which are in the string list.
+    pub horizontal: Unit,
+    pub vertical: Unit,
+}
+
+impl Info {
+    /// Reads the fields of version 1, which has neither coding range nor statistics: those of the histogram are used.
+    pub(super) fn v1(bytes: &[u8], histogram: &Histogram) -> Result<Self, FormatError> {
+        let mut fields = ByteReader::new(INFO, bytes);
+        let size = fields.i32s()?;
+        let (orig, inc) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
+        fields.skip(12)?; // incfactor
+        let (inlines, crosslines) = (fields.i32s()?.map(f64::from), fields.i32s()?.map(f64::from));
+        let (x, y) = (fields.f64s()?, fields.f64s()?);
+        let code = fields.u8()?;
+        let coordinate_type = fields.u8()?;
+
+        let dtype = dtype_of(code)?;
+        let brick = [64; 3];
+        Ok(Self {
+            size: survey_size(size, dtype)?,
+            brick,
+            dtype,
+            code,
+            coding_range: [histogram.min, histogram.max],
+            ids: [Uuid::default(); 3],
+            orig,
+            inc,
+            statistics: Statistics { min: histogram.min, max: histogram.max, ..Statistics::default() },
+            points: control_points(inlines, crosslines, x, y),
+            horizontal: Unit::from_coordinate_type(coordinate_type),
+            vertical: Unit::unknown(),
+        })
+    }
+
+    /// Reads the fields of versions 2 to 4, and the length of the string list.
+    pub(super) fn v2(bytes: &[u8]) -> Result<(Self, u32), FormatError> {
+        let mut fields = ByteReader::new(INFO, bytes);
+        let brick = fields.i32s()?;
+        let code = fields.u8()?;
+        let coding_range = fields.f32s()?.map(f64::from);
+        let ids = [Uuid(fields.bytes()?), Uuid(fields.bytes()?), Uuid(fields.bytes()?)];
+        fields.skip(1)?; // srctype
+        let (orig, inc) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
+        let size = fields.i32s()?;
+        fields.skip(24)?; // curorig, cursize
+        let statistics = Statistics {
+            count: Some(fields.i64()?),
+            sum: Some(fields.f64()?),
+            sum_of_squares: Some(fields.f64()?),
+            min: fields.f32()?.into(),
+            max: fields.f32()?.into(),
+        };
+        fields.skip(24 + 1 + 32)?; // srvorig, srvsize, gdef, gazim, gbinsz
+        let (inlines, crosslines) = (fields.f32s()?.map(f64::from), fields.f32s()?.map(f64::from));
+        let (x, y) = (fields.f64s()?, fields.f64s()?);
+        let horizontal = unit(&mut fields, 2)?;
+        let vertical = unit(&mut fields, 3)?;
+        let strings = fields.u32()?;
+
+        let dtype = dtype_of(code)?;
+        let info = Self {
+            brick: brick_size(brick, dtype)?,
+            size: survey_size(size, dtype)?,
+            dtype,
+            code,
+            coding_range,
+            ids,
+            orig,
+            inc,
+            statistics,
+            points: control_points(inlines, crosslines, x, y),
+            horizontal,
+            vertical,
+        };
+        Ok((info, strings))
+    }
+}
+
+/// Reads the dimension and the factor of a unit. A dimension above `known` counts as unknown.
+fn unit(fields: &mut ByteReader<'_, &'static str>, known: u8) -> Result<Unit, FormatError> {
+    let dimension = fields.u8()?;
+    let factor = fields.f64()?;
+    Ok(Unit { dimension: if dimension <= known { dimension } else { 0 }, name: String::new(), factor })
+}
+
+fn control_points(inlines: [f64; 4], crosslines: [f64; 4], x: [f64; 4], y: [f64; 4]) -> [ControlPoint; 4] {
+    [0, 1, 2, 3].map(|n: usize| ControlPoint { annotation: [inlines[n], crosslines[n]], world: [x[n], y[n]] })
+}
+
+fn brick_size(stored: [i32; 3], dtype: Dtype) -> Result<[u64; 3], FormatError> {
+    let size = stored.map(|n| u64::try_from(n).unwrap_or(0));
+    let sides = size.iter().all(|n| *n >= 4 && n.is_power_of_two());
+    if sides && bytes(size, dtype).is_some_and(|bytes| bytes <= BRICK_BYTES) {
+        return Ok(size);
+    }
+    Err(FormatError::Damaged(format!("damaged: brick size {}", by(stored))))
+}
+
+fn survey_size(stored: [i32; 3], dtype: Dtype) -> Result<[u64; 3], FormatError> {
+    let size = stored.map(|n| u64::try_from(n).unwrap_or(0));
+    if !size.contains(&0) && bytes(size, dtype).is_some_and(|bytes| i64::try_from(bytes).is_ok()) {
+        return Ok(size);
+    }
+    Err(FormatError::Damaged(format!("damaged: survey size {}", by(stored))))
+}
+
+/// Returns the bytes of all samples.
+fn bytes(size: [u64; 3], dtype: Dtype) -> Option<u64> {
+    size.iter().try_fold(dtype.size() as u64, |bytes, n| bytes.checked_mul(*n))
+}
+
+fn by([i, j, k]: [i32; 3]) -> String {
+    format!("{i} x {j} x {k}")
+}
+
+/// Returns the sample type of a code in the header.
+pub(super) fn dtype_of(code: u8) -> Result<Dtype, FormatError> {
+    Ok(match code {
+        0 => Dtype::Int8,
+        1 => Dtype::UInt8,
+        2 => Dtype::Int16,
+        3 => Dtype::UInt16,
+        4 => Dtype::Int32,
+        5 => Dtype::UInt32,
+        6 => Dtype::Float32,
+        7 => return Err(FormatError::Unsupported("unsupported sample type 7 (IBM float)".into())),
+        other => return Err(FormatError::Unsupported(format!("unsupported sample type {other}"))),
+    })
+}
+
+/// Returns a 64-bit number of version 1, whose halves are exchanged; the exchange is its own inverse.
+pub(super) fn swap_halves(number: u64) -> u64 {
+    number.rotate_left(32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,5 +366,36 @@ mod tests {
         bytes.extend([7, 0, 0, 0].repeat(256));
         let histogram = histogram_v1(&bytes).unwrap();
         assert_eq!((histogram.min, histogram.max, histogram.count), (-1.0, 2.0, 7 * 256));
+    }
+
+    #[test]
+    fn brick_sizes_are_powers_of_two_within_reason() {
+        assert_eq!(brick_size([4, 64, 1024], Dtype::Float32), Ok([4, 64, 1024]));
+        assert_eq!(brick_size([512, 1024, 1024], Dtype::Float32), Ok([512, 1024, 1024]));
+        for bad in [[0, 64, 64], [64, -64, 64], [64, 64, 60], [2, 64, 64], [1024; 3], [1 << 30; 3]] {
+            assert!(brick_size(bad, Dtype::Float32).is_err(), "{bad:?}");
+        }
+        let text = brick_size([64, -64, 64], Dtype::Int8).unwrap_err().to_string();
+        assert_eq!(text, "damaged: brick size 64 x -64 x 64");
+    }
+
+    #[test]
+    fn survey_sizes_are_positive_and_countable() {
+        assert_eq!(survey_size([1, i32::MAX, i32::MAX], Dtype::Int8), Ok([1, 0x7fff_ffff, 0x7fff_ffff]));
+        for bad in [[0, 1, 1], [1, -1, 1], [i32::MAX; 3], [2, i32::MAX, i32::MAX]] {
+            assert!(survey_size(bad, Dtype::Int16).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn types_beyond_float32_are_refused() {
+        assert_eq!(dtype_of(6), Ok(Dtype::Float32));
+        assert_eq!(dtype_of(9), Err(FormatError::Unsupported("unsupported sample type 9".into())));
+        assert!(dtype_of(7).is_err());
+    }
+
+    #[test]
+    fn version_1_numbers_have_their_halves_exchanged() {
+        assert_eq!([1 << 32, 0x8000_0002 | 3 << 32].map(swap_halves), [1, 0x8000_0002_0000_0003]);
     }
 }

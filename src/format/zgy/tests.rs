@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::handmade::{Handmade, Noise, zfp_header};
-use super::survey::Zgy;
+use super::Zgy;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
 use crate::source::{Blocking, IndexCache, Source, SourceError};
+use crate::test_support::handmade::{Handmade, Noise, zfp_header};
 use crate::volume::{Brick, BrickCounts, Coded, Dims, Dtype, Element, Scaling};
 
 /// A file in memory that always blocks: reads that may not wait fail.

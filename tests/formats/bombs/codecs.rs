@@ -10,8 +10,8 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::within;
-use crate::format::zgy::handmade::zfp_header;
 use crate::fuzz::allocations::measure;
+use crate::test_support::handmade::zfp_header;
 
 /// Memory that a decoder may take besides its output: tables, and the text of an error.
 const TABLES: u64 = 256 << 10;

@@ -10,7 +10,7 @@ use crate::format::{Dataset, Format, FormatError, OpenWith};
 use crate::source::{Blocking, IndexCache};
 
 use super::{SMALL, within};
-use crate::format::zgy::handmade::Handmade;
+use crate::test_support::handmade::Handmade;
 use crate::test_support::memory_folder::MemoryFolder;
 use crate::test_support::vds_dataset::{Cloud, Container};
 

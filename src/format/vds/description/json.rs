@@ -10,7 +10,7 @@ use super::metadata_type::element_type;
 use super::model::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
 };
-use crate::format::value_limit::check_values;
+use crate::format::bytes::check_values;
 
 /// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {

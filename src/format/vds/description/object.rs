@@ -9,7 +9,7 @@ use super::model::{
 };
 use super::object_fields::{ObjectFields, double, plain, single};
 use super::object_text::{self, Item, Items, Object};
-use crate::format::value_limit::check_values;
+use crate::format::bytes::check_values;
 
 /// Chunks of two dimensions are longer by this factor, which the object does not contain.
 const MULTIPLIER_2D: u64 = 4;

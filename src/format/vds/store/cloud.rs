@@ -14,7 +14,7 @@ use super::description_text::{DescriptionText, Syntax};
 use super::metadata_pages::MetadataPages;
 use super::object_metadata::ObjectMetadata;
 use crate::format::FormatError;
-use crate::format::value_limit::check_values;
+use crate::format::bytes::check_values;
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Folder, IndexCache, Source, SourceError};
 use crate::volume::ObjectName;

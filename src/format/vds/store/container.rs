@@ -9,7 +9,7 @@ use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Record, S
 use super::cloud::LAYOUT;
 use super::description_text::{DescriptionText, Syntax};
 use crate::format::FormatError;
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::chunk_table::ChunkMetadata;
 use crate::format::FormatError;
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
 
 /// Bytes of a page that are read at a time.

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::format::FormatError;
-use crate::format::value_limit::check_values;
+use crate::format::bytes::check_values;
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Folder, IndexCache, SourceError};
 

@@ -15,7 +15,7 @@ use super::row_output::{RowCorrections, SampleEncoder};
 use super::scratch::Scratch;
 use super::walk::{self, Counts};
 use super::{transform, zero_runs};
-use crate::format::byte_reader::{ByteReader, f32_values};
+use crate::format::bytes::{ByteReader, f32_values};
 
 /// Decodes a chunk into `out`: X fastest, little-endian, exactly as many bytes as the samples have.
 ///

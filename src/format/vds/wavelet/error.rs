@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::format::byte_reader::PastEnd;
+use crate::format::bytes::PastEnd;
 
 /// A part of a chunk, named in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

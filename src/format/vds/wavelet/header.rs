@@ -2,7 +2,7 @@
 
 use super::error::{ChunkPart, WaveletError};
 use super::expected::{Expected, Sample};
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 
 /// Bytes in front of the first part.
 const HEADER: usize = 24;

@@ -5,7 +5,7 @@
 //! the rule is written out for such chunks.
 
 use super::grow::grow_to;
-use crate::format::byte_reader::f32_values;
+use crate::format::bytes::f32_values;
 
 /// The smallest factor; smaller ones are raised to it.
 const SMALLEST: f32 = 1e-22;

@@ -4,7 +4,7 @@
 use super::error::{ChunkPart, WaveletError};
 use super::fse::{FseStream, State, Table, decode_interleaved};
 use super::grow::grow_to;
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 
 /// Bytes of a plane that are decoded at a time.
 const BLOCK: usize = 4096;

@@ -5,7 +5,7 @@ use super::entry_lists::{BitField, EntryLists, LevelFields, List, MAX_REPEATS};
 use super::error::{ChunkPart, WaveletError};
 use super::node::{Node, PackedPosition};
 use super::tree_links::{ChildKind, Link, TreeLinks, factor};
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 
 /// The number of levels, from the finest on, whose entries the stream counts.
 const COUNTED_LEVELS: usize = 16;

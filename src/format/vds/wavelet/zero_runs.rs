@@ -3,7 +3,7 @@
 use super::error::{ChunkPart, WaveletError};
 use super::fse::{State, Table};
 use super::grow::grow_to;
-use crate::format::byte_reader::ByteReader;
+use crate::format::bytes::ByteReader;
 
 /// Rows of at least this many samples have counts of two bytes.
 const LONG: usize = 256;

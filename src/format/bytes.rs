@@ -1,4 +1,5 @@
-//! A reader of little-endian fields that follow each other, for headers and tables of every format.
+//! Readers of headers and descriptions of every format: little-endian fields that follow each other, and the limit of the
+//! values of a text.
 
 use super::FormatError;
 
@@ -143,6 +144,17 @@ impl From<PastEnd<&'static str>> for FormatError {
     }
 }
 
+/// The most values of a description. Each takes far more memory than its text: an object with one key takes several
+/// hundred bytes for seven of text.
+const MAX_VALUES: usize = 1 << 17;
+
+/// Refuses a text with too many values before memory is allocated for them. Each value has one of the bytes
+/// `delimiters`.
+pub(crate) fn check_values(text: &[u8], delimiters: &[u8]) -> Result<(), String> {
+    let values = text.iter().filter(|byte| delimiters.contains(byte)).count();
+    if values <= MAX_VALUES { Ok(()) } else { Err(format!("it has more than {MAX_VALUES} values")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,5 +182,12 @@ mod tests {
         fields.align(4);
         assert_eq!((fields.position(), fields.rest()), (8, &[][..]));
         assert!(fields.take(0).is_err() && fields.u8().is_err());
+    }
+
+    #[test]
+    fn values_are_counted_before_they_are_parsed() {
+        assert_eq!(check_values(&[b','; MAX_VALUES], b",{"), Ok(()));
+        assert!(check_values(&[b"{".repeat(MAX_VALUES), vec![b',']].concat(), b",{").is_err());
+        assert_eq!(check_values(&vec![b'A'; MAX_VALUES + 1], b",{"), Ok(()));
     }
 }

@@ -2,17 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::json;
 
-use super::levels::Level;
-use super::sample_type::element;
-use super::subtile::untile;
-use super::table::{Entry, Table};
+use super::describe::element;
+use super::table::{Entry, Level, Table};
 use crate::codec::zfp;
-use crate::format::{Array, Census, FormatError, StoredBrick};
+use crate::format::{Array, Census, FormatError, StoredBrick, native};
 use crate::source::{Blocking, Source, SourceError, WHOLE};
 use crate::volume::{
-    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Dtype, Element, Layout, NativeJson, Plain, StoredLength,
+    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Dtype, Element, Layout, Plain, StoredLength,
 };
 
 /// The codecs, as [`Coded::codec`] holds them.
@@ -142,9 +140,7 @@ impl ZgyArray {
             all if all == counts.stored => "zfp",
             _ => "mixed",
         };
-        let native = [("compressed", compressed), ("damaged", damaged)];
-        let native = NativeJson::from_iter(native.map(|(key, n)| (key.to_owned(), Value::from(n))));
-        Ok(Some(Census { counts, codec, native }))
+        Ok(Some(Census { counts, codec, native: native(json!({"compressed": compressed, "damaged": damaged})) }))
     }
 }
 
@@ -229,4 +225,58 @@ impl Array for ZgyArray {
 /// Returns the sample of a constant brick: the low bytes of its entry. Higher bytes are ignored.
 fn low_bytes(entry: u64, dtype: Dtype) -> Element {
     Element::new(entry.to_le_bytes().get(..dtype.size()).unwrap_or_default())
+}
+
+/// Traces along either horizontal axis of a brick, and of a tile.
+const SIDE: usize = 64;
+const TILE: usize = 8;
+/// Samples of a trace.
+const TRACE: usize = 64;
+/// Samples of a brick.
+const BRICK: usize = SIDE * SIDE * TRACE;
+
+/// Copies a tiled brick into C order; a sample has `size` bytes. Returns `false` if a slice has the wrong length for a
+/// brick.
+pub(super) fn untile(stored: &[u8], out: &mut [u8], size: usize) -> bool {
+    let run = TILE * TRACE * size;
+    if stored.len() != BRICK * size || out.len() != stored.len() || run == 0 {
+        return false;
+    }
+    // eight neighbouring traces stay contiguous: for inline 8 I + p, the run of tile (I, J) is at (I, J, p) in the file
+    // and goes to (I, p, J)
+    let per = SIDE / TILE;
+    for (number, to) in out.chunks_exact_mut(run).enumerate() {
+        let (tiles, p, j) = (number / (per * TILE), number / per % TILE, number % per);
+        let from = (tiles * per + j) * TILE + p;
+        if let Some(run) = stored.chunks_exact(run).nth(from) {
+            to.copy_from_slice(run);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_move_to_their_positions_in_c_order() {
+        let stored: Vec<u8> = (0..BRICK as u32 * 2).map(|n| (n ^ n >> 7 ^ n >> 13) as u8).collect();
+        let mut out = vec![0; stored.len()];
+        assert!(untile(&stored, &mut out, 2));
+        for (i, j, k) in [(0, 0, 0), (0, 0, 63), (0, 8, 2), (1, 0, 5), (17, 42, 3), (63, 63, 63), (8, 7, 0)] {
+            let from = (((i / 8 * 8 + j / 8) * 8 + i % 8) * 8 + j % 8) * 64 + k;
+            let to = (i * 64 + j) * 64 + k;
+            assert_eq!(out[2 * to..2 * to + 2], stored[2 * from..2 * from + 2], "{i} {j} {k}");
+        }
+        let mut again = vec![0; stored.len()];
+        assert!(untile(&out, &mut again, 2));
+        assert!(again == stored);
+    }
+
+    #[test]
+    fn other_lengths_are_refused() {
+        assert!(!untile(&[0; 64], &mut [0; 64], 1));
+        assert!(!untile(&[], &mut [], 0));
+    }
 }
