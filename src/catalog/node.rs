@@ -40,7 +40,7 @@ pub(crate) type OpenResult = Result<Arc<OpenDataset>, Arc<OpenError>>;
 
 /// How opening a dataset again for a refresh ended.
 pub(super) enum Reopened {
-    /// No reader uses what was read of it, or none may any more: it is opened anew when it is needed.
+    /// It has no readers: it is opened anew when it is needed.
     NotNeeded,
     /// It has the same files as before, so readers may go on.
     Alike(OpenResult),

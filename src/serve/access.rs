@@ -5,7 +5,7 @@
 //! programs that know nothing but a URL, and for links), or as a cookie that a browser gets with a page.
 //!
 //! The cookie is not the token: browsers send it to every port of a host, also to servers of other users there. It is a
-//! code that is worth something only from the address and the user that it was made for, until the server ends.
+//! code that is valid only from the address and the user that it was made for, until the server ends.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -39,7 +39,7 @@ const COOKIE_NAME: &str = "volfs";
 /// Who may use a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {
-    /// The users whose connections are accepted; `None`: everybody's.
+    /// The users whose connections are accepted; `None` means all.
     pub(crate) users: Option<BTreeSet<u32>>,
     /// What requests have to carry, if anything.
     pub(crate) token: Option<Token>,
@@ -97,11 +97,11 @@ pub(crate) enum TokenError {
     NoRandom,
 }
 
-/// A token, which is never shown: what is compared are codes of equal length, in constant time.
+/// A token, which is never shown. Codes of equal length are compared in its place, in constant time.
 #[derive(Clone)]
 pub(crate) struct Token {
     text: String,
-    /// Made anew by each server.
+    /// Each server makes a new one.
     key: hmac::Key,
     code: hmac::Tag,
 }
@@ -126,7 +126,7 @@ pub(super) enum Proof {
 }
 
 impl Token {
-    /// Reads the file of a token, which nobody but this user and root may be able to read.
+    /// Reads the file of a token, which must be readable by this user and root only.
     pub(crate) fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |error| TokenError::Read(path.to_owned(), error);
         let file = File::open(path).map_err(failed)?;
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_worth_nothing_to_another_user_or_address() {
+    fn a_cookie_is_invalid_for_another_user_or_address() {
         let token = token();
         let request = Request::get("/").header(HOST, "localhost:8080").body(()).unwrap();
         let set = token.cookie(&request, &LOCAL).unwrap();

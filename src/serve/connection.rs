@@ -1,10 +1,10 @@
-//! A connection: the turns of its requests, and when it or one of its requests is given up.
+//! A connection: the turns of its requests, and its timeouts.
 //!
 //! A client that sends no request, does not end the head of one, or does not take what it has asked for, must not hold
-//! anything for ever. Which bytes come does not matter: a client that trickles them is as idle as a silent one.
+//! anything for ever. A client that trickles bytes is as idle as a silent one.
 //!
-//! What a client takes of a response is counted where it leaves this process: in the pieces ([`SentPiece`]) that hyper
-//! has. HTTP/1 has one response at a time, and one that stalls ends with its connection ([`TimedStream`]). In HTTP/2 a
+//! The bytes that a client takes of a response are counted where they leave this process: in the pieces ([`SentPiece`])
+//! that hyper has. HTTP/1 has one response at a time, and one that stalls ends with its connection ([`TimedStream`]). In HTTP/2 a
 //! client may stop one response with the window of its stream, which looks like an idle connection from outside. So each
 //! stream has a task that ends it ([`Streams`]).
 
@@ -28,29 +28,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task_local;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
+use super::ServeOptions;
 use super::response::Body;
 use crate::memory::trim_heap;
 use crate::sync::{Mutex, thread};
 
 /// The first bytes of HTTP/2; RFC 9113, section 3.4.
 const HTTP2: &[u8] = b"PRI * HTTP/2";
-/// Bytes that a client has to take within the idle timeout, if it does not take all that is there.
+/// Bytes that a client has to take within the idle timeout, or all that there are.
 const MIN_TAKEN: usize = 4 << 10;
-/// How long a client may take nothing while other requests wait for a turn, and of a refusal, which has no turn.
+/// How long a client may take nothing while other requests wait for a turn, or of a response without a turn.
 const CROWDED: Duration = Duration::from_secs(3);
 /// The time between two looks at a request.
 const TICK: Duration = Duration::from_secs(1);
 /// How long a request waits for a turn.
 const WAIT: Duration = Duration::from_secs(10);
-/// So many requests at a time leave memory to the allocator that it does not give back: their blocks lie between others.
+/// So many requests at a time leave memory with the allocator, whose blocks lie between others.
 const MANY: usize = 128;
-/// How long after they have ended that memory is given back to the system.
+/// The time after their end until that memory is given back to the system.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Requests of one connection that wait in the common queue at a time, so that connections take turns, and one with many
-/// requests does not keep the others out.
-const IN_QUEUE: usize = 1;
 
-/// Turns: how many requests may be in progress, and which of them is ended when there are too many.
+/// Turns limit how many requests are in progress. When others wait, stalled requests are ended.
 pub(super) struct Turns {
     free: Arc<Semaphore>,
     /// How many turns there are. As many requests may wait for one: each has its head in memory.
@@ -63,24 +61,12 @@ pub(super) struct Turns {
 #[derive(Default)]
 struct Queue {
     waiting: usize,
-    /// How many of those waiting get the turn of a request that was ended for them.
+    /// How many of them get the turn of a request that was ended for them.
     promised: usize,
 }
 
-/// The requests of one connection that wait.
-struct Line {
-    places: Semaphore,
-    waiting: AtomicUsize,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self { places: Semaphore::new(IN_QUEUE), waiting: AtomicUsize::new(0) }
-    }
-}
-
 /// A request that waits.
-struct Waiting<'t>(&'t Turns, &'t Line);
+struct Waiting<'t>(&'t Turns);
 
 impl Turns {
     pub(super) fn new(count: usize) -> Arc<Self> {
@@ -89,36 +75,41 @@ impl Turns {
         Arc::new(Self { free, count, peak: AtomicUsize::new(0), queue: Mutex::default() })
     }
 
-    /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. A connection may
-    /// always have one that waits.
-    async fn next(&self, line: &Line) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a turn; `None` if none comes free for too long, or too many requests wait already. Only the request that
+    /// has the `place` of its connection waits in the common queue, so that connections take turns, and one with many
+    /// requests does not keep the others out.
+    async fn next(&self, place: &Semaphore) -> Option<OwnedSemaphorePermit> {
         if let Ok(turn) = Arc::clone(&self.free).try_acquire_owned() {
             self.peak.fetch_max(self.taken(), SeqCst);
             return Some(turn);
         }
-        let _waiting = self.wait(line)?;
+        let first = place.try_acquire();
+        let _waiting = self.wait(first.is_ok())?;
         let turn = async {
-            let _place = line.places.acquire().await.ok()?;
+            let _place = match first {
+                Ok(first) => first,
+                Err(_) => place.acquire().await.ok()?,
+            };
             Arc::clone(&self.free).acquire_owned().await.ok()
         };
         timeout(WAIT, turn).await.ok()?
     }
 
-    fn wait<'t>(&'t self, line: &'t Line) -> Option<Waiting<'t>> {
+    /// Counts a request as waiting; `None` if too many wait. The first one of a connection may always wait.
+    fn wait(&self, is_first: bool) -> Option<Waiting<'_>> {
         let mut queue = self.queue.lock();
-        if queue.waiting >= self.count && line.waiting.load(SeqCst) >= IN_QUEUE {
+        if queue.waiting >= self.count && !is_first {
             return None;
         }
         queue.waiting += 1;
-        line.waiting.fetch_add(1, SeqCst);
-        Some(Waiting(self, line))
+        Some(Waiting(self))
     }
 
     fn taken(&self) -> usize {
         self.count.saturating_sub(self.free.available_permits())
     }
 
-    /// Gives memory back to the system if many requests have ended.
+    /// Gives memory back to the system once many requests have ended.
     fn ended(&self) {
         let (peak, taken) = (self.peak.load(SeqCst), self.taken());
         let are_over = peak >= MANY && taken <= peak / 8;
@@ -127,14 +118,14 @@ impl Turns {
         }
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async {
-                // until their connections are closed, too
+                // their connections are closed by then, too
                 sleep(SETTLED).await;
                 let _ = thread::Builder::new().name("volfs-trim".into()).spawn(trim_heap);
             });
         }
     }
 
-    /// Returns whether a stalled request has to end for one that waits. If so, the caller ends it.
+    /// Returns whether a stalled request has to end for a waiting one. If so, the caller ends it.
     fn claim(&self) -> bool {
         let mut queue = self.queue.lock();
         let is_claimed = queue.promised < queue.waiting;
@@ -148,7 +139,6 @@ impl Drop for Waiting<'_> {
         let mut queue = self.0.queue.lock();
         queue.waiting = queue.waiting.saturating_sub(1);
         queue.promised = queue.promised.saturating_sub(1);
-        self.1.waiting.fetch_sub(1, SeqCst);
     }
 }
 
@@ -157,22 +147,17 @@ task_local! {
     static STREAM: Arc<RequestSlot>;
 }
 
-/// How long a connection waits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Timeouts {
-    /// For the head of a request.
-    pub(super) header: Duration,
-    /// For the next request, and for a client to take some of a response.
-    pub(super) idle: Duration,
-}
-
-/// What a connection is used for.
+/// How a connection is used.
 pub(super) struct Activity {
-    timeouts: Timeouts,
+    /// How long the head of a request may take.
+    header_timeout: Duration,
+    /// How long the connection may be without a request, and its client without taking some of a response.
+    idle_timeout: Duration,
     turns: Arc<Turns>,
-    line: Line,
+    /// A place in the queue for turns.
+    place: Semaphore,
     requests: AtomicUsize,
-    /// Those of the requests that have a turn.
+    /// Requests that have a turn.
     with_turn: AtomicUsize,
     begun: AtomicU64,
     idle_since: Mutex<Instant>,
@@ -181,11 +166,12 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub(super) fn new(timeouts: Timeouts, turns: Arc<Turns>) -> Arc<Self> {
+    pub(super) fn new(options: &ServeOptions, turns: &Arc<Turns>) -> Arc<Self> {
         Arc::new(Self {
-            timeouts,
-            turns,
-            line: Line::default(),
+            header_timeout: options.header_timeout,
+            idle_timeout: options.idle_timeout,
+            turns: Arc::clone(turns),
+            place: Semaphore::new(1),
             requests: AtomicUsize::new(0),
             with_turn: AtomicUsize::new(0),
             begun: AtomicU64::new(0),
@@ -199,25 +185,25 @@ impl Activity {
         STREAM.try_with(Arc::clone).unwrap_or_else(|_| RequestSlot::new(self))
     }
 
-    /// Returns whether a client that has taken nothing since then is given up, which `holds` a turn or not.
-    fn gives_up(&self, since: Instant, holds: bool) -> bool {
+    /// Returns whether a client times out that has taken nothing since then, and `holds` a turn or not.
+    fn times_out(&self, since: Instant, holds: bool) -> bool {
         let stalled = since.elapsed();
-        stalled >= self.timeouts.idle || (stalled >= CROWDED && (!holds || self.turns.claim()))
+        stalled >= self.idle_timeout || (stalled >= CROWDED && (!holds || self.turns.claim()))
     }
 }
 
-/// A request in progress, until the last byte of its response is sent or given up.
+/// A request in progress, until the last byte of its response is sent or dropped.
 pub(super) struct RequestSlot {
     activity: Arc<Activity>,
     turn: Mutex<Option<OwnedSemaphorePermit>>,
     untaken: Mutex<Untaken>,
-    is_given_up: AtomicBool,
+    has_timed_out: AtomicBool,
 }
 
-/// What hyper has of a response, and the client has not taken.
+/// Bytes of a response that hyper has, and the client has not taken.
 struct Untaken {
     bytes: usize,
-    /// Bytes that were taken since then.
+    /// Bytes that were taken since `since`.
     taken: usize,
     since: Instant,
     /// Waits until all is taken.
@@ -232,13 +218,13 @@ impl RequestSlot {
             activity: Arc::clone(activity),
             turn: Mutex::default(),
             untaken: Mutex::new(Untaken { bytes: 0, taken: 0, since: Instant::now(), waiting: None }),
-            is_given_up: AtomicBool::new(false),
+            has_timed_out: AtomicBool::new(false),
         })
     }
 
     /// Waits until the request has a turn, which it keeps until it ends. Returns whether it has one.
     pub(super) async fn take_turn(&self) -> bool {
-        let Some(turn) = self.activity.turns.next(&self.activity.line).await else { return false };
+        let Some(turn) = self.activity.turns.next(&self.activity.place).await else { return false };
         if self.turn.lock().replace(turn).is_none() {
             self.activity.with_turn.fetch_add(1, SeqCst);
         }
@@ -280,22 +266,22 @@ impl RequestSlot {
         Poll::Pending
     }
 
-    /// Ends when the client is to be given up.
+    /// Ends when the client times out.
     async fn stalls(self: Arc<Self>) {
         let activity = &self.activity;
         loop {
             let stalled = {
                 let untaken = self.untaken.lock();
-                // if it is the whole connection, that ends
+                // a stalled connection ends as a whole
                 (untaken.bytes > 0 && !activity.is_stalled.load(SeqCst)).then_some(untaken.since)
             };
-            if stalled.is_some_and(|since| activity.gives_up(since, self.turn.lock().is_some())) {
+            if stalled.is_some_and(|since| activity.times_out(since, self.turn.lock().is_some())) {
                 log::debug!("an HTTP/2 stream ends: its client takes nothing");
-                self.is_given_up.store(true, SeqCst);
+                self.has_timed_out.store(true, SeqCst);
                 return;
             }
-            let next = Instant::now() + TICK.min(activity.timeouts.idle);
-            sleep_until(stalled.map_or(next, |since| next.min(since + activity.timeouts.idle))).await;
+            let next = Instant::now() + TICK.min(activity.idle_timeout);
+            sleep_until(stalled.map_or(next, |since| next.min(since + activity.idle_timeout))).await;
         }
     }
 }
@@ -307,7 +293,7 @@ impl Drop for RequestSlot {
             self.activity.turns.ended();
         }
         // a client that takes nothing does not use its connection
-        if !self.is_given_up.load(SeqCst) {
+        if !self.has_timed_out.load(SeqCst) {
             *self.activity.idle_since.lock() = Instant::now();
         }
         self.activity.requests.fetch_sub(1, SeqCst);
@@ -358,7 +344,7 @@ impl HttpBody for SlottedBody {
     }
 }
 
-/// A piece of a response, until it is sent or given up.
+/// A piece of a response, until it is sent or dropped.
 pub(super) struct SentPiece {
     bytes: Bytes,
     slot: Arc<RequestSlot>,
@@ -390,7 +376,7 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
 
-/// A stream that fails when its client has let it wait too long.
+/// A stream that fails when its client times out.
 pub(super) struct TimedStream {
     stream: Box<dyn Connection>,
     activity: Arc<Activity>,
@@ -404,7 +390,7 @@ pub(super) struct TimedStream {
 
 impl TimedStream {
     pub(super) fn new(stream: Box<dyn Connection>, activity: Arc<Activity>) -> Self {
-        let timer = Box::pin(sleep(activity.timeouts.header.min(activity.timeouts.idle)));
+        let timer = Box::pin(sleep(activity.header_timeout.min(activity.idle_timeout)));
         Self { stream, activity, timer, head: None, is_http2: None, stalled: None }
     }
 
@@ -423,31 +409,31 @@ impl TimedStream {
         }
     }
 
-    /// Returns when a connection that sends nothing is to be given up, as things are now.
+    /// Returns when a connection times out whose client sends nothing from now on.
     fn read_deadline(&self) -> Instant {
-        let (begun, timeouts) = (self.activity.begun.load(SeqCst), self.activity.timeouts);
-        if self.activity.requests.load(SeqCst) > 0 {
-            return Instant::now() + timeouts.idle;
+        let activity = &self.activity;
+        if activity.requests.load(SeqCst) > 0 {
+            return Instant::now() + activity.idle_timeout;
         }
-        let idle = *self.activity.idle_since.lock() + timeouts.idle;
-        let head = self.head.filter(|(at, _)| *at == begun).map(|(_, since)| since + timeouts.header);
+        let (begun, idle) = (activity.begun.load(SeqCst), *activity.idle_since.lock() + activity.idle_timeout);
+        let head = self.head.filter(|(at, _)| *at == begun).map(|(_, since)| since + activity.header_timeout);
         head.map_or(idle, |head| head.min(idle))
     }
 
-    /// Fails when the connection is to be given up.
+    /// Fails when the connection times out.
     fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         loop {
             let mut deadline = self.read_deadline();
             if let Some((since, _)) = self.stalled {
-                if self.activity.gives_up(since, self.activity.with_turn.load(SeqCst) > 0) {
+                if self.activity.times_out(since, self.activity.with_turn.load(SeqCst) > 0) {
                     return Poll::Ready(io::ErrorKind::TimedOut.into());
                 }
-                deadline = deadline.min(since + self.activity.timeouts.idle).min(Instant::now() + TICK);
+                deadline = deadline.min(since + self.activity.idle_timeout).min(Instant::now() + TICK);
             }
             if deadline <= Instant::now() {
                 return Poll::Ready(io::ErrorKind::TimedOut.into());
             }
-            // a timer that rings too early is set again then
+            // a timer that fires too early is set again
             if deadline < self.timer.deadline() || self.timer.is_elapsed() {
                 self.timer.as_mut().reset(deadline);
             }
@@ -532,7 +518,7 @@ mod tests {
     #[test]
     fn one_stalled_request_ends_for_each_that_waits() {
         run(async {
-            let (turns, line) = (Turns::new(2), Line::default());
+            let (turns, line) = (Turns::new(2), Semaphore::new(1));
             let held = [turns.next(&line).await, turns.next(&line).await];
             assert!(held.iter().all(Option::is_some) && !turns.claim(), "nobody waits");
             let (mut first, mut second) = (Box::pin(turns.next(&line)), Box::pin(turns.next(&line)));
@@ -547,7 +533,7 @@ mod tests {
     #[test]
     fn a_connection_with_many_requests_does_not_keep_the_others_out() {
         run(async {
-            let (turns, greedy, modest) = (Turns::new(6), Line::default(), Line::default());
+            let (turns, greedy, modest) = (Turns::new(6), Semaphore::new(1), Semaphore::new(1));
             let mut held = Vec::new();
             for _ in 0..6 {
                 held.extend(turns.next(&greedy).await);

@@ -22,7 +22,7 @@ use crate::logging::one_line;
 const BACKLOG: i32 = 4096;
 /// Bits of a mode that let group and others write.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
-/// In such a folder others cannot rename or remove what is not theirs.
+/// In such a folder users cannot rename or remove the files of others.
 const STICKY: u32 = 0o1000;
 
 /// Where a server listens.
@@ -105,7 +105,7 @@ impl Listener {
         };
         let failed = |error| ListenError::Address(*address, error);
         let listener = TcpListener::bind(address).map_err(failed)?;
-        // others who connect without end must not keep the user's own connections from being queued
+        // a flood of connections by others must not keep the user's own from being queued
         listen(&listener, BACKLOG).map_err(|errno| failed(errno.into()))?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self::Tcp(listener))
@@ -154,7 +154,7 @@ fn bind_unix(path: &Path, at: &Listen, for_all: bool) -> Result<Listener, Listen
     bind(&socket, &address).map_err(refused)?;
     let made = fs::symlink_metadata(&path).map_err(failed)?;
     let file = SocketFile { path, identity: (made.dev(), made.ino()) };
-    // until it listens, nobody can connect
+    // clients can connect only once it listens
     let mode = if for_all { 0o666 } else { 0o600 };
     fs::set_permissions(&file.path, fs::Permissions::from_mode(mode)).map_err(failed)?;
     listen(&socket, BACKLOG).map_err(refused)?;
@@ -165,7 +165,7 @@ fn unix_socket() -> Result<OwnedFd, Errno> {
     socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-/// Removes a socket of this user that nobody listens at.
+/// Removes a socket of this user that has no listener.
 fn remove_stale(file: &fs::Metadata, path: &Path, address: &SocketAddrUnix, at: &Listen) -> Result<(), ListenError> {
     let failed = |error: io::Error| ListenError::Socket(at.clone(), error);
     if !file.file_type().is_socket() || file.uid() != geteuid().as_raw() {
@@ -173,7 +173,7 @@ fn remove_stale(file: &fs::Metadata, path: &Path, address: &SocketAddrUnix, at: 
     }
     match unix_socket().and_then(|socket| connect(socket, address)) {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed),
-        // a queue that is full is one that somebody listens at
+        // a full queue has a listener
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::InUse(at.clone())),
         Err(errno) => Err(failed(errno.into())),
     }

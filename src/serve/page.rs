@@ -1,6 +1,6 @@
 //! The pages that browsers get, and the files that these pages use, which are part of the program.
 //!
-//! All links are relative, so that the server can stand behind a proxy with any path.
+//! All links are relative, so that a proxy in front may serve them below any path.
 
 use std::ffi::OsString;
 

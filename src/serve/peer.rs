@@ -30,7 +30,7 @@ const BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 const ENOENT: i32 = 2;
-/// Lengths of nlmsghdr, of inet_diag_req_v2 and inet_diag_msg behind it, and of inet_diag_sockid in both.
+/// Lengths of nlmsghdr, of inet_diag_req_v2 and inet_diag_msg after it, and of inet_diag_sockid in both.
 const HEADER: usize = 16;
 const REQUEST: usize = HEADER + 56;
 const ANSWER: usize = HEADER + 72;
@@ -111,7 +111,7 @@ fn answer_all(mut queries: mpsc::Receiver<Query>, mut lookup: Option<Lookup>) {
     }
 }
 
-/// Returns the number that the kernel shows for users who have none in this user namespace; `None` where all have one.
+/// Returns the number that the kernel shows for users without a number in this user namespace; `None` where all have one.
 pub(crate) fn overflow_user() -> Option<u32> {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let counts = map.lines().filter_map(|line| line.split_whitespace().nth(2)?.parse::<u64>().ok());
@@ -132,15 +132,15 @@ enum Lookup {
 }
 
 impl Lookup {
-    /// Returns what works here, tried with a connection of this process itself: ENOENT of sock_diag means as well that
-    /// the kernel has no tcp_diag.
+    /// Returns the way that works here, tried with a connection of this process: sock_diag fails with ENOENT also where the
+    /// kernel has no tcp_diag.
     fn choose(server: IpAddr) -> Option<Self> {
         let listener = TcpListener::bind((server, 0)).ok()?;
         let client = TcpStream::connect(listener.local_addr().ok()?).ok()?;
         let ends = Ends::new(client.local_addr().ok()?, client.peer_addr().ok()?);
         let own = rustix::process::geteuid().as_raw();
-        let ways = SockDiag::open().ok().map(Self::Kernel).into_iter().chain([Self::Tables]);
-        ways.into_iter().find_map(|mut way| (way.users(&[ends]).get(&ends) == Some(&own)).then_some(way))
+        let mut ways = SockDiag::open().ok().map(Self::Kernel).into_iter().chain([Self::Tables]);
+        ways.find_map(|mut way| (way.users(&[ends]).get(&ends) == Some(&own)).then_some(way))
     }
 
     /// Returns the users of those connections that are established.
@@ -181,13 +181,13 @@ impl SockDiag {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Returns the user of an established connection; `None` if there is none.
+    /// Returns the user of an established connection; `None` if it is not established.
     fn user(&mut self, ends: &Ends) -> io::Result<Option<u32>> {
         self.sequence = self.sequence.wrapping_add(1);
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.socket, &request(ends, self.sequence), SendFlags::empty(), &kernel)?;
         loop {
-            // an error repeats the request behind it
+            // room for an error, which repeats the request
             let mut bytes = [0; 512];
             let (length, _, from) = recvfrom(&self.socket, &mut bytes, RecvFlags::empty())?;
             let is_kernel = from.and_then(|from| SocketAddrNetlink::try_from(from).ok()).is_some_and(|a| a.pid() == 0);
@@ -205,69 +205,62 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
 
-/// Returns a query for the one socket that has these ends; inet_diag_req_v2 behind nlmsghdr.
+/// Returns a query for the one socket that has these ends; inet_diag_req_v2 after nlmsghdr.
 fn request(ends: &Ends, sequence: u32) -> Vec<u8> {
     let family = if ends.client.0.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let mut bytes = Vec::with_capacity(REQUEST);
-    bytes.extend((REQUEST as u32).to_ne_bytes());
-    bytes.extend(BY_FAMILY.to_ne_bytes());
-    bytes.extend(NLM_F_REQUEST.to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend([0; 4]);
-    bytes.extend([family.as_raw() as u8, TCP, 0, 0]);
-    bytes.extend((1_u32 << ESTABLISHED).to_ne_bytes());
-    bytes.extend(ends.client.1.to_be_bytes());
-    bytes.extend(ends.server.1.to_be_bytes());
-    for (address, _) in [ends.client, ends.server] {
-        match address {
-            IpAddr::V4(address) => {
-                bytes.extend(address.octets());
-                bytes.extend([0; 12]);
-            }
-            IpAddr::V6(address) => bytes.extend(address.octets()),
-        }
-    }
-    // any interface, any generation of the socket
-    bytes.extend([0; 4]);
-    bytes.extend([0xff; 8]);
-    bytes
+    let octets = |address: IpAddr| match address {
+        IpAddr::V4(address) => [&address.octets()[..], &[0; 12]].concat(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    let any_interface_and_generation = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff];
+    [
+        &(REQUEST as u32).to_ne_bytes()[..],
+        &[BY_FAMILY.to_ne_bytes(), NLM_F_REQUEST.to_ne_bytes()].concat(),
+        &sequence.to_ne_bytes(),
+        &[0; 4],
+        &[family.as_raw() as u8, TCP, 0, 0],
+        &(1_u32 << ESTABLISHED).to_ne_bytes(),
+        &[ends.client.1.to_be_bytes(), ends.server.1.to_be_bytes()].concat(),
+        &octets(ends.client.0),
+        &octets(ends.server.0),
+        &any_interface_and_generation,
+    ]
+    .concat()
 }
 
 /// Returns the user that an answer names, if it is about an established socket with these ends.
 fn read_answer(answer: &[u8], ends: &Ends) -> io::Result<Option<u32>> {
-    let short = || io::Error::from(io::ErrorKind::InvalidData);
-    let kind = u16::from_ne_bytes(number(answer, 4).ok_or_else(short)?);
-    if kind == NLMSG_ERROR {
-        let error = i32::from_ne_bytes(number(answer, HEADER).ok_or_else(short)?).wrapping_neg();
-        return if error == ENOENT { Ok(None) } else { Err(io::Error::from_raw_os_error(error)) };
-    }
-    if kind != BY_FAMILY || answer.len() < ANSWER {
-        return Err(short());
-    }
-    let [family, state] = number(answer, HEADER).ok_or_else(short)?;
-    let port = |at| number(answer, at).map(u16::from_be_bytes).ok_or_else(short);
-    let is_v4 = u16::from(family) == AddressFamily::INET.as_raw();
-    let address = |at| match is_v4 {
-        true => number::<4>(answer, at).map(IpAddr::from).ok_or_else(short),
-        false => number::<16>(answer, at).map(IpAddr::from).ok_or_else(short),
+    let read = || {
+        let kind = u16::from_ne_bytes(number(answer, 4)?);
+        if kind == NLMSG_ERROR {
+            let error = i32::from_ne_bytes(number(answer, HEADER)?).wrapping_neg();
+            return Some(if error == ENOENT { Ok(None) } else { Err(io::Error::from_raw_os_error(error)) });
+        }
+        let [family, state] = number(answer, HEADER).filter(|_| kind == BY_FAMILY && answer.len() >= ANSWER)?;
+        let end = |address: usize, port: usize| {
+            let address = match u16::from(family) == AddressFamily::INET.as_raw() {
+                true => number::<4>(answer, address).map(IpAddr::from),
+                false => number::<16>(answer, address).map(IpAddr::from),
+            };
+            Some(SocketAddr::new(address?, number(answer, port).map(u16::from_be_bytes)?))
+        };
+        let id = HEADER + 4;
+        let found = Ends::new(end(id + 4, id)?, end(id + 20, id + 2)?);
+        let user = u32::from_ne_bytes(number(answer, HEADER + 64)?);
+        let inode = u32::from_ne_bytes(number(answer, HEADER + 68)?);
+        Some(Ok((state == ESTABLISHED && inode != 0 && found == *ends).then_some(user)))
     };
-    let id = HEADER + 4;
-    let found =
-        Ends::new(SocketAddr::new(address(id + 4)?, port(id)?), SocketAddr::new(address(id + 20)?, port(id + 2)?));
-    let user = u32::from_ne_bytes(number(answer, HEADER + 64).ok_or_else(short)?);
-    let inode = u32::from_ne_bytes(number(answer, HEADER + 68).ok_or_else(short)?);
-    Ok((state == ESTABLISHED && inode != 0 && found == *ends).then_some(user))
+    read().unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
 }
 
-/// Adds the users of connections that a table of `/proc/net` shows as established. One that two sockets of different
-/// users claim has none.
+/// Adds the users of connections that a table of `/proc/net` shows as established. A connection that two sockets of
+/// different users claim has none.
 fn find_in_table(table: impl BufRead, of: &[Ends], users: &mut HashMap<Ends, u32>) {
     let wanted: HashSet<&Ends> = of.iter().collect();
-    let mut claimed_twice = Vec::new();
-    for line in table.lines().map_while(Result::ok) {
-        let Some((ends, user)) = read_line(&line).filter(|(ends, _)| wanted.contains(ends)) else { continue };
-        if users.insert(ends, user).is_some_and(|other| other != user) {
-            claimed_twice.push(ends);
+    let mut claimed_twice = HashSet::new();
+    for (ends, user) in table.lines().map_while(Result::ok).filter_map(|line| read_line(&line)) {
+        if wanted.contains(&ends) && users.insert(ends, user).is_some_and(|other| other != user) {
+            claimed_twice.insert(ends);
         }
     }
     users.retain(|ends, _| !claimed_twice.contains(ends));

@@ -28,7 +28,7 @@ use super::ServeOptions;
 use super::access::TokenError;
 use super::app::App;
 use super::body::SHORT;
-use super::connection::{Activity, Connection, SlottedBody, Streams, TimedStream, Timeouts};
+use super::connection::{Activity, Connection, SlottedBody, Streams, TimedStream};
 use super::listener::{Listen, ListenError, Listener, SocketFile};
 use super::peer::{Ends, Peer, Peers, overflow_user};
 use super::response::{Problem, set};
@@ -258,9 +258,7 @@ impl Connections {
     }
 
     fn activity(&self) -> Arc<Activity> {
-        let options = &self.app.options;
-        let timeouts = Timeouts { header: options.header_timeout, idle: options.idle_timeout };
-        Activity::new(timeouts, Arc::clone(&self.app.turns))
+        Activity::new(&self.app.options, &self.app.turns)
     }
 
     /// Tells a client why it is refused, for a short time and if there are not too many of them.
