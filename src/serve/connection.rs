@@ -4,16 +4,16 @@
 //! anything for ever. A client that trickles bytes is as idle as a silent one.
 //!
 //! The bytes that a client takes of a response are counted where they leave this process: in the pieces ([`SentPiece`])
-//! that hyper has. HTTP/1 has one response at a time, and one that stalls ends with its connection ([`TimedStream`]). In HTTP/2 a
-//! client may stop one response with the window of its stream, which looks like an idle connection from outside. So each
-//! stream has a task that ends it ([`Streams`]).
+//! that hyper has. HTTP/1 has one response at a time, and one that stalls ends with its connection
+//! ([`Activity::times_out`]). In HTTP/2 a client may stop one response with the window of its stream, which looks like an
+//! idle connection from outside. So each stream has a task that ends it ([`Streams`]).
 
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task_local;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::ServeOptions;
 use super::response::Body;
@@ -39,7 +39,7 @@ const HTTP2: &[u8] = b"PRI * HTTP/2";
 const MIN_TAKEN: usize = 4 << 10;
 /// How long a client may take nothing while other requests wait for a turn, or of a response without a turn.
 const CROWDED: Duration = Duration::from_secs(3);
-/// The time between two looks at a request.
+/// The longest time between two looks at a connection or request.
 const TICK: Duration = Duration::from_secs(1);
 /// How long a request waits for a turn.
 const WAIT: Duration = Duration::from_secs(10);
@@ -159,10 +159,12 @@ pub(super) struct Activity {
     requests: AtomicUsize,
     /// Requests that have a turn.
     with_turn: AtomicUsize,
-    begun: AtomicU64,
+    has_begun: AtomicBool,
     idle_since: Mutex<Instant>,
-    /// Whether the socket takes nothing now.
-    is_stalled: AtomicBool,
+    /// When the head of a request began to come.
+    head_since: Mutex<Option<Instant>>,
+    /// Since when the socket takes nothing, or less than [`MIN_TAKEN`], and how many bytes that is.
+    stalled: Mutex<Option<(Instant, usize)>>,
 }
 
 impl Activity {
@@ -174,9 +176,10 @@ impl Activity {
             place: Semaphore::new(1),
             requests: AtomicUsize::new(0),
             with_turn: AtomicUsize::new(0),
-            begun: AtomicU64::new(0),
+            has_begun: AtomicBool::new(false),
             idle_since: Mutex::new(Instant::now()),
-            is_stalled: AtomicBool::new(false),
+            head_since: Mutex::default(),
+            stalled: Mutex::default(),
         })
     }
 
@@ -185,8 +188,30 @@ impl Activity {
         STREAM.try_with(Arc::clone).unwrap_or_else(|_| RequestSlot::new(self))
     }
 
-    /// Returns whether a client times out that has taken nothing since then, and `holds` a turn or not.
-    fn times_out(&self, since: Instant, holds: bool) -> bool {
+    /// Ends when the connection times out.
+    pub(super) async fn times_out(&self) {
+        while !self.has_timed_out() {
+            self.tick().await;
+        }
+    }
+
+    fn has_timed_out(&self) -> bool {
+        let stalled = *self.stalled.lock();
+        if stalled.is_some_and(|(since, _)| self.is_too_long(since, self.with_turn.load(SeqCst) > 0)) {
+            return true;
+        }
+        let head = *self.head_since.lock();
+        self.requests.load(SeqCst) == 0
+            && (self.idle_since.lock().elapsed() >= self.idle_timeout
+                || head.is_some_and(|since| since.elapsed() >= self.header_timeout))
+    }
+
+    async fn tick(&self) {
+        sleep(TICK.min(self.idle_timeout).min(self.header_timeout)).await;
+    }
+
+    /// Returns whether a client has taken nothing for too long. It `holds` a turn or not.
+    fn is_too_long(&self, since: Instant, holds: bool) -> bool {
         let stalled = since.elapsed();
         stalled >= self.idle_timeout || (stalled >= CROWDED && (!holds || self.turns.claim()))
     }
@@ -213,7 +238,8 @@ struct Untaken {
 impl RequestSlot {
     fn new(activity: &Arc<Activity>) -> Arc<Self> {
         activity.requests.fetch_add(1, SeqCst);
-        activity.begun.fetch_add(1, SeqCst);
+        activity.has_begun.store(true, SeqCst);
+        *activity.head_since.lock() = None;
         Arc::new(Self {
             activity: Arc::clone(activity),
             turn: Mutex::default(),
@@ -266,23 +292,22 @@ impl RequestSlot {
         Poll::Pending
     }
 
-    /// Ends when the client times out.
+    /// Ends when the client takes nothing of the response for too long.
     async fn stalls(self: Arc<Self>) {
         let activity = &self.activity;
-        loop {
-            let stalled = {
-                let untaken = self.untaken.lock();
-                // a stalled connection ends as a whole
-                (untaken.bytes > 0 && !activity.is_stalled.load(SeqCst)).then_some(untaken.since)
-            };
-            if stalled.is_some_and(|since| activity.times_out(since, self.turn.lock().is_some())) {
-                log::debug!("an HTTP/2 stream ends: its client takes nothing");
-                self.has_timed_out.store(true, SeqCst);
-                return;
-            }
-            let next = Instant::now() + TICK.min(activity.idle_timeout);
-            sleep_until(stalled.map_or(next, |since| next.min(since + activity.idle_timeout))).await;
+        let has_stalled = || {
+            let untaken = self.untaken.lock();
+            let since = (untaken.bytes > 0).then_some(untaken.since);
+            drop(untaken);
+            // a stalled socket ends the whole connection
+            activity.stalled.lock().is_none()
+                && since.is_some_and(|since| activity.is_too_long(since, self.turn.lock().is_some()))
+        };
+        while !has_stalled() {
+            activity.tick().await;
         }
+        log::debug!("an HTTP/2 stream ends: its client takes nothing");
+        self.has_timed_out.store(true, SeqCst);
     }
 }
 
@@ -376,108 +401,57 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
 
-/// A stream that fails when its client times out.
-pub(super) struct TimedStream {
+/// The stream of a connection, which notes what is read and written.
+pub(super) struct NotedStream {
     stream: Box<dyn Connection>,
     activity: Arc<Activity>,
-    timer: Pin<Box<Sleep>>,
-    /// When the head of a request began to come, and how many had begun before.
-    head: Option<(u64, Instant)>,
     is_http2: Option<bool>,
-    /// Since when the client takes nothing, or less than [`MIN_TAKEN`], and how many bytes that is.
-    stalled: Option<(Instant, usize)>,
 }
 
-impl TimedStream {
+impl NotedStream {
     pub(super) fn new(stream: Box<dyn Connection>, activity: Arc<Activity>) -> Self {
-        let timer = Box::pin(sleep(activity.header_timeout.min(activity.idle_timeout)));
-        Self { stream, activity, timer, head: None, is_http2: None, stalled: None }
+        Self { stream, activity, is_http2: None }
     }
 
     fn note_read(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
+        let activity = &self.activity;
+        if bytes.is_empty() || activity.requests.load(SeqCst) > 0 {
             return;
         }
         let is_http2 =
             *self.is_http2.get_or_insert_with(|| bytes.starts_with(HTTP2.get(..bytes.len()).unwrap_or(HTTP2)));
-        let begun = self.activity.begun.load(SeqCst);
         // frames of HTTP/2 between requests are no heads
-        let may_be_head = !is_http2 || begun == 0;
-        let is_first = self.head.is_none_or(|(at, _)| at != begun);
-        if may_be_head && is_first && self.activity.requests.load(SeqCst) == 0 {
-            self.head = Some((begun, Instant::now()));
+        if !is_http2 || !activity.has_begun.load(SeqCst) {
+            activity.head_since.lock().get_or_insert_with(Instant::now);
         }
     }
 
-    /// Returns when a connection times out whose client sends nothing from now on.
-    fn read_deadline(&self) -> Instant {
-        let activity = &self.activity;
-        if activity.requests.load(SeqCst) > 0 {
-            return Instant::now() + activity.idle_timeout;
-        }
-        let (begun, idle) = (activity.begun.load(SeqCst), *activity.idle_since.lock() + activity.idle_timeout);
-        let head = self.head.filter(|(at, _)| *at == begun).map(|(_, since)| since + activity.header_timeout);
-        head.map_or(idle, |head| head.min(idle))
-    }
-
-    /// Fails when the connection times out.
-    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
-        loop {
-            let mut deadline = self.read_deadline();
-            if let Some((since, _)) = self.stalled {
-                if self.activity.times_out(since, self.activity.with_turn.load(SeqCst) > 0) {
-                    return Poll::Ready(io::ErrorKind::TimedOut.into());
-                }
-                deadline = deadline.min(since + self.activity.idle_timeout).min(Instant::now() + TICK);
-            }
-            if deadline <= Instant::now() {
-                return Poll::Ready(io::ErrorKind::TimedOut.into());
-            }
-            // a timer that fires too early is set again
-            if deadline < self.timer.deadline() || self.timer.is_elapsed() {
-                self.timer.as_mut().reset(deadline);
-            }
-            ready!(self.timer.as_mut().poll(context));
-        }
-    }
-
-    fn set_stalled(&mut self, stalled: Option<(Instant, usize)>) {
-        self.stalled = stalled;
-        self.activity.is_stalled.store(stalled.is_some(), SeqCst);
-    }
-
-    fn wrote(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match (&written, self.stalled) {
+    fn note_write(&self, written: &Poll<io::Result<usize>>) {
+        let mut stalled = self.activity.stalled.lock();
+        match (written, *stalled) {
             (Poll::Ready(Ok(count)), Some((since, taken))) => {
-                let taken = taken + count;
-                self.set_stalled((taken < MIN_TAKEN).then_some((since, taken)));
+                *stalled = Some((since, taken + count)).filter(|(_, taken)| *taken < MIN_TAKEN);
             }
-            (Poll::Ready(_), _) => {}
-            (Poll::Pending, stalled) => {
-                self.set_stalled(stalled.or_else(|| Some((Instant::now(), 0))));
-                return self.poll_deadline(context).map(Err);
-            }
+            (Poll::Pending, None) => *stalled = Some((Instant::now(), 0)),
+            _ => {}
         }
-        written
     }
 }
 
-impl AsyncRead for TimedStream {
+impl AsyncRead for NotedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = into.filled().len();
-        match Pin::new(&mut self.stream).poll_read(context, into) {
-            Poll::Ready(Ok(())) => self.note_read(into.filled().get(before..).unwrap_or_default()),
-            Poll::Ready(error) => return Poll::Ready(error),
-            Poll::Pending => return self.poll_deadline(context).map(Err),
-        }
-        Poll::Ready(Ok(()))
+        let read = Pin::new(&mut self.stream).poll_read(context, into);
+        self.note_read(into.filled().get(before..).unwrap_or_default());
+        read
     }
 }
 
-impl AsyncWrite for TimedStream {
+impl AsyncWrite for NotedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.wrote(context, written)
+        self.note_write(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -486,7 +460,8 @@ impl AsyncWrite for TimedStream {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.wrote(context, written)
+        self.note_write(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -495,7 +470,7 @@ impl AsyncWrite for TimedStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         // all that there was is written
-        self.set_stalled(None);
+        *self.activity.stalled.lock() = None;
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::CONNECTION;
@@ -28,7 +28,7 @@ use super::ServeOptions;
 use super::access::TokenError;
 use super::app::App;
 use super::body::SHORT;
-use super::connection::{Activity, Connection, SlottedBody, Streams, TimedStream};
+use super::connection::{Activity, Connection, NotedStream, SlottedBody, Streams};
 use super::listener::{Listen, ListenError, Listener, SocketFile};
 use super::peer::{Ends, Peer, Peers, overflow_user};
 use super::response::{Problem, set};
@@ -226,7 +226,7 @@ impl Connections {
         let Ok(_guest) = guest.transpose() else { return };
         let activity = self.activity();
         let builder = protocols(&activity);
-        let stream = TimedStream::new(stream, Arc::clone(&activity));
+        let stream = NotedStream::new(stream, Arc::clone(&activity));
         let service = service_fn(|request: Request<Incoming>| {
             let (app, activity) = (Arc::clone(&self.app), Arc::clone(&activity));
             async move {
@@ -236,8 +236,8 @@ impl Connections {
                 Ok::<_, Infallible>(response.map(|body| SlottedBody { body, slot }))
             }
         });
-        let connection = builder.serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
+        let connection = watcher.watch(builder.serve_connection(TokioIo::new(stream), service));
+        if let Either::Left((Err(error), _)) = select(pin!(connection), pin!(activity.times_out())).await {
             log::debug!("a connection ended: {error}");
         }
         drop(permit);
