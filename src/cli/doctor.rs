@@ -1,8 +1,6 @@
 //! `volfs doctor`: probes the machine, checks what was found, and prints the findings with their remedies.
 
 mod probes;
-#[cfg(test)]
-mod tests;
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -399,3 +397,6 @@ fn pruned_types(conf: &str) -> Option<&str> {
         value.trim_start().strip_prefix('"')?.split('"').next()
     })
 }
+
+#[cfg(test)]
+mod tests;

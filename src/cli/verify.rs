@@ -226,7 +226,8 @@ fn follow(bar: &Bar, verification: &Arc<Verification>, quick: bool) -> Shown {
 
 fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: bool) {
     let progress = verification.progress();
-    let done = progress.bricks.get();
+    let counts = progress.counts();
+    let done = counts.checked;
     if let Some(total) = progress.total()
         && bar.length() != Some(total.max(done))
     {
@@ -235,11 +236,10 @@ fn draw(bar: &ProgressBar, verification: &Verification, since: Duration, quick: 
     }
     let mut message = String::new();
     if !quick {
-        let bytes = progress.bytes.get();
-        let rate = bytes as f64 / since.as_secs_f64().max(0.001);
-        message = format!(", {}, {}/s", Size(bytes), Size(rate as u64));
+        let rate = counts.bytes as f64 / since.as_secs_f64().max(0.001);
+        message = format!(", {}, {}/s", Size(counts.bytes), Size(rate as u64));
     }
-    for (count, what) in [(progress.bad.get(), "bad"), (progress.unread.get(), "unread")] {
+    for (count, what) in [(counts.bad, "bad"), (counts.unread, "unread")] {
         if count > 0 {
             message.push_str(&format!(", {count} {what}"));
         }

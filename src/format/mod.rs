@@ -66,6 +66,9 @@ pub(crate) enum FormatError {
     /// An object that holds many bricks is damaged, and all of them with it; the text names the object.
     #[error("{0}")]
     DamagedObject(String),
+    /// A bug in volfs; the text names what failed.
+    #[error("internal error: {0}")]
+    Internal(String),
     /// The bytes could not be read.
     #[error(transparent)]
     Source(#[from] SourceError),

@@ -55,23 +55,6 @@ impl Mount {
     }
 }
 
-#[cfg(test)]
-impl Mount {
-    /// A volfs mount of `x` that nobody serves.
-    pub(crate) fn for_tests(mountpoint: impl Into<PathBuf>) -> Self {
-        Self {
-            id: 1,
-            parent: 0,
-            device: (4095, 4095),
-            root: "/".into(),
-            mountpoint: mountpoint.into(),
-            kind: "fuse".into(),
-            name: "volfs:x".into(),
-            options: String::new(),
-        }
-    }
-}
-
 /// Reads all mounts that this process sees.
 pub(crate) fn read_mounts() -> io::Result<Vec<Mount>> {
     Ok(parse(&fs::read("/proc/self/mountinfo")?))
@@ -223,6 +206,23 @@ fn parse_messages(messages: &str) -> UnmountError {
     // the message begins with the helper's path
     let reason = line.split_once(&format!("{HELPER}: ")).map_or(line, |(_, reason)| reason);
     UnmountError::Refused(format!("{HELPER}: {reason}"))
+}
+
+#[cfg(test)]
+impl Mount {
+    /// A volfs mount of `x` that nobody serves.
+    pub(crate) fn for_tests(mountpoint: impl Into<PathBuf>) -> Self {
+        Self {
+            id: 1,
+            parent: 0,
+            device: (4095, 4095),
+            root: "/".into(),
+            mountpoint: mountpoint.into(),
+            kind: "fuse".into(),
+            name: "volfs:x".into(),
+            options: String::new(),
+        }
+    }
 }
 
 #[cfg(test)]

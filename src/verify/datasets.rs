@@ -1,18 +1,24 @@
-//! Finds the datasets below paths. Unlike a mount, it reports what cannot be looked at.
+//! Finds and opens the datasets below paths. Unlike a mount, it reports what cannot be looked at. A call that the system
+//! failed is retried: a file server may not answer for a moment, and descriptors or memory may be short.
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
 
-use super::fault::{Failure, Fault};
-use super::job::Opened;
-use super::retries::Retries;
-use crate::catalog::{Catalog, CatalogError, Node, NodeKind, ROOT};
+use super::error_origin::{ErrorOrigin, HasOrigin};
+use crate::catalog::{Catalog, CatalogError, Node, NodeKind, OpenDataset, ROOT};
 use crate::format::{OpenWith, Registry};
 use crate::source::{IndexCache, Origin};
 
 /// Bytes of tables that are cached.
 const INDEX_BYTES: usize = 48 << 20;
+
+/// The time before each retry.
+const PAUSES: [Duration; 3] = [Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(500)];
+/// After this many calls in a row that no retry helped, none is retried: a broken disk would take for ever.
+const MAX_VAIN: u32 = 32;
 
 /// The datasets below some paths.
 pub(crate) struct Datasets {
@@ -25,40 +31,34 @@ pub(crate) struct Datasets {
 pub(crate) struct Place {
     /// Its absolute path without links.
     pub path: PathBuf,
-    /// How it is called in reports.
+    /// Its name in reports.
     pub name: PathBuf,
 }
 
-/// Something that was found below a path.
-pub(super) enum Found<'a> {
-    Dataset(&'a Catalog, Arc<Node>),
-    /// It cannot be looked at.
-    Unreadable(Fault, String),
-}
+/// A dataset that is open, or why it cannot be opened or looked at.
+pub(super) type Opened = Result<Arc<OpenDataset>, (ErrorOrigin, String)>;
 
-impl Found<'_> {
-    fn unreadable<E: Failure + Display>(error: &E) -> Self {
-        Self::Unreadable(error.fault(), error.to_string())
-    }
-}
+/// A dataset below a path, or why something there cannot be looked at.
+pub(super) type Found<'a> = Result<(&'a Catalog, Arc<Node>), (ErrorOrigin, String)>;
 
-/// Gets each dataset, and each folder or file that cannot be looked at, with its name for reports. Returns `false` when
-/// no more are wanted.
+/// Gets each dataset, and each folder or file that cannot be looked at, with its name for reports. Returns `false` to end
+/// the walk.
 type Visitor<'a> = dyn FnMut(PathBuf, Found<'_>) -> bool + 'a;
 
 impl Datasets {
-    /// Prepares to search some places for datasets of `formats`. They are read as `read` says, whose path does not count.
+    /// Prepares to search some places for datasets of `formats`. They are read as `read` says, apart from its path. An error
+    /// has the path that cannot be found.
     pub(crate) fn new(formats: Registry, places: Vec<Place>, read: &Origin) -> Result<Self, (PathBuf, CatalogError)> {
         let with = OpenWith::new(IndexCache::new(INDEX_BYTES));
         let retries = Retries::default();
         let places = places.into_iter().map(|place| {
             let origin = Origin { path: place.path.clone(), ..read.clone() };
-            let open = || {
+            let opened = retries.call(|| {
                 let tree = origin.tree(true, Arc::default());
                 let tree = tree.map_err(|error| CatalogError::io(&place.path, &error))?;
                 Catalog::new(formats, tree, with.clone(), Arc::default())
-            };
-            match retries.run(|| false, |opened| opened.as_ref().is_err_and(Failure::may_pass), open) {
+            });
+            match opened {
                 Ok(catalog) => Ok((place, catalog)),
                 Err(error) => Err((place.path, error)),
             }
@@ -84,14 +84,14 @@ impl Datasets {
     }
 
     /// Opens a dataset. It is closed once the result is dropped.
-    pub(super) fn open(&self, catalog: &Catalog, node: &Arc<Node>) -> Opened {
-        let open = || {
-            let opened = catalog.open(node);
-            catalog.close(node);
+    pub(super) fn open(&self, found: Found<'_>) -> Opened {
+        let (catalog, node) = found?;
+        let opened = self.retries.call(|| {
+            let opened = catalog.open(&node);
+            catalog.close(&node);
             opened
-        };
-        let opened = self.retries.run(|| false, |opened| opened.as_ref().is_err_and(|e| e.may_pass()), open);
-        opened.map_err(|error| (error.fault(), error.to_string()))
+        });
+        opened.map_err(|error| (error.origin(), error.to_string()))
     }
 }
 
@@ -103,42 +103,116 @@ struct Walk<'a, 'v> {
 }
 
 impl Walk<'_, '_> {
-    fn retry<T, E: Failure>(&self, work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
-        self.retries.run(|| false, |result| result.as_ref().is_err_and(Failure::may_pass), work)
-    }
-
-    /// Visits all that is below a folder, in order.
+    /// Visits everything below a folder, in order.
     fn below(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
-        let names = match self.retry(|| self.catalog.names(folder)) {
+        let mut names = match self.retries.call(|| self.catalog.names(folder)) {
             Ok(names) => names,
-            Err(e) => return (self.visit)(name.to_owned(), Found::unreadable(&e)),
+            Err(error) => return self.unreadable(name.to_owned(), &error, "it cannot be listed: "),
         };
+        names.sort_unstable();
         names.into_iter().all(|entry| {
             let below = name.join(&entry);
-            match self.retry(|| self.catalog.find(folder, &entry)) {
+            match self.retries.call(|| self.catalog.find(folder, &entry)) {
                 Ok(Some(node)) => self.node(node, below),
                 Ok(None) => true,
-                Err(e) => (self.visit)(below, Found::unreadable(&e)),
+                Err(error) => self.unreadable(below, &error, ""),
             }
         })
     }
 
     /// Visits the only dataset of a folder.
     fn only(&mut self, folder: &Arc<Node>, name: &Path) -> bool {
-        match self.retry(|| self.catalog.list(folder)) {
+        match self.retries.call(|| self.catalog.list(folder)) {
             Ok(nodes) if nodes.is_empty() => {
-                let why = "it is not there any more, or no volume any more".to_owned();
-                (self.visit)(name.to_owned(), Found::Unreadable(Fault::File, why))
+                let why = "it is no longer there, or no longer a volume".to_owned();
+                (self.visit)(name.to_owned(), Err((ErrorOrigin::File, why)))
             }
             Ok(nodes) => nodes.into_iter().all(|node| self.node(node, name.to_owned())),
-            Err(e) => (self.visit)(name.to_owned(), Found::unreadable(&e)),
+            Err(error) => self.unreadable(name.to_owned(), &error, ""),
         }
     }
 
     fn node(&mut self, node: Arc<Node>, name: PathBuf) -> bool {
         match node.kind {
             NodeKind::Folder => self.below(&node, &name),
-            NodeKind::Dataset => (self.visit)(name, Found::Dataset(self.catalog, node)),
+            NodeKind::Dataset => (self.visit)(name, Ok((self.catalog, node))),
         }
+    }
+
+    fn unreadable(&mut self, name: PathBuf, error: &CatalogError, what: &str) -> bool {
+        (self.visit)(name, Err((error.origin(), format!("{what}{error}"))))
+    }
+}
+
+/// Retries calls that failed, as long as that helps now and then.
+#[derive(Debug)]
+pub(super) struct Retries {
+    left: AtomicU32,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { left: AtomicU32::new(MAX_VAIN) }
+    }
+}
+
+impl Retries {
+    /// Returns the result of `work`; retries an error that may pass.
+    pub(super) fn call<T, E: HasOrigin>(&self, work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+        self.run(|| false, |result| result.as_ref().is_err_and(HasOrigin::may_pass), work)
+    }
+
+    /// Returns the result of `work`; retries it while `has_failed`, until `is_stopped`.
+    pub(super) fn run<T>(
+        &self,
+        is_stopped: impl Fn() -> bool,
+        has_failed: impl Fn(&T) -> bool,
+        mut work: impl FnMut() -> T,
+    ) -> T {
+        let mut result = work();
+        if !has_failed(&result) {
+            return result;
+        }
+        for pause in PAUSES {
+            if self.left.load(Ordering::Relaxed) == 0 || is_stopped() {
+                return result;
+            }
+            thread::sleep(pause);
+            result = work();
+            if !has_failed(&result) {
+                self.left.store(MAX_VAIN, Ordering::Relaxed);
+                return result;
+            }
+        }
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails this many times. Returns whether it succeeded in the end, and the number of calls.
+    fn run(retries: &Retries, failures: u32) -> (bool, u32) {
+        let mut calls = 0;
+        let work = || {
+            calls += 1;
+            calls > failures
+        };
+        (retries.run(|| false, |right| !right, work), calls)
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_as_long_as_that_helps_now_and_then() {
+        let retries = Retries::default();
+        assert_eq!([run(&retries, 0), run(&retries, 2)], [(true, 1), (true, 3)]);
+        assert_eq!(run(&retries, u32::MAX), (false, 4));
+        retries.left.store(1, Ordering::Relaxed);
+        assert_eq!([run(&retries, u32::MAX), run(&retries, u32::MAX)], [(false, 4), (false, 1)]);
+        retries.left.store(1, Ordering::Relaxed);
+        assert_eq!(run(&retries, 1), (true, 2));
+        assert_eq!(retries.left.load(Ordering::Relaxed), MAX_VAIN);
+        assert!(!retries.run(|| true, |right: &bool| !right, || false), "interrupted");
     }
 }

@@ -89,7 +89,11 @@ fn bricks_in_the_holes_of_a_file_are_not_looked_up_one_by_one() {
         let report = verify(&file, quick);
         assert_eq!(report.levels.len(), 18, "nothing was ever written: {report:?}");
         let level = &report.levels[0];
-        assert_eq!((level.total, level.checked, level.constant), (1 << 40, 1 << 40, 1 << 40), "{report:?}");
+        assert_eq!(
+            (level.total, level.counts.checked, level.counts.constant),
+            (1 << 40, 1 << 40, 1 << 40),
+            "{report:?}"
+        );
         assert!(report.complete && report.bad.is_empty(), "{report:?}");
     }
     // one brick far behind, of an unknown kind, and two at the same place
@@ -97,8 +101,8 @@ fn bricks_in_the_holes_of_a_file_are_not_looked_up_one_by_one() {
     assert!(make_zgy(&file, &stored));
     let report = verify(&file, true);
     let level = &report.levels[0];
-    assert_eq!((report.levels.len(), level.checked, level.bad), (1, 1 << 40, 2), "{report:?}");
-    assert_eq!(level.constant, level.total - 3, "{report:?}");
+    assert_eq!((report.levels.len(), level.counts.checked, level.counts.bad), (1, 1 << 40, 2), "{report:?}");
+    assert_eq!(level.counts.constant, level.total - 3, "{report:?}");
 }
 
 /// Returns the finest level; it has very many bricks.
@@ -115,9 +119,9 @@ fn chunks_that_have_no_object_are_not_looked_up_one_by_one() {
     for quick in [true, false] {
         let report = verify(&folder.path().join("x"), quick);
         let level = finest(&report);
-        assert_eq!((level.checked, report.complete), (level.total, true), "{level:?}");
+        assert_eq!((level.counts.checked, report.complete), (level.total, true), "{level:?}");
         // the stored chunks are of another size than they should be
-        assert!(level.total - level.constant <= 6 && level.bad <= 6, "{level:?}");
+        assert!(level.total - level.counts.constant <= 6 && level.counts.bad <= 6, "{level:?}");
     }
 }
 
@@ -131,7 +135,11 @@ fn chunks_of_pages_that_were_never_written_are_not_looked_up_one_by_one() {
     });
     let report = verify(&folder.path().join("x"), true);
     let level = finest(&report);
-    assert_eq!((level.checked, level.constant, level.bad), (level.total, level.total, 0), "{report:?}");
+    assert_eq!(
+        (level.counts.checked, level.counts.constant, level.counts.bad),
+        (level.total, level.total, 0),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -140,7 +148,7 @@ fn a_level_with_too_many_bad_chunks_is_given_up_and_that_is_told() {
     make("no-directory", &folder.path().join("x"), |_| {});
     let report = verify(&folder.path().join("x"), true);
     let level = finest(&report);
-    assert!(level.bad > MOST_BAD && level.bad < MOST_BAD + 10_000 && !report.complete, "{level:?}");
+    assert!(level.counts.bad > MOST_BAD && level.counts.bad < MOST_BAD + 10_000 && !report.complete, "{level:?}");
     let told = report.findings.iter().filter(|found| found.severity == Severity::Damage && found.lod == Some(0));
     let told: Vec<&str> = told.map(|found| &*found.reason).collect();
     assert_eq!(told, [format!("more than {MOST_BAD} of its bricks cannot be read; no more of them were checked")]);

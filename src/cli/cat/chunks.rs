@@ -161,10 +161,8 @@ impl Iterator for Prefetch<'_> {
         self.request();
         let (answer, chunk) = self.in_flight.pop_front()?;
         // without an answer the output must not end as if it were complete
-        let gone = |_| ReadError {
-            brick: chunk.start,
-            cause: FormatError::Damaged("internal error: the reader returned no answer".into()),
-        };
+        let gone =
+            |_| ReadError { brick: chunk.start, cause: FormatError::Internal("the reader returned no answer".into()) };
         let read = answer.recv().map_err(gone).and_then(|read| read);
         self.bytes -= self.bytes_of(&chunk);
         // the next chunks are read while this one is written

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::text::{Size, escaped, escaped_path};
 use crate::format::{Finding, Severity};
-use crate::verify::{BadBricks, DatasetReport, Fault, LevelReport};
+use crate::verify::{BadBricks, Counts, DatasetReport, ErrorOrigin, LevelReport};
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
@@ -36,16 +36,11 @@ pub(super) struct Totals {
     pub(super) unread_datasets: u64,
     /// Datasets that were not checked completely.
     pub(super) incomplete: u64,
-    pub(super) bricks: u64,
-    pub(super) constant: u64,
-    pub(super) bad_bricks: u64,
+    pub(super) counts: Counts,
     /// Damage beyond single bricks, and datasets that do not open.
     pub(super) faults: u64,
-    /// Bricks that the system failed to read.
-    pub(super) unread_bricks: u64,
-    /// Other parts that the system failed to read.
+    /// Parts other than bricks that the system failed to read.
     pub(super) unread_parts: u64,
-    pub(super) bytes: u64,
     pub(super) time: Duration,
     pub(super) interrupted: bool,
 }
@@ -56,14 +51,10 @@ impl Totals {
         self.datasets += 1;
         self.bad_datasets += u64::from(report.is_bad());
         self.incomplete += u64::from(!report.complete);
-        self.bricks = self.bricks.saturating_add(report.sum(|level| level.checked));
-        self.constant = self.constant.saturating_add(report.sum(|level| level.constant));
-        self.bad_bricks = self.bad_bricks.saturating_add(report.bad_bricks());
-        self.faults += report.faults();
         self.unread_datasets += u64::from(report.is_unread());
-        self.unread_bricks = self.unread_bricks.saturating_add(report.unread_bricks());
+        self.counts.add(report.counts());
+        self.faults += report.faults();
         self.unread_parts += report.unread_parts();
-        self.bytes = self.bytes.saturating_add(report.sum(|level| level.bytes));
     }
 
     /// Returns the last line.
@@ -74,23 +65,23 @@ impl Totals {
         let mut text = String::from(if self.interrupted { "interrupted: " } else { "" });
         let volumes = |n: u64| format!("{} volume{}", HumanCount(n), if n == 1 { "" } else { "s" });
         let mut line = |part: &str| text.push_str(part);
-        line(&format!("{}, {} bricks", volumes(self.datasets), HumanCount(self.bricks)));
+        line(&format!("{}, {} bricks", volumes(self.datasets), HumanCount(self.counts.checked)));
         let seconds = self.time.as_secs_f64();
         if quick {
             line(&format!(" in {seconds:.1} s"));
         } else {
-            let rate = self.bytes as f64 / seconds.max(0.001);
-            line(&format!(", {} in {seconds:.1} s ({}/s)", Size(self.bytes), Size(rate as u64)));
+            let rate = self.counts.bytes as f64 / seconds.max(0.001);
+            line(&format!(", {} in {seconds:.1} s ({}/s)", Size(self.counts.bytes), Size(rate as u64)));
         }
         let are = |n: u64| if n == 1 { "is" } else { "are" };
         let mut bad = Vec::new();
         if self.bad_datasets > 0 {
-            let (bricks, faults) = (HumanCount(self.bad_bricks), HumanCount(self.faults));
+            let (bricks, faults) = (HumanCount(self.counts.bad), HumanCount(self.faults));
             let what = format!("{} {} bad", volumes(self.bad_datasets), are(self.bad_datasets));
             bad.push(format!("{what} (bad bricks: {bricks}, other faults: {faults})"));
         }
         if self.unread_datasets > 0 {
-            let (bricks, parts) = (HumanCount(self.unread_bricks), HumanCount(self.unread_parts));
+            let (bricks, parts) = (HumanCount(self.counts.unread), HumanCount(self.unread_parts));
             let what = format!("{} could not be read completely", volumes(self.unread_datasets));
             bad.push(format!("{what} (bricks: {bricks}, other parts: {parts})"));
         }
@@ -111,13 +102,13 @@ impl Totals {
             "bad_datasets": self.bad_datasets,
             "unread_datasets": self.unread_datasets,
             "incomplete_datasets": self.incomplete,
-            "bricks": self.bricks,
-            "constant": self.constant,
-            "bad_bricks": self.bad_bricks,
+            "bricks": self.counts.checked,
+            "constant": self.counts.constant,
+            "bad_bricks": self.counts.bad,
             "faults": self.faults,
-            "unread_bricks": self.unread_bricks,
+            "unread_bricks": self.counts.unread,
             "unread_parts": self.unread_parts,
-            "bytes": self.bytes,
+            "bytes": self.counts.bytes,
             "seconds": seconds(self.time.as_secs_f64()),
             "interrupted": self.interrupted,
         });
@@ -135,10 +126,10 @@ pub(super) fn text(report: &DatasetReport, all: bool) -> String {
     let left_out = &report.findings_left_out;
     let hidden = text.extend(of(Severity::Damage).map(finding));
     text.rest(hidden as u64 + left_out.damage, "more faults");
-    text.bricks(report, Fault::File, (report.left_out.bad, "more bad bricks"));
+    text.bricks(report, ErrorOrigin::File, (report.left_out.damage, "more bad bricks"));
     let hidden = text.extend(of(Severity::Unread).map(finding));
     text.rest(hidden as u64 + left_out.unread, "more parts that could not be read");
-    text.bricks(report, Fault::System, (report.left_out.unread, "more bricks that could not be read"));
+    text.bricks(report, ErrorOrigin::System, (report.left_out.unread, "more bricks that could not be read"));
     let hidden = text.extend(of(Severity::Note).map(|note| format!("note: {}", finding(note))));
     text.rest(hidden as u64 + left_out.notes, "more notes");
     text.text
@@ -164,10 +155,10 @@ impl Lines {
         hidden
     }
 
-    /// Adds the bricks that cannot be read for this fault, and the number of those that are not shown.
-    fn bricks(&mut self, report: &DatasetReport, fault: Fault, (left_out, what): (u64, &str)) {
+    /// Adds the bricks that cannot be read for this reason, and the number of those that are not shown.
+    fn bricks(&mut self, report: &DatasetReport, origin: ErrorOrigin, (left_out, what): (u64, &str)) {
         let most = self.most;
-        let entries = || report.bad.iter().filter(|bad| bad.fault == fault);
+        let entries = || report.bad.iter().filter(|bad| bad.origin == origin);
         self.extend(entries().take(most).map(|bad| bricks(report, bad)));
         let hidden: u64 = entries().skip(most).map(|bad| bad.count).sum();
         self.rest(hidden + left_out, what);
@@ -206,21 +197,22 @@ fn bricks(report: &DatasetReport, bad: &BadBricks) -> String {
 
 /// Returns the JSON text of a volume, with what separates it from the text before.
 pub(super) fn json(report: &DatasetReport, is_first: bool, quick: bool) -> String {
+    let counts = report.counts();
     let object = json!({
         "path": report.path.to_string_lossy(),
         "format": report.format,
         "bad": report.is_bad(),
         "complete": report.complete,
         "error": report.error.as_ref().map(|(_, why)| why),
-        "bricks": report.sum(|level| level.checked),
-        "constant": report.sum(|level| level.constant),
-        "bad_bricks": report.bad_bricks(),
-        "unread_bricks": report.unread_bricks(),
-        "bytes": report.sum(|level| level.bytes),
+        "bricks": counts.checked,
+        "constant": counts.constant,
+        "bad_bricks": counts.bad,
+        "unread_bricks": counts.unread,
+        "bytes": counts.bytes,
         "seconds": seconds(report.time.as_secs_f64()),
         "layers": layers(&report.levels),
-        "damage": entries(report, Severity::Damage, Fault::File),
-        "damage_left_out": {"bricks": report.left_out.bad, "faults": report.findings_left_out.damage},
+        "damage": entries(report, Severity::Damage, ErrorOrigin::File),
+        "damage_left_out": {"bricks": report.left_out.damage, "faults": report.findings_left_out.damage},
         "unread": unread(report),
         "unread_left_out": {"bricks": report.left_out.unread, "parts": report.findings_left_out.unread},
         "notes": of_severity(report, Severity::Note).map(found).collect::<Vec<Value>>(),
@@ -245,11 +237,11 @@ fn layers(levels: &[LevelReport]) -> Vec<Value> {
         json!({
             "lod": level.lod,
             "total": level.total,
-            "bricks": level.checked,
-            "constant": level.constant,
-            "bad_bricks": level.bad,
-            "unread_bricks": level.unread,
-            "bytes": level.bytes,
+            "bricks": level.counts.checked,
+            "constant": level.counts.constant,
+            "bad_bricks": level.counts.bad,
+            "unread_bricks": level.counts.unread,
+            "bytes": level.counts.bytes,
         })
     };
     let layers = levels.chunk_by(|before, level| !begins(level, before));
@@ -262,13 +254,13 @@ fn layers(levels: &[LevelReport]) -> Vec<Value> {
 
 /// Returns what the system failed to read, also that the dataset does not open.
 fn unread(report: &DatasetReport) -> Vec<Value> {
-    let error = report.error.iter().filter(|(fault, _)| *fault == Fault::System);
+    let error = report.error.iter().filter(|(origin, _)| *origin == ErrorOrigin::System);
     let error = error.map(|(_, why)| found(&Finding::unread(why)));
-    error.chain(entries(report, Severity::Unread, Fault::System)).collect()
+    error.chain(entries(report, Severity::Unread, ErrorOrigin::System)).collect()
 }
 
-/// Returns the findings of a severity, and the bricks that cannot be read for this fault.
-fn entries(report: &DatasetReport, severity: Severity, fault: Fault) -> Vec<Value> {
+/// Returns the findings of a severity, and the bricks that cannot be read for this reason.
+fn entries(report: &DatasetReport, severity: Severity, origin: ErrorOrigin) -> Vec<Value> {
     let bricks = |bad: &BadBricks| {
         let level = report.levels.get(bad.level);
         json!({
@@ -280,7 +272,7 @@ fn entries(report: &DatasetReport, severity: Severity, fault: Fault) -> Vec<Valu
             "reason": bad.reason,
         })
     };
-    let bad = report.bad.iter().filter(|bad| bad.fault == fault);
+    let bad = report.bad.iter().filter(|bad| bad.origin == origin);
     of_severity(report, severity).map(found).chain(bad.map(bricks)).collect()
 }
 
