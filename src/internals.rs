@@ -12,7 +12,7 @@ use crate::codec::zfp;
 use crate::format::vds::wavelet;
 use crate::format::{Array, FormatError, registry};
 use crate::source::Blocking;
-use crate::source::disk_cache::{DiskCache, ObjectVersion};
+use crate::source::disk_cache::{CacheKey, DiskCache};
 use crate::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
 
 /// A level of a layer of a dataset.
@@ -108,7 +108,7 @@ pub struct CachedRange<'a> {
 pub fn fill_disk_cache<'a>(folder: &Path, budget: u64, ranges: impl IntoIterator<Item = CachedRange<'a>>) {
     let cache = DiskCache::open(folder, budget).unwrap();
     for CachedRange { object: [store, dataset, name, version], offset, bytes } in ranges {
-        cache.put(&ObjectVersion::new(store, dataset, name, version), offset, bytes);
+        cache.put(&CacheKey::new(store, dataset, name, version), offset, bytes);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use crate::catalog::OpenDataset;
 use crate::format::Dataset;
 use crate::memory::BufferPool;
-use crate::source::FileStamp;
+use crate::source::ObjectVersion;
 use crate::view::{
     ComputedFile, Content, Entry, LayerRef, Samples, Step, View, file_name, json, json_text, registry, unique,
 };
@@ -26,7 +26,8 @@ const DEPTH: usize = 12;
 const MAX_STEP: usize = 16 << 20;
 const MAX_READ: usize = 32 << 20;
 
-static STAMP: LazyLock<FileStamp> = LazyLock::new(|| FileStamp::of(&fs::metadata("/").expect("there is a root")));
+static STAMP: LazyLock<ObjectVersion> =
+    LazyLock::new(|| ObjectVersion::from_metadata(&fs::metadata("/").expect("there is a root")));
 
 /// Makes the files of a dataset of `format`. Those that are computed from samples are not read.
 pub fn make_all(dataset: Box<dyn Dataset>, format: &'static str) -> Box<dyn Dataset> {

@@ -190,7 +190,7 @@ impl Catalog {
         let path = folder.path();
         let stale = || CatalogError::stale(&path);
         let place = self.tree().look(&path).map_err(|e| failure_in(folder, &e))?.ok_or_else(stale)?;
-        let is_other = || place.about().stamp.inode != folder.inode();
+        let is_other = || place.about().version.inode != folder.inode();
         if folder.permissions().is_some() && is_other() {
             return Err(stale());
         }
@@ -436,7 +436,7 @@ mod tests {
 
     use super::*;
     use crate::format::registry;
-    use crate::source::{Blocking, IndexCache, LocalTree, SourceRoot};
+    use crate::source::{Blocking, IndexCache, LocalTree};
     use crate::test_support::exchange::Exchange;
 
     const TIME: Duration = Duration::from_millis(800);
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn a_dataset_that_is_exchanged_with_a_link_never_shows_a_file_outside() {
         check(|source| {
-            let tree = LocalTree::below(source, false, Arc::default());
+            let tree = LocalTree::below(source);
             Catalog::new(registry(), tree, with(), Arc::default()).unwrap()
         });
     }
@@ -503,8 +503,7 @@ mod tests {
     #[test]
     fn nor_on_a_kernel_without_openat2() {
         check(|source| {
-            let root = SourceRoot::without_openat2(source, false);
-            let tree = LocalTree::with_root(source, root, Arc::default());
+            let tree = LocalTree::without_openat2(source);
             Catalog::new(registry(), tree, with(), Arc::default()).unwrap()
         });
     }
@@ -514,7 +513,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("source");
         fs::create_dir(&source).unwrap();
-        let tree_at = |path: &Path| LocalTree::below(path, false, Arc::default());
+        let tree_at = |path: &Path| LocalTree::below(path);
         let (presence, tree) = (Presence::default(), tree_at(&source));
         assert!(!presence.look_if_gone(&*tree) && !presence.was_gone());
         fs::remove_dir(&source).unwrap();

@@ -13,7 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::open::{OpenDataset, OpenError};
 use super::recognise::{Entry, NodeKind};
 use crate::log_limit::warn_seldom;
-use crate::source::{FileStamp, Permissions, RecentWrites, RefreshQueue};
+use crate::source::{ObjectVersion, Permissions, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 
 /// The number of a folder or dataset, in the order in which they were found. No number is used twice.
@@ -99,7 +99,7 @@ impl Node {
     }
 
     /// Returns its version: that of a dataset never changes, that of a folder is the one of the last look.
-    pub(super) fn stamp(&self) -> FileStamp {
+    pub(super) fn stamp(&self) -> ObjectVersion {
         self.found.lock().0.stamp
     }
 

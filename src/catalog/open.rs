@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::recognise::Recogniser;
 use crate::format::{Dataset, Format, FormatError, OpenWith, Registry};
 use crate::source::{
-    FileSource, FileStamp, FolderProbe, IndexCache, LocalTree, NoFolder, Permissions, Place, RecentWrites, Source,
+    FileSource, FolderProbe, IndexCache, LocalTree, NoFolder, ObjectVersion, Permissions, Place, RecentWrites, Source,
     SourceError, Tree, tells_what_is_there,
 };
 
@@ -23,7 +23,7 @@ pub(crate) struct OpenDataset {
     /// Its path relative to SOURCE.
     pub(crate) path: String,
     /// The version of the file or folder that was opened.
-    pub(crate) stamp: FileStamp,
+    pub(crate) stamp: ObjectVersion,
     /// Bytes of its file; `None` for a folder, whose files are not counted.
     pub(crate) size: Option<u64>,
     /// The name of its format.
@@ -113,7 +113,7 @@ pub(super) struct Wanted<'a> {
     /// Its path relative to SOURCE.
     pub(super) below: &'a Path,
     /// The version that it must have.
-    pub(super) stamp: FileStamp,
+    pub(super) stamp: ObjectVersion,
     /// The device and inode number that it must have, if these count.
     pub(super) inode: Option<(u64, u64)>,
     /// Gets a record of files that were written a moment ago.
@@ -131,7 +131,7 @@ impl OpenContext {
         // resolved once: what is recognised is what is opened
         let place = self.tree.look(path)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let is_folder = place.about().is_folder();
-        if inode.is_some_and(|inode| inode != place.about().stamp.inode) {
+        if inode.is_some_and(|inode| inode != place.about().version.inode) {
             return Err(FormatError::from(SourceError::Changed).into());
         }
         let (format, dataset, file) = if is_folder {
@@ -161,7 +161,7 @@ impl OpenContext {
         wanted: &Wanted<'_>,
     ) -> Result<FileDataset, FormatError> {
         let file = file.open_file(wanted.path, wanted.recent)?;
-        if file.stamp() != wanted.stamp {
+        if file.version() != wanted.stamp {
             return Err(SourceError::Changed.into());
         }
         let dataset = format.open(Arc::clone(&file) as Arc<dyn Source>, &self.with);
@@ -200,7 +200,7 @@ impl OpenContext {
 /// Opens the local dataset of one of `formats` at `path`, without a mount. `quality` is that of [`OpenWith`]. Links in a
 /// folder are followed if they stay in it.
 pub(crate) fn open_dataset(formats: Registry, path: &Path, quality: Option<u8>) -> Result<OpenDataset, OpenError> {
-    open_source(formats, LocalTree::below(path, false, Arc::default()), quality)
+    open_source(formats, LocalTree::below(path), quality)
 }
 
 /// Opens the dataset of one of `formats` that SOURCE is, as [`open_dataset`] does.

@@ -14,14 +14,13 @@ use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use lru::LruCache;
 use rustix::io::Errno;
 
 use crate::format::{Format, Registry};
-use crate::source::{About, EntryKind, FileStamp, FolderProbe, LocalTree, MOST_REMOTE, Permissions, Place, Tree};
+use crate::source::{About, EntryKind, FolderProbe, LocalTree, MOST_REMOTE, ObjectVersion, Permissions, Place, Tree};
 use crate::sync::Mutex;
 
 /// Bytes of a file that may be read to find out its format.
@@ -50,7 +49,7 @@ pub(crate) enum NodeKind {
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) kind: NodeKind,
-    pub(super) stamp: FileStamp,
+    pub(super) stamp: ObjectVersion,
     /// The time of the last change of content or attributes (ctime).
     pub(super) changed: SystemTime,
     /// Who may list and search the folder that shows it, if permissions are asked for.
@@ -65,7 +64,7 @@ impl Entry {
     pub(super) fn new(kind: NodeKind, about: &About) -> Self {
         let has_files = about.is_folder();
         let permissions = about.permissions.map(|own| if has_files { own } else { own.as_folder() });
-        let (stamp, changed) = (about.stamp, about.changed);
+        let (stamp, changed) = (about.version, about.changed);
         Self { kind, stamp, changed, permissions, inode: stamp.inode, has_files }
     }
 
@@ -92,7 +91,7 @@ type Verdict = Option<&'static dyn Format>;
 pub(crate) struct Recogniser {
     formats: Registry,
     /// Verdicts by the weak sign, and when they were found.
-    verdicts: Mutex<LruCache<FileStamp, (Verdict, Instant)>>,
+    verdicts: Mutex<LruCache<ObjectVersion, (Verdict, Instant)>>,
 }
 
 impl Recogniser {
@@ -107,7 +106,7 @@ impl Recogniser {
     /// Returns the format of the local dataset at a path, which is a source by itself: by its content, or else by the
     /// extension of a file. Fails if nothing is there.
     pub(crate) fn format_of(&self, path: &Path) -> io::Result<Verdict> {
-        self.format_at(&*LocalTree::below(path, false, Arc::default()), path)
+        self.format_at(&*LocalTree::below(path), path)
     }
 
     /// Returns the format of the dataset at a path of a tree, as [`Recogniser::format_of`] does.
@@ -141,9 +140,9 @@ impl Recogniser {
 
     /// Returns the version of the dataset at a path: of a folder that of the file which describes it, if there is one.
     /// Fails if nothing is there.
-    pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<FileStamp> {
+    pub(super) fn stamp_of(&self, path: &Path, tree: &dyn Tree) -> io::Result<ObjectVersion> {
         let place = tree.look(path)?.ok_or(Errno::NOENT)?;
-        let stamp = place.about().stamp;
+        let stamp = place.about().version;
         if place.about().is_folder() { Ok(self.look_at_folder(place)?.stamp) } else { Ok(stamp) }
     }
 
@@ -158,7 +157,7 @@ impl Recogniser {
         let Some(place) = none_if_absent(found)?.flatten() else { return Ok(None) };
         let about = *place.about();
         if about.is_folder() {
-            let is_circle = about.by_links && is_above(about.stamp.inode);
+            let is_circle = about.by_links && is_above(about.version.inode);
             return if is_circle { Ok(None) } else { self.look_at_folder(place).map(Some) };
         }
         let is_dataset = about.is_file()
@@ -196,7 +195,7 @@ impl Recogniser {
 
     /// Returns the format of the dataset that a folder is by the weak sign, which may be cached.
     fn format_by_layers(&self, folder: &FolderProbe) -> Verdict {
-        let stamp = folder.about().stamp;
+        let stamp = folder.about().version;
         if let Some((format, at)) = self.verdicts.lock().get(&stamp)
             && at.elapsed() < VERDICT_TTL
         {
@@ -348,7 +347,7 @@ mod tests {
     /// Returns the names and kinds that a catalog shows at its top.
     fn shown(formats: Registry, source: &Path) -> Vec<(String, NodeKind)> {
         let with = OpenWith::new(IndexCache::new(1 << 20));
-        let tree = LocalTree::below(source, false, Arc::default());
+        let tree = LocalTree::below(source);
         let catalog = Catalog::new(formats, tree, with, Arc::default()).unwrap();
         let nodes = catalog.list(&catalog.node(ROOT).unwrap()).unwrap();
         nodes.iter().map(|node| (node.name.to_str().unwrap().to_owned(), node.kind)).collect()

@@ -13,7 +13,7 @@ use super::error::CliError;
 use super::layout::TextLayout;
 use super::output::{self, Bar};
 use super::text::{Size, counted, duration, escaped_path};
-use crate::source::disk_cache::{Cleared, Kept, Survey};
+use crate::source::disk_cache::{self, Cleared, Inspection, Kept};
 use crate::view::json::SCHEMA;
 use crate::view::json_text;
 
@@ -68,7 +68,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<(), CliError> {
     let bar = Bar::new(COUNTING);
     let drawn = Arc::clone(&seen);
     let shown = bar.follow(move |bar, _| bar.set_position(drawn.load(Relaxed)));
-    let survey = Survey::of(&args.cache_folder, args.check, |files| {
+    let survey = disk_cache::inspect(&args.cache_folder, args.check, |files| {
         seen.store(files, Relaxed);
         true
     });
@@ -83,7 +83,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<(), CliError> {
 }
 
 fn clear(args: &CacheArgs) -> Result<(), CliError> {
-    let cleared = Cleared::of(&args.cache_folder)?;
+    let cleared = disk_cache::clear(&args.cache_folder)?;
     if args.json {
         return output::print(&json_text(&cleared_json(&args.cache_folder, &cleared)));
     }
@@ -96,7 +96,7 @@ fn clear(args: &CacheArgs) -> Result<(), CliError> {
 }
 
 /// Writes what the cache holds: the totals, then each volume, the largest first.
-fn write(layout: &mut TextLayout, place: &Path, survey: &Survey, now: SystemTime) {
+fn write(layout: &mut TextLayout, place: &Path, survey: &Inspection, now: SystemTime) {
     let total = survey.total();
     layout.heading(&place.to_string_lossy());
     if total.files == 0 {
@@ -120,7 +120,7 @@ fn write(layout: &mut TextLayout, place: &Path, survey: &Survey, now: SystemTime
     }
 }
 
-fn rows(survey: &Survey, now: SystemTime) -> Vec<Vec<String>> {
+fn rows(survey: &Inspection, now: SystemTime) -> Vec<Vec<String>> {
     let mut datasets: Vec<(&(String, String), &Kept)> = survey.datasets.iter().collect();
     datasets.sort_by_key(|(_, kept)| Reverse(kept.bytes));
     let row = |((store, dataset), kept): &(&(String, String), &Kept)| {
@@ -138,7 +138,7 @@ fn files(n: u64) -> String {
     counted(n, "file")
 }
 
-fn survey_json(place: &Path, survey: &Survey) -> Value {
+fn survey_json(place: &Path, survey: &Inspection) -> Value {
     let mut object = Map::new();
     object.insert("schema".into(), SCHEMA.into());
     object.insert("path".into(), place.to_string_lossy().into());
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn volumes_are_listed_with_the_largest_first() {
         let at = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
-        let mut survey = Survey { foreign: 1, ..Survey::default() };
+        let mut survey = Inspection { foreign: 1, ..Inspection::default() };
         let small = Kept { files: 1, bytes: 2048, oldest: at(900), newest: at(900) };
         let large = Kept { files: 20, bytes: 3 << 30, oldest: at(100), newest: at(500) };
         survey.datasets.insert(("s3://a".into(), "north\x1b".into()), small);
@@ -208,7 +208,7 @@ mod tests {
              2.00 KiB      1  1 min 40 s ago  s3://a/north\\u{1b}\n"
         );
         let mut layout = TextLayout::new(false);
-        write(&mut layout, Path::new("/cache"), &Survey::default(), UNIX_EPOCH);
+        write(&mut layout, Path::new("/cache"), &Inspection::default(), UNIX_EPOCH);
         assert_eq!(layout.text(), "/cache\n  holds            nothing\n");
     }
 }

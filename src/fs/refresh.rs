@@ -44,7 +44,9 @@ impl Volfs {
     pub(crate) fn start_refreshes(self: &Arc<Self>) -> io::Result<()> {
         let (queue, fs) = (Arc::clone(&self.refreshes.queue), Arc::downgrade(self));
         let wakes = Arc::clone(&queue);
-        self.catalog.tree().on_first_open(Box::new(move || wakes.wake()));
+        if let Some(files) = self.catalog.tree().open_files() {
+            files.on_first(Box::new(move || wakes.wake()));
+        }
         let wakes = Arc::clone(&queue);
         self.pool().on_first_job(Box::new(move || wakes.wake()));
         let run = move || {
@@ -66,12 +68,13 @@ impl Volfs {
                     swept = Instant::now();
                 }
                 if closed_unused.elapsed() >= UNUSED {
-                    fs.catalog.tree().close_unused();
+                    fs.catalog.tree().open_files().inspect(|files| files.close_unused());
                     closed_unused = Instant::now();
                 }
                 fs.look_for_stalls(&mut stalls);
                 let tree = fs.catalog.tree();
-                (has_open_files, is_store) = (tree.has_open_files(), tree.store_status().is_some());
+                (has_open_files, is_store) =
+                    (tree.open_files().is_some_and(|files| files.are_any()), tree.store_status().is_some());
                 is_busy = !has_open_files && !fs.pool().rest();
                 let decoded = fs.counters.bricks_decoded.get();
                 if idle_memory.look(decoded, Instant::now(), UNUSED) || !(has_open_files || is_store) {
@@ -89,7 +92,7 @@ impl Volfs {
 
     /// Closes the sources that were deleted or replaced. Threads of the pool close them, since that may take time.
     fn close_gone(&self) {
-        let gone = self.catalog.tree().take_gone();
+        let gone = self.catalog.tree().open_files().map(|files| files.take_gone()).unwrap_or_default();
         if !gone.is_empty() {
             self.pool().submit(Bulkhead::new(CLOSING), move || drop(gone));
         }

@@ -221,6 +221,12 @@ impl DerefMut for Buffer {
     }
 }
 
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         self.pool.give_back(mem::take(&mut self.block));

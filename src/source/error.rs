@@ -1,41 +1,80 @@
-//! Why bytes of a source cannot be read.
+//! Which version of a source was read, and why bytes of it cannot be read.
 
+use std::fs::Metadata;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::memory::OutOfMemory;
 
+/// Whether a call may wait for a disk or a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// It may not: it answers from memory or fails with [`SourceError::WouldBlock`].
+    No,
+    /// It may.
+    Yes,
+}
+
+/// Identifies one version of a file, a folder or an object of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ObjectVersion {
+    pub(crate) size: u64,
+    /// Time of the last change of the content: seconds and nanoseconds since 1970.
+    pub(crate) mtime: (i64, i64),
+    /// Device and inode number, the same on every path to it; of an object of a store 0 and a hash of its key.
+    pub(crate) inode: (u64, u64),
+    /// A hash of the etag that a store gives.
+    pub(crate) etag: Option<u64>,
+}
+
+impl ObjectVersion {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
+        let mtime = (metadata.mtime(), metadata.mtime_nsec());
+        Self { size: metadata.size(), mtime, inode: (metadata.dev(), metadata.ino()), etag: None }
+    }
+
+    /// Returns a hash of the version, never 0.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish() | 1
+    }
+
+    /// Returns the time of the last change of the content.
+    pub(crate) fn modified(&self) -> SystemTime {
+        system_time(self.mtime.0, self.mtime.1)
+    }
+}
+
+/// Converts seconds and nanoseconds since 1970.
+pub(super) fn system_time(seconds: i64, nanoseconds: i64) -> SystemTime {
+    let part = Duration::from_nanos(nanoseconds.clamp(0, 999_999_999).unsigned_abs());
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let base = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    base.and_then(|t| t.checked_add(part)).unwrap_or(UNIX_EPOCH)
+}
+
 /// Why bytes of a source cannot be read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum SourceError {
-    /// Only with [`Blocking::No`](super::Blocking::No): the call would have to wait.
+    /// Only with [`Blocking::No`]: the call would have to wait.
     #[error("not in memory")]
     WouldBlock,
     /// The object ends before the bytes asked for.
     #[error("{length} bytes at {offset} are beyond the end of the file, which has {size}")]
-    TooShort {
-        /// First byte asked for.
-        offset: u64,
-        /// Bytes asked for.
-        length: u64,
-        /// Bytes that the object has.
-        size: u64,
-    },
+    TooShort { offset: u64, length: u64, size: u64 },
     /// The source has changed since it was opened.
     #[error("the file was changed while it was in use; open it again")]
     Changed,
-    /// The operating system reported an error.
+    /// The operating system reported an error. `doing` is the action that failed, with the path of the file.
     #[error("{doing}: {message}")]
-    Io {
-        /// The action that failed, with the path of the file.
-        doing: String,
-        /// The system's message.
-        message: String,
-        /// The kind of failure.
-        kind: io::ErrorKind,
-    },
+    Io { doing: String, message: String, kind: io::ErrorKind },
 }
 
 impl SourceError {
@@ -64,4 +103,61 @@ pub(crate) fn tells_what_is_there(kind: io::ErrorKind) -> bool {
     let answers = [NotFound, NotADirectory, IsADirectory, PermissionDenied, InvalidInput, Unsupported, Other];
     let odd_paths = [Errno::LOOP, Errno::NAMETOOLONG, Errno::XDEV];
     answers.contains(&kind) || odd_paths.map(|errno| io::Error::from(errno).kind()).contains(&kind)
+}
+
+/// Why a folder cannot be opened.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub(crate) enum NoFolder {
+    /// Nothing is there, or a link leads to nothing.
+    #[error("there is no such folder")]
+    Absent,
+    #[error("it is not a folder")]
+    NotAFolder,
+    #[error("its links lead in a circle")]
+    Loop,
+    /// The path leads out of the source, and links may not. Whether anything is there remains unsaid.
+    #[error("it is absent or lies outside of the source (where --follow-links would show it)")]
+    Outside,
+    #[error(transparent)]
+    Source(#[from] SourceError),
+}
+
+/// The first failure of the system, or the first change, in a folder and in all that was opened from it: those share it.
+/// What was concluded from the answers may be wrong then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FirstFailure(Arc<OnceLock<SourceError>>);
+
+impl FirstFailure {
+    /// Returns a result, and remembers a failure of the system or a change.
+    pub(super) fn noted<T>(&self, result: Result<T, SourceError>) -> Result<T, SourceError> {
+        result.inspect_err(|error| self.note(error))
+    }
+
+    pub(super) fn note(&self, error: &SourceError) {
+        if error.is_failure_of_system() || *error == SourceError::Changed {
+            let _ = self.0.set(error.clone());
+        }
+    }
+
+    pub(super) fn get(&self) -> Option<SourceError> {
+        self.0.get().cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_is_remembered_by_all_that_share_it() {
+        let first = FirstFailure::default();
+        let shared = first.clone();
+        let too_short = SourceError::TooShort { offset: 0, length: 1, size: 0 };
+        assert_eq!(first.noted(Err::<(), _>(too_short.clone())), Err(too_short), "the file's fault, not the system's");
+        assert_eq!((shared.noted(Ok(1)), shared.get()), (Ok(1), None));
+        let failed = SourceError::io("cannot read it", &std::io::ErrorKind::TimedOut.into());
+        assert!(shared.noted(Err::<(), _>(failed.clone())).is_err());
+        assert!(first.noted(Err::<(), _>(SourceError::Changed)).is_err());
+        assert_eq!(first.get(), Some(failed));
+    }
 }

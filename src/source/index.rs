@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Blocking, Source, SourceError};
 use crate::memory::{LruByWeight, try_zeroed};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 
 /// Bytes of a page of a table: 2,048 entries of 8 bytes.
 const PAGE: u64 = 16 << 10;
@@ -69,7 +69,7 @@ impl IndexCache {
             {
                 return Some(Arc::clone(part));
             }
-            let mut parts = self.parts();
+            let mut parts = self.parts.lock();
             let part = parts.get(&key)?;
             if parts.weight_of(&key) <= THREAD_PART_BYTES {
                 *slot = Some((key, Arc::clone(&part)));
@@ -81,12 +81,8 @@ impl IndexCache {
 
     /// Caches a part of a table, which weighs `bytes`.
     pub(crate) fn insert<T: Any + Send + Sync>(&self, key: PartKey, part: &Arc<T>, bytes: usize) {
-        let dropped = self.parts().insert(key, Arc::clone(part) as Part, bytes);
+        let dropped = self.parts.lock().insert(key, Arc::clone(part) as Part, bytes);
         drop(dropped);
-    }
-
-    fn parts(&self) -> MutexGuard<'_, LruByWeight<PartKey, Part>> {
-        self.parts.lock()
     }
 }
 
@@ -221,8 +217,7 @@ impl Index {
         }
     }
 
-    /// Returns the sorted numbers of this table from the cache, or else those that `make` returns. Fails with
-    /// [`SourceError::WouldBlock`] if they are not cached and `blocking` is [`Blocking::No`].
+    /// Returns the sorted numbers of this table from the cache, or else those that `make` returns.
     pub(crate) fn sorted(
         &self,
         blocking: Blocking,

@@ -30,17 +30,17 @@ const READ_AND_SEARCH: u32 = 0o555;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permissions {
     /// The owner.
-    pub uid: u32,
+    pub(crate) uid: u32,
     /// The group.
-    pub gid: u32,
+    pub(crate) gid: u32,
     /// The bits to read, and for folders to search, as in a mode.
-    pub mode: u32,
+    pub(crate) mode: u32,
 }
 
 impl Permissions {
     /// Returns those of a file or folder that was opened, perhaps with `O_PATH`. What an access control list of POSIX
     /// denies to some is denied to all whom the mode cannot tell from them.
-    pub(crate) fn of(file: BorrowedFd<'_>, metadata: &Metadata) -> Self {
+    pub(crate) fn from_file(file: BorrowedFd<'_>, metadata: &Metadata) -> Self {
         let mode = metadata.mode() & READ_AND_SEARCH;
         // a list can only matter where somebody besides the owner has a right
         let mode = if mode & 0o055 == 0 { mode } else { with_acl(file, mode) };

@@ -19,8 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::system_time;
-use super::wall_clock::{Now, WallClock};
+use super::error::system_time;
 use crate::sync::{Condvar, Mutex};
 
 /// The age of a file at its first refresh; each further refresh is at twice the age of the one before.
@@ -171,7 +170,7 @@ impl RecentWrites {
         bounds.into_iter().flatten().fold(age, Duration::min)
     }
 
-    /// Records that something about a file has changed that its [`FileStamp`](super::FileStamp) does not show: a
+    /// Records that something about a file has changed that its [`ObjectVersion`](super::ObjectVersion) does not show: a
     /// refresh is due now.
     pub(crate) fn record_change(&self) {
         self.set_due(Instant::now());
@@ -240,6 +239,59 @@ impl FutureTimes {
 /// Returns the time until the next refresh of a file of this age; `None` if it needs no more.
 fn next_refresh(age: Duration) -> Option<Duration> {
     (0..REFRESHES).map(|n| FIRST_REFRESH * 2u32.pow(n)).find(|at| *at > age).map(|at| at - age)
+}
+
+/// The clock counts as set if it is off by more than this from what it should have become. The system is not asked for
+/// both of its clocks at once: a thread may have to wait in between.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Notices when the system's clock is set.
+#[derive(Debug)]
+struct WallClock(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// What both clocks said when the watch began, or when the clock had been set last.
+    reference: Now,
+    set_at: Option<Instant>,
+}
+
+/// A moment on both clocks: the one that files get their times from, and the one that nobody can set.
+#[derive(Clone, Copy, Debug)]
+struct Now {
+    wall: SystemTime,
+    monotonic: Instant,
+}
+
+impl Now {
+    /// Returns this moment.
+    fn get() -> Self {
+        Self { wall: SystemTime::now(), monotonic: Instant::now() }
+    }
+}
+
+impl Default for WallClock {
+    fn default() -> Self {
+        Self(Mutex::new(State { reference: Now::get(), set_at: None }))
+    }
+}
+
+impl WallClock {
+    /// Looks at the clocks. Returns the time since the clock was set, at most: what is known of ages by the times of
+    /// files may be wrong by any amount, if it is more than that. A machine that was suspended looks the same.
+    fn look(&self, now: Now) -> Option<Duration> {
+        let mut state = self.0.lock();
+        let passed = now.monotonic.saturating_duration_since(state.reference.monotonic);
+        let expected = state.reference.wall.checked_add(passed);
+        let error = expected.map(|expected| match now.wall.duration_since(expected) {
+            Ok(ahead) => ahead,
+            Err(behind) => behind.duration(),
+        });
+        if error.is_none_or(|error| error > TOLERANCE) {
+            *state = State { reference: now, set_at: Some(now.monotonic) };
+        }
+        state.set_at.map(|at| now.monotonic.saturating_duration_since(at))
+    }
 }
 
 #[cfg(test)]
@@ -375,5 +427,23 @@ mod tests {
         let replaced = RecentWrites::new(1, Arc::default(), Some(Instant::now()));
         replaced.record(&fs::metadata("/proc/1").unwrap());
         assert!(replaced.is_pending(), "of a version that was first seen a moment ago");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_either_way_is_noticed_and_one_that_goes_on_is_not() {
+        let (clock, start) = (WallClock::default(), Now::get());
+        let after = |seconds: u64, set_by: i64| {
+            let monotonic = start.monotonic + Duration::from_secs(seconds);
+            let (wall, by) = (start.wall + Duration::from_secs(seconds), Duration::from_secs(set_by.unsigned_abs()));
+            Now { wall: if set_by < 0 { wall - by } else { wall + by }, monotonic }
+        };
+        let seconds = |n| Some(Duration::from_secs(n));
+        assert_eq!(clock.look(after(0, 0)), None);
+        assert_eq!(clock.look(after(100_000, 0)), None);
+        assert_eq!(clock.look(after(100_010, 3600)), seconds(0));
+        assert_eq!(clock.look(after(100_030, 3600)), seconds(20));
+        assert_eq!(clock.look(after(100_040, -3600)), seconds(0));
+        assert_eq!(clock.look(after(100_041, -3600)), seconds(1));
+        assert_eq!(clock.look(after(100_030, -3601)), seconds(0), "threads may come in any order");
     }
 }

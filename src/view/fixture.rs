@@ -7,7 +7,7 @@ use super::computed_file::{ComputedFile, SampleRequest, Step};
 use crate::catalog::OpenDataset;
 use crate::format::{Dataset, FormatError, Layer, SegyImport};
 use crate::memory::BufferPool;
-use crate::source::FileStamp;
+use crate::source::ObjectVersion;
 use crate::volume::DatasetInfo;
 
 /// A dataset with these layers, which may come from a SEG-Y file.
@@ -30,7 +30,7 @@ pub(crate) fn dataset(format: &'static str, layers: Layers) -> OpenDataset {
     OpenDataset {
         name: "north.zgy".into(),
         path: "north.zgy".into(),
-        stamp: FileStamp { size: 0, mtime: (0, 0), inode: (0, 0) },
+        stamp: ObjectVersion { size: 0, mtime: (0, 0), inode: (0, 0), etag: None },
         size: None,
         format,
         dataset: Box::new(layers),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::format::vds::Vds;
 use crate::format::{Array, Dataset, Format, FormatError};
-use crate::source::{Blocking, FolderProbe};
+use crate::source::{Blocking, FolderProbe, LocalTree, Tree};
 use crate::volume::{Arithmetic, Brick};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn datasets() -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
 }
 
 fn described(folder: &Path) -> Option<bool> {
-    Vds.described_folder(&FolderProbe::open(folder).unwrap())
+    Vds.described_folder(&FolderProbe::new(LocalTree::below(folder).look(folder).unwrap().unwrap()))
 }
 
 #[test]

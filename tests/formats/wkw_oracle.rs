@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::catalog::Recogniser;
 use crate::format::wkw::Wkw;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
-use crate::source::{Blocking, Folders, IndexCache, RecentWrites, SourceRoot};
+use crate::source::{Blocking, IndexCache, LocalTree};
 use crate::volume::Brick;
 use serde_json::{Value, json};
 
@@ -19,9 +19,7 @@ fn open(name: &str) -> Box<dyn Dataset> {
         Recogniser::new(registry()).format_of(&path).unwrap().is_some_and(|f| f.name() == "wkw"),
         "{name} is not recognised as a dataset"
     );
-    let folders = Folders::new(SourceRoot::below(&path, false), Arc::default());
-    Wkw.open_folder(folders.open(&path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
-        .unwrap()
+    Wkw.open_folder(LocalTree::folder(&path, &path), &OpenWith::new(IndexCache::new(1 << 20))).unwrap()
 }
 
 /// Opens every dataset that has entries in `list`, and returns it with them.

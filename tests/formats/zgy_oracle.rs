@@ -5,11 +5,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::format::zgy::Zgy;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
-use crate::source::{Blocking, IndexCache, LocalFile, RecentWrites};
+use crate::source::{Blocking, IndexCache, LocalTree};
 use crate::volume::{DatasetInfo, Dims};
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ fn every_file_reads_as_the_other_reader_has_found() {
 }
 
 fn open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
-    let source = Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default())?);
+    let source = LocalTree::file(path)?;
     Zgy.open(source, &OpenWith::new(IndexCache::new(64 << 20)))
 }
 

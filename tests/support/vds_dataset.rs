@@ -10,7 +10,7 @@ use super::memory_folder::{MemoryFolder, files_below, tag_of};
 pub use super::vds::{Container, data, expected};
 use crate::format::vds::Vds;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
-use crate::source::{Folders, IndexCache, LocalFile, RecentWrites, SourceRoot};
+use crate::source::{IndexCache, LocalTree};
 
 /// Opens a dataset of the test data.
 pub fn open(name: &str) -> Box<dyn Dataset> {
@@ -25,13 +25,9 @@ pub fn open_path(path: &Path) -> Box<dyn Dataset> {
 /// Opens a file or folder, and returns the error of the format if that fails.
 pub fn try_open(path: &Path) -> Result<Box<dyn Dataset>, FormatError> {
     if path.is_dir() {
-        let folders = Folders::new(SourceRoot::below(path, false), Arc::default());
-        Vds.open_folder(folders.open(path, &RecentWrites::ignored()).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
+        Vds.open_folder(LocalTree::folder(path, path), &OpenWith::new(IndexCache::new(1 << 20)))
     } else {
-        Vds.open(
-            Arc::new(LocalFile::open(path, RecentWrites::ignored(), Arc::default()).unwrap()),
-            &OpenWith::new(IndexCache::new(1 << 20)),
-        )
+        Vds.open(LocalTree::file(path).unwrap(), &OpenWith::new(IndexCache::new(1 << 20)))
     }
 }
 

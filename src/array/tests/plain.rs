@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use crate::array::{ReadRequest, Reader, ReaderConfig};
 use crate::format::{Array, Census, FormatError};
 use crate::pool::{Bulkhead, Pool};
-use crate::source::{Blocking, LocalFile, RecentWrites, Source, WHOLE};
+use crate::source::{Blocking, FileSource, LocalTree, Source, WHOLE};
 use crate::volume::{ArrayInfo, Brick, BrickGrid, Dims, Dtype, Layout, Plain};
 
 const SHAPE: [u64; 3] = [7, 11, 300];
@@ -18,7 +18,7 @@ const SHAPE: [u64; 3] = [7, 11, 300];
 struct Numbers {
     info: ArrayInfo,
     brick: Dims,
-    file: LocalFile,
+    file: Arc<dyn FileSource>,
     path: tempfile::TempPath,
 }
 
@@ -39,7 +39,7 @@ impl Numbers {
         }
         file.flush().unwrap();
         let path = file.into_temp_path();
-        Self { info, brick, file: LocalFile::open(&path, RecentWrites::ignored(), Arc::default()).unwrap(), path }
+        Self { info, brick, file: LocalTree::file(&path).unwrap(), path }
     }
 }
 
@@ -49,7 +49,7 @@ impl Array for Numbers {
     }
 
     fn source(&self) -> &dyn Source {
-        &self.file
+        &*self.file
     }
 
     fn brick(&self, at: &Dims, _: Blocking) -> Result<Brick, FormatError> {

@@ -8,7 +8,7 @@ use lru::LruCache;
 use super::disk::HEADER;
 use super::mag::Mag;
 use super::properties::{FILE, MAX_BYTES, Properties};
-use crate::source::{EntryKind, FileStamp, FolderProbe};
+use crate::source::{EntryKind, FolderProbe, ObjectVersion};
 use crate::sync::Mutex;
 
 /// Descriptions whose verdict is remembered.
@@ -17,13 +17,14 @@ const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const MAX_ENTRIES: usize = 4096;
 
 /// Whether descriptions have a layer of this format, by the versions of the files.
-static VERDICTS: LazyLock<Mutex<LruCache<FileStamp, bool>>> = LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
+    LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
 
 /// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
 /// cannot be read counts: opening the dataset then gives the reason.
 pub(super) fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
     let description = folder.find(FILE).filter(|found| found.about().is_file())?;
-    let stamp = description.about().stamp;
+    let stamp = description.about().version;
     if let Some(verdict) = VERDICTS.lock().get(&stamp) {
         return Some(*verdict);
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::source::{FolderProbe, Folders, RecentWrites, SourceRoot};
+use crate::source::{FolderProbe, LocalTree, Tree};
 use crate::volume::{Brick, Element};
 
 const HEADER: [u8; 16] = [b'W', b'K', b'W', 1, 0x13, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -55,7 +55,7 @@ fn describe(root: &Path, layers: Value) {
 }
 
 fn probe(folder: &Path) -> Option<FolderProbe> {
-    FolderProbe::open(folder).ok()
+    LocalTree::below(folder).look(folder).ok().flatten().map(FolderProbe::new)
 }
 
 fn described(folder: &Path) -> Option<bool> {
@@ -63,8 +63,7 @@ fn described(folder: &Path) -> Option<bool> {
 }
 
 fn open_below(source: &Path, path: &Path) -> Result<Volume, FormatError> {
-    let folders = Folders::new(SourceRoot::below(source, false), Arc::default());
-    Volume::open(folders.open(path, &RecentWrites::ignored()).unwrap(), IndexCache::new(1 << 20))
+    Volume::open(LocalTree::folder(source, path), IndexCache::new(1 << 20))
 }
 
 fn open(root: &Path) -> Volume {

@@ -1,63 +1,376 @@
-//! The files of a cache, and the index of them.
+//! The folder of a disk cache: whose it is, and the files in it.
+//!
+//! | name | |
+//! |---|---|
+//! | `CACHEDIR.TAG` | what backup programs know caches by; with a line that says that it is one of volfs |
+//! | `000` to `fff` | folders of files: see [`StoredRange`] |
+//! | `writers` | a folder for each process that writes: see [`WriterFolder`] |
 
-use std::os::fd::AsFd;
+use std::fs::{DirBuilder, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use rustix::fs::{
+    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, flock,
+    fstat, futimens, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+use thiserror::Error;
 
-use super::clock::Clock;
-use super::error::DiskCacheError;
-use super::folder::CacheFolder;
-use super::index::Index;
-use super::object_version::ObjectVersion;
-use super::statistics::Counts;
-use super::stored_file::{self, Unread};
-use super::stored_range::{StoredRange, before_region, shard};
-use super::writer_folder::WriterFolder;
+use super::eviction::{Index, LastUsed};
+use super::format::{self, CacheKey, StoredRange, Unread, read_shard_name, shard, shard_before, shard_name};
 use crate::log_limit::warn_seldom;
+use crate::safe_open::{self, OpenError};
 use crate::sync::Mutex;
 
-/// How often a read begins anew since a file that the index has is gone.
-const TRIES: usize = 4;
-
+/// The name of the marker, by <https://bford.info/cachedir/>.
+const TAG: &str = "CACHEDIR.TAG";
+/// What every such file begins with.
+const SIGNATURE: &str = "Signature: 8a477f597d28d172789f06886806bc55";
+/// How its second line begins in a cache of volfs: other programs mark theirs as well.
+const OURS: &str = "# A disk cache of volfs";
+/// The rest of that line. Another version may say it in other words.
+const HELP: &str = ", version 1. To empty it type: volfs cache --clear DIR";
+const WRITERS: &str = "writers";
+/// Folders that file systems make in their top folder.
+const ALLOWED: &[&str] = &["lost+found"];
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// How often a folder is made that is removed before it is locked, and how often a read begins anew since a file that the
+/// index has is gone.
+const TRIES: usize = 16;
+const READ_TRIES: usize = 4;
 /// Seconds after which a folder surely gets another time when it changes.
 const SETTLED: i64 = 2;
 
+/// Why a folder cannot be a disk cache.
+#[derive(Debug, Error)]
+pub(crate) enum DiskCacheError {
+    /// The operating system reported an error.
+    #[error("cannot {doing} the disk cache {}: {error}", dir.display())]
+    Io { doing: &'static str, dir: PathBuf, error: io::Error },
+    /// There is nothing that could be shown or cleared.
+    #[error("{} is not a disk cache of volfs: it has no CACHEDIR.TAG of volfs", .0.display())]
+    NoCache(PathBuf),
+    /// The folder is not empty, and volfs did not make it. `name` is one of the files.
+    #[error("{} holds files that are not of a disk cache, such as {name}; give an empty folder, or one that does not exist", dir.display())]
+    ForeignFiles { dir: PathBuf, name: String },
+    /// The folder belongs to another user.
+    #[error("the disk cache {} belongs to another user (id {owner}); give a folder of your own", dir.display())]
+    OtherOwner { dir: PathBuf, owner: u32 },
+    /// The path is another user's link, which may lead to any folder.
+    #[error("the disk cache {} is a link that belongs to another user (id {owner}); give a folder of your own", dir.display())]
+    OthersLink { dir: PathBuf, owner: u32 },
+    /// Others could put data into the folder.
+    #[error("other users may write to the disk cache {dir}; type: chmod 700 {dir}", dir = .0.display())]
+    WritableByOthers(PathBuf),
+}
+
+impl DiskCacheError {
+    pub(super) fn io(doing: &'static str, dir: impl Into<PathBuf>, error: impl Into<io::Error>) -> Self {
+        Self::Io { doing, dir: dir.into(), error: error.into() }
+    }
+}
+
+/// The folder of a disk cache, held open.
+#[derive(Debug)]
+pub(super) struct CacheFolder {
+    fd: OwnedFd,
+    pub(super) path: PathBuf,
+}
+
+impl CacheFolder {
+    /// Opens a folder that is a cache, or makes it one if it is empty or absent.
+    pub(super) fn create(path: &Path) -> Result<Self, DiskCacheError> {
+        let path = std::path::absolute(path).map_err(|error| DiskCacheError::io("find", path, error))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|error| DiskCacheError::io("make", &path, error))?;
+        let folder = Self::open_any(path)?;
+        folder.check_owner()?;
+        if !folder.has_tag()? {
+            folder.check_empty()?;
+            folder.write_tag().map_err(|error| DiskCacheError::io("write to", &folder.path, error))?;
+        }
+        match mkdirat(&folder.fd, WRITERS, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => Ok(folder),
+            Err(error) => Err(DiskCacheError::io("write to", folder.path, error)),
+        }
+    }
+
+    /// Opens a folder that is a cache.
+    pub(super) fn open(path: &Path) -> Result<Self, DiskCacheError> {
+        let folder = Self::open_any(path.to_owned())?;
+        if folder.has_tag()? { Ok(folder) } else { Err(DiskCacheError::NoCache(folder.path)) }
+    }
+
+    fn open_any(path: PathBuf) -> Result<Self, DiskCacheError> {
+        match safe_open::open(&path, FOLDER, Mode::empty()) {
+            Ok(opened) => Ok(Self { fd: opened.fd, path }),
+            Err(OpenError::OthersLink(owner)) => Err(DiskCacheError::OthersLink { dir: path, owner }),
+            Err(OpenError::System(error)) => Err(DiskCacheError::io("open", path, error)),
+        }
+    }
+
+    /// Refuses a folder that others own or may write to: they could put bytes into it.
+    fn check_owner(&self) -> Result<(), DiskCacheError> {
+        let stat = fstat(&self.fd).map_err(|error| DiskCacheError::io("look at", &self.path, error))?;
+        if stat.st_uid != geteuid().as_raw() {
+            return Err(DiskCacheError::OtherOwner { dir: self.path.clone(), owner: stat.st_uid });
+        }
+        if Mode::from_raw_mode(stat.st_mode).intersects(Mode::WGRP | Mode::WOTH) {
+            return Err(DiskCacheError::WritableByOthers(self.path.clone()));
+        }
+        Ok(())
+    }
+
+    fn has_tag(&self) -> Result<bool, DiskCacheError> {
+        let failed = |error| DiskCacheError::io("read", &self.path, error);
+        let tag = match openat(&self.fd, TAG, format::READ, Mode::empty()) {
+            Ok(tag) => File::from(tag),
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(false),
+            Err(error) => return Err(failed(error.into())),
+        };
+        let mut text = Vec::new();
+        tag.take(4096).read_to_end(&mut text).map_err(failed)?;
+        Ok(text.starts_with(format!("{SIGNATURE}\n{OURS}").as_bytes()))
+    }
+
+    /// Refuses a folder with files in it. Another process may be about to write its marker.
+    fn check_empty(&self) -> Result<(), DiskCacheError> {
+        let names = self.names(".").map_err(|error| DiskCacheError::io("list", &self.path, error))?;
+        let is_allowed = |name: &&str| ALLOWED.contains(name) || name.starts_with(".volfs-tag-");
+        match names.iter().map(String::as_str).find(|name| !is_allowed(name)) {
+            Some(TAG) if self.has_tag()? => Ok(()),
+            Some(name) => Err(DiskCacheError::ForeignFiles { dir: self.path.clone(), name: name.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn write_tag(&self) -> io::Result<()> {
+        let temporary = format!(".volfs-tag-{}-{:x}", process::id(), random());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.fd, &temporary, flags, Mode::RUSR | Mode::WUSR)?);
+        let written = file.write_all(format!("{SIGNATURE}\n{OURS}{HELP}\n").as_bytes());
+        let renamed = written.and_then(|()| Ok(renameat(&self.fd, &temporary, &self.fd, TAG)?));
+        if renamed.is_err() {
+            let _ = unlinkat(&self.fd, &temporary, AtFlags::empty());
+        }
+        renamed
+    }
+
+    fn names(&self, below: &str) -> rustix::io::Result<Vec<String>> {
+        names(openat(&self.fd, below, FOLDER | OFlags::NOFOLLOW, Mode::empty())?.as_fd())
+    }
+
+    /// Returns the numbers of the folders of files that there are.
+    pub(super) fn shards(&self) -> rustix::io::Result<Vec<usize>> {
+        let mut shards: Vec<usize> = self.names(".")?.iter().filter_map(|name| read_shard_name(name)).collect();
+        shards.sort_unstable();
+        Ok(shards)
+    }
+
+    /// Returns the files of a folder, in order, and how many names in it are not of files of ours.
+    pub(super) fn files(&self, shard: usize) -> rustix::io::Result<(Vec<StoredRange>, usize)> {
+        let names = match self.names(&shard_name(shard)) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok((Vec::new(), 0)),
+            names => names?,
+        };
+        let mut files: Vec<StoredRange> = names.iter().filter_map(|name| StoredRange::from_name(shard, name)).collect();
+        files.sort_unstable();
+        let foreign = names.len() - files.len();
+        Ok((files, foreign))
+    }
+
+    /// Returns when a folder of files was last changed; `None` if there is none.
+    fn modified(&self, shard: usize) -> Option<(i64, i64)> {
+        statat(&self.fd, shard_name(shard), AtFlags::SYMLINK_NOFOLLOW).ok().as_ref().map(modified)
+    }
+
+    /// Returns when a file was last used; `None` if there is none.
+    fn used(&self, range: StoredRange) -> Option<(i64, i64)> {
+        let stat = statat(&self.fd, range.path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| modified(&stat))
+    }
+
+    /// Removes the file of a range. That it is gone already is no failure.
+    pub(super) fn remove(&self, range: StoredRange) -> rustix::io::Result<()> {
+        let removed = match unlinkat(&self.fd, range.path(), AtFlags::empty()) {
+            // somebody made a folder of this name
+            Err(Errno::ISDIR) => unlinkat(&self.fd, range.path(), AtFlags::REMOVEDIR),
+            removed => removed,
+        };
+        if removed == Err(Errno::NOENT) { Ok(()) } else { removed }
+    }
+}
+
+impl AsFd for CacheFolder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Returns the names in an open folder, but `.` and `..`. Names that are not UTF-8 are none of ours, and are left out.
+fn names(folder: BorrowedFd) -> rustix::io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        names.extend(entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | "..")).map(str::to_owned));
+    }
+    Ok(names)
+}
+
+/// Returns a time in seconds and nanoseconds since 1970.
+fn modified(stat: &Stat) -> (i64, i64) {
+    (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
+}
+
+/// Returns a number that no other process has.
+fn random() -> u64 {
+    RandomState::new().hash_one(process::id())
+}
+
+/// Where a process puts files that it has not yet written as a whole: a folder of its own below `writers`, with a lock that
+/// ends with the process. Numbers of processes would not tell, since each container has its own. The folder is removed
+/// when this is dropped.
+#[derive(Debug)]
+pub(super) struct WriterFolder {
+    /// `writers`.
+    parent: OwnedFd,
+    fd: OwnedFd,
+    name: String,
+    files: AtomicU64,
+}
+
+impl WriterFolder {
+    /// Makes a folder in `writers` of the cache's folder, and removes those of processes that have ended.
+    pub(super) fn create(cache: &CacheFolder) -> rustix::io::Result<Self> {
+        let parent = openat(cache, WRITERS, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+        remove_dead(parent.as_fd());
+        for _ in 0..TRIES {
+            let name = format!("{}-{:x}", process::id(), random());
+            mkdirat(&parent, &name, Mode::RWXU)?;
+            let Ok(fd) = openat(&parent, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
+            // where the file system has no locks, nobody can take this one for dead either
+            let locked = flock(&fd, FlockOperation::NonBlockingLockExclusive);
+            if locked != Err(Errno::WOULDBLOCK) && is_same(parent.as_fd(), &name, fd.as_fd()) {
+                return Ok(Self { parent, fd, name, files: AtomicU64::new(0) });
+            }
+        }
+        Err(Errno::BUSY)
+    }
+
+    /// Returns a name for a file in this folder that was never used before.
+    pub(super) fn new_name(&self) -> String {
+        self.files.fetch_add(1, Relaxed).to_string()
+    }
+
+    /// Returns when others last came or went, and whether there are any.
+    pub(super) fn others(&self) -> rustix::io::Result<((i64, i64), bool)> {
+        let changed = self.changed()?;
+        // another descriptor, since this one has a position in the list that all threads would share
+        let fd = openat(&self.parent, ".", FOLDER, Mode::empty())?;
+        Ok((changed, names(fd.as_fd())?.iter().any(|name| *name != self.name)))
+    }
+
+    fn changed(&self) -> rustix::io::Result<(i64, i64)> {
+        fstat(&self.parent).as_ref().map(modified).map_err(|error| *error)
+    }
+}
+
+impl AsFd for WriterFolder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for WriterFolder {
+    fn drop(&mut self) {
+        remove_folder(self.parent.as_fd(), &self.name, self.fd.as_fd());
+    }
+}
+
+/// Removes the folders of processes that have ended.
+fn remove_dead(writers: BorrowedFd) {
+    let all = openat(writers, ".", FOLDER, Mode::empty()).and_then(|fd| names(fd.as_fd())).unwrap_or_default();
+    for name in all {
+        let Ok(fd) = openat(writers, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
+        if flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() && is_same(writers, &name, fd.as_fd()) {
+            remove_folder(writers, &name, fd.as_fd());
+        }
+    }
+}
+
+/// Removes a folder and the files in it. What cannot be removed is left for the next process.
+fn remove_folder(parent: BorrowedFd, name: &str, folder: BorrowedFd) {
+    for file in names(folder).unwrap_or_default() {
+        let _ = unlinkat(folder, &file, AtFlags::empty());
+    }
+    let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
+}
+
+/// Returns whether a name is still that of an open folder.
+fn is_same(parent: BorrowedFd, name: &str, folder: BorrowedFd) -> bool {
+    let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+    let named = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(identity);
+    matches!((named, fstat(folder).map(identity)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// What a disk cache of this process has done since it was opened, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DiskCacheStatistics {
+    /// Ranges that were read from it, and their bytes.
+    pub(crate) hits: u64,
+    pub(crate) hit_bytes: u64,
+    /// Ranges that it did not have, and their bytes.
+    pub(crate) misses: u64,
+    pub(crate) missed_bytes: u64,
+    /// Bytes of the objects that were written to it.
+    pub(crate) written_bytes: u64,
+    /// Ranges that were not written, since the disk is slow, full, or cannot be written to.
+    pub(crate) dropped: u64,
+    /// Files that were evicted.
+    pub(crate) evicted: u64,
+    /// Files that were not as they should be, and were removed.
+    pub(crate) bad: u64,
+    /// Bytes that the files of all processes take, as far as this one knows, and the number of these files.
+    pub(crate) bytes: u64,
+    pub(crate) files: u64,
+}
+
 /// The files of a cache, and the index of them.
-pub(crate) struct Files {
-    pub folder: CacheFolder,
-    pub own: WriterFolder,
-    pub index: Index,
-    pub clock: Clock,
-    pub counts: Counts,
+pub(super) struct Files {
+    pub(super) folder: CacheFolder,
+    pub(super) own: WriterFolder,
+    pub(super) index: Index,
+    /// Without what the cache holds.
+    pub(super) statistics: Mutex<DiskCacheStatistics>,
     /// When others last came or went, at the beginning of a scan that was finished in their absence.
     alone_since: Mutex<Option<(i64, i64)>>,
 }
 
 impl Files {
-    pub(crate) fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
-        let own =
-            WriterFolder::create(&folder).map_err(|error| DiskCacheError::io("write to", folder.path(), error))?;
-        Ok(Self {
-            folder,
-            own,
-            index: Index::new(),
-            clock: Clock::new(),
-            counts: Counts::default(),
-            alone_since: Mutex::default(),
-        })
+    pub(super) fn new(folder: CacheFolder) -> Result<Self, DiskCacheError> {
+        let own = WriterFolder::create(&folder).map_err(|error| DiskCacheError::io("write to", &folder.path, error))?;
+        Ok(Self { folder, own, index: Index::new(), statistics: Mutex::default(), alone_since: Mutex::default() })
     }
 
     /// Fills `out` from the files of an object; `false` if they do not have all of it.
-    pub(crate) fn read(&self, object: &ObjectVersion, offset: u64, out: &mut [u8]) -> bool {
+    pub(super) fn read(&self, key: &CacheKey, offset: u64, out: &mut [u8]) -> bool {
         let Some(end) = offset.checked_add(out.len() as u64) else { return false };
-        for _ in 0..TRIES {
-            let Some(ranges) = self.index.cover(object.digest(), offset, end) else {
-                if self.look_again(object.digest(), offset, out.len()) {
+        for _ in 0..READ_TRIES {
+            let Some(ranges) = self.index.cover(key.digest, offset, end) else {
+                if self.look_again(key.digest, offset, out.len()) {
                     continue;
                 }
                 return false;
             };
-            match self.read_ranges(object, &ranges, offset, out) {
+            match self.read_ranges(key, &ranges, offset, out) {
                 Ok(()) => return true,
                 Err(Unread::Failed(_)) => return false,
                 // the index no longer has it
@@ -68,47 +381,34 @@ impl Files {
     }
 
     /// Returns whether the files of an object have a range of it, as far as the index tells.
-    pub(crate) fn has(&self, object: &ObjectVersion, offset: u64, length: u64) -> bool {
+    pub(super) fn has(&self, key: &CacheKey, offset: u64, length: u64) -> bool {
         let Some(end) = offset.checked_add(length) else { return false };
-        let is_covered = || self.index.cover(object.digest(), offset, end).is_some();
+        let is_covered = || self.index.cover(key.digest, offset, end).is_some();
         is_covered()
-            || usize::try_from(length).is_ok_and(|length| self.look_again(object.digest(), offset, length))
-                && is_covered()
+            || usize::try_from(length).is_ok_and(|length| self.look_again(key.digest, offset, length)) && is_covered()
     }
 
-    fn read_ranges(
-        &self,
-        object: &ObjectVersion,
-        ranges: &[StoredRange],
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<(), Unread> {
+    fn read_ranges(&self, key: &CacheKey, ranges: &[StoredRange], offset: u64, out: &mut [u8]) -> Result<(), Unread> {
         let (mut at, mut rest) = (offset, out);
         for range in ranges {
             let length = usize::try_from(range.end() - at).unwrap_or(usize::MAX).min(rest.len());
             let (part, after) = rest.split_at_mut(length);
-            self.read_range(object, *range, (at - range.offset) as usize, part)?;
+            self.read_range(key, *range, (at - range.offset) as usize, part)?;
             (at, rest) = (range.end(), after);
         }
         Ok(())
     }
 
-    fn read_range(
-        &self,
-        object: &ObjectVersion,
-        range: StoredRange,
-        from: usize,
-        out: &mut [u8],
-    ) -> Result<(), Unread> {
-        let file = stored_file::read(&self.folder, object, range, from, out).inspect_err(|unread| match unread {
+    fn read_range(&self, key: &CacheKey, range: StoredRange, from: usize, out: &mut [u8]) -> Result<(), Unread> {
+        let file = format::read(&self.folder, key, range, from, out).inspect_err(|unread| match unread {
             Unread::Absent => drop(self.index.remove(range)),
             Unread::Bad => self.drop_bad(range),
             Unread::Failed(error) => {
-                warn_seldom(&format!("cannot read the disk cache {}: {error}", self.folder.path().display()));
+                warn_seldom(&format!("cannot read the disk cache {}: {error}", self.folder.path.display()));
             }
         })?;
-        let now = self.clock.now();
-        if self.index.touch(range, now).is_some_and(|used| Clock::is_late(now, used)) {
+        let now = self.index.clock.now();
+        if self.index.touch(range, now).is_some_and(|used| LastUsed::is_late(now, used)) {
             // on a file system that does not allow it, the file counts as older after a restart
             let omitted = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
             let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
@@ -118,16 +418,15 @@ impl Files {
     }
 
     fn drop_bad(&self, range: StoredRange) {
-        self.counts.bad.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let removed = self.folder.remove(range);
-        match &removed {
-            Ok(()) => drop(self.index.remove(range)),
-            Err(_) => self.index.keep_damaged(range),
-        }
-        let place = self.folder.path().join(range.path());
-        warn_seldom(&match removed {
-            Ok(()) => format!("removed a damaged file of the disk cache: {}", place.display()),
+        self.statistics.lock().bad += 1;
+        let place = self.folder.path.join(range.path());
+        warn_seldom(&match self.folder.remove(range) {
+            Ok(()) => {
+                self.index.remove(range);
+                format!("removed a damaged file of the disk cache: {}", place.display())
+            }
             Err(error) => {
+                self.index.keep_damaged(range);
                 format!("a file of the disk cache is damaged, and cannot be removed: {}: {error}", place.display())
             }
         });
@@ -142,18 +441,13 @@ impl Files {
         if !self.may_have_unknown_files() {
             return false;
         }
-        let here = shard(object, offset);
-        let before = before_region(offset).map(|before| shard(object, before)).filter(|before| *before != here);
-        let mut is_new = self.list(here);
-        if let Some(before) = before {
-            is_new |= self.list(before);
-        }
-        is_new
+        let is_new = self.list(shard(object, offset));
+        shard_before(object, offset).is_some_and(|before| self.list(before)) || is_new
     }
 
     /// Returns the tick at which a file was last used, from its time; `None` if it is not there.
     fn used(&self, range: StoredRange) -> Option<u32> {
-        self.folder.used(range).map(|(seconds, nanoseconds)| self.clock.tick(seconds, nanoseconds))
+        self.folder.used(range).map(|time| self.index.clock.tick(time))
     }
 
     /// Adds the files of a folder that the index does not have, if the folder has changed since the last time; `true`
@@ -171,14 +465,14 @@ impl Files {
         let new = self.index.unknown(shard, files);
         let new: Vec<_> = new.into_iter().filter_map(|range| Some((range, self.used(range)?))).collect();
         // what changes right after it was listed may get the time that it had
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let is_settled = |seconds: i64| seconds.saturating_add(SETTLED) < i64::try_from(now.as_secs()).unwrap_or(0);
         self.index.add(shard, &new, modified.filter(|(seconds, _)| is_settled(*seconds)))
     }
 
     /// Makes the index of a folder equal to it. To be called by the thread that writes, and no other: what is written
     /// in the meantime would be forgotten.
-    pub(crate) fn scan(&self, shard: usize) {
+    pub(super) fn scan(&self, shard: usize) {
         let modified = self.folder.modified(shard);
         // a folder that cannot be read may have files as before
         let Ok((files, _)) = self.folder.files(shard) else { return };
@@ -187,13 +481,13 @@ impl Files {
     }
 
     /// Returns whether other processes may have written files since the last scan began.
-    pub(crate) fn may_have_unknown_files(&self) -> bool {
+    pub(super) fn may_have_unknown_files(&self) -> bool {
         let known = *self.alone_since.lock();
         known.is_none() || self.own.changed().ok() != known
     }
 
     /// Notes that a scan is complete that had begun when [`WriterFolder::others`] returned this.
-    pub(crate) fn scanned(&self, others: Option<((i64, i64), bool)>) {
+    pub(super) fn scanned(&self, others: Option<((i64, i64), bool)>) {
         *self.alone_since.lock() = others.filter(|(_, are_there)| !are_there).map(|(changed, _)| changed);
     }
 }

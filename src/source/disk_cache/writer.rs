@@ -1,4 +1,4 @@
-//! The thread that writes, evicts and scans.
+//! The thread that writes, evicts and scans, and the bounded queue of what it is to write.
 //!
 //! The budget B holds for all processes that share a folder: each knows the sum of all files but for what others have
 //! written since it last looked, and keeps it below 7/8 B. It looks again (lists all folders) whenever it has itself
@@ -6,66 +6,154 @@
 //! processes never exceed B, and each further one adds B/32 at most. That is as long as ranges are small beside B/64;
 //! one that takes more than B/16 is never written.
 
+use std::collections::{HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::eviction::Amount;
 use super::files::Files;
-use super::index::Amount;
-use super::queue::{Next, Put, WriteQueue};
-use super::stored_file;
-use super::stored_range::{SHARDS, StoredRange};
+use super::format::{self, CacheKey, SHARDS, StoredRange};
 use crate::log_limit::warn_seldom;
+use crate::sync::{Condvar, Mutex};
 
 /// The most files; their index takes 24 to 27 MiB.
-const MOST_FILES: u64 = 1 << 20;
-
+const MAX_FILES: u64 = 1 << 20;
 /// How long nothing is written after a failure.
 const OFF: Duration = Duration::from_secs(60);
+/// Bytes that are queued at most; one range may be in any case.
+const MAX_QUEUED: usize = 16 << 20;
+
+/// Bytes to write.
+pub(super) struct Put {
+    pub(super) key: CacheKey,
+    pub(super) range: StoredRange,
+    pub(super) bytes: Box<dyn AsRef<[u8]> + Send>,
+}
+
+enum Next {
+    Write(Put),
+    Nothing,
+    /// Nothing is queued, and nothing will be.
+    End,
+}
+
+/// A queue that is bounded in bytes; `push` never blocks.
+#[derive(Default)]
+pub(super) struct WriteQueue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    puts: VecDeque<Put>,
+    /// The ranges that are queued or being written.
+    known: HashSet<StoredRange>,
+    bytes: usize,
+    off_until: Option<Instant>,
+    closed: bool,
+    ended: bool,
+}
+
+impl WriteQueue {
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.state.lock());
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Adds bytes to write, of which there are `size`, unless the range is queued already. Returns `false` if there is no
+    /// room for them, or nothing is written for now.
+    pub(super) fn push(&self, put: Put, size: usize) -> bool {
+        self.change(|state| {
+            if state.known.contains(&put.range) {
+                return true;
+            }
+            let is_off = state.off_until.is_some_and(|until| Instant::now() < until);
+            if state.closed || is_off || (state.bytes > 0 && state.bytes.saturating_add(size) > MAX_QUEUED) {
+                return false;
+            }
+            state.bytes += size;
+            state.known.insert(put.range);
+            state.puts.push_back(put);
+            true
+        })
+    }
+
+    /// Returns what is to be written next; waits for it if `wait` is set. [`WriteQueue::done`] has to follow.
+    fn next(&self, wait: bool) -> Next {
+        let mut state = self.state.lock();
+        loop {
+            match state.puts.pop_front() {
+                Some(put) => return Next::Write(put),
+                None if state.closed => return Next::End,
+                None if !wait => return Next::Nothing,
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// Notes that a range of so many bytes is no longer queued.
+    fn done(&self, range: StoredRange, size: usize) {
+        self.change(|state| {
+            state.known.remove(&range);
+            state.bytes = state.bytes.saturating_sub(size);
+        });
+    }
+
+    /// Admits nothing for some time, and returns how many ranges were queued, which are dropped.
+    fn turn_off(&self, time: Duration) -> usize {
+        let dropped = self.change(|state| {
+            state.off_until = Instant::now().checked_add(time);
+            let dropped = std::mem::take(&mut state.puts);
+            for put in &dropped {
+                state.known.remove(&put.range);
+            }
+            state.bytes = 0;
+            dropped
+        });
+        dropped.len()
+    }
+
+    /// Admits nothing any more.
+    pub(super) fn close(&self) {
+        self.change(|state| state.closed = true);
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// Waits until the thread that writes has ended; `false` if that takes longer than `limit`.
+    pub(super) fn wait_for_end(&self, limit: Duration) -> bool {
+        self.wait_for(limit, |state| state.ended)
+    }
+
+    fn wait_for(&self, limit: Duration, condition: impl Fn(&State) -> bool) -> bool {
+        let began = Instant::now();
+        let mut state = self.state.lock();
+        while !condition(&state) {
+            let Some(left) = limit.checked_sub(began.elapsed()) else { return false };
+            self.changed.wait_for(&mut state, left);
+        }
+        true
+    }
+}
 
 /// The thread that writes.
-pub(crate) struct Writer {
+pub(super) struct Writer {
     files: Arc<Files>,
     queue: Arc<WriteQueue>,
-    limits: Limits,
+    /// Bytes that are written between two scans.
+    step: u64,
+    /// What is there at most, and what is left when files had to go.
+    high: Amount,
+    low: Amount,
     scan: Option<Scan>,
     /// Bytes that were written since the last scan.
     written: u64,
     has_failed: bool,
-}
-
-/// What follows from the budget.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    budget: u64,
-}
-
-impl Limits {
-    pub(crate) fn of(budget: u64) -> Self {
-        Self { budget }
-    }
-
-    /// The most that a range may take.
-    pub(crate) fn heaviest(self) -> u64 {
-        self.budget / 16
-    }
-
-    /// What is written between two scans.
-    fn step(self) -> u64 {
-        self.budget / 64
-    }
-
-    /// What is there at most.
-    fn high(self) -> Amount {
-        Amount { bytes: self.budget - self.budget / 8, files: MOST_FILES }
-    }
-
-    /// What is left when files had to go.
-    fn low(self) -> Amount {
-        let high = self.high();
-        Amount { bytes: high.bytes - self.budget / 32, files: high.files - high.files / 32 }
-    }
 }
 
 /// A scan that is under way.
@@ -77,16 +165,19 @@ struct Scan {
 }
 
 impl Writer {
-    pub(crate) fn new(files: Arc<Files>, queue: Arc<WriteQueue>, limits: Limits) -> Self {
-        let mut writer = Self { files, queue, limits, scan: None, written: 0, has_failed: false };
+    pub(super) fn new(files: Arc<Files>, queue: Arc<WriteQueue>, budget: u64) -> Self {
+        let high = Amount { bytes: budget - budget / 8, files: MAX_FILES };
+        let low = high.minus(Amount { bytes: budget / 32, files: MAX_FILES / 32 });
+        let (step, written, has_failed) = (budget / 64, 0, false);
+        let mut writer = Self { files, queue, step, high, low, scan: None, written, has_failed };
         writer.begin_scan();
         writer
     }
 
     /// Works until the queue is closed.
-    pub(crate) fn run(mut self) {
+    pub(super) fn run(mut self) {
         loop {
-            if self.scan.is_some() && self.written >= self.limits.step() {
+            if self.scan.is_some() && self.written >= self.step {
                 // without it the budget might not hold
                 if self.queue.is_closed() {
                     break;
@@ -96,8 +187,7 @@ impl Writer {
             }
             match self.queue.next(self.scan.is_none()) {
                 Next::Write(put) => {
-                    let size = (*put.bytes).as_ref().len();
-                    let range = put.range;
+                    let (range, size) = (put.range, (*put.bytes).as_ref().len());
                     self.write(put);
                     self.queue.done(range, size);
                     self.scan_some();
@@ -106,10 +196,10 @@ impl Writer {
                 Next::End => break,
             }
         }
-        // first the files: whoever waits for the end may remove the folder
+        // first the files: the thread that waits for the end may remove the folder
         let queue = Arc::clone(&self.queue);
         drop(self);
-        queue.end();
+        queue.change(|state| state.ended = true);
     }
 
     fn begin_scan(&mut self) {
@@ -131,17 +221,15 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, put: Put) {
-        let Put { object, range, bytes } = put;
-        let bytes = (*bytes).as_ref();
-        if self.files.index.cover(object.digest(), range.offset, range.end()).is_some() {
+    fn write(&mut self, Put { key, range, bytes }: Put) {
+        if self.files.index.cover(key.digest, range.offset, range.end()).is_some() {
             return;
         }
-        if !self.make_room(Amount { bytes: range.weight(), files: 1 }) {
+        if !self.make_room(Amount::one(&range)) {
             return self.turn_off(&io::Error::other("it is full, and none of its files can be removed"));
         }
-        let name = self.files.own.new_name();
-        match stored_file::write(&self.files.folder, &self.files.own, &name, &object, range, bytes) {
+        let (name, bytes) = (self.files.own.new_name(), (*bytes).as_ref());
+        match format::write(&self.files.folder, &self.files.own, &name, &key, range, bytes) {
             Ok(()) => self.wrote(range),
             Err(error) => self.turn_off(&error),
         }
@@ -149,12 +237,12 @@ impl Writer {
 
     fn wrote(&mut self, range: StoredRange) {
         if std::mem::take(&mut self.has_failed) {
-            log::info!("the disk cache {} is written to again", self.files.folder.path().display());
+            log::info!("the disk cache {} is written to again", self.files.folder.path.display());
         }
-        self.files.index.insert(range, self.files.clock.now());
-        self.files.counts.written_bytes.fetch_add(u64::from(range.length), Relaxed);
+        self.files.index.insert(range, self.files.index.clock.now());
+        self.files.statistics.lock().written_bytes += u64::from(range.length);
         self.written = self.written.saturating_add(range.weight());
-        if self.scan.is_none() && self.written >= self.limits.step() {
+        if self.scan.is_none() && self.written >= self.step {
             self.written = 0;
             if self.files.may_have_unknown_files() {
                 self.begin_scan();
@@ -165,61 +253,114 @@ impl Writer {
     fn turn_off(&mut self, error: &io::Error) {
         self.has_failed = true;
         let dropped = self.queue.turn_off(OFF);
-        self.files.counts.dropped.fetch_add(dropped as u64 + 1, Relaxed);
+        self.files.statistics.lock().dropped += dropped as u64 + 1;
         warn_seldom(&format!(
             "cannot write to the disk cache {}: {error}; it is read, and written to again when that succeeds",
-            self.files.folder.path().display()
+            self.files.folder.path.display()
         ));
     }
 
-    /// Evicts what was not used for the longest time, until `added` fits. Returns whether it does.
+    /// Evicts the least recently used files until `added` fits. Returns whether it does.
     fn make_room(&self, added: Amount) -> bool {
         let index = &self.files.index;
         let mut failed = 0;
-        // where files of a round could not be removed, others have to go in their place
-        while let Some(excess) = index.excess(added, self.limits.high(), self.limits.low()) {
+        loop {
+            let wanted = index.amount().plus(added);
+            if self.high.covers(wanted) {
+                return true;
+            }
+            let excess = wanted.minus(self.low);
             let tick = index.tick_of_excess(excess);
             let mut evicted = Amount::default();
-            (0..SHARDS).for_each(|shard| {
+            for shard in 0..SHARDS {
                 failed += self.evict(index.used(shard, |used| used < tick), &mut evicted, None);
-            });
+            }
             for shard in 0..SHARDS {
                 failed += self.evict(index.used(shard, |used| used == tick), &mut evicted, Some(excess));
             }
             if self.queue.is_closed() {
-                break;
+                return true;
             }
+            // others have to go in place of those that cannot be removed
             if failed >= index.amount().files {
                 return false;
             }
         }
-        true
     }
 
     /// Evicts files, until they amount to `enough`. Returns how many could not be removed.
     fn evict(&self, ranges: Vec<StoredRange>, evicted: &mut Amount, enough: Option<Amount>) -> u64 {
-        let mut failed = 0;
+        let (index, mut failed) = (&self.files.index, 0);
         for range in ranges {
             if enough.is_some_and(|enough| evicted.covers(enough)) || self.queue.is_closed() {
                 break;
             }
-            match self.files.folder.remove(range) {
-                Ok(()) => {
-                    self.files.index.remove(range);
-                    self.files.counts.evicted.fetch_add(1, Relaxed);
-                    evicted.add(&range);
-                }
-                Err(error) => {
-                    failed += 1;
-                    // it is tried again when all others have had their turn
-                    self.files.index.touch(range, self.files.clock.now());
-                    warn_seldom(&format!(
-                        "cannot remove a file of the disk cache {}: {error}; others are removed in its place",
-                        self.files.folder.path().display()
-                    ));
-                }
+            if let Err(error) = self.files.folder.remove(range) {
+                failed += 1;
+                // it is tried again when all others have had their turn
+                index.touch(range, index.clock.now());
+                warn_seldom(&format!(
+                    "cannot remove a file of the disk cache {}: {error}; others are removed in its place",
+                    self.files.folder.path.display()
+                ));
+                continue;
             }
+            index.remove(range);
+            self.files.statistics.lock().evicted += 1;
+            *evicted = evicted.plus(Amount::one(&range));
         }
         failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl WriteQueue {
+        /// Waits until nothing is queued or being written; `false` if that takes longer than `limit`.
+        pub(in crate::source::disk_cache) fn wait_until_empty(&self, limit: Duration) -> bool {
+            self.wait_for(limit, |state| state.known.is_empty())
+        }
+    }
+
+    fn push(queue: &WriteQueue, offset: u64, size: usize) -> bool {
+        let key = CacheKey::new("s", "d", "o", "v");
+        let range = StoredRange { object: 1, offset, length: 1 };
+        queue.push(Put { key, range, bytes: Box::new([0_u8]) }, size)
+    }
+
+    fn next(queue: &WriteQueue) -> Option<StoredRange> {
+        if let Next::Write(put) = queue.next(false) { Some(put.range) } else { None }
+    }
+
+    #[test]
+    fn the_queue_is_bounded_and_no_range_is_in_it_twice() {
+        let queue = WriteQueue::default();
+        assert!(push(&queue, 0, 2 * MAX_QUEUED), "one in any case");
+        assert!(!push(&queue, 1, 1));
+        assert!(push(&queue, 0, 1), "it is queued");
+        let first = next(&queue).unwrap();
+        assert!(push(&queue, 0, 1), "it is being written");
+        assert_eq!(next(&queue), None);
+        assert!(!queue.wait_until_empty(Duration::from_millis(1)));
+        queue.done(first, 2 * MAX_QUEUED);
+        assert!(queue.wait_until_empty(Duration::ZERO));
+        assert!(push(&queue, 0, MAX_QUEUED));
+        assert!(!push(&queue, 1, 1));
+    }
+
+    #[test]
+    fn while_it_is_off_everything_is_dropped() {
+        let queue = WriteQueue::default();
+        assert!(push(&queue, 0, 1));
+        assert_eq!(queue.turn_off(Duration::from_secs(3600)), 1);
+        assert_eq!((push(&queue, 0, 1), next(&queue)), (false, None));
+        queue.turn_off(Duration::ZERO);
+        assert!(push(&queue, 0, 1));
+        queue.close();
+        assert!(!push(&queue, 1, 1));
+        assert!(next(&queue).is_some(), "what is queued is written before the end");
+        assert!(matches!(queue.next(true), Next::End));
     }
 }

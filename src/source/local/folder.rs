@@ -3,253 +3,79 @@
 //! Objects are files below the folder. They are opened when they are first read; all folders together keep a bounded
 //! number of them open. A name that does not exist stays in a negative cache for about a second. A file that has
 //! changed makes the whole folder count as changed from then on, so that bytes of two versions are never mixed.
-//!
-//! Where it is asked who may read what, a folder may be read by those who may search it, and the folders between it and
-//! the dataset's own, and may read the files in it that were opened until the dataset was open: the descriptions and
-//! headers. Which files are opened later nobody knows then, so that one that fewer may read is an error for all.
 
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use rustix::io::Errno;
 
-use super::file::LocalFile;
-use super::open_file::OpenFile;
-use super::open_files::{Key, new_number};
-use super::source_root::{Found, SourceRoot};
-use crate::counters::Counters;
+use super::open_files::{Key, OpenFile, new_number};
+use super::readers::Readers;
+use super::root::{Found, SourceRoot};
 use crate::source::{
-    Blocking, EntryKind, FileStamp, FirstFailure, Folder, NoFolder, Permissions, RecentWrites, Source, SourceError,
-    tells_what_is_there,
+    Blocking, EntryKind, FirstFailure, Folder, NoFolder, ObjectVersion, Permissions, RecentWrites, Source, SourceError,
 };
-use crate::sync::Mutex;
 
 /// The most recently used files, and as many missing ones, that [`Folder::is_changed`] checks.
 const CHECKED_FILES: usize = 128;
 
-/// Opens folders and files of a source.
-pub(crate) struct Folders {
-    pub(super) root: Arc<SourceRoot>,
-    counters: Arc<Counters>,
-}
-
-impl Folders {
-    /// Folders and files below `root`.
-    pub(crate) fn new(root: Arc<SourceRoot>, counters: Arc<Counters>) -> Arc<Self> {
-        Arc::new(Self { root, counters })
-    }
-
-    /// Opens the folder at `path`. `recent` gets a record if it, or a file that is opened in it, was written to a
-    /// moment ago.
-    #[cfg(test)]
-    pub(crate) fn open(
-        self: &Arc<Self>,
-        path: &Path,
-        recent: &Arc<RecentWrites>,
-    ) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.open_beside(path, None, recent, &FirstFailure::default())
-    }
-
-    /// Opens a folder of a dataset, whose failures are those of another one, too.
-    fn open_beside(
-        self: &Arc<Self>,
-        path: &Path,
-        dataset: Option<&Arc<Readers>>,
-        recent: &Arc<RecentWrites>,
-        failure: &FirstFailure,
-    ) -> Result<Arc<LocalFolder>, NoFolder> {
-        let failed = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => NoFolder::Absent,
-            io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
-            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
-            _ => SourceError::io(format!("cannot look at {}", path.display()), &e).into(),
-        };
-        self.at_beside(self.root.locate(path).map_err(failed)?.ok_or(NoFolder::Outside)?, dataset, recent, failure)
-    }
-
-    /// Opens a folder that was just found, as [`Folders::open`] does.
-    pub(crate) fn at(self: &Arc<Self>, place: Found, recent: &Arc<RecentWrites>) -> Result<Arc<LocalFolder>, NoFolder> {
-        self.at_beside(place, None, recent, &FirstFailure::default())
-    }
-
-    fn at_beside(
-        self: &Arc<Self>,
-        place: Found,
-        dataset: Option<&Arc<Readers>>,
-        recent: &Arc<RecentWrites>,
-        failure: &FirstFailure,
-    ) -> Result<Arc<LocalFolder>, NoFolder> {
-        if !place.metadata.is_dir() {
-            return Err(NoFolder::NotAFolder);
-        }
-        recent.record(&place.metadata);
-        let readers = Readers::of(&self.root, &place, dataset).map(Arc::new);
-        let (id, stamp) = (new_number(), FileStamp::of(&place.metadata));
-        let (root, shared, recent) = (place.path, Arc::clone(self), Arc::clone(recent));
-        let (changed, failure) = (Arc::default(), failure.clone());
-        Ok(Arc::new(LocalFolder { id, root, stamp, shared, changed, failure, recent, readers }))
-    }
-
-    /// Wraps the file at `path`, which was just opened, as a source. `recent` gets a record if it was written to a
-    /// moment ago.
-    pub(crate) fn file(&self, path: &Path, file: File, recent: &Arc<RecentWrites>) -> Result<LocalFile, SourceError> {
-        let failed = |e| SourceError::io(format!("cannot look at {}", path.display()), &e);
-        let metadata = file.metadata().map_err(failed)?;
-        let counters = Arc::clone(&self.counters);
-        Ok(LocalFile::new(&self.root, path, (file, &metadata), Arc::clone(recent), counters))
-    }
-}
-
 /// A local folder.
-pub(crate) struct LocalFolder {
-    id: u64,
+pub(super) struct LocalFolder {
+    number: u64,
     /// The path without links.
-    root: PathBuf,
-    stamp: FileStamp,
-    shared: Arc<Folders>,
+    path: PathBuf,
+    version: ObjectVersion,
+    root: Arc<SourceRoot>,
     changed: Arc<AtomicBool>,
     /// The first failure of the system here or in a folder that was opened from here.
     failure: FirstFailure,
     recent: Arc<RecentWrites>,
-    /// Who may read it; `None` if nobody asks.
+    /// Who may read it; `None` if that is not asked for.
     readers: Option<Arc<Readers>>,
 }
 
-/// Who may read a folder and what is in it.
-struct Readers {
-    /// Those of the dataset's own folder; `None` for itself.
-    dataset: Option<Arc<Self>>,
-    /// The folder itself.
-    path: PathBuf,
-    inode: (u64, u64),
-    /// Who may search this folder and those on the way to it, as it was opened.
-    way: Permissions,
-    state: Mutex<ReadersState>,
-    /// Whether the owner is in the group of those who are allowed, once somebody asks.
-    owner_is_member: OnceLock<bool>,
-}
-
-struct ReadersState {
-    /// Who may read what is in the folder: less whom a file denies that was read before that was settled.
-    allowed: Permissions,
-    /// Of the dataset's own folder: who may read all that was read before that was settled, in whatever folder.
-    all_read: Permissions,
-    /// Of the dataset's own folder: whether it is settled.
-    settled: bool,
-    /// The files that were read before, and who may read them.
-    files: Vec<(Box<str>, Permissions)>,
-}
-
-impl Readers {
-    /// Those of a folder of a dataset; `dataset` has those of the dataset's own folder, unless this is it.
-    fn of(root: &SourceRoot, place: &Found, dataset: Option<&Arc<Self>>) -> Option<Self> {
-        let inode = FileStamp::of(&place.metadata).inode;
-        let way = Self::way(root, dataset.map(|dataset| &**dataset), place)?;
-        let state = ReadersState { allowed: way, all_read: way, settled: false, files: Vec::new() };
-        if let Some(dataset) = dataset {
-            dataset.note_read(way);
-        }
-        let (state, owner_is_member) = (Mutex::new(state), OnceLock::new());
-        Some(Self { dataset: dataset.cloned(), path: place.path.clone(), inode, way, state, owner_is_member })
-    }
-
-    /// Returns who may read what is in a folder, as far as folders decide.
-    fn way(root: &SourceRoot, dataset: Option<&Self>, place: &Found) -> Option<Permissions> {
-        let own = root.own_permissions(place)?;
-        let Some(dataset) = dataset else { return Some(own) };
-        let from = match place.path.starts_with(&dataset.path) {
-            true => (&*dataset.path, Some(dataset.inode)),
-            false => (root.top_of(&place.path), None),
-        };
-        Some(own.beyond().restrict(root.way(from, place)))
-    }
-
-    /// Returns whether others may read by now what was read before that was settled.
-    fn have_changed(&self, root: &SourceRoot, files: &[Box<str>]) -> bool {
-        let folder = match root.locate(&self.path) {
-            // a failure of the system is no change
-            Err(e) if !tells_what_is_there(e.kind()) => return false,
-            found => found.ok().flatten(),
-        };
-        let at = |path: &Path| root.locate(path).ok().flatten();
-        let way = folder.and_then(|place| Self::way(root, self.dataset.as_deref(), &place));
-        if way != Some(self.way) {
-            return true;
-        }
-        let now = |name: &str| at(&self.path.join(name)).and_then(|place| self.of_file(root, &place));
-        let read = self.state.lock().files.clone();
-        // one that is gone is noticed elsewhere
-        read.iter().any(|(name, before)| now(name).is_some_and(|now| now != *before))
-            || files.iter().any(|name| now(name).is_some_and(|now| !self.lets_in_no_more_than(now)))
-    }
-
-    /// Returns who may read a file that was found in the folder.
-    fn of_file(&self, root: &SourceRoot, place: &Found) -> Option<Permissions> {
-        root.permissions_from((&self.path, self.inode), place)
-    }
-
-    /// The dataset's own folder.
-    fn top(&self) -> &Self {
-        self.dataset.as_deref().unwrap_or(self)
-    }
-
-    fn note_read(&self, permissions: Permissions) {
-        let mut state = self.state.lock();
-        state.all_read = state.all_read.restrict(permissions);
-    }
-
-    /// Returns who may read the folder and what is in it.
-    fn allowed(&self) -> Permissions {
-        let allowed = self.state.lock().allowed;
-        self.dataset.as_ref().map_or(allowed, |dataset| allowed.restrict(dataset.allowed()))
-    }
-
-    /// Settles who may read what in the whole dataset.
-    fn settle(&self) -> Permissions {
-        let mut state = self.top().state.lock();
-        state.settled = true;
-        state.all_read
-    }
-
-    /// Returns whether all who may read the folder may read a file.
-    fn lets_in_no_more_than(&self, file: Permissions) -> bool {
-        let allowed = self.allowed().as_file();
-        file.covers(allowed, || *self.owner_is_member.get_or_init(|| allowed.owner_is_member()))
-    }
-
-    /// Allows only those who may read a file, unless that is settled. Fails if fewer may read the file than are
-    /// allowed.
-    fn admit(&self, name: &str, file: Permissions) -> io::Result<()> {
-        if !self.top().state.lock().settled {
-            let mut state = self.state.lock();
-            state.allowed = state.allowed.restrict(file.as_folder());
-            if state.files.len() < CHECKED_FILES {
-                state.files.push((name.into(), file));
-            }
-            drop(state);
-            self.top().note_read(file.as_folder());
-            return Ok(());
-        }
-        if self.lets_in_no_more_than(file) {
-            return Ok(());
-        }
-        Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "fewer users may read it than the description of its dataset; give all files of the dataset the same \
-             owner, group and mode, or mount with -o umask=022",
-        ))
-    }
+/// Whether there is nothing at a path, as an error says.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 impl LocalFolder {
-    fn key(&self, name: &str) -> Key {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        (self.id, hasher.finish())
+    /// Opens a folder that was just found. `recent` gets a record if it, or a file that is opened in it, was written to a
+    /// moment ago.
+    pub(super) fn open(
+        root: &Arc<SourceRoot>,
+        place: Found,
+        recent: &Arc<RecentWrites>,
+    ) -> Result<Arc<Self>, NoFolder> {
+        Self::open_in(root, place, None, recent, FirstFailure::default())
+    }
+
+    /// Opens a folder of a dataset, which shares failures with its other folders.
+    fn open_in(
+        root: &Arc<SourceRoot>,
+        place: Found,
+        dataset: Option<&Arc<Readers>>,
+        recent: &Arc<RecentWrites>,
+        failure: FirstFailure,
+    ) -> Result<Arc<Self>, NoFolder> {
+        if !place.metadata.is_dir() {
+            return Err(NoFolder::NotAFolder);
+        }
+        recent.record(&place.metadata);
+        Ok(Arc::new(Self {
+            number: new_number(),
+            version: ObjectVersion::from_metadata(&place.metadata),
+            readers: Readers::new(root, &place, dataset),
+            path: place.path,
+            root: Arc::clone(root),
+            changed: Arc::default(),
+            failure,
+            recent: Arc::clone(recent),
+        }))
     }
 
     /// Remembers that something has changed: all further reads fail.
@@ -258,14 +84,12 @@ impl LocalFolder {
         SourceError::Changed
     }
 
-    fn failed(&self, doing: &str, name: &str, error: &io::Error) -> SourceError {
-        SourceError::io(format!("cannot {doing} {}", self.root.join(name).display()), error)
-    }
-
     /// Returns the file of a name, and opens it if it is not open; `None` if there is none.
     fn file(&self, name: &str, blocking: Blocking) -> Result<Option<Arc<OpenFile>>, SourceError> {
         self.check_unchanged()?;
-        let (key, files) = (self.key(name), &self.shared.root.files);
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        let (key, files): (Key, _) = ((self.number, hasher.finish()), &self.root.files);
         if let Some(file) = files.get(key, name) {
             return Ok(Some(file));
         }
@@ -275,42 +99,42 @@ impl LocalFolder {
         if blocking == Blocking::No {
             return Err(SourceError::WouldBlock);
         }
-        let opened = self.open(name).map_err(|e| self.failed("open", name, &e))?;
-        if !files.is_as_before(key, opened.as_ref().map(|(_, m)| FileStamp::of(m)).as_ref()) {
+        let path = self.path.join(name);
+        let failed = |e| SourceError::io(format!("cannot open {}", path.display()), &e);
+        let opened = self.open_file(name, &path).map_err(failed)?;
+        if !files.is_as_before(key, opened.as_ref().map(|(_, m)| ObjectVersion::from_metadata(m)).as_ref()) {
             return Err(self.mark_changed());
         }
         let Some((file, metadata)) = opened else {
             files.insert_missing(key, name);
             return Ok(None);
         };
-        let (marks, counters) =
-            ((Arc::clone(&self.changed), Arc::clone(&self.recent)), Arc::clone(&self.shared.counters));
-        let file = OpenFile::new((name, self.root.join(name)), (file, &metadata), marks, counters);
+        let marks = (&self.changed, &self.recent);
+        let file = OpenFile::new((name, path), (file, &metadata), marks, &self.root.counters);
         files.insert(key, &file);
         Ok(Some(file))
     }
 
     /// Opens a file; `None` if there is none. A link that leads to nothing is an error: it stands for data that exists
     /// elsewhere.
-    fn open(&self, name: &str) -> io::Result<Option<(File, Metadata)>> {
+    fn open_file(&self, name: &str, path: &Path) -> io::Result<Option<(File, Metadata)>> {
         if !name.split('/').all(|part| !matches!(part, "" | "." | "..")) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a name below a folder"));
         }
-        let (root, path) = (&self.shared.root, self.root.join(name));
         let is_absent = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
-        let (file, real) = match root.open_plain_file(&path) {
+        let (file, real) = match self.root.open_plain_file(path) {
             Some(Err(e)) if is_absent(&e) => return Ok(None),
-            Some(file) => (file?, path),
-            None => match root.open_linked_file(&path) {
+            Some(file) => (file?, path.to_owned()),
+            None => match self.root.open_linked_file(path) {
                 Ok(Some(found)) => found,
                 Err(e) if !is_absent(&e) => return Err(e),
-                _ if self.is_absent(&path) => return Ok(None),
+                _ if self.is_absent(path) => return Ok(None),
                 _ => return Err(io::Error::other("a link leads out of the source, or to nothing")),
             },
         };
         let metadata = file.metadata()?;
         if let Some(readers) = &self.readers
-            && let Some(permissions) = readers.of_file(root, &Found::of_file(&file, real)?)
+            && let Some(permissions) = readers.of_file(&self.root, &Found::of_file(&file, real)?)
         {
             readers.admit(name, permissions)?;
         }
@@ -321,25 +145,27 @@ impl LocalFolder {
     /// that there is has no entry of the next name.
     fn is_absent(&self, path: &Path) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
-        match self.shared.root.locate(parent) {
-            Ok(Some(folder)) => !self.shared.root.has_entry(&folder, name),
+        match self.root.locate(parent) {
+            Ok(Some(folder)) => !self.root.has_entry(&folder, name),
             Err(e) if e.kind() != io::ErrorKind::NotFound => false,
-            _ => parent != self.root && self.is_absent(parent),
+            _ => parent != self.path && self.is_absent(parent),
         }
     }
 }
 
 impl Source for LocalFolder {
     fn len(&self, object: &str) -> Result<Option<u64>, SourceError> {
-        Ok(self.failure.noted(self.file(object, Blocking::Yes))?.map(|file| file.stamp.size))
+        Ok(self.failure.noted(self.file(object, Blocking::Yes))?.map(|file| file.version.size))
     }
 
     fn read_at(&self, object: &str, offset: u64, out: &mut [u8], blocking: Blocking) -> Result<bool, SourceError> {
-        let Some(file) = self.failure.noted(self.file(object, blocking))? else { return Ok(false) };
-        self.failure.noted(file.read_at(offset, out, blocking))?;
-        // here and not in `check_unchanged`, which does not know which file was read
-        self.failure.noted(file.check_unchanged())?;
-        Ok(true)
+        self.failure.noted((|| {
+            let Some(file) = self.file(object, blocking)? else { return Ok(false) };
+            file.read_at(offset, out, blocking)?;
+            // here and not in `check_unchanged`, which does not know which file was read
+            file.check_unchanged()?;
+            Ok(true)
+        })())
     }
 
     fn tag(&self, object: &str, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
@@ -362,24 +188,28 @@ impl Source for LocalFolder {
 
 impl Folder for LocalFolder {
     fn folder(&self, path: &str) -> Result<Arc<dyn Folder>, NoFolder> {
-        let dataset = self.readers.as_ref().map(|readers| readers.dataset.as_ref().unwrap_or(readers));
-        let opened = self.shared.open_beside(&self.root.join(path), dataset, &self.recent, &self.failure);
-        if let Err(NoFolder::Source(error)) = &opened {
-            let _ = self.failure.noted(Err::<(), _>(error.clone()));
-        }
-        Ok(opened?)
+        let path = self.path.join(path);
+        let failed = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => NoFolder::Absent,
+            io::ErrorKind::NotADirectory => NoFolder::NotAFolder,
+            _ if e.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => NoFolder::Loop,
+            _ => {
+                let error = SourceError::io(format!("cannot look at {}", path.display()), &e);
+                self.failure.note(&error);
+                error.into()
+            }
+        };
+        let place = self.root.locate(&path).map_err(failed)?.ok_or(NoFolder::Outside)?;
+        let dataset = self.readers.as_ref().map(Readers::top);
+        Ok(Self::open_in(&self.root, place, dataset, &self.recent, self.failure.clone())?)
     }
 
     fn list(&self, below: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), SourceError> {
-        let path = self.root.join(below);
-        let is_absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-        let visited = match self.shared.root.locate(&path) {
-            Ok(Some(folder)) => {
-                self.shared.root.visit(&folder, |name, kind| name.to_str().is_none_or(|name| visit(name, kind)))
-            }
-            Ok(None) => Ok(()),
-            Err(e) => Err(e),
-        };
+        let path = self.path.join(below);
+        let visited = self.root.locate(&path).and_then(|folder| match folder {
+            Some(folder) => self.root.visit(&folder, |name, kind| name.to_str().is_none_or(|name| visit(name, kind))),
+            None => Ok(()),
+        });
         match visited {
             Err(e) if !is_absent(&e) => {
                 self.failure.noted(Err(SourceError::io(format!("cannot list {}", path.display()), &e)))
@@ -389,11 +219,11 @@ impl Folder for LocalFolder {
     }
 
     fn settle_permissions(&self) -> Option<Permissions> {
-        self.readers.as_ref().map(|readers| readers.settle())
+        self.readers.as_ref().map(Readers::settle)
     }
 
     fn identity(&self) -> (u64, u64) {
-        self.stamp.inode
+        self.version.inode
     }
 
     fn failure(&self) -> Option<SourceError> {
@@ -401,27 +231,22 @@ impl Folder for LocalFolder {
     }
 
     fn is_changed(&self) -> bool {
-        let is_same = |path: &Path, before: Option<FileStamp>| {
+        let is_same = |path: &Path, before: Option<ObjectVersion>| {
             // a link in the place of a missing file is a change, wherever it leads
             let now = if before.is_some() { path.metadata() } else { path.symlink_metadata() };
             match now {
-                Ok(now) => before == Some(FileStamp::of(&now)),
-                Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                    before.is_none()
-                }
-                // a failure of the system is no change: who reads the file gets it
+                Ok(now) => before == Some(ObjectVersion::from_metadata(&now)),
+                Err(e) if is_absent(&e) => before.is_none(),
+                // a failure of the system is no change: a reader of the file gets it
                 Err(_) => true,
             }
         };
-        let recent = || self.shared.root.files.recent(self.id, CHECKED_FILES);
+        let recent = || self.root.files.recent(self.number, CHECKED_FILES);
+        let names = || recent().into_iter().filter_map(|(name, version)| version.and(Some(name))).collect::<Vec<_>>();
         let same = self.check_unchanged().is_ok()
-            && is_same(&self.root, Some(self.stamp))
-            && recent().iter().all(|(name, before)| is_same(&self.root.join(&**name), *before))
-            && !self.readers.as_ref().is_some_and(|readers| {
-                let files: Vec<Box<str>> =
-                    recent().into_iter().filter_map(|(name, stamp)| stamp.and(Some(name))).collect();
-                readers.have_changed(&self.shared.root, &files)
-            });
+            && is_same(&self.path, Some(self.version))
+            && recent().iter().all(|(name, before)| is_same(&self.path.join(&**name), *before))
+            && !self.readers.as_ref().is_some_and(|readers| readers.have_changed(&self.root, &names()));
         if !same {
             self.mark_changed();
         }
@@ -431,10 +256,188 @@ impl Folder for LocalFolder {
 
 impl Drop for LocalFolder {
     fn drop(&mut self) {
-        self.shared.root.files.close(self.id);
+        self.root.files.close(self.number);
     }
 }
 
 #[cfg(test)]
-#[path = "folder_tests.rs"]
-mod tests;
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn folder_of(root: &Path) -> Arc<LocalFolder> {
+        open(SourceRoot::new(root, false, false, Arc::default()), root)
+    }
+
+    fn open(source: SourceRoot, folder: &Path) -> Arc<LocalFolder> {
+        let place = source.locate(folder).unwrap().unwrap();
+        LocalFolder::open(&Arc::new(source), place, &RecentWrites::ignored()).unwrap()
+    }
+
+    /// Opens a folder again as a kernel without `openat2` does.
+    fn without_openat2(root: &Path) -> Arc<LocalFolder> {
+        open(SourceRoot::without_openat2(root), root)
+    }
+
+    fn read(folder: &dyn Source, name: &str) -> Result<Option<Vec<u8>>, SourceError> {
+        let Some(length) = folder.len(name)? else { return Ok(None) };
+        let mut out = vec![0; length as usize];
+        Ok(folder.read_at(name, 0, &mut out, Blocking::Yes)?.then_some(out))
+    }
+
+    fn sample() -> (tempfile::TempDir, Arc<LocalFolder>) {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("a")).unwrap();
+        fs::write(root.path().join("a/x"), b"0123").unwrap();
+        let folder = folder_of(root.path());
+        (root, folder)
+    }
+
+    #[test]
+    fn only_absent_files_are_missing() {
+        let (root, folder) = sample();
+        let made = std::process::Command::new("mkfifo").arg(root.path().join("a/pipe")).status();
+        for folder in [folder, without_openat2(root.path())] {
+            assert_eq!(read(&*folder, "a/x"), Ok(Some(b"0123".to_vec())));
+            assert_eq!(read(&*folder, "a/y"), Ok(None));
+            assert_eq!(read(&*folder, "b/x"), Ok(None));
+            for name in ["a", "a/x/y", "", "/etc/passwd", "../x", "a/../a/x", "a//x", "./a/x"] {
+                assert!(matches!(read(&*folder, name), Err(SourceError::Io { .. })), "{name}");
+            }
+            let mut out = [0; 3];
+            assert!(matches!(
+                folder.read_at("a/x", 2, &mut out, Blocking::Yes),
+                Err(SourceError::TooShort { size: 4, .. })
+            ));
+            assert!(matches!(
+                folder.read_at("a/x", u64::MAX, &mut out, Blocking::Yes),
+                Err(SourceError::TooShort { .. })
+            ));
+            if made.as_ref().is_ok_and(|status| status.success()) {
+                assert!(
+                    matches!(read(&*folder, "a/pipe"), Err(SourceError::Io { .. })),
+                    "opening a pipe does not block"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_that_may_not_wait_opens_no_file() {
+        let (_root, folder) = sample();
+        let mut out = [0; 4];
+        assert_eq!(folder.read_at("a/x", 0, &mut out, Blocking::No), Err(SourceError::WouldBlock));
+        assert_eq!(folder.read_at("a/y", 0, &mut out, Blocking::No), Err(SourceError::WouldBlock));
+        assert_eq!((read(&*folder, "a/x").unwrap().unwrap().len(), read(&*folder, "a/y")), (4, Ok(None)));
+        assert!(matches!(folder.read_at("a/x", 0, &mut out, Blocking::No), Ok(true) | Err(SourceError::WouldBlock)));
+        assert_eq!(folder.read_at("a/y", 0, &mut out, Blocking::No), Ok(false));
+    }
+
+    #[test]
+    fn links_are_followed_below_the_source_only() {
+        let (root, folder) = sample();
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("x"), b"secret").unwrap();
+        symlink("x", root.path().join("a/in")).unwrap();
+        symlink(outside.path().join("x"), root.path().join("a/out")).unwrap();
+        symlink("nowhere", root.path().join("a/dangling")).unwrap();
+        symlink("a", root.path().join("b")).unwrap();
+        symlink(outside.path(), root.path().join("c")).unwrap();
+        symlink("nowhere", root.path().join("d")).unwrap();
+        symlink("loop", root.path().join("loop")).unwrap();
+        for (n, folder) in [folder, without_openat2(root.path())].into_iter().enumerate() {
+            assert_eq!(read(&*folder, "a/in"), Ok(Some(b"0123".to_vec())));
+            assert_eq!(read(&*folder, "b/x"), Ok(Some(b"0123".to_vec())));
+            assert_eq!(read(&*folder, "b/y"), Ok(None));
+            for name in ["a/out", "a/dangling", "c/x", "d/x"] {
+                assert!(matches!(read(&*folder, name), Err(SourceError::Io { .. })), "{name}");
+            }
+            let text = |name: &str| read(&*folder, name).unwrap_err().to_string().replace(name, "NAME");
+            assert_eq!(text("c/x"), text("c/y"), "nothing tells whether a file outside exists");
+            assert_eq!(folder.folder("b").unwrap().identity(), folder.folder("a/").unwrap().identity());
+            let why = |path: &str| folder.folder(path).err();
+            assert!(
+                ["c", "c/x", "c/y", "..", "../x", "/", "/nowhere"]
+                    .iter()
+                    .all(|path| why(path) == Some(NoFolder::Outside))
+            );
+            assert_eq!((why("nothing"), why("a/x")), (Some(NoFolder::Absent), Some(NoFolder::NotAFolder)));
+            // without `openat2` nobody knows whether such a link leads out
+            let unsaid = |why: NoFolder| Some(if n == 0 { why } else { NoFolder::Outside });
+            assert_eq!((why("d"), why("loop")), (unsaid(NoFolder::Absent), unsaid(NoFolder::Loop)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_makes_the_folder_changed() {
+        type Change = fn(&Path);
+        let changes: [Change; 3] = [
+            |x| fs::write(x, b"01234").unwrap(),
+            |x| fs::remove_file(x).unwrap(),
+            |x| {
+                fs::write(x.with_extension("new"), b"0123").unwrap();
+                fs::rename(x.with_extension("new"), x).unwrap();
+            },
+        ];
+        for change in changes {
+            let (root, folder) = sample();
+            let inner = folder.folder("a").unwrap();
+            assert!(read(&*folder, "a/x").is_ok() && read(&*inner, "x").is_ok() && !folder.is_changed());
+            change(&root.path().join("a/x"));
+            assert_eq!(folder.read_at("a/x", 0, &mut [0; 2], Blocking::Yes), Err(SourceError::Changed));
+            assert_eq!(folder.check_unchanged(), Err(SourceError::Changed));
+            assert_eq!(read(&*folder, "a/other"), Err(SourceError::Changed));
+            assert!(inner.is_changed() && inner.check_unchanged().is_err(), "a check notices it, too");
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_compared_when_it_is_opened_again() {
+        let (root, folder) = sample();
+        assert!(read(&*folder, "a/x").is_ok());
+        for n in 0..400 {
+            fs::write(root.path().join(format!("a/{n}")), b"x").unwrap();
+            assert!(read(&*folder, &format!("a/{n}")).is_ok());
+        }
+        let open = fs::read_dir("/proc/self/fd").unwrap().filter(|fd| {
+            let target = fs::read_link(fd.as_ref().unwrap().path());
+            target.is_ok_and(|target| target.starts_with(root.path()))
+        });
+        assert!(open.count() <= 384);
+        fs::write(root.path().join("a/x"), b"other").unwrap();
+        assert_eq!(read(&*folder, "a/x"), Err(SourceError::Changed));
+    }
+
+    #[test]
+    fn a_missing_file_is_remembered_for_a_second_only() {
+        let (root, folder) = sample();
+        let inner = folder.folder("a").unwrap();
+        assert_eq!((read(&*folder, "a/y"), read(&*inner, "y")), (Ok(None), Ok(None)));
+        fs::write(root.path().join("a/y"), b"late").unwrap();
+        assert!(inner.is_changed());
+        std::thread::sleep(Duration::from_millis(1100));
+        assert_eq!(read(&*folder, "a/y"), Err(SourceError::Changed));
+        assert!(folder.is_changed());
+    }
+
+    #[test]
+    fn entries_are_listed_by_kind() {
+        let (root, folder) = sample();
+        symlink("a", root.path().join("link")).unwrap();
+        fs::write(root.path().join("file"), b"").unwrap();
+        let mut all = Vec::new();
+        folder
+            .list("", &mut |name, kind| {
+                all.push((name.to_owned(), kind));
+                true
+            })
+            .unwrap();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected = [("a", EntryKind::Folder), ("file", EntryKind::File), ("link", EntryKind::Link)];
+        assert_eq!(all, expected.map(|(name, kind)| (name.to_owned(), kind)));
+        assert_eq!(folder.list("nothing", &mut |_, _| panic!("an entry")), Ok(()));
+    }
+}

@@ -1,77 +1,244 @@
-//! The requests of one store: the head of an object, a range of it, a page of a listing.
+//! The requests of one store: the head of an object, a range of it, a page of a listing; and the threads that send them.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::{FutureExt, StreamExt};
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path as Key;
-use object_store::{GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+use object_store::{Attribute, GetOptions, GetRange, GetResult, ListResult, ObjectStore};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
-use super::body::Body;
 use super::connect::Backend;
 use super::error::StoreError;
-use super::meta::Meta;
-use super::metrics::Metrics;
+use super::http::{Metrics, UserHeaders};
 use crate::counters::Counters;
 use crate::log_limit::{Decision, LogLimit};
-use crate::memory::BufferPool;
-use crate::source::descriptors::most_connections;
+use crate::memory::{Buffer, BufferPool};
+use crate::source::{About, ObjectVersion, PlaceKind, most_connections};
 
 /// A cause of failures is logged again after this time.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
-
 /// How often an answer that breaks off is asked for again.
 const BROKEN_ANSWERS: usize = 3;
-
 /// A request whose answer breaks off is not sent again after this time: then the library has tried for long.
 const BRIEFLY: Duration = Duration::from_secs(5);
+/// The most names that a store gives at a time.
+const PAGE: usize = 1000;
+/// Threads that send and receive. Decoding is done elsewhere.
+const THREADS: usize = 2;
 
 /// Bytes of unused memory for the bodies of answers that are kept for the next ones.
 const IDLE_BODIES: usize = 8 << 20;
+/// Memory for so many bytes is taken before they arrive; a store may promise any number.
+const MAX_AT_ONCE: u64 = 64 << 20;
+/// Bodies of fewer bytes take as many as they have.
+const SMALL: usize = 128 << 10;
 
-/// The most names that a store gives at a time.
-const PAGE: usize = 1000;
+/// Returns the runtime of the threads. It is started at the first call and not earlier, since a daemon forks before it has
+/// threads.
+pub(super) fn runtime() -> io::Result<Handle> {
+    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    let started = RUNTIME.get_or_init(|| {
+        // fails only if there is one already
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(THREADS).max_blocking_threads(4).thread_name("volfs-store").enable_all();
+        builder.build().map_err(|error| error.to_string())
+    });
+    let failed = |why| io::Error::new(io::ErrorKind::WouldBlock, format!("cannot start the threads of a store: {why}"));
+    started.as_ref().map(|runtime| runtime.handle().clone()).map_err(failed)
+}
+
+/// Runs a future and waits for its result. Not to be called on a thread of the runtime.
+pub(super) fn wait_for<T>(future: impl Future<Output = T>) -> io::Result<T> {
+    Ok(runtime()?.block_on(future))
+}
+
+/// What a store tells of one version of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ObjectMeta {
+    pub(super) size: u64,
+    /// Seconds since 1970. Stores give fractions only in listings.
+    pub(super) modified: i64,
+    /// The etag without its quotes; `None` if the store gives none.
+    pub(super) etag: Option<Arc<str>>,
+    /// The headers that were written with the object; `None` if they were not asked for.
+    pub(super) headers: Option<Arc<UserHeaders>>,
+}
+
+impl ObjectMeta {
+    fn from_listing(meta: &object_store::ObjectMeta) -> Self {
+        let etag = meta.e_tag.as_deref().map(|etag| etag.trim_matches('"').into());
+        Self { size: meta.size, modified: meta.last_modified.timestamp(), etag, headers: None }
+    }
+
+    fn from_answer(answer: &GetResult) -> Self {
+        let mut headers = answer.extensions.get::<UserHeaders>().cloned().unwrap_or_default();
+        headers.0.extend(answer.attributes.iter().filter_map(|(attribute, value)| match attribute {
+            Attribute::Metadata(name) => Some((name.as_ref().into(), value.as_bytes().into())),
+            _ => None,
+        }));
+        Self { headers: Some(Arc::new(headers)), ..Self::from_listing(&answer.meta) }
+    }
+
+    /// Returns whether both are one version, as far as the store tells.
+    pub(super) fn is_same_version(&self, other: &Self) -> bool {
+        match (&self.etag, &other.etag) {
+            (Some(one), Some(other)) => one == other,
+            _ => (self.size, self.modified) == (other.size, other.modified),
+        }
+    }
+
+    /// Returns the etag as a condition has it; `None` if there is none, or it is a weak one, which is no condition.
+    fn condition(&self) -> Option<String> {
+        let etag = self.etag.as_deref().filter(|etag| !etag.starts_with("W/"))?;
+        Some(format!("\"{etag}\""))
+    }
+
+    /// Returns the value of the header whose name ends with `name`, in any case.
+    pub(super) fn header(&self, name: &str) -> Option<Vec<u8>> {
+        let ends = |header: &str| {
+            let end = header.len().checked_sub(name.len()).and_then(|at| header.get(at..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(name))
+        };
+        let found = self.headers.as_ref()?.0.iter().find(|(header, _)| ends(header));
+        found.map(|(_, value)| value.to_vec())
+    }
+
+    /// Returns the version of the object with this key.
+    pub(super) fn version(&self, key: &str) -> ObjectVersion {
+        let etag = self.etag.as_deref().map(hash_of);
+        ObjectVersion { size: self.size, mtime: (self.modified, 0), inode: (0, hash_of(key)), etag }
+    }
+}
+
+/// Returns what a look at a key has found: an object, or a folder if there is no `meta`. Stores keep nothing about folders,
+/// not even that they are there.
+pub(super) fn about(key: &str, meta: Option<&ObjectMeta>) -> About {
+    let folder = || ObjectVersion { size: 0, mtime: (0, 0), inode: (0, hash_of(key)), etag: None };
+    let version = meta.map_or_else(folder, |meta| meta.version(key));
+    let kind = if meta.is_some() { PlaceKind::File } else { PlaceKind::Folder };
+    About { kind, version, changed: version.modified(), by_links: false, permissions: None }
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The body of an answer, as its parts arrive.
+struct Body {
+    wanted: u64,
+    parts: Parts,
+}
+
+enum Parts {
+    /// None, or a single one, which needs no copy.
+    First(Bytes),
+    /// Several, in memory that is used again: the kernel would make the pages of each body anew.
+    Pooled(Buffer, usize),
+    /// Several of a body that is longer than what is taken at once.
+    Long(BytesMut),
+}
+
+impl Body {
+    fn new(wanted: u64) -> Self {
+        Self { wanted, parts: Parts::First(Bytes::new()) }
+    }
+
+    /// Returns how many bytes have arrived: more than the expected ones as soon as there is one too many.
+    fn len(&self) -> usize {
+        match &self.parts {
+            Parts::First(bytes) => bytes.len(),
+            Parts::Pooled(_, filled) => *filled,
+            Parts::Long(bytes) => bytes.len(),
+        }
+    }
+
+    fn add(&mut self, part: Bytes, buffers: &Arc<BufferPool>) -> Result<(), StoreError> {
+        match &mut self.parts {
+            Parts::First(first) if first.is_empty() => *first = part,
+            Parts::First(first) if self.wanted > MAX_AT_ONCE => {
+                let mut bytes = BytesMut::with_capacity(MAX_AT_ONCE as usize);
+                bytes.extend_from_slice(first);
+                bytes.extend_from_slice(&part);
+                self.parts = Parts::Long(bytes);
+            }
+            Parts::First(first) => {
+                let wanted = self.wanted as usize;
+                // many small ones wait for their readers at a time: these are rounded up to pages, and no further
+                let taken = if wanted < SMALL { buffers.try_take(wanted) } else { buffers.take_scratch(wanted) };
+                let mut buffer = taken.map_err(io::Error::from)?;
+                let filled = append(&mut buffer, 0, first);
+                let filled = append(&mut buffer, filled, &part);
+                self.parts = Parts::Pooled(buffer, filled);
+            }
+            Parts::Pooled(buffer, filled) => *filled = append(buffer, *filled, &part),
+            Parts::Long(bytes) => bytes.extend_from_slice(&part),
+        }
+        Ok(())
+    }
+
+    fn into_bytes(self) -> Bytes {
+        match self.parts {
+            Parts::First(bytes) => bytes,
+            Parts::Pooled(mut buffer, filled) => {
+                buffer.truncate(filled);
+                Bytes::from_owner(buffer)
+            }
+            Parts::Long(bytes) => bytes.freeze(),
+        }
+    }
+}
+
+/// Copies a part behind the `filled` bytes of a buffer as far as it fits; returns how many bytes there are, or would be.
+fn append(buffer: &mut [u8], filled: usize, part: &[u8]) -> usize {
+    let end = filled.saturating_add(part.len());
+    if let Some(to) = buffer.get_mut(filled..end) {
+        to.copy_from_slice(part);
+    }
+    end
+}
 
 /// What one request for a range has brought.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
-    /// What the store tells of the object.
-    pub meta: Meta,
+pub(super) struct Fetched {
+    pub(super) meta: ObjectMeta,
     /// The bytes of the range, fewer if the object ends before.
-    pub bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 /// A page of a listing.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(super) struct Page {
     /// Names of folders.
-    pub folders: Vec<String>,
+    pub(super) folders: Vec<String>,
     /// Names of objects.
-    pub files: Vec<(String, Meta)>,
+    pub(super) files: Vec<(String, ObjectMeta)>,
     /// Where the next page begins; `None` after the last.
-    pub next: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 impl Page {
-    /// Returns whether there are no names.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.files.is_empty()
     }
 }
 
 /// One store.
-pub(crate) struct Client {
+pub(super) struct Client {
     backend: Backend,
     /// The URL of its bucket, for messages.
     base: String,
-    /// What is counted of it.
-    pub metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<Metrics>,
     counters: Arc<Counters>,
     /// Recycles the memory of bodies.
     buffers: Arc<BufferPool>,
@@ -82,49 +249,48 @@ pub(crate) struct Client {
 
 impl Client {
     /// Creates a client. Bytes are counted in `counters` as read from the source.
-    pub(crate) fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
-        let most_connections = most_connections();
+    pub(super) fn new(backend: Backend, base: String, metrics: Arc<Metrics>, counters: Arc<Counters>) -> Self {
+        let (most_connections, buffers) = (most_connections(), BufferPool::new(IDLE_BODIES));
         let connections = Semaphore::new(most_connections);
-        let buffers = BufferPool::new(IDLE_BODIES);
         Self { backend, base, metrics, counters, buffers, connections, most_connections }
     }
 
     /// Returns whether names can be listed.
-    pub(crate) fn can_list(&self) -> bool {
+    pub(super) fn can_list(&self) -> bool {
         self.backend.pages.is_some()
     }
 
     /// Returns how many requests of one file or folder may be in flight at a time: at most `wanted`, and not so many that
     /// one that hangs takes all connections.
-    pub(crate) fn most_in_flight(&self, wanted: usize) -> usize {
+    pub(super) fn most_in_flight(&self, wanted: usize) -> usize {
         wanted.min(self.most_connections / 4).max(1)
     }
 
     /// Returns what an error message says that was being done.
-    pub(crate) fn doing(&self, what: &str) -> String {
+    pub(super) fn doing(&self, what: &str) -> String {
         format!("cannot {what} {}", self.base)
     }
 
     /// Returns what the store tells of an object; `None` if there is none.
-    pub(crate) async fn head(&self, key: &str) -> Result<Option<Meta>, StoreError> {
+    pub(super) async fn head(&self, key: &str) -> Result<Option<ObjectMeta>, StoreError> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let _connection = self.connections.acquire().await;
-        Ok(self.answer(key, options).await?.as_ref().map(Meta::of_answer))
+        Ok(self.answer(key, options).await?.as_ref().map(ObjectMeta::from_answer))
     }
 
     /// Fetches a range of an object; `None` if there is no object. A version other than that of `expected` is an error.
-    pub(crate) async fn get(
+    pub(super) async fn get(
         &self,
         key: &str,
         range: Range<u64>,
-        expected: Option<&Meta>,
+        expected: Option<&ObjectMeta>,
     ) -> Result<Option<Fetched>, StoreError> {
         let _connection = self.connections.acquire().await;
         let mut attempt = 0;
         loop {
             let options = GetOptions {
                 range: Some(GetRange::Bounded(range.clone())),
-                if_match: expected.and_then(Meta::condition),
+                if_match: expected.and_then(ObjectMeta::condition),
                 ..GetOptions::default()
             };
             let Some(answer) = self.answer(key, options).await? else { return Ok(None) };
@@ -136,31 +302,20 @@ impl Client {
         }
     }
 
-    /// Collects an answer, which must be of the version of `expected`.
+    /// Collects an answer, which must be of the version of `expected`, and have all bytes of the range.
     async fn fetched(
         &self,
         answer: GetResult,
         range: &Range<u64>,
-        expected: Option<&Meta>,
+        expected: Option<&ObjectMeta>,
     ) -> Result<Fetched, StoreError> {
-        let meta = Meta::of_answer(&answer);
+        let meta = ObjectMeta::from_answer(&answer);
         // not every store knows conditions
         if expected.is_some_and(|expected| !expected.is_same_version(&meta)) {
-            let mut other = StoreError::new(io::ErrorKind::InvalidData, "the object was replaced");
-            other.is_other_version = true;
-            return Err(other);
+            return Err(StoreError::replaced());
         }
         let wanted = range.end.min(meta.size).saturating_sub(range.start);
-        let bytes = self.body(answer, wanted).await?;
-        self.metrics.add_bytes(bytes.len() as u64);
-        self.counters.source_bytes.add(bytes.len() as u64);
-        Ok(Fetched { meta, bytes })
-    }
-
-    /// Collects the bytes of an answer, which must be exactly `wanted`.
-    async fn body(&self, answer: GetResult, wanted: u64) -> Result<Bytes, StoreError> {
-        let mut stream = answer.into_stream();
-        let mut body = Body::new(wanted);
+        let (mut stream, mut body) = (answer.into_stream(), Body::new(wanted));
         while let Some(part) = stream.next().await {
             let part = part.map_err(|error| self.failed(&error))?;
             body.add(part, &self.buffers).map_err(|error| self.logged(error))?;
@@ -169,17 +324,20 @@ impl Client {
             }
         }
         if body.len() as u64 != wanted {
-            let text = format!("it sent {} bytes instead of {wanted}", body.len());
+            let text = format!("expected {wanted} bytes, got {}", body.len());
             return Err(self.logged(StoreError::new(io::ErrorKind::UnexpectedEof, text)));
         }
-        Ok(body.into_bytes())
+        self.metrics.bytes.add(wanted);
+        self.counters.source_bytes.add(wanted);
+        Ok(Fetched { meta, bytes: body.into_bytes() })
     }
 
     async fn answer(&self, key: &str, options: GetOptions) -> Result<Option<GetResult>, StoreError> {
-        let key = parsed(key)?;
+        let invalid = |_| StoreError::new(io::ErrorKind::InvalidInput, "not a key that volfs can ask for");
+        let key = Key::parse(key).map_err(invalid)?;
         match unbroken(|| self.backend.objects.get_opts(&key, options.clone())).await {
             Ok(answer) => Ok(Some(answer)),
-            Err(error) => match StoreError::of(&error) {
+            Err(error) => match StoreError::from_library(&error) {
                 None => Ok(None),
                 Some(explained) if explained.is_other_version || explained.is_beyond_end => Err(explained),
                 Some(explained) => Err(self.logged(explained)),
@@ -187,8 +345,9 @@ impl Client {
         }
     }
 
-    /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on.
-    pub(crate) async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
+    /// Returns a page of the names in the folder `prefix`, which is empty or ends in `/`, from `token` on; `Unsupported` if
+    /// the store has no listings.
+    pub(super) async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page, StoreError> {
         let unsupported = || StoreError::new(io::ErrorKind::Unsupported, "a web server does not list its files");
         let pages = self.backend.pages.as_ref().ok_or_else(unsupported)?;
         let prefix_or_none = Some(prefix).filter(|prefix| !prefix.is_empty());
@@ -207,7 +366,7 @@ impl Client {
 
     fn failed(&self, error: &object_store::Error) -> StoreError {
         let absent = || StoreError::new(io::ErrorKind::NotFound, "there is no such bucket or folder");
-        self.logged(StoreError::of(error).unwrap_or_else(absent))
+        self.logged(StoreError::from_library(error).unwrap_or_else(absent))
     }
 
     /// Logs a failure, each cause once a minute.
@@ -223,25 +382,25 @@ impl Client {
     }
 }
 
-/// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin.
+/// Sends a request, and sends it again if its answer breaks off: the library does so only if an answer does not begin. A
+/// panic of the library is an error: it panics where a service of credentials answers with something that no URL can be
+/// made of, and those who wait for this request would wait for ever.
 async fn unbroken<T, F>(send: impl Fn() -> F) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
 {
     let (began, mut attempt) = (Instant::now(), 0);
     let has_broken = |error: &object_store::Error| {
-        StoreError::of(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
+        StoreError::from_library(error).is_some_and(|error| error.kind == io::ErrorKind::ConnectionReset)
     };
     loop {
-        match unpanicked(send()).await {
+        let answer = AssertUnwindSafe(send()).catch_unwind().await;
+        let source = || "its answer makes no sense".into();
+        match answer.unwrap_or_else(|_| Err(object_store::Error::Generic { store: "store", source: source() })) {
             Err(error) if attempt < BROKEN_ANSWERS && began.elapsed() < BRIEFLY && has_broken(&error) => attempt += 1,
             answer => return answer,
         }
     }
-}
-
-fn parsed(key: &str) -> Result<Key, StoreError> {
-    Key::parse(key).map_err(|_| StoreError::new(io::ErrorKind::InvalidInput, "not a key that volfs can ask for"))
 }
 
 /// Returns the names behind `prefix` in a listing.
@@ -251,54 +410,82 @@ fn page_of(prefix: &str, listed: ListResult) -> Page {
         // the object that some programs make to stand for the folder itself has no name
         (!name.is_empty() && !name.contains('/') && !matches!(name, "." | "..")).then(|| name.to_owned())
     };
-    let files = listed.objects.iter().filter_map(|meta| Some((name(&meta.location)?, Meta::of_listed(meta))));
+    let files = listed.objects.iter().filter_map(|meta| Some((name(&meta.location)?, ObjectMeta::from_listing(meta))));
     Page { folders: listed.common_prefixes.iter().filter_map(name).collect(), files: files.collect(), next: None }
 }
 
-/// Waits for a result of the library. A panic is an error: the library panics where a service of credentials answers with
-/// something that no URL can be made of, and who waits for this request would wait for ever.
-async fn unpanicked<T>(request: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
-    let panicked = |_| object_store::Error::Generic { store: "store", source: "its answer makes no sense".into() };
-    AssertUnwindSafe(request).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(panic)))
-}
-
-/// Objects in memory, as a store of tests.
 #[cfg(test)]
-pub(crate) mod in_memory {
-    use std::pin::Pin;
-
-    use object_store::list::{PaginatedListResult, PaginatedListStore};
-    use object_store::memory::InMemory;
-
+mod tests {
     use super::*;
 
-    /// Lists one page of everything.
-    pub(crate) struct Pages(pub Arc<InMemory>);
-
-    type Listed<'a> = Pin<Box<dyn Future<Output = object_store::Result<PaginatedListResult>> + Send + 'a>>;
-
-    impl PaginatedListStore for Pages {
-        fn list_paginated<'a, 'b, 'future>(
-            &'a self,
-            prefix: Option<&'b str>,
-            _options: PaginatedListOptions,
-        ) -> Listed<'future>
-        where
-            'a: 'future,
-            'b: 'future,
-            Self: 'future,
-        {
-            Box::pin(async move {
-                let prefix = prefix.map(Key::parse).transpose().map_err(object_store::Error::from)?;
-                let result = self.0.list_with_delimiter(prefix.as_ref()).await?;
-                Ok(PaginatedListResult { result, page_token: None })
-            })
-        }
+    fn meta(etag: Option<&str>, size: u64) -> ObjectMeta {
+        let headers = UserHeaders(vec![("x-amz-meta-VDSChunkMetadata".into(), b"AAA=".as_slice().into())]);
+        ObjectMeta { size, modified: 7, etag: etag.map(Into::into), headers: Some(Arc::new(headers)) }
     }
 
-    /// Returns a backend of objects in memory; without listings unless `lists`.
-    pub(crate) fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
-        let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
-        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
+    #[test]
+    fn versions_are_compared_by_etag_or_else_by_size_and_time() {
+        assert!(meta(Some("a"), 1).is_same_version(&meta(Some("a"), 2)));
+        assert!(!meta(Some("a"), 1).is_same_version(&meta(Some("b"), 1)));
+        assert!(meta(Some("a"), 1).is_same_version(&meta(None, 1)));
+        assert!(!meta(None, 1).is_same_version(&meta(None, 2)));
+        assert_eq!((meta(Some("W/\"a"), 1).condition(), meta(Some("a"), 1).condition()), (None, Some("\"a\"".into())));
+        assert_ne!(meta(Some("a"), 1).version("k"), meta(Some("b"), 1).version("k"));
+    }
+
+    #[test]
+    fn a_header_is_found_by_the_end_of_its_name_in_any_case() {
+        assert_eq!(meta(None, 0).header("vdschunkmetadata"), Some(b"AAA=".to_vec()));
+        assert_eq!(meta(None, 0).header("chunkmetadat"), None);
+        assert_eq!(meta(None, 0).header("a much longer name than that of the header is"), None);
+    }
+
+    #[test]
+    fn parts_are_put_together_whatever_their_lengths() {
+        let buffers = BufferPool::new(1 << 20);
+        let bytes: Vec<u8> = (0..20_000u32).map(|n| (n * 7 / 5) as u8).collect();
+        for wanted in [20_000, 19_999, 20_001, MAX_AT_ONCE + 1] {
+            for length in [20_000, 19_990, 7_000, 500] {
+                let mut body = Body::new(wanted);
+                for part in bytes.chunks(length) {
+                    body.add(Bytes::copy_from_slice(part), &buffers).unwrap();
+                    if body.len() as u64 > wanted {
+                        break;
+                    }
+                }
+                assert_eq!(body.len(), bytes.len(), "one that is too long is told by its length");
+                if wanted >= 20_000 {
+                    assert!(body.into_bytes() == bytes, "{wanted} in parts of {length}");
+                }
+            }
+        }
+        assert_eq!(Body::new(0).into_bytes().len(), 0);
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let buffers = BufferPool::new(1 << 20);
+        let address = |buffers: &Arc<BufferPool>| {
+            let mut body = Body::new(300_000);
+            for _ in 0..3 {
+                body.add(Bytes::from(vec![1; 100_000]), buffers).unwrap();
+            }
+            body.into_bytes().as_ptr() as usize
+        };
+        let first = address(&buffers);
+        assert_eq!(address(&buffers), first);
+    }
+
+    #[test]
+    fn a_body_takes_little_more_than_its_bytes() {
+        let buffers = BufferPool::new(0);
+        for wanted in [5_000, 40_000, 127_000, 131_072, 200_000, 1_000_000] {
+            let mut body = Body::new(wanted);
+            for _ in 0..2 {
+                body.add(Bytes::from(vec![1; wanted as usize / 2]), &buffers).unwrap();
+            }
+            let Parts::Pooled(buffer, _) = &body.parts else { panic!("several parts are in one buffer") };
+            assert!(buffer.capacity() as u64 <= wanted + (wanted / 3).max(4096), "{wanted}: {}", buffer.capacity());
+        }
     }
 }

@@ -1,9 +1,13 @@
-//! Makes the client of a store from a URL, the environment and the options of the command line.
+//! Makes the client of a store from a URL, the environment, the files of AWS and the options of the command line.
 
+use std::collections::HashMap;
 use std::env;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -12,50 +16,82 @@ use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::list::PaginatedListStore;
 use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, RetryConfig};
+use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::super::store_options::StoreOption;
-use super::super::url::{StoreKind, StoreUrl};
-use super::container_token::with_token;
-use super::error::{NO_CREDENTIALS, Patience, StoreError};
-use super::http::StoreConnector;
-use super::metrics::Metrics;
-use super::profile::{self, Profile};
+use super::error::{NO_CREDENTIALS, StoreError};
+use super::http::{Metrics, StoreConnector};
+use crate::source::{StoreKind, StoreOption, StoreUrl};
 
 /// Options that hold unless the environment or the command line has others: how long a connection and a whole answer may
 /// take. A store that loses a machine may need 8 seconds for the first answer after that.
 const DEFAULTS: [(&str, &str); 2] = [("connect_timeout", "5 seconds"), ("timeout", "30 seconds")];
-
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
 /// A pause is chosen at random between the shortest one and so many times the one before. Pauses do not grow, on
 /// average, if this is less than 2.8.
 const GROWTH: f64 = 4.0;
+/// The variable in which all SDKs of AWS look for the token of a container.
+const TOKEN: &str = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
+
+/// How long a store is asked again after failures that may pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RetryPolicy {
+    /// Attempts after the first.
+    retries: usize,
+    /// No further attempt begins after this time.
+    timeout: Duration,
+}
+
+impl RetryPolicy {
+    /// A store that loses a machine may need some 8 seconds until it answers again; one that does not answer at all ends
+    /// in an error after a minute and a half at most.
+    pub(crate) const MOUNT: Self = Self { retries: 60, timeout: Duration::from_secs(60) };
+    /// Of a command before there is a mount: somebody waits for it.
+    pub(crate) const CLI: Self = Self { retries: 3, timeout: Duration::from_secs(12) };
+
+    /// Takes what the options say of it out of them.
+    fn with_options(mut self, options: &[StoreOption]) -> Result<(Self, Vec<StoreOption>), StoreError> {
+        let number = |option: &StoreOption| {
+            let wrong =
+                || StoreError::new(io::ErrorKind::InvalidInput, format!("{option}: not a number from 0 to 600"));
+            option.value.parse().ok().filter(|number| *number <= 600).ok_or_else(wrong)
+        };
+        let mut others = Vec::new();
+        for option in options {
+            match option.name.as_str() {
+                "retries" => self.retries = usize::try_from(number(option)?).unwrap_or(0),
+                "retry_seconds" => self.timeout = Duration::from_secs(number(option)?),
+                _ => others.push(option.clone()),
+            }
+        }
+        Ok((self, others))
+    }
+}
 
 /// The requests that a store understands.
 #[derive(Clone)]
-pub(crate) struct Backend {
+pub(super) struct Backend {
     /// Objects by their keys.
-    pub objects: Arc<dyn ObjectStore>,
+    pub(super) objects: Arc<dyn ObjectStore>,
     /// Listings, page by page; `None` for a web server, which has none.
-    pub pages: Option<Arc<dyn PaginatedListStore>>,
+    pub(super) pages: Option<Arc<dyn PaginatedListStore>>,
     /// Where the bucket is: the endpoint or the account, as far as they are not the usual ones. No secret.
-    pub endpoint: String,
+    pub(super) endpoint: String,
 }
 
 /// Makes the client of the store that a URL names. Nothing is sent yet.
-pub(crate) fn connect(
+pub(super) fn connect(
     url: &StoreUrl,
     options: &[StoreOption],
-    patience: Patience,
+    policy: RetryPolicy,
     metrics: &Arc<Metrics>,
 ) -> Result<Backend, StoreError> {
-    let (patience, options) = patience_of(patience, options)?;
+    let (policy, options) = policy.with_options(options)?;
     let options = &options[..];
     let retry = RetryConfig {
         backoff: BackoffConfig { max_backoff: LONGEST_PAUSE, base: GROWTH, ..BackoffConfig::default() },
-        max_retries: patience.retries,
-        retry_timeout: patience.time,
+        max_retries: policy.retries,
+        retry_timeout: policy.timeout,
     };
     let connector = StoreConnector { metrics: Arc::clone(metrics), kind: url.kind, credential_services: Vec::new() };
     let built = match url.kind {
@@ -95,26 +131,9 @@ fn host_of(url: &str) -> String {
     host.rsplit('@').next().unwrap_or_default().to_owned()
 }
 
-/// Takes the options out that say how long a store is asked again.
-fn patience_of(mut patience: Patience, options: &[StoreOption]) -> Result<(Patience, Vec<StoreOption>), StoreError> {
-    let number = |option: &StoreOption| {
-        let wrong = || StoreError::new(io::ErrorKind::InvalidInput, format!("{option}: not a number from 0 to 600"));
-        option.value.parse().ok().filter(|number| *number <= 600).ok_or_else(wrong)
-    };
-    let mut others = Vec::new();
-    for option in options {
-        match option.name.as_str() {
-            "retries" => patience.retries = usize::try_from(number(option)?).unwrap_or(0),
-            "retry_seconds" => patience.time = Duration::from_secs(number(option)?),
-            _ => others.push(option.clone()),
-        }
-    }
-    Ok((patience, others))
-}
-
 fn not_configured(error: &Error) -> StoreError {
     let absent = || StoreError::new(io::ErrorKind::InvalidInput, "its options are not complete");
-    let explained = StoreError::of(error).unwrap_or_else(absent);
+    let explained = StoreError::from_library(error).unwrap_or_else(absent);
     StoreError::new(io::ErrorKind::InvalidInput, explained.text)
 }
 
@@ -154,7 +173,7 @@ fn apply<B, K: FromStr>(
 fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreError> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(&url.bucket);
     let has_keys = builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some();
-    if !has_keys || profile::chosen().is_some() {
+    if !has_keys || chosen_profile().is_some() {
         builder = with_profile(builder)?;
     }
     builder = with_token(builder)?;
@@ -204,7 +223,7 @@ fn with_profile(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreEr
         if let Some(token) = profile.get("aws_session_token") {
             builder = builder.with_token(token);
         }
-    } else if let (Some(way), Some(name)) = (profile.unknown_way(), profile::chosen())
+    } else if let (Some(way), Some(name)) = (profile.unknown_way(), chosen_profile())
         && !is_set(&builder, AmazonS3ConfigKey::AccessKeyId)
     {
         let text = format!(
@@ -281,20 +300,107 @@ fn http(url: &StoreUrl, options: &[StoreOption]) -> Result<HttpBuilder, StoreErr
     apply(builder, options, |_, _| false, |builder, key: ClientConfigKey, value| builder.with_config(key, value))
 }
 
+/// The keys of one profile in the files in which programs of AWS keep credentials: `~/.aws/credentials` and
+/// `~/.aws/config`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Profile(HashMap<String, String>);
+
+impl Profile {
+    /// Reads the profile that `AWS_PROFILE` names, or the one called `default`. Empty if there is none.
+    fn read() -> Self {
+        let name = chosen_profile().unwrap_or_else(|| "default".to_owned());
+        let mut profile = Self::default();
+        for (variable, file, prefix) in
+            [("AWS_CONFIG_FILE", "config", "profile "), ("AWS_SHARED_CREDENTIALS_FILE", "credentials", "")]
+        {
+            let usual = || Some(PathBuf::from(env::var_os("HOME")?).join(".aws").join(file));
+            let path = env::var_os(variable).map(PathBuf::from).or_else(usual);
+            let text = path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+            let section = if name == "default" { name.clone() } else { format!("{prefix}{name}") };
+            profile.add(&text, &section);
+        }
+        profile
+    }
+
+    /// Adds the keys of one section of a file.
+    fn add(&mut self, text: &str, section: &str) {
+        let mut is_wanted = false;
+        for line in text.lines() {
+            // the keys of a nested section are indented
+            let is_nested = line.starts_with([' ', '\t']);
+            let line = line.trim();
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                is_wanted = name.trim() == section;
+            } else if let (true, false, Some((key, value))) = (is_wanted, is_nested, line.split_once('=')) {
+                self.0.insert(key.trim().to_ascii_lowercase(), value.trim().to_owned());
+            }
+        }
+    }
+
+    /// Returns the value of a key.
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the key by which the profile gets credentials in a way that volfs does not know.
+    fn unknown_way(&self) -> Option<&'static str> {
+        if self.get("aws_access_key_id").is_some() {
+            return None;
+        }
+        ["sso_session", "sso_start_url", "role_arn", "credential_process"]
+            .into_iter()
+            .find(|key| self.get(key).is_some())
+    }
+}
+
+/// Returns the profile that the environment names.
+fn chosen_profile() -> Option<String> {
+    env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty())
+}
+
+/// Gives the builder the token with which a container asks for its credentials, if the environment has it and no file
+/// that has it. The library reads it from a file whenever it asks for credentials: here from one that is in memory alone.
+fn with_token(builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
+    static FILE: OnceLock<File> = OnceLock::new();
+    let key = AmazonS3ConfigKey::ContainerAuthorizationTokenFile;
+    let token = env::var(TOKEN).ok().filter(|token| !token.trim().is_empty());
+    let (true, Some(token)) = (builder.get_config_value(&key).is_none(), token) else { return Ok(builder) };
+    let file = match FILE.get() {
+        Some(file) => file,
+        None => {
+            let made = in_memory(&token).map_err(|error| {
+                let text = format!("{TOKEN} cannot be used ({error}); name a file that has it in {TOKEN}_FILE");
+                StoreError::new(error.kind(), text)
+            })?;
+            FILE.get_or_init(|| made)
+        }
+    };
+    Ok(builder.with_config(key, format!("/proc/self/fd/{}", file.as_raw_fd())))
+}
+
+fn in_memory(token: &str) -> io::Result<File> {
+    let mut file = File::from(memfd_create("token", MemfdFlags::CLOEXEC)?);
+    file.write_all(token.trim().as_bytes())?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::*;
 
-    const PATIENCE: Patience = Patience { retries: 0, time: Duration::ZERO };
+    const NO_RETRIES: RetryPolicy = RetryPolicy { retries: 0, timeout: Duration::ZERO };
 
     fn attempt(url: &str, options: &[&str]) -> Result<Backend, StoreError> {
         let url = StoreUrl::parse(Path::new(url)).unwrap();
         let options: Vec<StoreOption> = options.iter().map(|option| option.parse().unwrap()).collect();
         // the constructors of HTTP clients look for the runtime's provider of ciphers
-        super::super::runtime::handle().unwrap();
-        connect(&url, &options, PATIENCE, &Arc::default())
+        crate::source::store::client::runtime().unwrap();
+        connect(&url, &options, NO_RETRIES, &Arc::default())
     }
 
     #[test]
@@ -335,5 +441,32 @@ mod tests {
         let found = connection_string("AccountName=me;EndpointSuffix=core.windows.net");
         assert!(found.contains(&(AzureConfigKey::Endpoint, "https://me.blob.core.windows.net".to_owned())));
         assert_eq!(connection_string("nonsense"), []);
+    }
+
+    const TEXT: &str = "# all of us\n[default]\naws_access_key_id = A\naws_secret_access_key=B=\n\n\
+        [profile work]\nregion = eu-west-1\n; no\ns3 =\n  max_concurrent_requests = 20\n  region = nested\n\
+        [profile sso]\nsso_session = us\n[other";
+
+    #[test]
+    fn keys_of_the_section_are_found_and_no_others() {
+        let profile = |section: &str| {
+            let mut profile = Profile::default();
+            profile.add(TEXT, section);
+            profile
+        };
+        let default = profile("default");
+        assert_eq!((default.get("aws_access_key_id"), default.get("aws_secret_access_key")), (Some("A"), Some("B=")));
+        assert_eq!((default.get("region"), default.unknown_way()), (None, None));
+        assert_eq!(profile("profile work").get("region"), Some("eu-west-1"));
+        assert_eq!(profile("profile sso").unknown_way(), Some("sso_session"));
+        assert_eq!(profile("none"), Profile::default());
+    }
+
+    #[test]
+    fn a_file_in_memory_can_be_read_again_and_again() {
+        let file = in_memory("secret\n").unwrap();
+        for _ in 0..2 {
+            assert_eq!(fs::read(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap(), b"secret");
+        }
     }
 }

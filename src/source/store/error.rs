@@ -4,71 +4,59 @@
 //! below; never by a text that a name of an object may be part of.
 
 use std::error::Error as StdError;
-use std::io;
-use std::time::Duration;
+use std::io::{self, ErrorKind};
 
 use object_store::Error;
 use object_store::client::{HttpError, HttpErrorKind};
 use rustls::Error as TlsError;
 use thiserror::Error as ThisError;
 
-use super::super::SourceError;
+use crate::source::SourceError;
 
 /// Why a store did not give what was asked for.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
 #[error("{text}")]
-pub(crate) struct StoreError {
+pub(super) struct StoreError {
     /// What failed, and what to do.
-    pub text: String,
-    /// The kind of failure.
-    pub kind: io::ErrorKind,
+    pub(super) text: String,
+    pub(super) kind: ErrorKind,
     /// Whether the object is not of the version that was asked for.
-    pub is_other_version: bool,
+    pub(super) is_other_version: bool,
     /// Whether the range that was asked for lies beyond the end of the object, as every range of an empty one does.
-    pub is_beyond_end: bool,
+    pub(super) is_beyond_end: bool,
 }
 
 impl StoreError {
-    /// Makes an error with a text of its own.
-    pub(crate) fn new(kind: io::ErrorKind, text: impl Into<String>) -> Self {
+    pub(super) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Self { text: text.into(), kind, is_other_version: false, is_beyond_end: false }
     }
 
+    pub(super) fn replaced() -> Self {
+        Self { is_other_version: true, ..Self::new(ErrorKind::InvalidData, "the object was replaced") }
+    }
+
     /// Explains an error of a request. `None`: there is no such object.
-    pub(crate) fn of(error: &Error) -> Option<Self> {
+    pub(super) fn from_library(error: &Error) -> Option<Self> {
         let refusal = causes(error).find_map(Refusal::parse);
-        let code = refusal.as_ref().map_or("", |refusal| refusal.code.as_str());
         match error {
-            Error::NotFound { .. } if !BUCKET_IS_ABSENT.contains(&code) => return None,
-            Error::Precondition { .. } => {
-                let mut other = Self::new(io::ErrorKind::InvalidData, "the object was replaced");
-                other.is_other_version = true;
-                return Some(other);
-            }
-            _ => {}
+            Error::NotFound { .. } if refusal.as_ref().is_none_or(|refusal| !refusal.is_of_bucket()) => None,
+            Error::Precondition { .. } => Some(Self::replaced()),
+            _ => Some(match refusal {
+                Some(refusal) => {
+                    let is_beyond_end = refusal.status == 416 || refusal.code == "InvalidRange";
+                    Self { is_beyond_end, ..refusal.explain() }
+                }
+                None => {
+                    let is_beyond_end = causes(error).any(|cause| cause.to_string().starts_with(BEYOND_END));
+                    Self { is_beyond_end, ..explain(error) }
+                }
+            }),
         }
-        let mut explained = match &refusal {
-            Some(refusal) => refusal.explain(),
-            None => explain(error),
-        };
-        explained.is_beyond_end = match &refusal {
-            Some(refusal) => refusal.status == 416 || refusal.code == "InvalidRange",
-            None => causes(error).any(|cause| cause.to_string().starts_with(BEYOND_END)),
-        };
-        Some(explained)
     }
 
     /// Returns the error as one of a source, which occurred while `doing` something.
-    pub(crate) fn to_source_error(&self, doing: impl Into<String>) -> SourceError {
-        if self.is_other_version {
-            return SourceError::Changed;
-        }
-        SourceError::io(doing, &self.to_io_error())
-    }
-
-    /// Returns the error as one of the system.
-    pub(crate) fn to_io_error(&self) -> io::Error {
-        io::Error::new(self.kind, self.text.clone())
+    pub(super) fn to_source_error(&self, doing: impl Into<String>) -> SourceError {
+        if self.is_other_version { SourceError::Changed } else { SourceError::io(doing, &self.clone().into()) }
     }
 }
 
@@ -78,19 +66,22 @@ impl From<io::Error> for StoreError {
     }
 }
 
-/// The kind of failures that say nothing of what is there. That somebody may not list or read something is an answer.
-const NO_ANSWER: io::ErrorKind = io::ErrorKind::ConnectionAborted;
+impl From<StoreError> for io::Error {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.kind, error.text)
+    }
+}
 
-/// What is said where no credentials were found.
-pub(crate) const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
+/// The kind of failures that say nothing of what is there. A refusal to list or read something is an answer.
+const NO_ANSWER: ErrorKind = ErrorKind::ConnectionAborted;
+
+pub(super) const NO_CREDENTIALS: &str = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (or AWS_PROFILE), \
     AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or GOOGLE_APPLICATION_CREDENTIALS; for public data \
     give --store-option anonymous=true";
+const NO_TLS: &str = "the store does not speak TLS there; give its endpoint with http:// and AWS_ALLOW_HTTP=true";
 
 /// The code that our HTTP client gives to the answer of a service of credentials that gives none.
-pub(crate) const NO_CREDENTIALS_CODE: &str = "volfs.NoCredentials";
-
-/// The codes of a bucket or container that is not there.
-const BUCKET_IS_ABSENT: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+pub(super) const NO_CREDENTIALS_CODE: &str = "volfs.NoCredentials";
 
 /// How the library begins the texts of two of its errors whose types it keeps for itself: an answer with an error
 /// status, and a range beyond the end of an object.
@@ -99,7 +90,7 @@ const BEYOND_END: &str = "Wanted range starting at ";
 
 /// What fails in our HTTP client below the library.
 #[derive(Clone, Debug, ThisError, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(super) enum Failure {
     /// A service of credentials does not answer.
     #[error("{NO_CREDENTIALS}")]
     NoCredentials,
@@ -109,7 +100,6 @@ pub(crate) enum Failure {
          --store-option allow_http=true"
     )]
     PlainHttp,
-    /// The resolver does not find the host.
     #[error("its host is not known; check the endpoint, and the network of this machine")]
     UnknownHost,
     /// A server sends all where a part was asked for.
@@ -130,20 +120,18 @@ pub(crate) enum Failure {
     /// A redirect from `https://` to something else.
     #[error("it redirects from https:// to {0}, where everybody on the way could read and change what is sent")]
     InsecureRedirect(String),
-    /// A redirect without an address.
     #[error("it redirects, and does not say where to")]
     RedirectToNowhere,
-    /// One redirect after the other.
     #[error("it redirects again and again")]
     TooManyRedirects,
 }
 
 impl Failure {
-    fn kind(&self) -> io::ErrorKind {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::PlainHttp => io::ErrorKind::InvalidInput,
-            Self::UnknownHost => io::ErrorKind::HostUnreachable,
-            Self::NoRanges => io::ErrorKind::Unsupported,
+            Self::PlainHttp => ErrorKind::InvalidInput,
+            Self::UnknownHost => ErrorKind::HostUnreachable,
+            Self::NoRanges => ErrorKind::Unsupported,
             _ => NO_ANSWER,
         }
     }
@@ -165,6 +153,11 @@ impl Refusal {
         let (status, code) = text.strip_prefix(REFUSED)?.split_once(':')?;
         let (number, reason) = status.split_once(' ').unwrap_or((status, ""));
         Some(Self { status: number.parse().ok()?, reason: reason.to_owned(), code: code.trim().to_owned() })
+    }
+
+    /// Returns whether it is the bucket or container that is not there.
+    fn is_of_bucket(&self) -> bool {
+        matches!(self.code.as_str(), "NoSuchBucket" | "ContainerNotFound")
     }
 
     fn explain(&self) -> StoreError {
@@ -192,20 +185,20 @@ impl Refusal {
             ("ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired", _) => {
                 (NO_ANSWER, "the credentials have expired; get new ones and mount again")
             }
-            (code, _) if BUCKET_IS_ABSENT.contains(&code) => (
-                io::ErrorKind::NotFound,
+            _ if self.is_of_bucket() => (
+                ErrorKind::NotFound,
                 "there is no such bucket or container; check its name, and that the endpoint is the right one",
             ),
             ("NoAuthenticationInformation", _) | (_, 401) => {
-                (io::ErrorKind::PermissionDenied, "the store asks for credentials (401); set them in the environment")
+                (ErrorKind::PermissionDenied, "the store asks for credentials (401); set them in the environment")
             }
             ("AccessDenied" | "AuthorizationPermissionMismatch" | "PublicAccessNotPermitted", _) | (_, 403) => (
-                io::ErrorKind::PermissionDenied,
+                ErrorKind::PermissionDenied,
                 "the store denies it (403); use credentials that may read it, or for public data --store-option \
                  anonymous=true",
             ),
             ("SlowDown" | "ServerBusy", _) | (_, 429) => {
-                (io::ErrorKind::ResourceBusy, "the store says that it gets too many requests; try again later")
+                (ErrorKind::ResourceBusy, "the store says that it gets too many requests; try again later")
             }
             _ => {
                 let status = format!("{} {}", self.status, self.reason);
@@ -216,10 +209,9 @@ impl Refusal {
     }
 }
 
-/// Explains what is no answer.
+/// Explains an error that is not an answer: what is below tells more than what is above.
 fn explain(error: &Error) -> StoreError {
     let find = |explain: fn(&(dyn StdError + 'static)) -> Option<StoreError>| causes(error).find_map(explain);
-    // what is below tells more than what is above
     let explained = find(explain_failure).or_else(|| find(explain_tls)).or_else(|| find(explain_io));
     explained.or_else(|| find(explain_http)).unwrap_or_else(|| {
         let mut texts: Vec<String> = Vec::new();
@@ -250,15 +242,13 @@ fn explain_tls(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
     Some(StoreError::new(NO_ANSWER, text))
 }
 
-const NO_TLS: &str = "the store does not speak TLS there; give its endpoint with http:// and AWS_ALLOW_HTTP=true";
-
 fn explain_io(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
     let kind = cause.downcast_ref::<io::Error>()?.kind();
     let text = match kind {
-        io::ErrorKind::ConnectionRefused => {
+        ErrorKind::ConnectionRefused => {
             "nothing answers at its endpoint (connection refused); check the address and the port"
         }
-        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+        ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => {
             "its host cannot be reached; check the network of this machine"
         }
         _ => return None,
@@ -270,19 +260,19 @@ fn explain_http(cause: &(dyn StdError + 'static)) -> Option<StoreError> {
     let error = cause.downcast_ref::<HttpError>()?;
     let has = |is: fn(&(dyn StdError + 'static)) -> bool| causes(error).any(is);
     let is_end = |cause: &(dyn StdError + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::UnexpectedEof)
     };
     let (kind, text) = match error.kind() {
         HttpErrorKind::Timeout => {
-            (io::ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?")
+            (ErrorKind::TimedOut, "it did not answer in time; is it overloaded, or the network slow?")
         }
         // it ends while both agree on ciphers
         HttpErrorKind::Connect if has(is_end) => (NO_ANSWER, NO_TLS),
         HttpErrorKind::Connect => {
-            (io::ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network")
+            (ErrorKind::ConnectionRefused, "no connection to it; check the endpoint and the network")
         }
         HttpErrorKind::Interrupted | HttpErrorKind::Request => {
-            (io::ErrorKind::ConnectionReset, "it broke off the connection")
+            (ErrorKind::ConnectionReset, "it broke off the connection")
         }
         // only services of credentials speak JSON
         HttpErrorKind::Decode if has(|cause| cause.is::<serde_json::Error>()) => (NO_ANSWER, NO_CREDENTIALS),
@@ -303,20 +293,7 @@ fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (
 /// Returns a text in one line, without what may be a signature, and not longer than a line should be.
 fn in_one_line(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.split_once('?').map_or(word, |(before, _)| before));
-    let mut line = words.collect::<Vec<_>>().join(" ");
-    if let Some((at, _)) = line.char_indices().nth(300) {
-        line.truncate(at);
-    }
-    line
-}
-
-/// How long a store is asked again after failures that may pass.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    /// Attempts after the first.
-    pub retries: usize,
-    /// No further attempt begins after this time.
-    pub time: Duration,
+    words.collect::<Vec<_>>().join(" ").chars().take(300).collect()
 }
 
 #[cfg(test)]
@@ -324,7 +301,7 @@ mod tests {
     use super::*;
 
     fn generic(source: impl Into<Box<dyn StdError + Send + Sync>>) -> StoreError {
-        StoreError::of(&Error::Generic { store: "S3", source: source.into() }).unwrap()
+        StoreError::from_library(&Error::Generic { store: "S3", source: source.into() }).unwrap()
     }
 
     /// An answer, as the library makes a text of it.
@@ -360,15 +337,15 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_told_apart_by_types() {
         use HttpErrorKind::{Connect, Decode, Interrupted, Timeout};
-        let tls = |error: TlsError| io::Error::new(io::ErrorKind::InvalidData, error);
+        let tls = |error: TlsError| io::Error::new(ErrorKind::InvalidData, error);
         let unknown = TlsError::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
         let plain = TlsError::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         let no_json = serde_json::from_str::<u8>("{").unwrap_err();
         for (error, says) in [
             (transport(Connect, Failure::UnknownHost), "host is not known"),
-            (transport(Connect, io::Error::from(io::ErrorKind::ConnectionRefused)), "connection refused"),
-            (transport(Connect, io::Error::from(io::ErrorKind::UnexpectedEof)), "does not speak TLS"),
-            (transport(Connect, io::Error::from(io::ErrorKind::NetworkUnreachable)), "cannot be reached"),
+            (transport(Connect, io::Error::from(ErrorKind::ConnectionRefused)), "connection refused"),
+            (transport(Connect, io::Error::from(ErrorKind::UnexpectedEof)), "does not speak TLS"),
+            (transport(Connect, io::Error::from(ErrorKind::NetworkUnreachable)), "cannot be reached"),
             (transport(Connect, tls(unknown)), "SSL_CERT_FILE"),
             (transport(Connect, tls(plain)), "does not speak TLS"),
             (transport(Connect, io::Error::other("odd")), "no connection"),
@@ -391,21 +368,22 @@ mod tests {
             let said = generic(text);
             assert!(!said.is_beyond_end && said.text.starts_with("it failed"), "{name}: {}", said.text);
             let absent = Error::NotFound { path: name.into(), source: refused("404 Not Found", "NoSuchKey") };
-            assert_eq!(StoreError::of(&absent), None, "{name}");
+            assert_eq!(StoreError::from_library(&absent), None, "{name}");
         }
     }
 
     #[test]
     fn an_absent_object_is_an_answer_and_an_absent_bucket_an_error() {
-        let not_found =
-            |code: &str| StoreError::of(&Error::NotFound { path: "k".into(), source: refused("404 Not Found", code) });
+        let not_found = |code: &str| {
+            StoreError::from_library(&Error::NotFound { path: "k".into(), source: refused("404 Not Found", code) })
+        };
         assert_eq!((not_found("NoSuchKey"), not_found("")), (None, None));
-        assert_eq!(not_found("NoSuchBucket").unwrap().kind, io::ErrorKind::NotFound);
+        assert_eq!(not_found("NoSuchBucket").unwrap().kind, ErrorKind::NotFound);
         for (code, is_answer) in [("ExpiredToken", false), ("AccessDenied", true)] {
             let failure = generic(refused("403 Forbidden", code)).to_source_error("cannot read it");
             assert_eq!(failure.is_failure_of_system(), !is_answer, "{code}");
         }
-        let other = StoreError::of(&Error::Precondition { path: "k".into(), source: "412".into() }).unwrap();
+        let other = StoreError::from_library(&Error::Precondition { path: "k".into(), source: "412".into() }).unwrap();
         assert_eq!(other.to_source_error("read"), SourceError::Changed);
     }
 }

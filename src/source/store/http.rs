@@ -1,7 +1,10 @@
 //! The HTTP client below the stores: counts requests, decides on redirects, tells failures apart while they are values
-//! and no text, and keeps the headers that describe an object.
+//! and not text, and keeps the headers that describe an object.
+//!
+//! The HTTP library would follow all redirects and take away only `Authorization` and cookies, so that a session token, or
+//! another header that identifies, would go to any host that a store names. Here a request with anything that may be
+//! secret goes to no other origin.
 
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
@@ -15,15 +18,15 @@ use object_store::client::{
 };
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::dns::{Name, Resolve, Resolving};
-use reqwest::header::{HeaderMap, RANGE};
+use reqwest::header::{HOST, HeaderMap, LOCATION, RANGE};
 use reqwest::tls::Certificate;
-use reqwest::{ClientBuilder, NoProxy, Proxy, StatusCode, redirect};
+use reqwest::{ClientBuilder, Method, NoProxy, Proxy, StatusCode, Url};
 use tokio::task::JoinSet;
 
-use super::super::url::StoreKind;
 use super::error::{Failure, NO_CREDENTIALS_CODE};
-use super::metrics::Metrics;
-use super::redirect::{MAX_REDIRECTS, follow};
+use crate::counters::Counter;
+use crate::source::{StoreKind, StoreStatus};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The longest value of a header that is kept, and the most headers of one answer.
 const MAX_VALUE: usize = 1024;
@@ -42,20 +45,62 @@ const CREDENTIAL_SERVICES: [&str; 3] =
 /// What this program calls itself.
 const USER_AGENT: &str = concat!("volfs/", env!("CARGO_PKG_VERSION"));
 
+/// The most redirects of one request that are followed.
+const MAX_REDIRECTS: usize = 5;
+
+/// The headers that a request may have which goes to another origin. All others may sign or identify.
+const HARMLESS_HEADERS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "content-length",
+    "content-type",
+    "date",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-unmodified-since",
+    "range",
+    "user-agent",
+    "x-ms-date",
+    "x-ms-version",
+];
+
+/// The parts of a query that name what is asked for. All others may be signatures, which a store that redirects would
+/// repeat in the address.
+const HARMLESS_QUERY: &[&str] = &[
+    "comp",
+    "continuation-token",
+    "delimiter",
+    "encoding-type",
+    "include",
+    "list-type",
+    "marker",
+    "max-keys",
+    "maxresults",
+    "prefix",
+    "restype",
+    "start-after",
+];
+
+/// The longest name of a host or region that is repeated in a message.
+const MAX_NAME: usize = 80;
+
+/// Classes of latencies: four for each doubling, from 1 microsecond on. The last has all beyond an hour.
+const CLASSES: usize = 128;
+
 /// The headers of an answer that stores keep with an object for its writer: those with `meta` in their names, and of web
 /// servers also those without a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UserHeaders(pub Vec<(Box<str>, Box<[u8]>)>);
+pub(super) struct UserHeaders(pub(super) Vec<(Box<str>, Box<[u8]>)>);
 
 /// Makes the HTTP clients of one store.
 #[derive(Clone, Debug)]
-pub(crate) struct StoreConnector {
-    /// Counts the requests.
-    pub metrics: Arc<Metrics>,
-    /// What kind of store is asked.
-    pub kind: StoreKind,
+pub(super) struct StoreConnector {
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) kind: StoreKind,
     /// The addresses of services that give credentials, besides those that everybody knows.
-    pub credential_services: Vec<String>,
+    pub(super) credential_services: Vec<String>,
 }
 
 impl HttpConnector for StoreConnector {
@@ -73,8 +118,16 @@ fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> object_stor
 /// Makes the client that the library would make of its options, but one that does not follow redirects.
 fn client(options: &ClientOptions, allows_http: bool) -> object_store::Result<reqwest::Client> {
     use ClientConfigKey as Key;
-    let mut builder = ClientBuilder::new().redirect(redirect::Policy::none());
-    builder = builder.user_agent(text(options, Key::UserAgent).unwrap_or_else(|| USER_AGENT.to_owned()));
+    let resolver = Resolver { shuffles: is_set(options, Key::RandomizeAddresses)? };
+    let mut builder = ClientBuilder::new()
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(text(options, Key::UserAgent).unwrap_or_else(|| USER_AGENT.to_owned()))
+        .http2_keep_alive_while_idle(is_set(options, Key::Http2KeepAliveWhileIdle)?)
+        .danger_accept_invalid_certs(is_set(options, Key::AllowInvalidCertificates)?)
+        .https_only(!allows_http)
+        .dns_resolver(Arc::new(resolver));
+    // a compressed answer would have another length
+    builder = builder.no_gzip().no_brotli().no_zstd().no_deflate();
     if let Some(url) = text(options, Key::ProxyUrl) {
         let mut proxy = Proxy::all(url).map_err(invalid)?;
         if let Some(pem) = text(options, Key::ProxyCaCertificate) {
@@ -88,42 +141,33 @@ fn client(options: &ClientOptions, allows_http: bool) -> object_store::Result<re
     if is_set(options, Key::NoSystemCertificates)? {
         builder = builder.tls_certs_only([]);
     }
-    if let Some(timeout) = duration(options, Key::Timeout)? {
-        builder = builder.timeout(timeout);
-    }
-    if let Some(timeout) = duration(options, Key::ConnectTimeout)? {
-        builder = builder.connect_timeout(timeout);
-    }
-    if let Some(timeout) = duration(options, Key::ReadTimeout)? {
-        builder = builder.read_timeout(timeout);
-    }
-    if let Some(timeout) = duration(options, Key::PoolIdleTimeout)? {
-        builder = builder.pool_idle_timeout(timeout);
-    }
-    if let Some(most) = number(options, Key::PoolMaxIdlePerHost)? {
-        builder = builder.pool_max_idle_per_host(most);
-    }
-    if let Some(interval) = duration(options, Key::Http2KeepAliveInterval)? {
-        builder = builder.http2_keep_alive_interval(interval);
-    }
-    if let Some(timeout) = duration(options, Key::Http2KeepAliveTimeout)? {
-        builder = builder.http2_keep_alive_timeout(timeout);
-    }
-    if let Some(size) = number(options, Key::Http2MaxFrameSize)? {
-        builder = builder.http2_max_frame_size(Some(size));
-    }
-    builder = builder.http2_keep_alive_while_idle(is_set(options, Key::Http2KeepAliveWhileIdle)?);
     if is_set(options, Key::Http1Only)? {
         builder = builder.http1_only();
     }
     if is_set(options, Key::Http2Only)? {
         builder = builder.http2_prior_knowledge();
     }
-    builder = builder.danger_accept_invalid_certs(is_set(options, Key::AllowInvalidCertificates)?);
-    let resolver = Resolver { shuffles: is_set(options, Key::RandomizeAddresses)? };
-    // a compressed answer would have another length
-    builder = builder.no_gzip().no_brotli().no_zstd().no_deflate().dns_resolver(Arc::new(resolver));
-    builder.https_only(!allows_http).build().map_err(invalid)
+    builder = with(builder, duration(options, Key::Timeout)?, ClientBuilder::timeout);
+    builder = with(builder, duration(options, Key::ConnectTimeout)?, ClientBuilder::connect_timeout);
+    builder = with(builder, duration(options, Key::ReadTimeout)?, ClientBuilder::read_timeout);
+    builder = with(builder, duration(options, Key::PoolIdleTimeout)?, |b, time| b.pool_idle_timeout(time));
+    builder = with(builder, number(options, Key::PoolMaxIdlePerHost)?, ClientBuilder::pool_max_idle_per_host);
+    builder = with(builder, duration(options, Key::Http2KeepAliveInterval)?, |b, t| b.http2_keep_alive_interval(t));
+    builder = with(builder, duration(options, Key::Http2KeepAliveTimeout)?, ClientBuilder::http2_keep_alive_timeout);
+    builder = with(builder, number::<u32>(options, Key::Http2MaxFrameSize)?, |b, size| b.http2_max_frame_size(size));
+    builder.build().map_err(invalid)
+}
+
+/// Applies an option if it has a value.
+fn with<T>(
+    builder: ClientBuilder,
+    value: Option<T>,
+    set: impl FnOnce(ClientBuilder, T) -> ClientBuilder,
+) -> ClientBuilder {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
+    }
 }
 
 fn text(options: &ClientOptions, key: ClientConfigKey) -> Option<String> {
@@ -204,7 +248,7 @@ impl HttpService for StoreService {
         Box::pin(async move {
             let is_for_credentials = self.gives_credentials(&request.uri().to_string());
             let metrics = &self.connector.metrics;
-            let (_in_flight, began) = (metrics.begin(), Instant::now());
+            let (_sent, began) = (metrics.begin(), Instant::now());
             let answer = self.send(request).await;
             let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
             metrics.answered(began.elapsed(), matches!(status, 0 | 408 | 429 | 500..));
@@ -226,7 +270,6 @@ impl HttpService for StoreService {
 }
 
 impl StoreService {
-    /// Sends a request, also to where it is redirected.
     async fn send(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let failed = |failure| HttpError::new(HttpErrorKind::Unknown, failure);
         let wants_range = request.headers().contains_key(RANGE);
@@ -293,8 +336,145 @@ fn code_of(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     of_header().or_else(of_xml).or_else(of_json).filter(|code| is_code(code))
 }
 
+/// Returns the request that follows the redirect of `answer`; `None` if it is none.
+fn follow(request: &HttpRequest, answer: &HttpResponse, kind: StoreKind) -> Result<Option<HttpRequest>, Failure> {
+    if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let text = |name: &str| answer.headers().get(name)?.to_str().ok().map(str::to_owned);
+    let is_word =
+        |text: &String| text.len() <= MAX_NAME && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let region = text("x-amz-bucket-region").filter(is_word);
+    let from = Url::parse(&request.uri().to_string()).ok();
+    let place = from.and_then(|from| Some((from.join(&text(LOCATION.as_str())?).ok()?, from)));
+    let Some((mut to, from)) = place.filter(|(to, _)| to.has_host()) else {
+        // S3 tells by a redirect without an address that the bucket is in another region
+        return Err(if kind == StoreKind::S3 { Failure::OtherRegion(region) } else { Failure::RedirectToNowhere });
+    };
+    let is_other = from.origin() != to.origin();
+    let origin = || to.origin().ascii_serialization().chars().take(MAX_NAME).collect::<String>();
+    if !matches!(to.scheme(), "http" | "https") || (from.scheme() == "https" && to.scheme() == "http") {
+        return Err(Failure::InsecureRedirect(origin()));
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || (is_other && may_be_secret(request, &from)) {
+        // it is signed for one host and region, so it cannot follow
+        let is_region = is_other && kind == StoreKind::S3 && (region.is_some() || (is_amazon(&from) && is_amazon(&to)));
+        return Err(if is_region { Failure::OtherRegion(region) } else { Failure::SecretRedirect(origin()) });
+    }
+    // a user name there would be sent as credentials
+    let _ = (to.set_username(""), to.set_password(None));
+    to.set_fragment(None);
+    let mut next = request.clone();
+    *next.uri_mut() = to.as_str().parse().map_err(|_| Failure::RedirectToNowhere)?;
+    next.headers_mut().remove(HOST);
+    Ok(Some(next))
+}
+
+/// Returns whether a request has anything that may sign it or tell who sends it.
+fn may_be_secret(request: &HttpRequest, url: &Url) -> bool {
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    has_user
+        || request.headers().keys().any(|name| !HARMLESS_HEADERS.contains(&name.as_str()))
+        || url.query_pairs().any(|(name, _)| !HARMLESS_QUERY.contains(&&*name))
+}
+
+fn is_amazon(url: &Url) -> bool {
+    let is_of = |host: &str| host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn");
+    url.host_str().is_some_and(is_of)
+}
+
+/// Counters of one store.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    requests: Counter,
+    /// Bytes that have arrived as content of objects.
+    pub(super) bytes: Counter,
+    failed: Counter,
+    in_flight: AtomicUsize,
+    latencies: [AtomicU64; CLASSES],
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let (requests, bytes, failed) = <(Counter, Counter, Counter)>::default();
+        let latencies = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { requests, bytes, failed, in_flight: AtomicUsize::new(0), latencies }
+    }
+}
+
+/// A request that is in flight until this value is dropped.
+struct Sent<'a>(&'a Metrics);
+
+impl Drop for Sent<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Metrics {
+    /// Counts a request that is being sent.
+    fn begin(&self) -> Sent<'_> {
+        self.requests.add(1);
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        Sent(self)
+    }
+
+    /// Counts an answer that began after `took`. One that is `bad` (no answer at all, or an answer that says to try
+    /// again) is tried again.
+    fn answered(&self, took: Duration, bad: bool) {
+        self.failed.add(u64::from(bad));
+        self.latencies[class_of(took)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the counters; `staged` is the number of bytes that wait in memory for their readers.
+    pub(super) fn status(&self, staged: usize) -> StoreStatus {
+        let counts: Vec<u64> = self.latencies.iter().map(|class| class.load(Ordering::Relaxed)).collect();
+        StoreStatus {
+            requests: self.requests.get(),
+            bytes: self.bytes.get(),
+            retries: self.failed.get(),
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+            staged_bytes: staged,
+            disk: None,
+            latency_p50: quantile(&counts, 50),
+            latency_p99: quantile(&counts, 99),
+        }
+    }
+}
+
+/// Returns the class of a latency: `4 log2` of its microseconds, with two bits behind the leading one.
+fn class_of(took: Duration) -> usize {
+    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(4);
+    let log = micros.ilog2();
+    let fraction = (micros >> (log - 2)) & 3;
+    (4 * (log as usize - 2) + fraction as usize).min(CLASSES - 1)
+}
+
+/// Returns the middle of a class.
+fn middle_of(class: usize) -> Duration {
+    let (log, fraction) = (class / 4 + 2, class as u64 % 4);
+    let least = (4 + fraction) << (log - 2).min(56);
+    Duration::from_micros(least + (least >> 4))
+}
+
+/// Returns a percentile; `None` if nothing was counted.
+fn quantile(counts: &[u64], percent: u64) -> Option<Duration> {
+    let total: u64 = counts.iter().sum();
+    let mut left = (total.saturating_mul(percent)).div_ceil(100).max(1);
+    let class = counts.iter().position(|count| {
+        let found = left <= *count;
+        left = left.saturating_sub(*count);
+        found
+    });
+    class.filter(|_| total > 0).map(middle_of)
+}
+
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use object_store::client::HttpRequestBody;
+    use reqwest::header::{HeaderName, HeaderValue};
+
     use super::*;
 
     #[test]
@@ -326,6 +506,114 @@ mod tests {
         for key in [ClientConfigKey::ConnectTimeout, ClientConfigKey::Http2Only, ClientConfigKey::PoolMaxIdlePerHost] {
             let error = client(&given(key, "some"), false).unwrap_err().to_string();
             assert!(error.contains(key.as_ref()), "{error}");
+        }
+    }
+
+    fn request(url: &str, headers: &[(&'static str, &'static str)]) -> HttpRequest {
+        let mut request = HttpRequest::new(HttpRequestBody::empty());
+        *request.uri_mut() = url.parse().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        request
+    }
+
+    fn redirect(status: u16, headers: &[(&'static str, &str)]) -> HttpResponse {
+        let mut answer = HttpResponse::new(Bytes::new().into());
+        *answer.status_mut() = status.try_into().unwrap();
+        for (name, value) in headers {
+            answer.headers_mut().insert(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        answer
+    }
+
+    fn to(request: &HttpRequest, kind: StoreKind, location: &str) -> Result<String, Failure> {
+        let next = follow(request, &redirect(302, &[("location", location)]), kind)?.unwrap();
+        Ok(next.uri().to_string())
+    }
+
+    #[test]
+    fn what_may_be_secret_goes_to_no_other_origin() {
+        let secrets = ["authorization", "x-amz-security-token", "cookie", "proxy-authorization", "x-goog-user-project"];
+        let refused = Err(Failure::SecretRedirect("https://other:8443".to_owned()));
+        for (kind, url, headers) in [
+            secrets.map(|name| (StoreKind::S3, "https://host/b/k", vec![(name, "hunter2")])).to_vec(),
+            vec![
+                (StoreKind::Azure, "https://host/c/k?sv=1&sig=hunter2", vec![]),
+                (StoreKind::Gcs, "https://host/b/k?x-goog-signature=hunter2", vec![]),
+                (StoreKind::Http, "https://me:hunter2@host/k", vec![]),
+            ],
+        ]
+        .concat()
+        {
+            let request = request(url, &headers);
+            for location in ["https://other:8443/x", "//other:8443/x"] {
+                assert_eq!(to(&request, kind, location), refused, "{url} {headers:?}");
+            }
+            assert!(to(&request, kind, "https://host:444/x").is_err(), "{url}: another port");
+            assert_eq!(to(&request, kind, "/x"), Ok("https://host/x".to_owned()), "{url}: the same origin");
+        }
+    }
+
+    #[test]
+    fn without_a_secret_a_redirect_is_followed_but_never_to_plain_http() {
+        let harmless = [("range", "bytes=0-1"), ("if-match", "\"1\"")];
+        let asked = request("https://host/a/k?prefix=x&list-type=2", &harmless);
+        let found = follow(&asked, &redirect(308, &[("location", "https://me:pw@cdn/k#x")]), StoreKind::Http);
+        let found = found.unwrap().unwrap();
+        assert_eq!((found.uri().to_string().as_str(), found.headers().len()), ("https://cdn/k", 2));
+        for plain in ["http://host/a", "http://cdn/a", "ftp://cdn/a"] {
+            assert!(matches!(to(&asked, StoreKind::Http, plain), Err(Failure::InsecureRedirect(_))), "{plain}");
+        }
+        assert_eq!(to(&request("http://host/k", &[]), StoreKind::Http, "https://host/k"), Ok("https://host/k".into()));
+        assert_eq!(follow(&asked, &redirect(304, &[]), StoreKind::Http).unwrap().map(|_| ()), None);
+        assert_eq!(to(&asked, StoreKind::Http, "https://"), Err(Failure::RedirectToNowhere));
+        let mut posted = request("https://host/token", &[]);
+        *posted.method_mut() = Method::POST;
+        assert!(to(&posted, StoreKind::Gcs, "https://other/token").is_err(), "its body is the secret");
+    }
+
+    #[test]
+    fn a_bucket_in_another_region_is_told_from_a_redirect_to_a_stranger() {
+        let signed = request("https://b.s3.amazonaws.com/k", &[("authorization", "x")]);
+        let answer = |headers: &[(&'static str, &str)]| {
+            follow(&signed, &redirect(307, headers), StoreKind::S3).map(drop).unwrap_err()
+        };
+        assert_eq!(answer(&[]), Failure::OtherRegion(None));
+        let region = ("x-amz-bucket-region", "eu-west-1");
+        assert_eq!(answer(&[region]), Failure::OtherRegion(Some("eu-west-1".to_owned())));
+        assert_eq!(answer(&[("location", "https://b.s3-eu-west-1.amazonaws.com/k")]), Failure::OtherRegion(None));
+        let stranger = ("location", "https://amazonaws.com.example/k");
+        assert!(matches!(answer(&[stranger]), Failure::SecretRedirect(_)));
+        let forged = ("x-amz-bucket-region", "eu west 1; rm");
+        assert_eq!(answer(&[forged]), Failure::OtherRegion(None));
+    }
+
+    #[test]
+    fn percentiles_are_within_an_eighth() {
+        let metrics = Metrics::default();
+        assert_eq!(metrics.status(0).latency_p50, None);
+        for n in 1..=1000 {
+            drop(metrics.begin());
+            metrics.answered(Duration::from_micros(100 * n), n % 10 == 0);
+        }
+        let held = metrics.begin();
+        let status = metrics.status(7);
+        drop(held);
+        assert_eq!((status.requests, status.retries, status.in_flight, status.staged_bytes), (1001, 100, 1, 7));
+        assert_eq!(metrics.status(0).in_flight, 0);
+        for (found, wanted) in [(status.latency_p50, 0.05), (status.latency_p99, 0.099)] {
+            let found = found.unwrap().as_secs_f64();
+            assert!((found / wanted - 1.0).abs() < 0.15, "{found} is not about {wanted}");
+        }
+    }
+
+    #[test]
+    fn every_latency_has_a_class() {
+        for took in [0, 1, 3, 4, 5, 7, 8, 1 << 20, u64::MAX] {
+            let took = Duration::from_micros(took);
+            assert!(class_of(took) < CLASSES);
+            assert!(took.as_micros() < 4 || class_of(middle_of(class_of(took))) == class_of(took));
         }
     }
 }

@@ -1,31 +1,457 @@
 //! Object stores: S3, Azure Blob Storage, Google Cloud Storage, and files of web servers.
 //!
 //! A [`StoreTree`] is what a URL names. What is at a key is told by listings ([`names`]); an open file or folder
-//! ([`opened`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests go
-//! through one [`client`], on threads of their own ([`runtime`]).
+//! ([`object_reader`]) fetches ranges of objects, each once, however many threads want it ([`staging`]). All requests go
+//! through one [`client`], on threads of their own.
 
-mod body;
+mod cache;
 mod client;
 mod connect;
-mod container_token;
 mod error;
-mod file;
-mod folder;
-mod folder_versions;
 mod http;
-mod in_flight;
-mod meta;
-mod metrics;
 mod names;
-mod on_disk;
-mod opened;
-mod profile;
-mod redirect;
-mod runtime;
+mod object_reader;
 mod staging;
-#[cfg(test)]
-mod tests;
-mod tree;
-mod version;
 
-pub(crate) use tree::{BRIEF, LASTING, StoreTree};
+use std::ffi::OsStr;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lru::LruCache;
+
+use super::disk_cache::DiskCache;
+use super::{
+    About, EntryKind, FileSource, Folder, NoFolder, ObjectVersion, Place, RecentWrites, SourceError, StoreOption,
+    StoreStatus, StoreUrl, Tree,
+};
+use crate::counters::Counters;
+use crate::sync::Mutex;
+use cache::StoreCache;
+use client::{Client, ObjectMeta, about, runtime, wait_for};
+use connect::connect;
+use names::{At, prefix_of};
+use object_reader::{ObjectReader, Store};
+
+pub(crate) use connect::RetryPolicy;
+
+/// First bytes of files that are remembered, by the versions of the files.
+const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// Longer beginnings are not remembered.
+const MAX_HEAD: u64 = 64;
+/// In folders with more objects only those are looked into whose names say that they are datasets.
+const MAX_LOOKS: usize = 256;
+
+/// A bucket, or what is below a key in it.
+pub(crate) struct StoreTree {
+    shared: Arc<Shared>,
+    source: PathBuf,
+}
+
+struct Shared {
+    store: Arc<Store>,
+    heads: Mutex<LruCache<ObjectVersion, Arc<[u8]>>>,
+}
+
+impl StoreTree {
+    /// Creates the tree of a URL. Nothing is sent yet. Bytes are counted in `counters`.
+    pub(crate) fn open(
+        url: StoreUrl,
+        options: &[StoreOption],
+        policy: RetryPolicy,
+        disk: Option<DiskCache>,
+        counters: Arc<Counters>,
+    ) -> io::Result<Arc<Self>> {
+        // the HTTP client looks for the runtime's ciphers
+        runtime()?;
+        let metrics = Arc::default();
+        let backend = connect(&url, options, policy, &metrics)?;
+        let place =
+            if backend.endpoint.is_empty() { url.base.clone() } else { format!("{}@{}", url.base, backend.endpoint) };
+        let cache = disk.map(|cache| StoreCache { cache, place });
+        let client = Client::new(backend, url.base.clone(), metrics, counters);
+        Ok(Self::with_client(url, client, cache))
+    }
+
+    fn with_client(url: StoreUrl, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
+        let (source, heads) = (url.path(), Mutex::new(LruCache::new(HEADS)));
+        Arc::new(Self { shared: Arc::new(Shared { store: Store::new(url, client, cache), heads }), source })
+    }
+}
+
+impl Shared {
+    fn place(self: &Arc<Self>, key: &str) -> io::Result<Box<dyn Place>> {
+        let meta = match self.store.names.look(key)? {
+            At::Nothing => return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such object or folder")),
+            At::Folder => None,
+            At::File(meta) => Some(meta),
+        };
+        let about = about(key, meta.as_ref());
+        Ok(Box::new(StorePlace { shared: Arc::clone(self), key: key.into(), about, meta }))
+    }
+}
+
+impl Tree for StoreTree {
+    fn source(&self) -> &Path {
+        &self.source
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Option<Box<dyn Place>>> {
+        self.shared.store.url.key_of(path).map(|key| self.shared.place(&key)).transpose()
+    }
+
+    fn about_base(&self, path: &Path) -> io::Result<About> {
+        // the folder around the only dataset, for which list permission may be missing
+        if path != self.source {
+            return Ok(about(&self.shared.store.url.key_of(path).unwrap_or_default(), None));
+        }
+        Ok(*self.shared.place(&self.shared.store.url.key)?.about())
+    }
+
+    fn is_gone(&self) -> bool {
+        // what is below a key may all be removed and still be no mistake; and a bucket that is gone says so itself
+        false
+    }
+
+    fn store_status(&self) -> Option<StoreStatus> {
+        let store = &self.shared.store;
+        let disk = store.cache.as_ref().map(|cache| cache.cache.statistics());
+        Some(StoreStatus { disk, ..store.client.metrics.status(store.staging.bytes()) })
+    }
+}
+
+/// What was found at a key.
+struct StorePlace {
+    shared: Arc<Shared>,
+    key: Box<str>,
+    about: About,
+    /// `None` for a folder.
+    meta: Option<ObjectMeta>,
+}
+
+impl StorePlace {
+    fn meta(&self) -> io::Result<&ObjectMeta> {
+        self.meta.as_ref().ok_or_else(|| io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"))
+    }
+}
+
+impl Place for StorePlace {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn is_in_crowd(&self) -> bool {
+        let (parent, _) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
+        self.shared.store.names.count_known(parent) > MAX_LOOKS
+    }
+
+    fn is_crowd(&self) -> bool {
+        self.shared.store.names.count_known(&self.key) == usize::MAX
+    }
+
+    fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>> {
+        let names: Option<Vec<&str>> = name.iter().map(OsStr::to_str).collect();
+        // keys are text
+        let names = names.ok_or(io::ErrorKind::NotFound)?;
+        self.shared.place(&(prefix_of(&self.key) + &names.join("/"))).map(Some)
+    }
+
+    fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
+        self.find(name.as_ref())
+    }
+
+    fn subfolder(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
+        Ok(self.find(name.as_ref())?.filter(|place| place.about().is_folder()))
+    }
+
+    fn visit(&self, visit: &mut dyn FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+        Ok(self.shared.store.names.visit(&self.key, &mut |name, kind| visit(name.as_ref(), kind))?)
+    }
+
+    fn read_head(&self, most: u64) -> io::Result<Vec<u8>> {
+        let meta = self.meta()?;
+        let most = most.min(meta.size);
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let known = self.shared.heads.lock().get(&self.about.version).cloned();
+        if let Some(head) = known.filter(|head| head.len() as u64 == most) {
+            return Ok(head.to_vec());
+        }
+        let fetched = wait_for(self.shared.store.client.get(&self.key, 0..most, Some(meta)))??;
+        let fetched = fetched.ok_or(io::ErrorKind::NotFound)?;
+        if most <= MAX_HEAD {
+            self.shared.heads.lock().put(self.about.version, Arc::from(&*fetched.bytes));
+        }
+        Ok(fetched.bytes.to_vec())
+    }
+
+    fn open_file(&self, _path: &Path, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError> {
+        // an etag tells versions apart however fast they follow each other, so nothing has to be read again
+        let meta = self.meta().map_err(|error| SourceError::io("cannot open it", &error))?;
+        Ok(Arc::new(ObjectReader::file(&self.shared.store, &self.key, meta.clone())))
+    }
+
+    fn open_folder(self: Box<Self>, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
+        match self.meta {
+            Some(_) => Err(NoFolder::NotAFolder),
+            None => Ok(Arc::new(ObjectReader::folder(&self.shared.store, &self.key))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+
+    use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+    use object_store::memory::InMemory;
+    use object_store::path::Path as Key;
+    use object_store::{Attribute, Attributes, ObjectStore, PutOptions, PutPayload};
+
+    use super::connect::Backend;
+    use super::*;
+    use crate::source::{Blocking, Source};
+
+    /// Lists one page of everything.
+    struct Pages(Arc<InMemory>);
+
+    type Listed<'a> = Pin<Box<dyn Future<Output = object_store::Result<PaginatedListResult>> + Send + 'a>>;
+
+    impl PaginatedListStore for Pages {
+        fn list_paginated<'a, 'b, 'future>(
+            &'a self,
+            prefix: Option<&'b str>,
+            _options: PaginatedListOptions,
+        ) -> Listed<'future>
+        where
+            'a: 'future,
+            'b: 'future,
+            Self: 'future,
+        {
+            Box::pin(async move {
+                let prefix = prefix.map(Key::parse).transpose().map_err(object_store::Error::from)?;
+                let result = self.0.list_with_delimiter(prefix.as_ref()).await?;
+                Ok(PaginatedListResult { result, page_token: None })
+            })
+        }
+    }
+
+    /// Returns a backend of objects in memory; without listings unless `lists`.
+    fn backend(objects: &Arc<InMemory>, lists: bool) -> Backend {
+        let pages = lists.then(|| Arc::new(Pages(Arc::clone(objects))) as Arc<dyn PaginatedListStore>);
+        Backend { objects: Arc::clone(objects) as _, pages, endpoint: String::new() }
+    }
+
+    /// A store, and the tree of `mem://`-like URLs over it.
+    struct Fixture {
+        objects: Arc<InMemory>,
+        lists: bool,
+    }
+
+    impl Fixture {
+        fn new(objects: &[(&str, &[u8])]) -> Self {
+            let this = Self { objects: Arc::default(), lists: true };
+            objects.iter().for_each(|(key, bytes)| this.put(key, bytes, None));
+            this
+        }
+
+        fn put(&self, key: &str, bytes: &[u8], tag: Option<&str>) {
+            let tags = tag.map(|tag| (Attribute::Metadata("vdsChunkMetadata".into()), tag.to_owned()));
+            let options = PutOptions { attributes: Attributes::from_iter(tags), ..PutOptions::default() };
+            let key = Key::from(key);
+            let put = self.objects.put_opts(&key, PutPayload::from(bytes.to_vec()), options);
+            wait_for(put).unwrap().unwrap();
+        }
+
+        fn tree(&self, url: &str) -> Arc<StoreTree> {
+            let url = StoreUrl::parse(Path::new(url)).unwrap();
+            let backend = backend(&self.objects, self.lists);
+            let client = Client::new(backend, url.base.clone(), Arc::default(), Arc::default());
+            StoreTree::with_client(url, client, None)
+        }
+    }
+
+    fn look(tree: &StoreTree, path: &str) -> Option<bool> {
+        tree.look(Path::new(path)).ok().flatten().map(|place| place.about().is_folder())
+    }
+
+    fn names(tree: &StoreTree, path: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        let place = tree.look(Path::new(path)).unwrap().unwrap();
+        place
+            .visit(&mut |name, kind| {
+                let slash = if kind == EntryKind::Folder { "/" } else { "" };
+                names.push(format!("{}{slash}", name.to_str().unwrap()));
+                true
+            })
+            .unwrap();
+        names.sort();
+        names
+    }
+
+    fn open(tree: &StoreTree, path: &str) -> Arc<dyn Folder> {
+        tree.look(Path::new(path)).unwrap().unwrap().open_folder(&RecentWrites::ignored()).unwrap()
+    }
+
+    fn read(source: &dyn Source, object: &str, offset: u64, length: usize) -> Result<Option<Vec<u8>>, SourceError> {
+        let mut out = vec![0; length];
+        Ok(source.read_at(object, offset, &mut out, Blocking::Yes)?.then_some(out))
+    }
+
+    #[test]
+    fn keys_are_folders_and_files() {
+        let store = Fixture::new(&[("a/b/c.zgy", b"0123"), ("a/b/d/e", b""), ("a/f", b"1"), ("a/b/f", b"")]);
+        let tree = store.tree("s3://bucket/a");
+        assert_eq!(tree.source(), Path::new("s3://bucket/a"));
+        assert_eq!(look(&tree, "s3://bucket/a"), Some(true));
+        assert_eq!(look(&tree, "s3://bucket/a/f"), Some(false));
+        assert_eq!(look(&tree, "s3://bucket/a/b/d"), Some(true));
+        assert_eq!((look(&tree, "s3://bucket/a/g"), look(&tree, "s3://bucket/a/b/d/e/f")), (None, None));
+        assert_eq!((look(&tree, "/a/f"), look(&tree, "s3://other/a/f")), (None, None));
+        assert_eq!(names(&tree, "s3://bucket/a"), ["b/", "f"]);
+        assert_eq!(names(&tree, "s3://bucket/a/b"), ["c.zgy", "d/", "f"]);
+        let bucket = store.tree("s3://bucket");
+        assert_eq!(names(&bucket, "s3://bucket"), ["a/"]);
+        assert_eq!(look(&bucket, "s3://bucket"), Some(true), "also after its names are known");
+        let folder = tree.look(Path::new("s3://bucket/a/b")).unwrap().unwrap();
+        assert!(folder.find(Path::new("d/e")).unwrap().unwrap().about().is_file());
+        assert!(folder.subfolder("d".as_ref()).unwrap().is_some() && folder.subfolder("f".as_ref()).unwrap().is_none());
+        assert_eq!(folder.find(Path::new("c.zgy")).unwrap().unwrap().read_head(2).unwrap(), b"01");
+    }
+
+    #[test]
+    fn the_names_of_a_folder_take_one_request_and_then_none() {
+        let store = Fixture::new(&[("a/b", b"0"), ("a/c", b"0")]);
+        let tree = store.tree("s3://bucket/a");
+        names(&tree, "s3://bucket/a");
+        for name in ["b", "c", "d", "e"] {
+            store.put(&format!("a/{name}"), b"new", None);
+        }
+        assert_eq!(look(&tree, "s3://bucket/a/d"), None, "known from the listing");
+        assert_eq!(look(&store.tree("s3://bucket/a"), "s3://bucket/a/d"), Some(false));
+    }
+
+    #[test]
+    fn a_store_without_listings_is_asked_for_the_names_of_a_dataset() {
+        let mut store = Fixture::new(&[("a/LayerStatus", b"[]"), ("a/VolumeDataLayout", b"{}"), ("b.zgy", b"x")]);
+        store.lists = false;
+        let tree = store.tree("https://host/a");
+        assert_eq!((look(&tree, "https://host/a"), look(&tree, "https://host/b.zgy")), (Some(true), Some(false)));
+        assert_eq!((look(&tree, "https://host/none"), look(&tree, "https://host/a/none")), (None, None));
+        let folder = open(&tree, "https://host/a");
+        assert_eq!(read(&*folder, "LayerStatus", 0, 2), Ok(Some(b"[]".to_vec())));
+        assert_eq!(read(&*folder, "none", 0, 2), Ok(None));
+        assert!(folder.folder("mags").is_ok(), "nobody can tell");
+    }
+
+    #[test]
+    fn objects_are_read_in_ranges() {
+        let bytes: Vec<u8> = (0..300_000u32).map(|n| (n / 7) as u8).collect();
+        let store = Fixture::new(&[("d/x", &bytes), ("d/empty", b""), ("d/sub/y", b"yy")]);
+        let tree = store.tree("s3://bucket");
+        let folder = open(&tree, "s3://bucket/d");
+        assert_eq!(read(&*folder, "x", 70_000, 10), Ok(Some(bytes[70_000..70_010].to_vec())));
+        assert_eq!(read(&*folder, "x", 65_530, 20), Ok(Some(bytes[65_530..65_550].to_vec())));
+        assert_eq!(read(&*folder, "x", 1, 200_000), Ok(Some(bytes[1..200_001].to_vec())));
+        assert_eq!(
+            read(&*folder, "x", 299_999, 2),
+            Err(SourceError::TooShort { offset: 299_999, length: 2, size: 300_000 })
+        );
+        assert_eq!(folder.read_at("x", 0, &mut [0], Blocking::No), Err(SourceError::WouldBlock));
+        assert_eq!(
+            (folder.len("x"), folder.len("empty"), folder.len("none")),
+            (Ok(Some(300_000)), Ok(Some(0)), Ok(None))
+        );
+        assert_eq!(read(&*folder, "empty", 0, 0), Ok(Some(Vec::new())));
+        assert!(matches!(read(&*folder, "empty", 0, 1), Err(SourceError::TooShort { size: 0, .. })));
+        assert_eq!(read(&*folder, "none", 0, 1), Ok(None));
+        assert!(read(&*folder, "../d/x", 0, 1).is_err());
+        let sub = folder.folder("../d/./sub").unwrap();
+        assert_eq!(read(&*sub, "y", 0, 2), Ok(Some(b"yy".to_vec())));
+        assert_ne!(sub.identity(), folder.identity());
+        assert_eq!(folder.folder("").unwrap().identity(), folder.identity());
+        for (path, why) in [("/abs", "outside"), ("../..", "outside"), ("none", "no such"), ("x", "not a folder")] {
+            assert!(folder.folder(path).err().unwrap().to_string().contains(why), "{path}");
+        }
+        let mut listed = Vec::new();
+        folder
+            .list("sub", &mut |name, _| {
+                listed.push(name.to_owned());
+                true
+            })
+            .unwrap();
+        assert_eq!(listed, ["y"]);
+        assert_eq!(folder.failure(), None);
+    }
+
+    #[test]
+    fn what_is_announced_is_fetched_in_few_requests_and_read_from_memory() {
+        let bytes: Vec<u8> = (0..4_000_000u32).map(|n| (n / 9) as u8).collect();
+        let store = Fixture::new(&[("d/x", &bytes), ("d/0", b"zero"), ("d/empty", b"")]);
+        let tree = store.tree("s3://bucket");
+        let folder = open(&tree, "s3://bucket/d");
+        assert!(folder.fetches_ahead());
+        let ranges: Vec<_> = (0..30).map(|n| ("x", n * 100_000..n * 100_000 + 50_000)).collect();
+        folder.will_need(&ranges, false);
+        folder.will_need(&[("0", 0..1 << 20), ("empty", 0..100), ("none", 0..100)], false);
+        for (_, range) in &ranges {
+            let wanted = &bytes[range.start as usize..range.end as usize];
+            assert_eq!(read(&*folder, "x", range.start, 50_000).unwrap().unwrap(), wanted);
+        }
+        assert_eq!(read(&*folder, "0", 0, 4), Ok(Some(b"zero".to_vec())));
+        assert_eq!((folder.len("empty"), read(&*folder, "none", 0, 100)), (Ok(Some(0)), Ok(None)));
+        drop(folder);
+        assert_eq!(tree.store_status().unwrap().staged_bytes, 0);
+    }
+
+    #[test]
+    fn metadata_comes_with_the_bytes_under_a_name_in_any_case() {
+        let store = Fixture::new(&[]);
+        store.put("d/0", b"bytes", Some("AAAZQwEBAQE="));
+        store.put("d/1", b"", Some("//////////8="));
+        let tree = store.tree("s3://bucket/d");
+        let folder = open(&tree, "s3://bucket/d");
+        assert_eq!(folder.tag("0", "vdschunkmetadata"), Ok(Some(b"AAAZQwEBAQE=".to_vec())));
+        assert_eq!(folder.tag("1", "vdschunkmetadata"), Ok(Some(b"//////////8=".to_vec())));
+        assert_eq!((folder.tag("0", "other"), folder.tag("none", "vdschunkmetadata")), (Ok(None), Ok(None)));
+    }
+
+    #[test]
+    fn an_object_that_is_replaced_fails_what_is_open_and_the_new_one_is_another() {
+        let store = Fixture::new(&[("d/x", &[1; 100_000]), ("d/y.zgy", &[1; 100_000])]);
+        let tree = store.tree("s3://bucket/d");
+        let place = tree.look(Path::new("s3://bucket/d/y.zgy")).unwrap().unwrap();
+        let file = place.open_file(Path::new(""), &RecentWrites::ignored()).unwrap();
+        let folder = open(&tree, "s3://bucket/d");
+        assert!(read(&*file, "", 0, 40_000).is_ok() && read(&*folder, "x", 0, 40_000).is_ok());
+        store.put("d/x", &[2; 100_000], None);
+        store.put("d/y.zgy", &[2; 100_000], None);
+        assert_eq!(read(&*file, "", 50_000, 40_000), Err(SourceError::Changed));
+        assert!(file.has_changed() && file.check_unchanged() == Err(SourceError::Changed));
+        assert_eq!(read(&*folder, "x", 50_000, 40_000), Err(SourceError::Changed));
+        assert!(folder.is_changed() && folder.failure() == Some(SourceError::Changed));
+        assert_eq!(read(&*folder, "x", 0, 1), Err(SourceError::Changed), "all of it, from then on");
+        let tree = store.tree("s3://bucket/d");
+        let now = tree.look(Path::new("s3://bucket/d/y.zgy")).unwrap().unwrap();
+        assert_ne!(now.about().version, file.version());
+        let file = now.open_file(Path::new(""), &RecentWrites::ignored()).unwrap();
+        assert_eq!(read(&*file, "", 0, 1), Ok(Some(vec![2])));
+    }
+
+    #[test]
+    fn an_object_that_appears_where_there_was_none_is_a_change() {
+        let store = Fixture::new(&[("d/x", b"x")]);
+        let folder = open(&store.tree("s3://bucket/d"), "s3://bucket/d");
+        assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Ok(None));
+        store.put("d/z0/y0/x0.wkw", b"cube", None);
+        assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Ok(None), "for a second");
+        std::thread::sleep(std::time::Duration::from_millis(1050));
+        assert_eq!(read(&*folder, "z0/y0/x0.wkw", 0, 1), Err(SourceError::Changed));
+    }
+}

@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, join3, select};
 use lru::LruCache;
 
-use super::client::{Client, Page};
+use super::client::{Client, ObjectMeta, Page, wait_for};
 use super::error::StoreError;
-use super::meta::Meta;
-use super::runtime::wait_for;
 use crate::source::EntryKind;
 use crate::sync::Mutex;
 
@@ -34,11 +32,11 @@ const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "L
 
 /// What is at a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(super) enum At {
     /// A folder: there are keys that begin with this one and `/`.
     Folder,
     /// An object.
-    File(Meta),
+    File(ObjectMeta),
     /// Nothing.
     Nothing,
 }
@@ -60,7 +58,7 @@ impl Listing {
 }
 
 /// What is known of the names of one store.
-pub(crate) struct Names {
+pub(super) struct Names {
     client: Arc<Client>,
     listings: Mutex<LruCache<Box<str>, Arc<Listing>>>,
     answers: Mutex<LruCache<Box<str>, (At, Instant)>>,
@@ -70,7 +68,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// Asks `client`.
-    pub(crate) fn new(client: Arc<Client>) -> Self {
+    pub(super) fn new(client: Arc<Client>) -> Self {
         Self {
             client,
             listings: Mutex::new(LruCache::new(LISTINGS)),
@@ -80,12 +78,12 @@ impl Names {
     }
 
     /// Returns what is at a key, as far as that is known without asking.
-    pub(crate) fn known(&self, key: &str) -> Option<At> {
+    pub(super) fn known(&self, key: &str) -> Option<At> {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
         if let Some(listing) = self.fresh(parent).filter(|_| !key.is_empty()) {
             match listing.entries.get(name) {
                 // a version without an etag would be another one than that of the next answer with one
-                Some(At::File(Meta { etag: None, .. })) => {}
+                Some(At::File(ObjectMeta { etag: None, .. })) => {}
                 Some(at) => return Some(at.clone()),
                 None if listing.is_complete() => return Some(At::Nothing),
                 None => {}
@@ -99,12 +97,12 @@ impl Names {
     }
 
     /// Returns how many names a folder has, as far as a listing has told a moment ago.
-    pub(crate) fn count_known(&self, key: &str) -> usize {
+    pub(super) fn count_known(&self, key: &str) -> usize {
         self.fresh(key).map_or(0, |listing| if listing.is_complete() { listing.entries.len() } else { usize::MAX })
     }
 
     /// Returns what is at a key.
-    pub(crate) fn look(&self, key: &str) -> Result<At, StoreError> {
+    pub(super) fn look(&self, key: &str) -> Result<At, StoreError> {
         if let Some(known) = self.known(key) {
             return Ok(known);
         }
@@ -117,34 +115,38 @@ impl Names {
         Ok(at)
     }
 
+    /// Asks for the object alone.
+    fn head(&self, key: &str) -> Result<At, StoreError> {
+        Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File))
+    }
+
     fn ask(&self, key: &str) -> Result<At, StoreError> {
         if !self.client.can_list() {
             return self.ask_without_listing(key);
         }
         // one request for what was a folder a moment ago
-        if (key.is_empty() || self.folders.lock().contains(key)) && !self.first_page(key)?.entries.is_empty() {
+        if (key.is_empty() || self.folders.lock().contains(key))
+            && (!self.first_page(key)?.entries.is_empty() || key.is_empty())
+        {
+            // also a bucket without objects
             return Ok(At::Folder);
         }
-        if key.is_empty() {
-            // a bucket without objects
-            return Ok(At::Folder);
-        }
-        let name = name_of(key);
+        let name = key.rsplit('/').next().unwrap_or(key);
         if OBJECTS.contains(&name) {
-            return Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File));
+            return self.head(key);
         }
         // most folders have names without a dot; and some stores fail where the object of a folder's name is asked for
         if !name.contains('.') {
             match self.first_page(key) {
                 Ok(page) if !page.entries.is_empty() => return Ok(At::Folder),
-                Ok(_) => return Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File)),
+                Ok(_) => return self.head(key),
                 Err(error) if error.kind == io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),
             }
         }
         let began = Instant::now();
         let prefix = prefix_of(key);
-        // both at once; who finds a folder need not wait for the other answer
+        // both at once; if the listing finds a folder, the other answer is not waited for
         let both = async {
             let (list, head) = (Box::pin(self.client.list(&prefix, None)), Box::pin(self.client.head(key)));
             match select(list, head).await {
@@ -154,16 +156,16 @@ impl Names {
             }
         };
         match wait_for(both)? {
-            (Ok(page), head) => match self.keep(key, page, began).entries.is_empty() {
+            (Ok(page), head) => match self.insert(key, entries_of(&page), page.next, began).entries.is_empty() {
                 true => Ok(head?.map_or(At::Nothing, At::File)),
                 false => Ok(At::Folder),
             },
-            // who may not list may still read
+            // list permission may be missing while read is allowed
             (Err(denied), head) if denied.kind == io::ErrorKind::PermissionDenied => match head {
                 Ok(Some(meta)) => Ok(At::File(meta)),
                 Ok(None) => self.ask_without_listing(key),
-                // stores deny what is not there to those who may not list; and the answer to a look at one object has
-                // no text that says why
+                // without list permission, stores deny what is not there; and the answer to a look at one object has no
+                // text that says why
                 Err(error) if error.kind == io::ErrorKind::PermissionDenied => match self.ask_for_descriptions(key) {
                     Ok(At::Nothing) | Err(_) => Err(denied),
                     at => at,
@@ -176,15 +178,14 @@ impl Names {
 
     /// Asks for the objects that make a folder a dataset, and for the object itself.
     fn ask_without_listing(&self, key: &str) -> Result<At, StoreError> {
-        let file = || Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File));
         // what is in a dataset is no dataset
         if key.rsplit_once('/').is_some_and(|(parent, _)| self.folders.lock().contains(parent)) {
-            return file();
+            return self.head(key);
         }
         // before the object itself: servers of folders answer for the folder, too, with a page of text
         match self.ask_for_descriptions(key)? {
             At::Nothing if key.is_empty() => Ok(At::Nothing),
-            At::Nothing => file(),
+            At::Nothing => self.head(key),
             at => Ok(at),
         }
     }
@@ -212,7 +213,7 @@ impl Names {
     }
 
     /// Visits the names in a folder, page by page, until `visit` returns `false`.
-    pub(crate) fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
+    pub(super) fn visit(&self, key: &str, visit: &mut dyn FnMut(&str, EntryKind) -> bool) -> Result<(), StoreError> {
         let mut pass = |entries: &HashMap<Box<str>, At>| {
             entries.iter().all(|(name, at)| match at {
                 At::Folder => visit(name, EntryKind::Folder),
@@ -251,16 +252,11 @@ impl Names {
     fn first_page(&self, key: &str) -> Result<Arc<Listing>, StoreError> {
         let began = Instant::now();
         let page = wait_for(self.client.list(&prefix_of(key), None))??;
-        Ok(self.keep(key, page, began))
-    }
-
-    /// Remembers the first page of a listing.
-    fn keep(&self, key: &str, page: Page, began: Instant) -> Arc<Listing> {
-        self.insert(key, entries_of(&page), page.next, began)
+        Ok(self.insert(key, entries_of(&page), page.next, began))
     }
 
     fn insert(&self, key: &str, entries: HashMap<Box<str>, At>, next: Option<String>, began: Instant) -> Arc<Listing> {
-        // who looks at each name of a long listing gets through it before it counts no more
+        // long enough to look at each name of a long listing
         let until = Instant::now() + TTL + began.elapsed();
         let listing = Arc::new(Listing { entries, next, began, until });
         let mut listings = self.listings.lock();
@@ -290,12 +286,7 @@ fn entries_of(page: &Page) -> HashMap<Box<str>, At> {
     files.chain(page.folders.iter().map(|name| (name.as_str().into(), At::Folder))).collect()
 }
 
-/// Returns the last name of a key.
-fn name_of(key: &str) -> &str {
-    key.rsplit('/').next().unwrap_or(key)
-}
-
 /// Returns what the keys in a folder begin with.
-pub(crate) fn prefix_of(key: &str) -> String {
+pub(super) fn prefix_of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!("{key}/") }
 }

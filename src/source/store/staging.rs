@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lru::LruCache;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use super::client::Fetched;
 use super::error::StoreError;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex};
 
 /// Bytes in flight and waiting that ranges fetched ahead may take.
 const MAX_BYTES: u64 = 64 << 20;
@@ -35,15 +37,23 @@ const ERROR_TTL: Duration = Duration::from_secs(1);
 const READ_TTL: Duration = Duration::from_secs(2);
 const READ: NonZeroUsize = NonZeroUsize::new(2048).unwrap();
 
+/// Bytes that are requested at a time, as far as their number is known before they come: as many as fill a fast link to
+/// a store that takes 50 ms to answer. More would only wait for each other, and delay what is needed first.
+const MAX_IN_FLIGHT: u32 = 32 << 20;
+/// The most requests in flight, if what they bring is short and there are connections enough.
+pub(super) const MAX_REQUESTS: usize = 64;
+/// Answers to shorter requests tell nothing about others: they are of tables and headers.
+const MIN_RECORDED: u64 = 128 << 10;
+
 /// An object of a source: the source's number, and the key.
-pub(crate) type ObjectId = (u64, Arc<str>);
+pub(super) type ObjectId = (u64, Arc<str>);
 
 /// What a request for a range has brought: `None` if there is no such object.
-pub(crate) type Outcome = Result<Option<Fetched>, StoreError>;
+pub(super) type Outcome = Result<Option<Fetched>, StoreError>;
 
 /// Whether a range may be fetched ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reservation {
+pub(super) enum Reservation {
     /// The caller has to request it.
     Made,
     /// It is in flight or in memory.
@@ -54,7 +64,7 @@ pub(crate) enum Reservation {
 
 /// Ranges in flight and in memory.
 #[derive(Default)]
-pub(crate) struct Staging {
+pub(super) struct Staging {
     state: Mutex<State>,
     arrived: Condvar,
 }
@@ -121,7 +131,7 @@ impl Staging {
     /// Returns a range of an object, once it is there. If nobody has requested it, `request` gets it, or a larger one
     /// that `widen` makes of it: it must see to it that [`Staging::arrive`] is called. A range that is `kept` stays in
     /// memory afterwards as long as there is room.
-    pub(crate) fn get(
+    pub(super) fn get(
         &self,
         object: &ObjectId,
         range: Range<u64>,
@@ -162,14 +172,14 @@ impl Staging {
     }
 
     /// Returns whether a range is in flight or in memory, or somebody has read it a moment ago and need not get it again.
-    pub(crate) fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
+    pub(super) fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
         let mut state = self.state.lock();
         let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), range.start)).copied());
         at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
     /// Makes room for a range that is to be fetched ahead: in any case if somebody is about to wait for it.
-    pub(crate) fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
+    pub(super) fn reserve(&self, object: &ObjectId, range: &Range<u64>, awaited: bool) -> Reservation {
         let mut state = self.state.lock();
         if state.find(object, range).is_some() {
             return Reservation::Requested;
@@ -186,7 +196,7 @@ impl Staging {
     }
 
     /// Takes what a request has brought, and wakes those who wait for it.
-    pub(crate) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
+    pub(super) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
         let mut state = self.state.lock();
         let State { objects, by_age, clock, bytes, .. } = &mut *state;
         let spans = objects.get_mut(object).into_iter().flatten();
@@ -205,7 +215,7 @@ impl Staging {
 
     /// Returns whether a request for an object is in flight or waits for its reader, and what it has brought: waits if
     /// it is in flight. `None` if there is none.
-    pub(crate) fn any_of(&self, object: &ObjectId) -> Option<Outcome> {
+    pub(super) fn any_of(&self, object: &ObjectId) -> Option<Outcome> {
         let mut state = self.state.lock();
         loop {
             state.drop_expired(object);
@@ -218,7 +228,7 @@ impl Staging {
     }
 
     /// Drops all of a source that was closed.
-    pub(crate) fn forget(&self, source: u64) {
+    pub(super) fn forget(&self, source: u64) {
         let mut state = self.state.lock();
         let State { objects, by_age, bytes, .. } = &mut *state;
         let mut dropped = Vec::new();
@@ -238,12 +248,8 @@ impl Staging {
     }
 
     /// Returns the bytes in flight and waiting.
-    pub(crate) fn bytes(&self) -> usize {
-        usize::try_from(self.lock().bytes).unwrap_or(usize::MAX)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    pub(super) fn bytes(&self) -> usize {
+        usize::try_from(self.state.lock().bytes).unwrap_or(usize::MAX)
     }
 }
 
@@ -356,6 +362,267 @@ impl State {
     }
 }
 
+/// Bounds the requests of one source.
+pub(super) struct RequestLimit {
+    /// A permit for each byte.
+    permits: Semaphore,
+    /// Permits that even the shortest request takes.
+    least: u32,
+    /// The bytes that an answer has brought, an average in which the last ones count most; 0 before the first.
+    typical: AtomicU64,
+}
+
+impl RequestLimit {
+    /// Allows at most `requests` requests at a time.
+    pub(super) fn new(requests: usize) -> Self {
+        let requests = u32::try_from(requests).unwrap_or(u32::MAX).clamp(1, MAX_IN_FLIGHT);
+        let (permits, least) = (Semaphore::new(MAX_IN_FLIGHT as usize), MAX_IN_FLIGHT / requests);
+        Self { permits, least, typical: AtomicU64::new(0) }
+    }
+
+    /// Waits until a request for a range of `length` bytes may be sent; it is in flight until the permit is dropped.
+    /// Of ranges of which a format knows no more than a bound, those before tell how long they are.
+    pub(super) async fn admit(&self, length: u64) -> Result<SemaphorePermit<'_>, AcquireError> {
+        let expected = match self.typical.load(Ordering::Relaxed) {
+            0 => length,
+            typical => typical.min(length),
+        };
+        let bytes = u32::try_from(expected).unwrap_or(u32::MAX).clamp(self.least, MAX_IN_FLIGHT);
+        self.permits.acquire_many(bytes).await
+    }
+
+    /// Records that the answer to a request for `length` bytes has brought `bytes`.
+    pub(super) fn record(&self, length: u64, bytes: u64) {
+        if length >= MIN_RECORDED {
+            let average = |before: u64| Some(if before == 0 { bytes } else { (before.saturating_mul(7) + bytes) / 8 });
+            let _ = self.typical.fetch_update(Ordering::Relaxed, Ordering::Relaxed, average);
+        }
+    }
+}
+
 #[cfg(test)]
-#[path = "staging_tests.rs"]
-mod tests;
+#[allow(clippy::single_range_in_vec_init)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io;
+    use std::task::{Context, Poll, Waker};
+    use std::thread;
+
+    use super::*;
+    use crate::source::store::client::ObjectMeta;
+
+    fn object(key: &str) -> ObjectId {
+        (1, key.into())
+    }
+
+    /// Returns what a request brings of an object of `size` bytes, each of which is its own offset.
+    fn fetched(range: &Range<u64>, size: u64) -> Outcome {
+        let meta = ObjectMeta { size, modified: 0, etag: None, headers: None };
+        let bytes: Vec<u8> = (range.start..range.end.min(size)).map(|at| at as u8).collect();
+        Ok(Some(Fetched { meta, bytes: Bytes::from(bytes) }))
+    }
+
+    impl Staging {
+        /// Makes all that has arrived older.
+        fn age(&self, by: Duration) {
+            let mut state = self.state.lock();
+            state.objects.values_mut().flatten().filter_map(|span| span.outcome.as_mut()).for_each(|(_, at)| *at -= by);
+        }
+    }
+
+    /// Gets a range, and returns its bytes and the requests that were made for it.
+    fn get(staging: &Staging, range: Range<u64>, kept: bool) -> (Vec<u8>, Vec<Range<u64>>) {
+        let requests = RefCell::new(Vec::new());
+        let widen = |range: &Range<u64>| {
+            if kept { range.start / 64 * 64..range.end.next_multiple_of(64) } else { range.clone() }
+        };
+        let got = staging.get(&object("a"), range, kept, widen, |range| {
+            staging.arrive(&object("a"), &range, fetched(&range, 200));
+            requests.borrow_mut().push(range);
+            Ok(())
+        });
+        (got.unwrap().unwrap().bytes.to_vec(), requests.into_inner())
+    }
+
+    #[test]
+    fn blocks_are_kept_and_other_ranges_are_dropped_once_they_were_read() {
+        let staging = Staging::default();
+        assert_eq!(get(&staging, 10..12, true), (vec![10, 11], vec![0..64]));
+        assert_eq!(get(&staging, 60..64, true), (vec![60, 61, 62, 63], vec![]));
+        assert_eq!(staging.bytes(), 64);
+        assert_eq!(staging.reserve(&object("a"), &(100..150), false), Reservation::Made);
+        assert_eq!(staging.reserve(&object("a"), &(110..120), false), Reservation::Requested, "it is in flight");
+        assert_eq!(staging.bytes(), 114);
+        staging.arrive(&object("a"), &(100..150), fetched(&(100..150), 200));
+        assert_eq!(get(&staging, 100..120, false), ((100..120).collect(), vec![]));
+        assert_eq!(staging.bytes(), 114);
+        assert_eq!(get(&staging, 120..150, false).1, vec![]);
+        assert_eq!(staging.bytes(), 64, "all of it was read");
+        assert_eq!(get(&staging, 120..150, false).1, vec![120..150]);
+        staging.forget(1);
+        let state = staging.state.lock();
+        assert_eq!((state.bytes, state.by_age.len(), state.objects.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_range_that_reaches_the_end_answers_for_what_lies_beyond() {
+        let staging = Staging::default();
+        assert_eq!(get(&staging, 190..250, true), ((190..200).collect(), vec![128..256]));
+        assert_eq!(get(&staging, 195..1000, false), ((195..200).collect(), vec![]));
+        assert!(get(&staging, 300..301, false).0.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_fetched_ahead_and_the_oldest_goes_first() {
+        let staging = Staging::default();
+        let third = MAX_BYTES / 3;
+        for n in 0..3 {
+            let range = n * third..(n + 1) * third;
+            assert_eq!(staging.reserve(&object("a"), &range, false), Reservation::Made);
+        }
+        assert_eq!(staging.reserve(&object("b"), &(0..third), false), Reservation::NoRoom, "all is in flight");
+        let empty = |size| {
+            Ok(Some(Fetched {
+                meta: ObjectMeta { size, modified: 0, etag: None, headers: None },
+                bytes: Bytes::from(vec![0; third as usize]),
+            }))
+        };
+        staging.arrive(&object("a"), &(0..third), empty(u64::MAX));
+        staging.arrive(&object("a"), &(third..2 * third), empty(u64::MAX));
+        assert_eq!(
+            staging.reserve(&object("b"), &(0..third), false),
+            Reservation::NoRoom,
+            "somebody is about to read it"
+        );
+        assert_eq!(staging.reserve(&object("c"), &(0..third), true), Reservation::Made, "somebody waits for it");
+        staging.arrive(&object("c"), &(0..third), Ok(None));
+        staging.age(UNREAD_TTL);
+        assert_eq!(
+            staging.reserve(&object("b"), &(0..third), false),
+            Reservation::Made,
+            "the first that has arrived is dropped"
+        );
+        assert_eq!(staging.reserve(&object("a"), &(0..1), false), Reservation::Made, "its bytes are requested again");
+        assert_eq!(
+            staging.reserve(&object("a"), &(third..third + 1), false),
+            Reservation::Requested,
+            "the second waits"
+        );
+    }
+
+    #[test]
+    fn all_who_wait_get_the_error_and_those_who_come_later_ask_again() {
+        let staging = Staging::default();
+        let error = StoreError::new(io::ErrorKind::TimedOut, "late");
+        assert_eq!(staging.reserve(&object("a"), &(0..10), false), Reservation::Made);
+        thread::scope(|scope| {
+            let waits = || staging.get(&object("a"), 2..4, false, Range::clone, |_| panic!("it is in flight"));
+            let waiting = [scope.spawn(waits), scope.spawn(waits)];
+            let any = scope.spawn(|| staging.any_of(&object("a")));
+            thread::sleep(Duration::from_millis(20));
+            staging.arrive(&object("a"), &(0..10), Err(error.clone()));
+            for thread in waiting {
+                assert_eq!(thread.join().unwrap().unwrap_err(), error);
+            }
+            assert_eq!(any.join().unwrap().unwrap().unwrap_err(), error);
+        });
+        staging.age(ERROR_TTL);
+        assert_eq!(get(&staging, 2..4, false), (vec![2, 3], vec![2..4]));
+        assert_eq!(staging.bytes(), 0);
+        let refused = staging.get(&object("b"), 0..1, false, Range::clone, |_| Err(error.clone()));
+        assert_eq!(refused.unwrap_err(), error, "the request cannot be made");
+    }
+
+    #[test]
+    fn a_range_is_requested_once_for_all_who_wait_for_it() {
+        let staging = Staging::default();
+        assert_eq!(staging.reserve(&object("a"), &(0..100), false), Reservation::Made);
+        thread::scope(|scope| {
+            let whole = || staging.get(&object("a"), 0..100, false, Range::clone, |_| panic!("it is in flight"));
+            let readers = [(); 4].map(|()| scope.spawn(whole));
+            while staging.state.lock().objects.values().flatten().map(|span| span.waiting).sum::<u32>() < 4 {
+                thread::yield_now();
+            }
+            staging.arrive(&object("a"), &(0..100), fetched(&(0..100), 100));
+            for reader in readers {
+                assert_eq!(reader.join().unwrap().unwrap().unwrap().bytes.len(), 100);
+            }
+        });
+        let state = staging.state.lock();
+        assert_eq!(state.objects.values().flatten().map(|span| span.waiting).sum::<u32>(), 0);
+    }
+
+    #[test]
+    fn the_header_of_an_object_that_was_read_stays() {
+        let staging = Staging::default();
+        let size = 3 * HEADER;
+        assert_eq!(staging.reserve(&object("a"), &(0..size), false), Reservation::Made);
+        staging.arrive(&object("a"), &(0..size), fetched(&(0..size), size));
+        assert_eq!(get(&staging, 0..size, false).1, vec![]);
+        assert_eq!(staging.bytes() as u64, HEADER);
+        assert_eq!(get(&staging, 8..12, true), (vec![8, 9, 10, 11], vec![]));
+        assert_eq!(
+            staging.reserve(&object("a"), &(0..size), false),
+            Reservation::Made,
+            "the rest would be requested again"
+        );
+    }
+
+    #[test]
+    fn what_was_requested_beyond_the_end_of_an_object_takes_no_room() {
+        let staging = Staging::default();
+        let size = 3 * HEADER;
+        for n in 0..3 {
+            let key: ObjectId = (1, format!("{n}").into());
+            assert_eq!(staging.reserve(&key, &(0..10 * HEADER), false), Reservation::Made);
+            staging.arrive(&key, &(0..10 * HEADER), fetched(&(0..10 * HEADER), size));
+            assert_eq!(staging.bytes() as u64, n * HEADER + size);
+            let got = staging.get(&key, 0..size, false, Range::clone, |_| panic!("it has arrived"));
+            assert_eq!(got.unwrap().unwrap().bytes.len() as u64, size);
+            assert_eq!(staging.bytes() as u64, (n + 1) * HEADER);
+        }
+    }
+
+    #[test]
+    fn nothing_is_dropped_for_a_range_that_does_not_fit_even_then() {
+        let staging = Staging::default();
+        get(&staging, 0..64, true);
+        let most = 0..MAX_BYTES - 64;
+        assert_eq!(staging.reserve(&object("b"), &most, false), Reservation::Made);
+        assert_eq!(staging.reserve(&object("c"), &(0..128), false), Reservation::NoRoom);
+        assert_eq!(get(&staging, 0..64, true).1, vec![], "it is still there");
+        assert_eq!(staging.reserve(&object("c"), &(0..64), false), Reservation::Made, "but it goes where that helps");
+        assert_eq!(get(&staging, 0..64, true).1, vec![0..64]);
+    }
+
+    /// Returns how many requests for `length` bytes are sent before one has to wait.
+    fn sent(limit: &RequestLimit, length: u64) -> usize {
+        let mut admitted = Vec::new();
+        loop {
+            let mut next = Box::pin(limit.admit(length));
+            match next.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(permit) => admitted.push(permit.unwrap()),
+                Poll::Pending => return admitted.len(),
+            }
+        }
+    }
+
+    #[test]
+    fn short_requests_are_bounded_by_their_number_and_long_ones_by_their_bytes() {
+        let limit = RequestLimit::new(MAX_REQUESTS);
+        assert_eq!([1, 1 << 10, 1 << 20, 8 << 20, 1 << 40].map(|length| sent(&limit, length)), [64, 64, 32, 4, 1]);
+        assert_eq!([1, 1 << 20, 4 << 20].map(|length| sent(&RequestLimit::new(10), length)), [10, 10, 8]);
+        assert_eq!(sent(&RequestLimit::new(0), 1), 1);
+    }
+
+    #[test]
+    fn the_length_of_answers_counts_where_requests_give_a_bound() {
+        let limit = RequestLimit::new(MAX_REQUESTS);
+        limit.record(64 << 10, 64 << 10);
+        assert_eq!(sent(&limit, 1 << 20), 32, "a header tells nothing");
+        limit.record(1 << 20, 100 << 10);
+        assert_eq!(sent(&limit, 1 << 20), 64);
+        (0..100).for_each(|_| limit.record(1 << 20, 1 << 20));
+        assert_eq!([1 << 20, 1 << 10].map(|length| sent(&limit, length)), [32, 64]);
+    }
+}

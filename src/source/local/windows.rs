@@ -1,4 +1,4 @@
-//! A cache of memory maps: windows of the open files that are read often, with LRU eviction.
+//! Windows of the open files that are read often: memory maps in an LRU cache.
 //!
 //! Bytes that are in the kernel's page cache are copied directly from the map, without a system call for each piece and
 //! without a second copy. Everything else is read with `pread`.
@@ -13,8 +13,8 @@ use std::time::Instant;
 use lru::LruCache;
 use rustix::fs::fstatfs;
 
-use super::guarded_mmap::{GuardedMmap, mincore_is_reliable, page_size};
-use crate::sync::{Mutex, MutexGuard};
+use super::map::{GuardedMmap, mincore_is_reliable, page_size};
+use crate::sync::Mutex;
 
 /// Bytes of a window. Its page tables take a five-hundredth of that.
 const WINDOW_BYTES: u64 = 256 << 20;
@@ -59,7 +59,7 @@ pub(super) struct FileWindows {
 
 impl FileWindows {
     /// Creates the windows of a file of `size` bytes. May wait for its disk.
-    pub(crate) fn new(file: &File, size: u64) -> Self {
+    pub(super) fn new(file: &File, size: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let kind = fstatfs(file).map_or(0, |s| i128::from(s.f_type));
         let is_one_of = |magics: &[u32]| magics.iter().any(|magic| i128::from(*magic) == kind);
@@ -70,13 +70,13 @@ impl FileWindows {
     }
 
     /// Returns whether the file is on a local file system.
-    pub(crate) fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         self.is_local
     }
 
     /// Returns the number of the window that a range of the file lies in, and the offset of the range in it; `None` if
     /// no window has all of it.
-    pub(crate) fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
+    pub(super) fn locate(&self, offset: u64, length: usize) -> Option<(u64, usize)> {
         let end = offset.checked_add(length as u64).filter(|end| *end <= self.size)?;
         let number = offset / WINDOW_BYTES;
         let is_in_one = self.is_mapped && length > 0 && (end - 1) / WINDOW_BYTES == number;
@@ -84,7 +84,7 @@ impl FileWindows {
     }
 
     /// Returns a window if it is mapped, or is now requested often enough to be mapped.
-    pub(crate) fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
+    pub(super) fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
         self.window_or(number, || self.map(file, number))
     }
 
@@ -95,17 +95,33 @@ impl FileWindows {
             return None;
         }
         let key = (self.id, number);
-        match request(key) {
-            Request::Mapped(mapped) => return Some(mapped),
-            Request::Wait => return None,
-            Request::Map => {}
-        }
-        let mapped = Arc::new(map()?);
-        let former = match lock().get_mut(&key) {
-            Some(window) => window.mapped.replace(Arc::clone(&mapped)),
-            // evicted meanwhile
-            None => None,
+        let mut cache = CACHE.lock();
+        let Some(window) = cache.get_mut(&key) else {
+            let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
+            drop(cache);
+            drop(evicted);
+            return None;
         };
+        match &window.mapped {
+            Some(mapped) if !mapped.is_broken() => return Some(Arc::clone(mapped)),
+            Some(_) => {
+                let broken = std::mem::take(window);
+                drop(cache);
+                drop(broken);
+                return None;
+            }
+            None => {}
+        }
+        window.requests += 1;
+        if window.requests < MAP_AFTER {
+            return None;
+        }
+        // the requests that come while the window is being mapped read
+        window.requests = 0;
+        drop(cache);
+        let mapped = Arc::new(map()?);
+        // evicted meanwhile if it is not there
+        let former = CACHE.lock().get_mut(&key).and_then(|window| window.mapped.replace(Arc::clone(&mapped)));
         drop(former);
         Some(mapped)
     }
@@ -120,57 +136,15 @@ impl FileWindows {
     }
 }
 
-/// What to do about a window that is requested.
-enum Request {
-    /// It is mapped.
-    Mapped(Arc<MappedWindow>),
-    /// To read, and not map it yet.
-    Wait,
-    /// To map it.
-    Map,
-}
-
-/// Counts a request for a window.
-fn request(key: (u64, u64)) -> Request {
-    let mut cache = lock();
-    let Some(window) = cache.get_mut(&key) else {
-        let evicted = cache.push(key, CachedWindow { requests: 1, mapped: None });
-        drop(cache);
-        drop(evicted);
-        return Request::Wait;
-    };
-    match &window.mapped {
-        Some(mapped) if !mapped.is_broken() => return Request::Mapped(Arc::clone(mapped)),
-        Some(_) => {
-            let broken = std::mem::take(window);
-            drop(cache);
-            drop(broken);
-            return Request::Wait;
-        }
-        None => {}
-    }
-    window.requests += 1;
-    if window.requests < MAP_AFTER {
-        return Request::Wait;
-    }
-    // the requests that come while the window is being mapped read
-    window.requests = 0;
-    Request::Map
-}
-
 impl Drop for FileWindows {
     fn drop(&mut self) {
-        let mut cache = lock();
+        let mut cache = CACHE.lock();
         let keys: Vec<_> = cache.iter().map(|(key, _)| *key).filter(|key| key.0 == self.id).collect();
         let removed: Vec<_> = keys.iter().filter_map(|key| cache.pop(key)).collect();
         // unmapped after the lock is released
         drop(cache);
         drop(removed);
     }
-}
-
-fn lock() -> MutexGuard<'static, LruCache<(u64, u64), CachedWindow>> {
-    CACHE.lock()
 }
 
 /// A window of a file that is mapped.
@@ -264,7 +238,7 @@ mod tests {
     pub(super) fn check_not_locked() {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            drop(lock());
+            drop(CACHE.lock());
             let _ = sender.send(());
         });
         let free = receiver.recv_timeout(Duration::from_secs(3)).is_ok();

@@ -1,4 +1,4 @@
-//! Memory maps of files that survive truncation: the only file of the crate that maps files.
+//! Memory maps of files that survive truncation. No other file of the crate maps files.
 //!
 //! Reading a map behind the new end of a truncated file raises SIGBUS, which by default ends the process. The handler
 //! in this file maps a page of zeros where the fault was and sets a flag: the map is *broken*. A reader checks the
@@ -163,7 +163,7 @@ pub(super) struct GuardedMmap {
 
 impl GuardedMmap {
     /// Maps `length` bytes of a file from `offset` on, if there is a free slot. The file may be shorter.
-    pub(crate) fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
+    pub(super) fn open(file: &File, offset: u64, length: usize) -> Option<Self> {
         guard().former?;
         let slot = SLOTS.iter().find(|slot| slot.take())?;
         // SAFETY: the bytes of the map may change or vanish at any time. They are only ever copied, no decision depends
@@ -179,18 +179,18 @@ impl GuardedMmap {
     }
 
     /// Returns the bytes, only to be copied. The copy counts if the map [is not broken](Self::is_broken) afterwards.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
     /// Returns whether some of the bytes that were read did not come from the file.
-    pub(crate) fn is_broken(&self) -> bool {
+    pub(super) fn is_broken(&self) -> bool {
         self.slot.broken.load(Ordering::SeqCst)
     }
 
     /// Fills `pages` by mincore(2): the low bit of each byte tells whether the page is in the page cache, from the byte
     /// `at` of the map on, a multiple of the page size. Returns `false` if that fails.
-    pub(crate) fn mincore(&self, at: usize, pages: &mut [u8]) -> bool {
+    pub(super) fn mincore(&self, at: usize, pages: &mut [u8]) -> bool {
         let length = (pages.len() * page_size()).min(self.map.len().saturating_sub(at));
         if length == 0 || length.div_ceil(page_size()) < pages.len() {
             return false;

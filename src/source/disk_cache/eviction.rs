@@ -1,23 +1,88 @@
-//! Which files the cache has, and when each was last used. The folder is the truth: a file that the index has may be
-//! gone, and one that it has not may be there.
+//! Which files the cache has, when each was last used, and which have to go. The folder is the truth: a file that the
+//! index has may be gone, and one that it has not may be there.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::clock::LATEST;
-use super::stored_range::{SHARDS, StoredRange, before_region, shard};
+use super::format::{SHARDS, StoredRange, shard, shard_before};
 use crate::sync::Mutex;
 
 /// How many ranges that begin before a byte are looked at to find one that holds it.
 const LOOKED_AT: usize = 16;
 
+/// Ticks of last use in a second.
+const RATE: i64 = 32;
+/// Files that were last used earlier than this before the process began count as equally old.
+const OLDEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The time of use that a file has on disk is this late at most.
+const LATE: u32 = 600 * RATE as u32;
+const LATEST: u32 = u32::MAX - 1;
 /// The tick of a file that is damaged and cannot be removed: it takes its space, and is never read.
-const DAMAGED: u32 = LATEST + 1;
+const DAMAGED: u32 = u32::MAX;
+
+/// Converts times into ticks of 1/32 s, which last for three years.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastUsed {
+    /// Seconds since 1970 at tick 0.
+    start: i64,
+}
+
+impl LastUsed {
+    fn new() -> Self {
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(OLDEST);
+        Self { start: i64::try_from(start.as_secs()).unwrap_or(0) }
+    }
+
+    /// Returns the tick of a time in seconds and nanoseconds since 1970.
+    pub(super) fn tick(self, (seconds, nanoseconds): (i64, i64)) -> u32 {
+        let part = nanoseconds / (1_000_000_000 / RATE);
+        let ticks = seconds.saturating_sub(self.start).saturating_mul(RATE).saturating_add(part);
+        u32::try_from(ticks.max(0)).unwrap_or(LATEST).min(LATEST)
+    }
+
+    pub(super) fn now(self) -> u32 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.tick((i64::try_from(now.as_secs()).unwrap_or(0), i64::from(now.subsec_nanos())))
+    }
+
+    /// Returns whether the time of use that a file has on disk is to be renewed.
+    pub(super) fn is_late(now: u32, used: u32) -> bool {
+        now.saturating_sub(used) > LATE
+    }
+}
+
+/// Bytes and files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+impl Amount {
+    pub(super) fn one(range: &StoredRange) -> Self {
+        Self { bytes: range.weight(), files: 1 }
+    }
+
+    /// Returns whether neither is less than that of `other`.
+    pub(super) fn covers(self, other: Self) -> bool {
+        self.bytes >= other.bytes && self.files >= other.files
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_add(other.bytes), files: self.files.saturating_add(other.files) }
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self { bytes: self.bytes.saturating_sub(other.bytes), files: self.files.saturating_sub(other.files) }
+    }
+}
 
 /// The files of all folders. An entry takes 24 bytes, and the spare room of the lists an eighth of that.
-pub(crate) struct Index {
+pub(super) struct Index {
     shards: Box<[Mutex<Shard>]>,
     bytes: AtomicU64,
     files: AtomicU64,
+    pub(super) clock: LastUsed,
 }
 
 #[derive(Default)]
@@ -33,7 +98,7 @@ struct Entry {
     object: u64,
     offset: u64,
     length: u32,
-    /// The tick of the clock.
+    /// The tick of last use.
     used: u32,
 }
 
@@ -57,47 +122,15 @@ impl Shard {
     }
 }
 
-/// Bytes and files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Amount {
-    pub bytes: u64,
-    pub files: u64,
-}
-
-impl Amount {
-    /// Returns whether neither is less than that of `other`.
-    pub(crate) fn covers(self, other: Self) -> bool {
-        self.bytes >= other.bytes && self.files >= other.files
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes.saturating_add(other.bytes), files: self.files.saturating_add(other.files) }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self { bytes: self.bytes.saturating_sub(other.bytes), files: self.files.saturating_sub(other.files) }
-    }
-
-    /// Adds one file.
-    pub(crate) fn add(&mut self, range: &StoredRange) {
-        *self = self.plus(Self { bytes: range.weight(), files: 1 });
-    }
-}
-
 impl Index {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, bytes: AtomicU64::new(0), files: AtomicU64::new(0) }
+        Self { shards, bytes: AtomicU64::new(0), files: AtomicU64::new(0), clock: LastUsed::new() }
     }
 
     /// Returns what all files together take.
-    pub(crate) fn amount(&self) -> Amount {
+    pub(super) fn amount(&self) -> Amount {
         Amount { bytes: self.bytes.load(Relaxed), files: self.files.load(Relaxed) }
-    }
-
-    fn count(&self, range: &StoredRange) {
-        self.bytes.fetch_add(range.weight(), Relaxed);
-        self.files.fetch_add(1, Relaxed);
     }
 
     fn discount(&self, range: &StoredRange) {
@@ -106,7 +139,7 @@ impl Index {
     }
 
     /// Adds a file; `false` if it was there.
-    pub(crate) fn insert(&self, range: StoredRange, used: u32) -> bool {
+    pub(super) fn insert(&self, range: StoredRange, used: u32) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Err(at) = shard.position(&range) else { return false };
         if shard.entries.len() == shard.entries.capacity() {
@@ -114,12 +147,13 @@ impl Index {
             shard.entries.reserve_exact(spare);
         }
         shard.entries.insert(at, Entry { object: range.object, offset: range.offset, length: range.length, used });
-        self.count(&range);
+        self.bytes.fetch_add(range.weight(), Relaxed);
+        self.files.fetch_add(1, Relaxed);
         true
     }
 
     /// Removes a file; `false` if it was not there.
-    pub(crate) fn remove(&self, range: StoredRange) -> bool {
+    pub(super) fn remove(&self, range: StoredRange) -> bool {
         let mut shard = self.shards[range.shard()].lock();
         let Ok(at) = shard.position(&range) else { return false };
         shard.entries.remove(at);
@@ -128,7 +162,7 @@ impl Index {
     }
 
     /// Notes that a file is damaged and cannot be removed.
-    pub(crate) fn keep_damaged(&self, range: StoredRange) {
+    pub(super) fn keep_damaged(&self, range: StoredRange) {
         let mut shard = self.shards[range.shard()].lock();
         if let Ok(at) = shard.position(&range) {
             shard.entries[at].used = DAMAGED;
@@ -136,7 +170,7 @@ impl Index {
     }
 
     /// Notes that a file is used, and returns when it was used before.
-    pub(crate) fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
+    pub(super) fn touch(&self, range: StoredRange, now: u32) -> Option<u32> {
         let mut shard = self.shards[range.shard()].lock();
         let at = shard.position(&range).ok()?;
         let used = shard.entries[at].used;
@@ -147,15 +181,12 @@ impl Index {
     }
 
     /// Returns ranges that together hold the bytes from `offset` to `end`, in order; `None` if there are none.
-    pub(crate) fn cover(&self, object: u64, offset: u64, end: u64) -> Option<Vec<StoredRange>> {
+    pub(super) fn cover(&self, object: u64, offset: u64, end: u64) -> Option<Vec<StoredRange>> {
         let mut found = Vec::new();
         let mut at = offset;
         while at < end {
-            let here = self.shards[shard(object, at)].lock().holding(object, at);
-            let range = here.or_else(|| {
-                let before = before_region(at)?;
-                self.shards[shard(object, before)].lock().holding(object, at)
-            })?;
+            let holding = |shard: usize| self.shards[shard].lock().holding(object, at);
+            let range = holding(shard(object, at)).or_else(|| holding(shard_before(object, at)?))?;
             at = range.end();
             found.push(range);
         }
@@ -163,25 +194,25 @@ impl Index {
     }
 
     /// Returns when a folder had last changed as its files were last read.
-    pub(crate) fn listed(&self, shard: usize) -> Option<(i64, i64)> {
+    pub(super) fn listed(&self, shard: usize) -> Option<(i64, i64)> {
         self.shards[shard].lock().listed
     }
 
     /// Adds files that a folder was seen to have; `true` if one was new.
-    pub(crate) fn add(&self, shard: usize, files: &[(StoredRange, u32)], listed: Option<(i64, i64)>) -> bool {
+    pub(super) fn add(&self, shard: usize, files: &[(StoredRange, u32)], listed: Option<(i64, i64)>) -> bool {
         let new = files.iter().filter(|(range, used)| self.insert(*range, *used)).count();
         self.shards[shard].lock().listed = listed;
         new > 0
     }
 
     /// Returns which files of a folder the index does not have.
-    pub(crate) fn unknown(&self, shard: usize, files: Vec<StoredRange>) -> Vec<StoredRange> {
+    pub(super) fn unknown(&self, shard: usize, files: Vec<StoredRange>) -> Vec<StoredRange> {
         let shard = self.shards[shard].lock();
         files.into_iter().filter(|range| shard.position(range).is_err()).collect()
     }
 
     /// Removes all files of a folder but those that it was seen to have, which are in order.
-    pub(crate) fn retain(&self, shard: usize, files: &[StoredRange]) {
+    pub(super) fn retain(&self, shard: usize, files: &[StoredRange]) {
         self.shards[shard].lock().entries.retain(|entry| {
             let stays = files.binary_search(&entry.range()).is_ok();
             if !stays {
@@ -192,7 +223,7 @@ impl Index {
     }
 
     /// Returns the earliest tick for which the files that were not used after it amount to `excess`.
-    pub(crate) fn tick_of_excess(&self, excess: Amount) -> u32 {
+    pub(super) fn tick_of_excess(&self, excess: Amount) -> u32 {
         let (mut tick, mut before) = (0_u32, Amount::default());
         // a digit of eight bits after the other, so that no list of all files is needed
         for shift in [24, 16, 8, 0] {
@@ -200,7 +231,8 @@ impl Index {
             let mut digits = [Amount::default(); 256];
             for shard in &self.shards {
                 for entry in shard.lock().entries.iter().filter(|entry| above(entry.used) == above(tick)) {
-                    digits[(entry.used >> shift) as usize & 255].add(&entry.range());
+                    let digit = &mut digits[(entry.used >> shift) as usize & 255];
+                    *digit = digit.plus(Amount::one(&entry.range()));
                 }
             }
             let mut digit = 0;
@@ -214,16 +246,9 @@ impl Index {
     }
 
     /// Returns the files of a folder whose tick of last use is one of `used`.
-    pub(crate) fn used(&self, shard: usize, used: impl Fn(u32) -> bool) -> Vec<StoredRange> {
+    pub(super) fn used(&self, shard: usize, used: impl Fn(u32) -> bool) -> Vec<StoredRange> {
         let shard = self.shards[shard].lock();
         shard.entries.iter().filter(|entry| used(entry.used)).map(|entry| entry.range()).collect()
-    }
-
-    /// Returns how much must go so that no more than `high` is left when `added` is added, and if anything must, then
-    /// so much that no more than `low` is left; `None` if nothing must go.
-    pub(crate) fn excess(&self, added: Amount, high: Amount, low: Amount) -> Option<Amount> {
-        let wanted = self.amount().plus(added);
-        (!high.covers(wanted)).then(|| wanted.minus(low))
     }
 }
 
@@ -233,6 +258,16 @@ mod tests {
 
     fn range(object: u64, offset: u64, length: u32) -> StoredRange {
         StoredRange { object, offset, length }
+    }
+
+    #[test]
+    fn ticks_follow_time_and_are_bounded() {
+        let clock = LastUsed { start: 1000 };
+        assert_eq!([(1000, 0), (1001, 0), (1001, 999_999_999)].map(|time| clock.tick(time)), [0, 32, 63]);
+        assert_eq!([-5, i64::MIN, i64::MAX].map(|seconds| clock.tick((seconds, 0))), [0, 0, LATEST]);
+        let now = LastUsed::new().now();
+        assert!(now > 364 * 24 * 3600 * 32 && now < u32::MAX / 2);
+        assert!(!LastUsed::is_late(now, now + 1) && LastUsed::is_late(now, now - LATE - 1));
     }
 
     #[test]

@@ -9,22 +9,20 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fcntl_setfl, fstat, openat, openat2, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, fcntl_setfl, fstat, openat, openat2, readlinkat, statat,
 };
 use rustix::io::Errno;
 
-use super::super::descriptors::is_out_of_descriptors;
-use super::entries::visit_entries;
-use super::open_file::OpenFile;
 use super::open_files::OpenFiles;
-use crate::source::{EntryKind, FileStamp, Permissions};
+use crate::counters::Counters;
+use crate::source::{EntryKind, ObjectVersion, Permissions};
 
 /// To open a place without access to its content.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -34,9 +32,11 @@ const CONTENT: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOCT
 /// time between two of them.
 const ATTEMPTS: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
+/// Bytes of a folder that are read at a time.
+const ENTRIES: usize = 32 << 10;
 
 /// The top of a source: a folder, or a single file.
-pub(crate) struct SourceRoot {
+pub(super) struct SourceRoot {
     /// The path without links.
     root: PathBuf,
     /// Whether links may lead anywhere.
@@ -45,45 +45,32 @@ pub(crate) struct SourceRoot {
     asks_permissions: bool,
     has_openat2: bool,
     pub(super) files: OpenFiles,
+    pub(super) counters: Arc<Counters>,
 }
 
 /// A file or folder that a path led to, as it was then.
-pub(crate) struct Found {
+pub(super) struct Found {
     /// Opened without access to the content.
     handle: File,
     /// Its type, size and times.
-    pub metadata: Metadata,
+    pub(super) metadata: Metadata,
     /// Its path, without links as far as the kernel tells.
-    pub path: PathBuf,
+    pub(super) path: PathBuf,
     /// Whether there was a link on the way to it, or nobody knows.
-    pub by_links: bool,
+    pub(super) by_links: bool,
 }
 
 impl SourceRoot {
-    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`.
-    pub(crate) fn below(root: &Path, anywhere: bool) -> Arc<Self> {
-        Self::new(root, anywhere, false)
-    }
-
-    /// Like [`SourceRoot::below`]; asks who may read what if `asks_permissions`.
-    pub(crate) fn new(root: &Path, anywhere: bool, asks_permissions: bool) -> Arc<Self> {
-        Arc::new(Self::with(root, anywhere, asks_permissions, true))
-    }
-
-    /// Like [`SourceRoot::below`], on a kernel without `openat2`.
-    #[cfg(test)]
-    pub(crate) fn without_openat2(root: &Path, anywhere: bool) -> Arc<Self> {
-        Arc::new(Self::with(root, anywhere, false, false))
-    }
-
-    fn with(root: &Path, anywhere: bool, asks_permissions: bool, has_openat2: bool) -> Self {
+    /// The folder or file `root`, and what lies below it; links that lead elsewhere are followed if `anywhere`. Asks who
+    /// may read what if `asks_permissions`. Reads are counted in `counters`.
+    pub(super) fn new(root: &Path, anywhere: bool, asks_permissions: bool, counters: Arc<Counters>) -> Self {
         let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        Self { root, anywhere, asks_permissions, has_openat2, files: OpenFiles::new() }
+        Self { root, anywhere, asks_permissions, has_openat2: true, files: OpenFiles::new(), counters }
     }
 
     /// Returns the place that a path leads to. `None` if it is outside of the source; also if nothing is there and the
     /// way would have led out of the source, since nobody may learn what there is outside.
-    pub(crate) fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
+    pub(super) fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
         match self.open_plainly(path, PLACE) {
             Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
             None => self.locate_by_links(CWD, path, path),
@@ -91,12 +78,12 @@ impl SourceRoot {
     }
 
     /// Returns the place that a path of the user's choice leads to, wherever that is.
-    pub(crate) fn base(&self, path: &Path) -> io::Result<Found> {
+    pub(super) fn base(&self, path: &Path) -> io::Result<Found> {
         Found::new(self.retrying(|| openat(CWD, path, PLACE, Mode::empty()))?, path.to_owned(), false)
     }
 
     /// Returns the place that `name`, a path without `..`, leads to in a folder, as [`SourceRoot::locate`] does.
-    pub(crate) fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
+    pub(super) fn locate_in(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let path = folder.path.join(name);
         let mut parts = name.components();
         if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
@@ -115,14 +102,14 @@ impl SourceRoot {
 
     /// Returns who may read a place, if that is asked for. Where links have led to it, only those count who may also
     /// search the folders on the straight way from the source to it.
-    pub(crate) fn permissions(&self, place: &Found) -> Option<Permissions> {
+    pub(super) fn permissions(&self, place: &Found) -> Option<Permissions> {
         let own = self.own_permissions(place)?;
         Some(if place.by_links { own.restrict(self.way((self.top_of(&place.path), None), place)) } else { own })
     }
 
     /// Returns who may read a place by its own mode, if that is asked for.
     pub(super) fn own_permissions(&self, place: &Found) -> Option<Permissions> {
-        self.asks_permissions.then(|| Permissions::of(place.handle(), &place.metadata))
+        self.asks_permissions.then(|| Permissions::from_file(place.handle(), &place.metadata))
     }
 
     /// Returns the folder from which all ways to a path begin: the source, or the root of the machine.
@@ -151,8 +138,10 @@ impl SourceRoot {
                 let next = self.retrying(|| openat(&folder, part.as_os_str(), flags, Mode::empty()))?;
                 let next = Found::new(next, PathBuf::new(), false)?;
                 if parts.peek().is_some() {
-                    way = Permissions::of(next.handle(), &next.metadata).beyond().restrict(way);
-                } else if FileStamp::of(&next.metadata).inode != FileStamp::of(&place.metadata).inode {
+                    way = Permissions::from_file(next.handle(), &next.metadata).beyond().restrict(way);
+                } else if ObjectVersion::from_metadata(&next.metadata).inode
+                    != ObjectVersion::from_metadata(&place.metadata).inode
+                {
                     return Err(Errno::NOENT.into());
                 }
                 folder = next.handle.into();
@@ -168,7 +157,7 @@ impl SourceRoot {
     }
 
     /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
-    pub(crate) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
+    pub(super) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
         let open = || match self.has_openat2 {
             true => openat2(&folder.handle, name, PLACE, Mode::empty(), resolve),
@@ -201,7 +190,7 @@ impl SourceRoot {
     }
 
     /// Opens the content of a file.
-    pub(crate) fn open(&self, place: &Found) -> io::Result<File> {
+    pub(super) fn open(&self, place: &Found) -> io::Result<File> {
         if !place.metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
@@ -215,7 +204,7 @@ impl SourceRoot {
 
     /// Opens the regular file at a path for reading; `None` if it is outside of the source, as in
     /// [`SourceRoot::locate`].
-    pub(crate) fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
+    pub(super) fn open_file(&self, path: &Path) -> io::Result<Option<File>> {
         match self.open_plain_file(path) {
             Some(file) => file.map(Some),
             None => Ok(self.open_linked_file(path)?.map(|(file, _)| file)),
@@ -240,40 +229,35 @@ impl SourceRoot {
         self.locate_by_links(CWD, path, path)?.map(|place| Ok((self.open(&place)?, place.path))).transpose()
     }
 
-    /// Returns who may read a place in a folder and go to it from there, or from the top of the source where links have led
-    /// elsewhere; `None` if that is not asked for.
-    pub(super) fn permissions_from(&self, folder: (&Path, (u64, u64)), place: &Found) -> Option<Permissions> {
-        let (top, is) = folder;
-        let from = if place.path.starts_with(top) { (top, Some(is)) } else { (self.top_of(&place.path), None) };
-        Some(self.own_permissions(place)?.restrict(self.way(from, place)))
-    }
-
     /// Visits the entries of a folder, in no order, until `visit` returns `false`.
-    pub(crate) fn visit(&self, folder: &Found, visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
+    pub(super) fn visit(&self, folder: &Found, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        visit_entries(&self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?, visit)
-    }
-
-    /// Takes the open files that have lost their last name out of the cache: their space on the disk becomes free when
-    /// what is returned is dropped. Asks no server and never waits for a disk.
-    pub(crate) fn take_gone(&self) -> Vec<Arc<OpenFile>> {
-        self.files.take_gone()
-    }
-
-    /// Closes the files that were not used since the last call; they are opened again when they are read. To be called
-    /// every now and then, so that a source that nobody reads is not looked at for ever.
-    pub(crate) fn close_unused(&self) {
-        self.files.close_unused();
-    }
-
-    /// Returns whether a file is open, and may have to be taken with [`SourceRoot::take_gone`].
-    pub(crate) fn has_open_files(&self) -> bool {
-        self.files.are_any()
-    }
-
-    /// Has `call` called whenever a file is opened and no other is open. Only the first call has an effect.
-    pub(crate) fn on_first_open(&self, call: Box<dyn Fn() + Send + Sync>) {
-        self.files.on_first(call);
+        let folder = self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?;
+        let mut buffer = Vec::with_capacity(ENTRIES);
+        let mut entries = RawDir::new(&folder, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // a file system that does not tell
+                FileType::Unknown => statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
+                kind => kind,
+            };
+            let kind = match kind {
+                FileType::Directory => EntryKind::Folder,
+                FileType::Symlink => EntryKind::Link,
+                FileType::RegularFile => EntryKind::File,
+                _ => EntryKind::Other,
+            };
+            if !visit(OsStr::from_bytes(name.to_bytes()), kind) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Opens a path that has no links in it; `None` if it may have some, or leads out of the source by its name.
@@ -390,9 +374,14 @@ impl Found {
     }
 
     /// Returns the descriptor, which gives no access to the content.
-    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+    pub(super) fn handle(&self) -> BorrowedFd<'_> {
         self.handle.as_fd()
     }
+}
+
+/// Returns whether an error means that the process, or the system, has no descriptor left.
+fn is_out_of_descriptors(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE)
 }
 
 /// Returns the number of the mount that a file was opened on, if the kernel tells.
@@ -409,5 +398,220 @@ fn without_nonblock(file: OwnedFd) -> io::Result<File> {
 }
 
 #[cfg(test)]
-#[path = "source_root_tests.rs"]
-mod tests;
+mod tests {
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    use rustix::fs::fcntl_getfl;
+
+    use super::*;
+    use crate::test_support::exchange::Exchange;
+
+    impl SourceRoot {
+        /// A root on a kernel without `openat2`.
+        pub(in crate::source::local) fn without_openat2(root: &Path) -> Self {
+            Self { has_openat2: false, ..Self::new(root, false, false, Arc::default()) }
+        }
+    }
+
+    fn below(root: &Path, anywhere: bool) -> SourceRoot {
+        SourceRoot::new(root, anywhere, false, Arc::default())
+    }
+
+    /// A source, and a folder outside of it.
+    struct Sample {
+        folder: tempfile::TempDir,
+    }
+
+    impl Sample {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["root", "root/a", "roots", "other"] {
+                fs::create_dir(folder.path().join(name)).unwrap();
+            }
+            for (name, content) in [("root/a/x", "inside"), ("roots/x", "outside"), ("other/x", "outside")] {
+                fs::write(folder.path().join(name), content).unwrap();
+            }
+            Self { folder }
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.folder.path().canonicalize().unwrap().join(name)
+        }
+
+        fn link(&self, target: impl AsRef<Path>, name: &str) {
+            symlink(target, self.at(name)).unwrap();
+        }
+
+        /// The source as kernels with and without `openat2` show it.
+        fn roots(&self) -> [SourceRoot; 2] {
+            [below(&self.at("root"), false), SourceRoot::without_openat2(&self.at("root"))]
+        }
+
+        /// Exchanges two names without pause while `look` is called for `time`. In the end each is where it was.
+        fn exchange(&self, one: &str, other: &str, time: Duration, mut look: impl FnMut()) {
+            let _exchange = Exchange::begin(File::open(self.folder.path()).unwrap(), one, other);
+            let began = Instant::now();
+            while began.elapsed() < time {
+                look();
+            }
+        }
+    }
+
+    fn text(file: File) -> String {
+        let mut text = String::new();
+        (&file).read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn links_are_followed_if_they_stay_below_the_root() {
+        let sample = Sample::new();
+        sample.link("../other", "root/out");
+        sample.link("../roots", "root/sibling");
+        sample.link("a", "root/in");
+        sample.link(sample.at("root/a"), "root/absolute");
+        sample.link("../other/../root/a", "root/out-and-in");
+        sample.link("root", "link");
+        let through_link = [below(&sample.at("link"), false)];
+        for root in through_link.into_iter().chain(sample.roots()) {
+            for name in ["root/a", "root/in", "root/absolute", "root/out-and-in", "link/a", "root/out/../root/a"] {
+                let place = root.locate(&sample.at(name)).unwrap().unwrap();
+                assert_eq!(place.path, sample.at("root/a"), "{name}");
+                assert_eq!(text(root.open_file(&sample.at(name).join("x")).unwrap().unwrap()), "inside", "{name}");
+                let file = root.locate_in(&place, Path::new("x")).unwrap().unwrap();
+                assert_eq!(text(root.open(&file).unwrap()), "inside", "{name}");
+            }
+            for name in ["root/out", "root/sibling", "other", "root/..", "root/out/x", "roots/x"] {
+                assert!(root.locate(&sample.at(name)).unwrap().is_none(), "{name}");
+            }
+            let top = root.locate(&sample.at("root")).unwrap().unwrap();
+            for name in ["out", "out/x", "sibling/x"] {
+                assert!(root.locate_in(&top, Path::new(name)).unwrap().is_none(), "{name}");
+            }
+            assert!(root.locate_in(&top, Path::new("in/x")).unwrap().is_some());
+        }
+        let anywhere = below(&sample.at("root"), true);
+        assert_eq!(anywhere.locate(&sample.at("root/out")).unwrap().unwrap().path, sample.at("other"));
+        assert_eq!(text(anywhere.open_file(&sample.at("root/out/x")).unwrap().unwrap()), "outside");
+    }
+
+    #[test]
+    fn nothing_tells_whether_a_path_outside_exists() {
+        let sample = Sample::new();
+        sample.link(sample.at("other/x"), "root/there");
+        sample.link(sample.at("other/y"), "root/not there");
+        sample.link(sample.at("other"), "root/folder");
+        sample.link(sample.at("another"), "root/no folder");
+        sample.link("/root/.profile", "root/not allowed");
+        for root in sample.roots() {
+            for name in
+                ["there", "not there", "folder/x", "folder/y", "no folder/x", "not allowed", "../other/y", "../y/../a"]
+            {
+                let path = sample.at("root").join(name);
+                assert!(matches!(root.locate(&path), Ok(None)), "{name}");
+                assert!(matches!(root.open_file(&path), Ok(None)), "{name}");
+            }
+            assert!(matches!(root.locate(Path::new("/nowhere")), Ok(None)));
+        }
+        let [root, _] = sample.roots();
+        assert_eq!(root.locate(&sample.at("root/b")).err().unwrap().kind(), io::ErrorKind::NotFound, "inside it may");
+    }
+
+    #[test]
+    fn a_name_that_is_exchanged_with_a_link_never_leads_out() {
+        const TIME: Duration = Duration::from_millis(500);
+        let sample = Sample::new();
+        sample.link(sample.at("other/x"), "root/a/link");
+        sample.link(sample.at("other"), "root/b");
+        for root in sample.roots() {
+            let mut counts = [0; 2];
+            let mut check = |file: io::Result<Option<File>>| {
+                let inside = file.unwrap().is_some_and(|file| {
+                    assert_eq!(text(file), "inside");
+                    true
+                });
+                counts[usize::from(inside)] += 1;
+            };
+            sample.exchange("root/a/x", "root/a/link", TIME, || check(root.open_file(&sample.at("root/a/x"))));
+            sample.exchange("root/a", "root/b", TIME, || {
+                check(root.locate(&sample.at("root/a/x")).and_then(|place| place.map(|p| root.open(&p)).transpose()));
+                let folder = root.locate(&sample.at("root/a")).unwrap();
+                let found =
+                    folder.map(|folder| root.locate_in(&folder, Path::new("x")).map(Option::unwrap)).transpose();
+                check(found.and_then(|place| place.map(|p| root.open(&p)).transpose()));
+            });
+            assert!(counts.iter().all(|n| *n > 20), "outside and inside: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_that_takes_the_place_of_a_file_holds_nobody_up() {
+        let sample = Sample::new();
+        let made = std::process::Command::new("mkfifo").arg(sample.at("root/a/pipe")).status();
+        assert!(made.unwrap().success());
+        let (done, finished) = mpsc::channel();
+        thread::spawn(move || {
+            for root in sample.roots() {
+                let (mut files, mut pipes) = (0, 0);
+                sample.exchange("root/a/x", "root/a/pipe", Duration::from_millis(300), || {
+                    match root.open_file(&sample.at("root/a/x")) {
+                        Ok(file) => files += usize::from(text(file.unwrap()) == "inside"),
+                        Err(_) => pipes += 1,
+                    }
+                });
+                done.send((files, pipes)).unwrap();
+            }
+        });
+        for _ in 0..2 {
+            let (files, pipes) = finished.recv_timeout(Duration::from_secs(20)).expect("an open waits for ever");
+            assert!(files > 0 && pipes > 0);
+        }
+    }
+
+    #[test]
+    fn a_file_can_be_read_in_the_ordinary_way() {
+        let sample = Sample::new();
+        for root in sample.roots() {
+            let file = root.open_file(&sample.at("root/a/x")).unwrap().unwrap();
+            assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::NONBLOCK));
+            assert!(root.open_file(&sample.at("root/a")).is_err(), "a folder");
+        }
+    }
+
+    /// A file system mounted by a test; unmounted when dropped.
+    struct Mounted(PathBuf);
+
+    impl Mounted {
+        /// Mounts a file system in memory; `None` if this user may not.
+        fn at(place: PathBuf) -> Option<Self> {
+            let (kind, none) = (Some("tmpfs"), None::<&str>);
+            nix::mount::mount(kind, &place, kind, nix::mount::MsFlags::empty(), none).ok().map(|()| Self(place))
+        }
+    }
+
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+        }
+    }
+
+    #[test]
+    fn what_is_mounted_beside_a_file_is_left_alone() {
+        let sample = Sample::new();
+        fs::create_dir_all(sample.at("root/a/mounted")).unwrap();
+        let Some(mounted) = Mounted::at(sample.at("root/a/mounted")) else { return };
+        fs::write(mounted.0.join("x"), "elsewhere").unwrap();
+        for root in sample.roots() {
+            let top = root.locate(&sample.at("root")).unwrap().unwrap();
+            let beside = |name: &str| root.locate_beside(&top, Path::new(name)).unwrap().map(|place| place.path);
+            assert_eq!(beside("a/x"), Some(sample.at("root/a/x")));
+            assert_eq!(beside("a"), Some(sample.at("root/a")));
+            for name in ["a/mounted", "a/mounted/x"] {
+                assert_eq!(beside(name), None, "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What of a store's objects is on a local disk.
+//!
+//! Bytes are kept by the version of their object, which has to be known before they are asked for: that of a file is
+//! known since it was opened; those of the objects in a folder come from a listing ([`FolderVersions`]), which is one
+//! request for a thousand objects.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use lru::LruCache;
+
+use super::client::{Client, Fetched, ObjectMeta, runtime};
+use super::names::prefix_of;
+use crate::source::disk_cache::{CacheKey, DiskCache, stable_hash};
+use crate::sync::atomic::AtomicUsize;
+use crate::sync::{Condvar, Mutex};
+
+/// An object without an etag counts as one version only if it was last changed so long before it was looked at: another
+/// change might get the same time, and clocks differ.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// How long a reader waits for a listing.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(2);
+/// A folder is listed again when the last listing is so old, and at least so many times as old as it took.
+const FRESH: Duration = Duration::from_secs(30);
+const PER_LISTING: u32 = 20;
+/// Folders of one source whose listings are remembered.
+const FOLDERS: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// Names of all sources that are remembered: 32 bytes each.
+const MOST_NAMES: usize = 1 << 20;
+
+/// Bytes of the record of a header: a number of bytes, and these with zeros behind them.
+const RECORD: usize = 64;
+/// The number of bytes where the object has no such header.
+const NONE: u8 = u8::MAX;
+
+/// What tells the versions of an object apart, in 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CacheVersion {
+    /// A hash of its etag.
+    Etag(u64),
+    /// A hash of its size and the time of its last change.
+    Time(u64),
+}
+
+impl CacheVersion {
+    /// Returns the version that a store tells of; `None` if the object may change and still look the same.
+    fn new(meta: &ObjectMeta, now: SystemTime) -> Option<Self> {
+        let modified = || UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(meta.modified).ok()?));
+        let is_settled = || now.duration_since(modified()?).ok().filter(|age| *age >= SETTLED);
+        Self::from_etag(meta).or_else(|| is_settled().map(|_| Self::from_time(meta)))
+    }
+
+    fn from_etag(meta: &ObjectMeta) -> Option<Self> {
+        meta.etag.as_ref().map(|etag| Self::Etag(stable_hash(etag.as_bytes())))
+    }
+
+    fn from_time(meta: &ObjectMeta) -> Self {
+        Self::Time(stable_hash([meta.size.to_le_bytes(), meta.modified.to_le_bytes()].as_flattened()))
+    }
+
+    fn is_of(self, answer: &ObjectMeta) -> bool {
+        match self {
+            Self::Etag(_) => Self::from_etag(answer) == Some(self),
+            Self::Time(_) => Self::from_time(answer) == self,
+        }
+    }
+
+    /// Returns what the version is called in the disk cache.
+    fn name(self) -> String {
+        match self {
+            Self::Etag(hash) => format!("etag {hash:016x}"),
+            Self::Time(hash) => format!("time {hash:016x}"),
+        }
+    }
+}
+
+/// The versions of the objects below one folder.
+///
+/// A folder is listed when an object in it is first asked for. The reader waits a little, and then goes on without, as for
+/// a folder that cannot be listed. While objects are asked for, the folder is listed again after a while: an object that
+/// has another version then is a change, which no answer of the store would have shown if all is on the disk.
+pub(super) struct FolderVersions {
+    client: Arc<Client>,
+    /// Names that are remembered, for all sources.
+    names: Arc<AtomicUsize>,
+    /// Set when an object was found to have changed.
+    changed: Arc<AtomicBool>,
+    folders: Mutex<LruCache<Box<str>, Arc<Folder>>>,
+}
+
+#[derive(Default)]
+struct Folder {
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    versions: Option<Versions>,
+    is_being_listed: bool,
+    /// When the last listing ended, and how long it took.
+    listed: Option<(Instant, Duration)>,
+}
+
+impl State {
+    fn is_due(&self) -> bool {
+        let due = |(at, took): (Instant, Duration)| at.elapsed() >= FRESH.max(took.saturating_mul(PER_LISTING));
+        !self.is_being_listed && self.listed.is_none_or(due)
+    }
+}
+
+/// What a listing says of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Listed {
+    /// The hash of its name.
+    name: u64,
+    size: u64,
+    /// `None` if its versions cannot be told apart.
+    version: Option<CacheVersion>,
+}
+
+/// The objects of a folder, in the order of the hashes of their names.
+struct Versions {
+    names: Vec<Listed>,
+    /// Names that are remembered, for all sources, these among them.
+    all: Arc<AtomicUsize>,
+}
+
+impl Drop for Versions {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.names.len(), Relaxed);
+    }
+}
+
+impl Versions {
+    fn get(&self, name: u64) -> Option<Listed> {
+        let at = self.names.binary_search_by_key(&name, |listed| listed.name).ok()?;
+        self.names.get(at).copied()
+    }
+
+    /// Returns whether an object has changed or is gone in a later listing.
+    fn differ(&self, now: &Self) -> bool {
+        // a version that could not be told from others may have become one that can
+        let is_same = |a: &Listed, b: Listed| a.size == b.size && (a.version.is_none() || a.version == b.version);
+        self.names.iter().any(|listed| !now.get(listed.name).is_some_and(|now| is_same(listed, now)))
+    }
+}
+
+/// Returns the folder of a key, and the hash of its name there.
+fn split(key: &str) -> (&str, u64) {
+    let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
+    (parent, stable_hash(name.as_bytes()))
+}
+
+impl FolderVersions {
+    /// Lists with `client`; sets `changed` when an object has changed.
+    pub(super) fn new(client: &Arc<Client>, names: &Arc<AtomicUsize>, changed: &Arc<AtomicBool>) -> Self {
+        let (client, names, changed) = (Arc::clone(client), Arc::clone(names), Arc::clone(changed));
+        Self { client, names, changed, folders: Mutex::new(LruCache::new(FOLDERS)) }
+    }
+
+    /// Returns what is known of the object of a key.
+    fn known(&self, key: &str) -> Option<Listed> {
+        let (parent, name) = split(key);
+        let folder = Arc::clone(self.folders.lock().get(parent)?);
+        let state = folder.state.lock();
+        state.versions.as_ref()?.get(name)
+    }
+
+    /// Returns what a listing says of the object of a key, and waits for it for a moment; `None` if that is not known, or
+    /// there is no such object.
+    fn listed(&self, key: &str) -> Option<Listed> {
+        if !self.client.can_list() {
+            return None;
+        }
+        let (parent, name) = split(key);
+        let folder = Arc::clone(self.folders.lock().get_or_insert(parent.into(), Arc::default));
+        let mut state = folder.state.lock();
+        if state.is_due() {
+            state.is_being_listed = true;
+            if self.list(parent, &folder).is_err() {
+                state.is_being_listed = false;
+                state.listed = Some((Instant::now(), Duration::ZERO));
+            }
+        }
+        let until = Instant::now() + LISTING_TIMEOUT;
+        while state.listed.is_none() {
+            let left = until.checked_duration_since(Instant::now())?;
+            folder.arrived.wait_for(&mut state, left);
+        }
+        state.versions.as_ref()?.get(name)
+    }
+
+    /// Begins to list a folder.
+    fn list(&self, parent: &str, folder: &Arc<Folder>) -> std::io::Result<()> {
+        let (client, names, changed) = (Arc::clone(&self.client), Arc::clone(&self.names), Arc::clone(&self.changed));
+        let (prefix, folder) = (prefix_of(parent), Arc::downgrade(folder));
+        runtime()?.spawn(async move {
+            let began = Instant::now();
+            let listed = list_all(&client, &prefix, names).await;
+            // the source may be closed by now
+            let Some(folder) = folder.upgrade() else { return };
+            let mut state = folder.state.lock();
+            if let (Some(before), Some(now)) = (&state.versions, &listed)
+                && before.differ(now)
+            {
+                changed.store(true, Relaxed);
+            }
+            let before = std::mem::replace(&mut state.versions, listed);
+            state.listed = Some((Instant::now(), began.elapsed()));
+            state.is_being_listed = false;
+            drop(state);
+            drop(before);
+            folder.arrived.notify_all();
+        });
+        Ok(())
+    }
+}
+
+/// Lists a folder; `None` if that fails, or there are too many names.
+async fn list_all(client: &Client, prefix: &str, all: Arc<AtomicUsize>) -> Option<Versions> {
+    let mut versions = Versions { names: Vec::new(), all };
+    let mut token = None;
+    loop {
+        let page = client.list(prefix, token).await.ok()?;
+        let (now, added) = (SystemTime::now(), page.files.len());
+        versions.names.extend(page.files.iter().map(|(name, meta)| Listed {
+            name: stable_hash(name.as_bytes()),
+            size: meta.size,
+            version: CacheVersion::new(meta, now),
+        }));
+        if versions.all.fetch_add(added, Relaxed).saturating_add(added) > MOST_NAMES {
+            return None;
+        }
+        token = page.next;
+        if token.is_none() {
+            break;
+        }
+    }
+    versions.names.sort_unstable_by_key(|listed| listed.name);
+    versions.names.shrink_to_fit();
+    Some(versions)
+}
+
+/// The cache, and the name that the store has in it: the bucket, with its endpoint or account.
+pub(super) struct StoreCache {
+    pub(super) cache: DiskCache,
+    pub(super) place: String,
+}
+
+/// How the objects of one dataset are found in the cache.
+pub(super) struct CachedObjects {
+    cache: Arc<StoreCache>,
+    /// The key of the dataset.
+    dataset: Box<str>,
+    versions: Source,
+}
+
+/// Where versions come from.
+enum Source {
+    /// The dataset is one object.
+    File(CacheVersion),
+    Folder(FolderVersions),
+}
+
+impl CachedObjects {
+    /// The only object of a dataset; `None` if its versions cannot be told apart.
+    pub(super) fn file(cache: &Arc<StoreCache>, key: &str, meta: &ObjectMeta) -> Option<Self> {
+        let version = CacheVersion::new(meta, SystemTime::now())?;
+        Some(Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::File(version) })
+    }
+
+    /// The objects in a folder.
+    pub(super) fn folder(cache: &Arc<StoreCache>, key: &str, versions: FolderVersions) -> Self {
+        Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::Folder(versions) }
+    }
+
+    /// Returns the version of an object; may wait for it a moment.
+    fn version(&self, key: &str) -> Option<CacheVersion> {
+        match &self.versions {
+            Source::File(version) => Some(*version),
+            Source::Folder(versions) => versions.listed(key)?.version,
+        }
+    }
+
+    /// Returns the version of an object that is known, if it is that of an answer.
+    fn version_of(&self, key: &str, answer: &ObjectMeta) -> Option<CacheVersion> {
+        let known = match &self.versions {
+            Source::File(version) => Some(*version),
+            Source::Folder(versions) => versions.known(key)?.version,
+        };
+        known.filter(|version| version.is_of(answer))
+    }
+
+    /// Returns the key of the bytes of an object, or of the header `part` of it. No object has a line break in its name
+    /// that is followed by the name of such a header.
+    fn cache_key(&self, key: &str, version: CacheVersion, part: &str) -> Option<CacheKey> {
+        let object = key.strip_prefix(&*self.dataset)?.trim_start_matches('/');
+        let object = if part.is_empty() { object.to_owned() } else { format!("{object}\n{part}") };
+        Some(CacheKey::new(&self.cache.place, &self.dataset, &object, &version.name()))
+    }
+
+    /// Returns the value of a header that was kept, or `None` inside if the object has none; may wait a moment for the
+    /// version of the object.
+    pub(super) fn header(&self, key: &str, name: &str) -> Option<Option<Vec<u8>>> {
+        let mut record = [0; RECORD];
+        let is_kept = self.cache.cache.get(&self.cache_key(key, self.version(key)?, name)?, 0, &mut record);
+        match record.split_first().filter(|_| is_kept)? {
+            (&NONE, _) => Some(None),
+            (length, value) => Some(Some(value.get(..usize::from(*length))?.to_vec())),
+        }
+    }
+
+    /// Keeps the value of a header of an object, if it is short, and of the version that would be asked for.
+    pub(super) fn keep_header(&self, key: &str, name: &str, meta: &ObjectMeta, value: Option<&[u8]>) {
+        let mut record = vec![0; RECORD];
+        let length = value.map_or(0, <[u8]>::len);
+        let (Ok(number), Some(room)) = (u8::try_from(length), record.get_mut(1..=length)) else { return };
+        room.copy_from_slice(value.unwrap_or_default());
+        record[0] = if value.is_some() { number } else { NONE };
+        if let Some(key) = self.version_of(key, meta).and_then(|version| self.cache_key(key, version, name)) {
+            self.cache.cache.put(&key, 0, record);
+        }
+    }
+
+    /// Returns the size of an object, if a listing told it; may wait for that a moment.
+    pub(super) fn size(&self, key: &str) -> Option<u64> {
+        match &self.versions {
+            Source::File(_) => None,
+            Source::Folder(versions) => versions.listed(key).map(|listed| listed.size),
+        }
+    }
+
+    /// Fills `out` with the bytes of an object from `offset` on; `false` if they are not on the disk.
+    pub(super) fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> bool {
+        let key = self.version(key).and_then(|version| self.cache_key(key, version, ""));
+        key.is_some_and(|key| self.cache.cache.get(&key, offset, out))
+    }
+
+    /// Returns whether a range of an object, as far as the object has bytes there, seems to be on the disk.
+    pub(super) fn has(&self, key: &str, range: &Range<u64>) -> bool {
+        let end = self.size(key).map_or(range.end, |size| range.end.min(size));
+        let length = end.saturating_sub(range.start);
+        let cache_key = || self.cache_key(key, self.version(key)?, "");
+        length == 0 || cache_key().is_some_and(|key| self.cache.cache.has(&key, range.start, length))
+    }
+
+    /// Keeps what was fetched, from `offset` on, if it is of the version that would be asked for. Never blocks.
+    pub(super) fn keep(&self, key: &str, offset: u64, fetched: &Fetched) {
+        if let Some(key) = self.version_of(key, &fetched.meta).and_then(|version| self.cache_key(key, version, "")) {
+            self.cache.cache.put(&key, offset, fetched.bytes.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_without_an_etag_has_a_version_when_it_is_old() {
+        let meta =
+            |modified, etag: Option<&str>| ObjectMeta { size: 5, modified, etag: etag.map(Into::into), headers: None };
+        let now = UNIX_EPOCH + Duration::from_secs(1000);
+        assert!(CacheVersion::new(&meta(999, Some("a")), now).is_some());
+        let old = CacheVersion::new(&meta(900, None), now).unwrap();
+        assert_eq!([950, 2000].map(|modified| CacheVersion::new(&meta(modified, None), now)), [None, None]);
+        assert!(old.is_of(&meta(900, Some("b"))) && !old.is_of(&meta(901, None)));
+        let etag = CacheVersion::new(&meta(1, Some("a")), now).unwrap();
+        assert!(etag.is_of(&meta(2, Some("a"))) && !etag.is_of(&meta(1, Some("b"))) && !etag.is_of(&meta(1, None)));
+        assert_ne!(etag.name(), old.name());
+    }
+}
