@@ -5,9 +5,9 @@
 //! could read, so that a test can tell a target that reads from one that refuses everything.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-pub mod allocations;
+pub(crate) mod allocations;
 mod bounded;
-mod bricks;
+pub(crate) mod bricks;
 mod bytes;
 mod views;
 

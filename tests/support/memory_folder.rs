@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::source::{Blocking, EntryKind, Folder, NoFolder, Source, SourceError, WHOLE};
+use crate::format::{Dataset, Format, FormatError, OpenWith};
+use crate::source::{Blocking, EntryKind, Folder, IndexCache, NoFolder, Source, SourceError, WHOLE};
 
 /// Returns the name of the file in which a folder in memory keeps the metadata `name` of an object.
 pub fn tag_of(object: &str, name: &str) -> String {
@@ -27,6 +28,16 @@ pub fn files_below(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     add(&mut files, folder, "");
     files
+}
+
+/// Opens a dataset that is one file in memory.
+pub fn open_file(format: &dyn Format, bytes: Vec<u8>) -> Result<Box<dyn Dataset>, FormatError> {
+    format.open(Arc::new(MemoryFolder::of_one_file(bytes)), &OpenWith::new(IndexCache::new(1 << 20)))
+}
+
+/// Opens a dataset that is a folder in memory.
+pub fn open_files(format: &dyn Format, files: BTreeMap<String, Vec<u8>>) -> Result<Box<dyn Dataset>, FormatError> {
+    format.open_folder(Arc::new(MemoryFolder::new(files)), &OpenWith::new(IndexCache::new(1 << 20)))
 }
 
 /// A folder of a tree in memory: `files` has all files of the tree by path, and `below` is the path of this folder

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::memory_folder::{MemoryFolder, files_below, tag_of};
+use super::memory_folder::{files_below, open_file, open_files, tag_of};
 pub use super::vds::{Container, data, expected};
 use crate::format::vds::Vds;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
@@ -47,7 +47,7 @@ pub fn find(dataset: &dyn Dataset, stored: &str) -> Arc<dyn Array> {
 impl Container {
     /// Opens the dataset from memory.
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
-        Vds.open(Arc::new(MemoryFolder::of_one_file(self.0.clone())), &OpenWith::new(IndexCache::new(1 << 20)))
+        open_file(&Vds, self.0.clone())
     }
 }
 
@@ -76,7 +76,7 @@ impl Cloud {
 
     /// Opens the dataset from memory.
     pub fn open(&self) -> Result<Box<dyn Dataset>, FormatError> {
-        Vds.open_folder(Arc::new(MemoryFolder::new(self.0.clone())), &OpenWith::new(IndexCache::new(1 << 20)))
+        open_files(&Vds, self.0.clone())
     }
 
     /// Changes the record of the first layer in LayerStatus.
