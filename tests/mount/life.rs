@@ -1,12 +1,21 @@
-//! Starting a mount, and the output of `volfs mount`.
+//! How a mount begins, what the daemon inherits, where a mount may be, and how it ends: by umount, by signals, with its
+//! mount point, or because the daemon was killed. `scripts/stress/life.py` does the latter hundreds of times.
 
-use std::fs;
-use std::process::Command;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
+use super::hanging::Hanging;
 use crate::support::{
-    Mount, fuse_or_skip, mounted_name, one_line_of_failure, signal, source_with, test_data, text, volfs, wait_for,
+    Mount, SOON, comes_true, fixture, fuse_or_skip, json, mounted_name, one_line_of_failure, process_lives, signal,
+    skip, source_with, test_data, text, volfs, wait_for, wait_until,
 };
 
 #[test]
@@ -102,4 +111,405 @@ fn a_mount_right_after_an_unmount_stays() {
         assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
     }
     assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn the_daemon_has_none_of_the_starters_descriptors_or_folders() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    for descriptor in 0..3 {
+        let target = fs::read_link(format!("/proc/{}/fd/{descriptor}", mount.pid())).unwrap();
+        assert_eq!(target, Path::new("/dev/null"), "descriptor {descriptor}");
+    }
+    let folder = fs::read_link(format!("/proc/{}/cwd", mount.pid())).unwrap();
+    assert_eq!(folder, Path::new("/"), "the daemon keeps no folder busy");
+}
+
+#[test]
+fn an_inherited_descriptor_is_closed() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let source = source_with(&["v3_int8.zgy"]);
+    let folder = tempfile::tempdir().unwrap();
+    let point = folder.path().join("mount");
+    fs::create_dir(&point).unwrap();
+    // A shell holds the write end of a pipe as descriptor 7, and volfs inherits it.
+    let script = format!(
+        "exec 7>{held}; '{volfs}' mount '{source}' '{point}'",
+        held = folder.path().join("held").display(),
+        volfs = env!("CARGO_BIN_EXE_volfs"),
+        source = source.path().display(),
+        point = point.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let pid = json(point.join(".volfs/status.json"))["pid"].as_i64().unwrap();
+    let held = fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+        .any(|target| target == folder.path().join("held"));
+    assert!(volfs().arg("umount").arg(&point).status().unwrap().success());
+    assert!(!held, "the daemon holds a file that it has nothing to do with");
+}
+
+/// Checks that a mount is refused, and returns the reason.
+fn refused(source: &Path, point: &Path) -> String {
+    let output = volfs().arg("mount").arg(source).arg(point).output().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert_eq!(mounted_name(point), None);
+    line
+}
+
+#[test]
+fn a_mount_point_has_to_be_a_folder() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let line = refused(source.path(), &missing);
+    assert!(line.contains(missing.to_str().unwrap()), "{line}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let line = refused(source.path(), &file);
+    assert!(line.contains(file.to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn a_mount_point_inside_the_source_is_refused() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let inside = source.path().join("deep/inside");
+    fs::create_dir_all(&inside).unwrap();
+    refused(source.path(), &inside);
+    refused(source.path(), source.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("link");
+    symlink(&inside, &link).unwrap();
+    refused(source.path(), &link);
+}
+
+#[test]
+fn a_source_has_to_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    let line = refused(&missing, folder.path());
+    assert!(line.contains(missing.to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn a_source_file_has_to_be_a_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    let point = folder.path().join("mount");
+    fs::create_dir(&point).unwrap();
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "not a volume").unwrap();
+    let line = refused(&file, &point);
+    assert!(line.contains(file.to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn a_mount_point_may_hold_files() {
+    let source = source_with(&["v3_int8.zgy"]);
+    if !fuse_or_skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("hidden"), "").unwrap();
+    let output = volfs().arg("mount").arg(source.path()).arg(folder.path()).output().unwrap();
+    if output.status.success() {
+        assert!(folder.path().join("v3_int8.zgy").exists());
+        assert!(volfs().arg("umount").arg(folder.path()).status().unwrap().success());
+    } else {
+        one_line_of_failure(&output, 1);
+    }
+    assert!(folder.path().join("hidden").exists());
+}
+
+#[test]
+fn a_daemon_unmounts_at_sigterm() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    signal(mount.pid(), Signal::SIGTERM).unwrap();
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    assert!(!mount.is_mounted());
+}
+
+#[test]
+fn umount_returns_when_the_mount_has_gone() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let output = mount.umount(&[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+}
+
+#[test]
+fn umount_of_a_folder_that_is_no_mount_point_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = volfs().arg("umount").arg(folder.path()).output().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert!(line.contains(folder.path().to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn umount_leaves_mounts_of_other_programs_alone() {
+    let output = volfs().args(["umount", "/proc"]).output().unwrap();
+    one_line_of_failure(&output, 1);
+    assert!(Path::new("/proc/self/status").exists());
+}
+
+#[test]
+fn a_mount_in_use_is_not_unmounted_and_the_process_is_named() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+    let output = mount.umount(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains(&std::process::id().to_string()), "the process that uses it is not named: {stderr}");
+    assert!(mount.data("v3_int8.zgy", "lod0.raw").exists(), "the mount still answers");
+    drop(file);
+    assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_lazy_umount_does_not_wait_for_readers() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let mut file = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+    let output = mount.umount(&["--lazy"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+    let mut samples = Vec::new();
+    file.read_to_end(&mut samples).unwrap();
+    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap(), "open files stay readable");
+    drop(file);
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+}
+
+#[test]
+fn requests_that_arrive_as_the_connection_ends_are_no_error() {
+    let source = source_with(&["v3_int8.zgy"]);
+    // one thread of the daemon is handed a request in the moment of the end in about one round of six
+    for _ in 0..20 {
+        let Some(mut mount) = Mount::in_foreground(source.path(), &[]) else { return };
+        let open = || File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+        let files: Vec<File> = (0..200).map(|_| open()).collect();
+        assert!(mount.umount(&["--lazy"]).status.success());
+        drop(files);
+        let ended = mount.take_foreground().wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+    }
+}
+
+#[test]
+fn a_mount_whose_daemon_died_is_cleared_by_umount() {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    signal(mount.pid(), Signal::SIGKILL).unwrap();
+    let is_dead = || fs::read_dir(mount.point()).is_err_and(|e| e.raw_os_error() == Some(Errno::ENOTCONN as i32));
+    wait_until("the mount is dead", is_dead);
+    let output = mount.umount(&[]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(!mount.is_mounted());
+
+    let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
+    assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
+    let Some(hanging) = Hanging::new() else { return };
+    let Hanging { mount, slow, .. } = &hanging;
+    slow.gate.set_closed(true);
+    let mut reader = Command::new("stat").arg(hanging.dataset().join("data")).spawn().unwrap();
+    wait_until("the look-up hangs", || slow.gate.waiting() > 0);
+    // it has no file open
+    let named = format!("stat (process {}), which waits for an answer from it", reader.id());
+    let mut line = String::new();
+    let is_named = comes_true(SOON, || {
+        line = text(&mount.umount(&[]).stderr);
+        line.contains(&named)
+    });
+    // and cannot be killed
+    reader.kill().unwrap();
+    let killed = text(&mount.umount(&[]).stderr);
+    slow.gate.set_closed(false);
+    reader.wait().unwrap();
+    assert!(is_named, "{line}");
+    assert!(killed.contains(&named), "{killed}");
+    assert!(mount.umount(&[]).status.success());
+}
+
+#[test]
+fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    if !nix::unistd::getuid().is_root() {
+        return skip("only root can make a mount namespace here");
+    }
+    let mut other = Command::new("unshare");
+    other.args(["--mount", "sh", "-c", "echo && exec sleep 60"]).stdout(Stdio::piped());
+    let mut other = other.spawn().unwrap();
+    if other.stdout.as_mut().unwrap().read_exact(&mut [0]).is_err() {
+        other.wait().unwrap();
+        return skip("no mount namespace can be made here, as where the root of files is no mount");
+    }
+    let output = mount.umount(&[]);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let line = one_line_of_failure(&output, 1);
+    assert!(line.contains("is unmounted here, but") && line.contains("of its mount namespace"), "{line}");
+    assert!(!mount.is_mounted());
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+}
+
+fn pid_of(point: &Path) -> i32 {
+    i32::try_from(json(point.join(".volfs/status.json"))["pid"].as_i64().unwrap()).unwrap()
+}
+
+/// Runs a script of the shell in a mount namespace of its own; `None` (after reporting why) if that is not allowed.
+fn in_namespace(script: &str, argument: &Path) -> Option<Command> {
+    let possible = Command::new("unshare").args(["--mount", "true"]).stderr(Stdio::null()).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        skip("cannot make a mount namespace");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(argument);
+    Some(command)
+}
+
+#[test]
+fn a_mount_whose_mount_point_was_moved_is_unmounted_at_sigterm() {
+    if !fuse_or_skip() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
+    fs::create_dir_all(before.join("mount")).unwrap();
+    let output = volfs().arg("mount").arg(test_data("zgy")).arg(before.join("mount")).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let pid = pid_of(&before.join("mount"));
+    fs::rename(&before, &after).unwrap();
+    let samples = fs::read(after.join("mount/v3_int8.zgy/data/lod0.raw")).unwrap();
+    signal(pid, Signal::SIGTERM).unwrap();
+    wait_until("the daemon has gone", || !process_lives(pid));
+    let left = mounted_name(&after.join("mount"));
+    if left.is_some() {
+        let _ = volfs().arg("umount").arg(after.join("mount")).output();
+    }
+    assert_eq!(left, None, "the mount is taken away where it is now");
+    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap());
+}
+
+#[test]
+fn a_mount_point_that_vanishes_ends_the_mount() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let mut open = File::open(mount.data("v3_int8.zgy", "lod0.raw")).unwrap();
+    // a folder on which something is mounted elsewhere can be removed, which takes the mount away
+    let Some(mut vanish) = in_namespace("umount --lazy \"$0\" && rmdir \"$0\"", mount.point()) else { return };
+    assert!(vanish.status().unwrap().success());
+    assert!(!mount.is_mounted() && !mount.point().exists());
+    let mut samples = Vec::new();
+    open.read_to_end(&mut samples).unwrap();
+    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap(), "open files stay readable");
+    drop(open);
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    assert!(mount.log().contains("unmounted"), "{}", mount.log());
+}
+
+#[test]
+fn a_mount_lives_as_long_as_the_last_namespace_that_has_it() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let script = "touch \"$0.begun\"; read line; cat \"$0/v3_int8.zgy/data/lod0.raw\"; read line";
+    let Some(mut other) = in_namespace(script, mount.point()) else { return };
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let begun = mount.point().with_extension("begun");
+    wait_until("the namespace is there", || begun.exists());
+    nix::mount::umount(mount.point()).unwrap();
+    assert!(!mount.is_mounted());
+    let mut input = other.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"\n").unwrap();
+    let truth = fixture("v3_int8.zgy").samples(0).unwrap();
+    let mut samples = vec![0; truth.len()];
+    other.stdout.take().unwrap().read_exact(&mut samples).unwrap();
+    assert!(samples == truth, "the other namespace still reads");
+    assert!(process_lives(mount.pid()));
+    drop(input);
+    other.wait().unwrap();
+    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    fs::remove_file(begun).unwrap();
+}
+
+const READERS: usize = 8;
+const ROUNDS: usize = 3;
+const NAMES: [&str; 3] = ["v3_int8.zgy", "v3_int16.zgy", "v4_mixed.zgy"];
+
+/// Reads a file again and again until that fails. Every sample that it gets must be right.
+fn read_until_failure(path: &Path, truth: &[u8], bytes: &AtomicU64) {
+    while let Ok(mut file) = File::open(path) {
+        let mut samples = Vec::new();
+        let read = file.read_to_end(&mut samples);
+        assert!(truth.starts_with(&samples), "{}", path.display());
+        bytes.fetch_add(samples.len() as u64, Ordering::Relaxed);
+        if read.is_err() || samples.is_empty() {
+            return;
+        }
+    }
+}
+
+fn end_under_readers(ending: Signal) {
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let truths = NAMES.map(|name| fixture(name).samples(0).unwrap());
+    let mut pid = mount.pid();
+    for round in 0..ROUNDS {
+        let bytes = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for reader in 0..READERS {
+                let (name, truth, bytes) = (NAMES[reader % NAMES.len()], &truths[reader % NAMES.len()], &bytes);
+                let path = mount.data(name, "lod0.raw");
+                scope.spawn(move || read_until_failure(&path, truth, bytes));
+            }
+            wait_until("all readers read", || bytes.load(Ordering::Relaxed) > 64 * truths[0].len() as u64);
+            signal(pid, ending).unwrap();
+        });
+        wait_until("the daemon has gone", || !process_lives(pid));
+        assert_eq!(mount.is_mounted(), ending == Signal::SIGKILL, "round {round}");
+        if mount.is_mounted() && round % 2 == 0 {
+            // otherwise the next mount clears it
+            let output = mount.umount(&[]);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
+        assert!(again.status.success(), "{}", text(&again.stderr));
+        pid = i32::try_from(json(mount.path(".volfs/status.json"))["pid"].as_i64().unwrap()).unwrap();
+    }
+    assert!(mount.umount(&[]).status.success());
+    wait_until("the daemon has gone", || !process_lives(pid));
+}
+
+#[test]
+fn daemons_that_are_killed_under_readers_leave_nothing() {
+    end_under_readers(Signal::SIGKILL);
+}
+
+#[test]
+fn daemons_that_are_terminated_under_readers_leave_nothing() {
+    end_under_readers(Signal::SIGTERM);
+}
+
+#[test]
+fn several_mounts_of_one_source_are_independent() {
+    let source = test_data("zgy");
+    let Some(first) = Mount::of(&source) else { return };
+    let (second, third) = (Mount::of(&source).unwrap(), Mount::of(&source).unwrap());
+    let truth = fixture("v3_int8.zgy").samples(0).unwrap();
+    signal(first.pid(), Signal::SIGKILL).unwrap();
+    assert!(second.umount(&["--lazy"]).status.success());
+    assert!(fs::read(third.data("v3_int8.zgy", "lod0.raw")).unwrap() == truth);
+    assert!(third.umount(&[]).status.success());
+    wait_until("the first is dead", || fs::read_dir(first.point()).is_err());
+    assert!(first.umount(&[]).status.success());
+    assert_eq!(mounted_name(first.point()), None);
 }

@@ -3,7 +3,6 @@
 
 pub mod azurite;
 pub mod checked_reader;
-pub mod exchange;
 pub mod fault_proxy;
 pub mod faults;
 pub mod faulty_folder;
