@@ -240,7 +240,7 @@ def damaged(w):
         ("no header", RAW, lambda mag: (mag / "header.wkw").unlink(), "header.wkw is missing"),
         ("header short", RAW, cut(15, "header.wkw"), "only 15 bytes"),
         ("header version", RAW, patch(3, b"\2", "header.wkw"), "version 2"),
-        ("header voxels", RAW, patch(6, b"\2\3", "header.wkw"), "no whole number"),
+        ("header voxels", RAW, patch(6, b"\2\3", "header.wkw"), "not a multiple"),
         ("header huge", RAW, patch(4, b"\xff", "header.wkw"), "too large"),
     ]
     layers = []

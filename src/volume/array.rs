@@ -121,7 +121,6 @@ pub(crate) struct ArrayInfo {
 
 impl ArrayInfo {
     /// Returns the metadata of an array at LOD 0 of which only the type and the bricks are known.
-    #[cfg(any(test, fuzzing))]
     pub(crate) fn new(dtype: Dtype, grid: BrickGrid, brick_shape: Dims) -> Self {
         Self {
             id: ArrayId::next(),

@@ -1,11 +1,10 @@
 //! Checks the data files of a mag for what reading the blocks of the box does not notice: blocks outside of it, bytes
 //! after the last block, files that are in the way.
 
-use super::array::WkwArray;
-use super::cube_files::{no_folders, visit_cubes};
-use super::cubes::Cube;
+use super::bricks::WkwArray;
+use super::cubes::{Cube, position};
+use super::files::{no_folders, visit_cubes};
 use super::header::{BYTES, BlockType, Header};
-use super::morton::position;
 use crate::codec::lz4;
 use crate::format::{Finding, FormatError};
 use crate::source::{Blocking, Folder, SourceError};

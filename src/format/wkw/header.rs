@@ -10,8 +10,6 @@
 //! | 7 | bytes of a voxel, all channels together |
 //! | 8 | offset of the first block in the file, 64 bits little-endian |
 
-use thiserror::Error;
-
 use crate::volume::Dtype;
 
 /// Bytes of a header.
@@ -61,52 +59,33 @@ pub(super) struct Header {
     pub data_offset: u64,
 }
 
-/// What is wrong with a header.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub(super) enum HeaderFault {
-    #[error("it does not begin with WKW")]
-    Magic,
-    #[error("version {0} is not known")]
-    Version(u8),
-    #[error("block type {0} is not known")]
-    BlockType(u8),
-    #[error("voxel type {0} is not known")]
-    VoxelType(u8),
-    #[error("a voxel of {size} bytes is no whole number of {dtype}")]
-    VoxelSize { size: u8, dtype: Dtype },
-    #[error("a block of {0} bytes is too large")]
-    Block(u64),
-    #[error("{0} blocks along each side of a file are too many")]
-    File(u64),
-}
-
 impl Header {
-    pub(super) fn parse(bytes: &[u8; BYTES]) -> Result<Self, HeaderFault> {
+    pub(super) fn parse(bytes: &[u8; BYTES]) -> Result<Self, String> {
         let [w, k, w2, version, logs, blocks, voxel_type, voxel, data_offset @ ..] = *bytes;
         if [w, k, w2] != *b"WKW" {
-            return Err(HeaderFault::Magic);
+            return Err("it does not begin with WKW".into());
         }
         if version != 1 {
-            return Err(HeaderFault::Version(version));
+            return Err(format!("version {version} is not known"));
         }
         let blocks = match blocks {
             1 => BlockType::Raw,
             2 => BlockType::Lz4,
             3 => BlockType::Lz4Hc,
-            other => return Err(HeaderFault::BlockType(other)),
+            other => return Err(format!("block type {other} is not known")),
         };
-        let dtype = dtype_of(voxel_type).ok_or(HeaderFault::VoxelType(voxel_type))?;
+        let dtype = dtype_of(voxel_type).ok_or_else(|| format!("voxel type {voxel_type} is not known"))?;
         if voxel == 0 || usize::from(voxel) % dtype.size() != 0 {
-            return Err(HeaderFault::VoxelSize { size: voxel, dtype });
+            return Err(format!("voxel size {voxel} is not a multiple of {dtype}"));
         }
         let data_offset = u64::from_le_bytes(data_offset);
         let (block_log, file_log) = (u32::from(logs & 15), u32::from(logs >> 4));
         let header = Self { block_log, file_log, blocks, dtype, voxel, data_offset };
         if header.block_bytes() > BLOCK_BYTES {
-            return Err(HeaderFault::Block(header.block_bytes()));
+            return Err(format!("a block of {} bytes is too large", header.block_bytes()));
         }
         if header.file_len() > FILE_LEN {
-            return Err(HeaderFault::File(header.file_len()));
+            return Err(format!("{} blocks along each side of a file are too many", header.file_len()));
         }
         Ok(header)
     }
@@ -146,6 +125,16 @@ impl Header {
         BYTES as u64 + 8 * self.blocks_of_file()
     }
 
+    /// Returns whether an `elementClass`, which has the bits of a whole voxel, is that of these voxels.
+    pub(super) fn is_of_class(&self, class: &str) -> bool {
+        let kind = match self.dtype {
+            Dtype::UInt8 | Dtype::UInt16 | Dtype::UInt32 | Dtype::UInt64 => NumberKind::Unsigned,
+            Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64 => NumberKind::Signed,
+            Dtype::Float32 | Dtype::Float64 => NumberKind::Float,
+        };
+        parse_class(class) == Some((kind, 8 * u32::from(self.voxel)))
+    }
+
     /// Returns whether a data file with this header belongs to the array of `array`. Only the block type and the offset
     /// may differ.
     pub(super) fn agrees_with(&self, array: &Self) -> bool {
@@ -172,6 +161,29 @@ fn dtype_of(code: u8) -> Option<Dtype> {
     })
 }
 
+/// Returns the kind of numbers and the bits of an `elementClass`, the type of whole voxels in a layer's description. It is
+/// sometimes wrong: header.wkw decides.
+fn parse_class(class: &str) -> Option<(NumberKind, u32)> {
+    let digits = class.find(|c: char| c.is_ascii_digit()).unwrap_or(class.len());
+    let (name, bits) = class.split_at(digits);
+    let (kind, usual) = match name {
+        "uint" => (NumberKind::Unsigned, None),
+        "int" => (NumberKind::Signed, None),
+        "float" => (NumberKind::Float, Some(32)),
+        "double" => (NumberKind::Float, Some(64)),
+        _ => return None,
+    };
+    Some((kind, if bits.is_empty() { usual? } else { bits.parse().ok()? }))
+}
+
+/// A kind of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NumberKind {
+    Unsigned,
+    Signed,
+    Float,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,17 +205,30 @@ mod tests {
     #[test]
     fn invalid_headers_are_refused() {
         let fault = |bytes| Header::parse(&bytes).unwrap_err();
-        assert_eq!(fault([0; BYTES]), HeaderFault::Magic);
-        assert_eq!(fault(bytes(0, 0x55, 1, 1, 1)), HeaderFault::Version(0));
-        assert_eq!(fault(bytes(2, 0x55, 1, 1, 1)), HeaderFault::Version(2));
-        assert_eq!(fault(bytes(1, 0x55, 0, 1, 1)), HeaderFault::BlockType(0));
-        assert_eq!(fault(bytes(1, 0x55, 4, 1, 1)), HeaderFault::BlockType(4));
-        assert_eq!(fault(bytes(1, 0x55, 1, 0, 1)), HeaderFault::VoxelType(0));
-        assert_eq!(fault(bytes(1, 0x55, 1, 11, 1)), HeaderFault::VoxelType(11));
-        assert_eq!(fault(bytes(1, 0x55, 1, 1, 0)), HeaderFault::VoxelSize { size: 0, dtype: Dtype::UInt8 });
-        assert_eq!(fault(bytes(1, 0x55, 1, 2, 3)), HeaderFault::VoxelSize { size: 3, dtype: Dtype::UInt16 });
-        assert_eq!(fault(bytes(1, 0xff, 1, 1, 1)), HeaderFault::Block(1 << 45));
-        assert_eq!(fault(bytes(1, 0x95, 1, 1, 1)), HeaderFault::File(512));
+        assert_eq!(fault([0; BYTES]), "it does not begin with WKW");
+        assert_eq!(fault(bytes(0, 0x55, 1, 1, 1)), "version 0 is not known");
+        assert_eq!(fault(bytes(2, 0x55, 1, 1, 1)), "version 2 is not known");
+        assert_eq!(fault(bytes(1, 0x55, 0, 1, 1)), "block type 0 is not known");
+        assert_eq!(fault(bytes(1, 0x55, 4, 1, 1)), "block type 4 is not known");
+        assert_eq!(fault(bytes(1, 0x55, 1, 0, 1)), "voxel type 0 is not known");
+        assert_eq!(fault(bytes(1, 0x55, 1, 11, 1)), "voxel type 11 is not known");
+        assert_eq!(fault(bytes(1, 0x55, 1, 1, 0)), "voxel size 0 is not a multiple of uint8");
+        assert_eq!(fault(bytes(1, 0x55, 1, 2, 3)), "voxel size 3 is not a multiple of uint16");
+        assert_eq!(fault(bytes(1, 0xff, 1, 1, 1)), "a block of 35184372088832 bytes is too large");
+        assert_eq!(fault(bytes(1, 0x95, 1, 1, 1)), "512 blocks along each side of a file are too many");
         assert!(Header::parse(&bytes(1, 0x8a, 1, 1, 1)).is_ok());
+    }
+
+    #[test]
+    fn a_class_names_the_bits_of_all_channels() {
+        let header =
+            |dtype, voxel| Header { block_log: 5, file_log: 5, blocks: BlockType::Raw, dtype, voxel, data_offset: 0 };
+        assert!(header(Dtype::UInt8, 3).is_of_class("uint24"));
+        assert!(header(Dtype::UInt16, 4).is_of_class("uint32") && header(Dtype::UInt32, 4).is_of_class("uint32"));
+        assert!(header(Dtype::Float32, 4).is_of_class("float") && header(Dtype::Float32, 12).is_of_class("float96"));
+        assert!(header(Dtype::Float64, 8).is_of_class("double") && header(Dtype::Int64, 8).is_of_class("int64"));
+        for wrong in ["uint16", "int8", "float", "", "uint", "uint8x", "uint99999999999"] {
+            assert!(!header(Dtype::UInt8, 1).is_of_class(wrong), "{wrong}");
+        }
     }
 }

@@ -1,40 +1,40 @@
 //! WKW (webKNOSSOS): microscopy volumes and segmentations in cubes of blocks, at several magnifications.
 //!
-//! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`disk`] finds the layers
-//! by the names of folders. [`opening`] opens the mags (magnifications) of each layer as arrays. An [`array`] maps each
-//! brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an
+//! A dataset is a folder. [`properties`] reads its description in all dialects; without one, [`files`] finds the layers
+//! by the names of folders. [`layers`] opens the mags (magnifications) of each layer as arrays. An array ([`bricks`]) maps
+//! each brick to a block of a data file ("cube"), and [`cubes`] finds the block in the file. No allocation depends on an
 //! unchecked number of a file, and no jump table is read as a whole.
 //!
 //! The public descriptions of the format are the repository `scalableminds/webknossos-wkw` for the data files, and
 //! "Datasets" in the documentation of webKNOSSOS for `datasource-properties.json`.
 
-mod array;
+mod bricks;
 mod check;
-mod cube_files;
 mod cubes;
 mod describe;
-mod disk;
-mod element_class;
+mod files;
 mod header;
-mod limits;
-mod mag;
-mod morton;
-mod opening;
+mod layers;
 mod properties;
-mod recognise;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock};
+
+use lru::LruCache;
+
+use bricks::WkwArray;
+use files::HEADER;
+use layers::Opening;
+use properties::{FILE, MAX_BYTES, Mag, Properties};
 
 use super::{Array, Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith};
 use crate::memory::try_zeroed;
-use crate::source::{Blocking, Folder, FolderProbe, IndexCache, SourceError};
+use crate::source::{Blocking, EntryKind, Folder, FolderProbe, IndexCache, ObjectVersion, SourceError};
+use crate::sync::Mutex;
 use crate::volume::DatasetInfo;
-use array::WkwArray;
-use opening::{OpenedLayer, Opening};
-use properties::Properties;
 
 /// The format.
 pub(crate) struct Wkw;
@@ -45,15 +45,15 @@ impl Format for Wkw {
     }
 
     fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
-        recognise::has_described_layer(folder)
+        has_described_layer(folder)
     }
 
     fn is_layer_folder(&self, folder: &FolderProbe) -> bool {
-        recognise::has_mag(folder)
+        has_mag(folder)
     }
 
     fn folder_file(&self) -> Option<&'static str> {
-        Some(properties::FILE)
+        Some(FILE)
     }
 
     fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
@@ -77,32 +77,34 @@ struct Volume {
 impl Volume {
     fn open(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Result<Self, FormatError> {
         let properties = properties_of(&*folder)?;
-        let mut opening = Opening {
-            folder: Arc::clone(&folder),
-            cache,
-            scale: properties.scale,
-            cubes: Vec::new(),
-            arrays: Vec::new(),
-            watched: vec![folder],
+        let info = DatasetInfo {
+            version: "1".into(),
             warnings: properties.warnings,
+            native: properties.json,
+            ..DatasetInfo::default()
+        };
+        let volume = Self {
+            info,
+            layers: Vec::new(),
+            hidden: Vec::new(),
+            folders: vec![Arc::clone(&folder)],
             to_check: Vec::new(),
             findings: Vec::new(),
         };
-        let (mut layers, mut hidden, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+        let (cubes, arrays) = (Vec::new(), Vec::new());
+        let mut opening = Opening { folder, cache, scale: properties.scale, cubes, arrays, volume };
+        let mut names = HashSet::new();
         for described in &properties.layers {
             if !names.insert(&described.name) {
-                opening.warnings.push(format!("there are two layers called {}", described.name));
+                let warning = format!("there are two layers called {}", described.name);
+                opening.volume.info.warnings.push(warning);
             }
-            match opening.layer(described) {
-                OpenedLayer::Shown(layer) => layers.push(layer),
-                OpenedLayer::Hidden(layer) => hidden.push(layer),
-            }
+            opening.layer(described);
         }
-        let Opening { cubes, watched: mut folders, warnings, to_check, mut findings, .. } = opening;
-        findings.extend(properties.fault.map(Finding::damage));
-        folders.extend(cubes.iter().map(|cubes| Arc::clone(&cubes.folder)));
-        let info = DatasetInfo { version: "1".into(), warnings, native: properties.json, ..DatasetInfo::default() };
-        Ok(Self { info, layers, hidden, folders, to_check, findings })
+        let Opening { cubes, mut volume, .. } = opening;
+        volume.findings.extend(properties.fault.map(Finding::damage));
+        volume.folders.extend(cubes.iter().map(|cubes| Arc::clone(&cubes.folder)));
+        Ok(volume)
     }
 }
 
@@ -114,15 +116,15 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
     };
     let parse = |text: Vec<u8>| {
         let properties = Properties::parse(&text)?;
-        limits::check(&properties).map(|()| properties)
+        properties.within_limits()
     };
     let described = read.and_then(|text| text.map(parse).transpose());
     let fault = match described {
         Ok(Some(properties)) => return Ok(properties),
         Ok(None) => None,
-        Err(why) => Some(format!("{} cannot be read ({why})", properties::FILE)),
+        Err(why) => Some(format!("{} cannot be read ({why})", FILE)),
     };
-    let layers = disk::layers(folder)?;
+    let layers = files::layers(folder)?;
     match (fault, layers.is_empty()) {
         (Some(why), true) => Err(FormatError::Damaged(format!("{why}, and no folder has mags"))),
         (None, true) => Err(FormatError::NotThisFormat("no folder has mags with a header.wkw".into())),
@@ -135,9 +137,9 @@ fn properties_of(folder: &dyn Folder) -> Result<Properties, FormatError> {
 
 /// Reads the text of the description. One that is too long is truncated, so that it does not parse.
 fn read_description(folder: &dyn Folder) -> Result<Option<Vec<u8>>, SourceError> {
-    let Some(length) = folder.len(properties::FILE)? else { return Ok(None) };
-    let mut text = try_zeroed(length.min(properties::MAX_BYTES) as usize)?;
-    Ok(folder.read_at(properties::FILE, 0, &mut text, Blocking::Yes)?.then_some(text))
+    let Some(length) = folder.len(FILE)? else { return Ok(None) };
+    let mut text = try_zeroed(length.min(MAX_BYTES) as usize)?;
+    Ok(folder.read_at(FILE, 0, &mut text, Blocking::Yes)?.then_some(text))
 }
 
 impl Dataset for Volume {
@@ -166,4 +168,41 @@ impl Dataset for Volume {
         // not `any`: every folder is asked, so that each notices its own change
         self.folders.iter().filter(|folder| folder.is_changed()).count() > 0
     }
+}
+
+/// Descriptions whose verdict is remembered.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
+/// Entries of a folder among which mags are looked for.
+const MAX_ENTRIES: usize = 4096;
+
+/// Whether descriptions have a layer of this format, by the versions of the files.
+static VERDICTS: LazyLock<Mutex<LruCache<ObjectVersion, bool>>> =
+    LazyLock::new(|| Mutex::new(LruCache::new(REMEMBERED)));
+
+/// Returns whether the description in a folder has a layer of this format; `None` if there is no description. One that
+/// cannot be read counts: opening the dataset then gives the reason.
+fn has_described_layer(folder: &FolderProbe) -> Option<bool> {
+    let description = folder.find(FILE).filter(|found| found.about().is_file())?;
+    let stamp = description.about().version;
+    if let Some(verdict) = VERDICTS.lock().get(&stamp) {
+        return Some(*verdict);
+    }
+    let verdict = match description.read_head(MAX_BYTES).map(|text| Properties::parse(&text)) {
+        Ok(Ok(described)) => described.layers.is_empty() || described.layers.iter().any(|layer| layer.may_be_wkw()),
+        Ok(Err(_)) => true,
+        Err(_) => return Some(true),
+    };
+    VERDICTS.lock().put(stamp, verdict);
+    Some(verdict)
+}
+
+/// Returns whether a folder has a mag with a header.
+fn has_mag(folder: &FolderProbe) -> bool {
+    let mut found = false;
+    folder.visit(MAX_ENTRIES, |name, kind| {
+        let is_mag = |name: &str| Mag::from_name(name).is_some() && folder.is_file(format!("{name}/{HEADER}"));
+        found = kind != EntryKind::File && name.to_str().is_some_and(is_mag);
+        !found
+    });
+    found
 }

@@ -1,10 +1,8 @@
-//! Finds the layers, mags and extents of a dataset by the names of its folders and files, where no description has
-//! them.
+//! Finds the layers, mags and data files of a dataset by the names of its folders and files, without opening data files.
 
 use super::header::{BYTES, Header};
-use super::mag::{Extent, Mag};
-use super::properties::{DescribedLayer, DescribedMag};
-use crate::source::{Blocking, EntryKind, Folder, SourceError};
+use super::properties::{DescribedLayer, DescribedMag, Extent, Mag};
+use crate::source::{Blocking, EntryKind, Folder, NoFolder, SourceError};
 use crate::volume::Dtype;
 
 /// The file that each mag's folder has.
@@ -68,7 +66,7 @@ fn header(dataset: &dyn Folder, mag: &str) -> Option<Header> {
 pub(super) fn mags(dataset: &dyn Folder, layer: &str) -> Result<Vec<DescribedMag>, SourceError> {
     let mut names = Vec::new();
     dataset.list(layer, &mut |name, kind| {
-        if let (Some(mag), true) = (Mag::of_name(name), kind != EntryKind::File) {
+        if let (Some(mag), true) = (Mag::from_name(name), kind != EntryKind::File) {
             names.push((mag, name.to_owned()));
         }
         names.len() < MAX_ENTRIES
@@ -128,6 +126,79 @@ pub(super) fn number(name: &str, before: &str, after: &str) -> Option<u64> {
     let digits = name.strip_prefix(before)?.strip_suffix(after)?;
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));
     plain.then(|| digits.parse().ok()).flatten().filter(|n| *n < MAX_COORDINATE)
+}
+
+/// Visits the cubes of a mag by x, y, z, in order and without opening them, until `visit` returns `false`. Of the three
+/// coordinates only those from `low` to `high` count, both included. Memory is bounded by one folder's names.
+pub(super) fn visit_cubes(
+    mag: &dyn Folder,
+    low: [u64; 3],
+    high: [u64; 3],
+    visit: &mut dyn FnMut([u64; 3]) -> Result<bool, SourceError>,
+) -> Result<(), SourceError> {
+    let within = |axis: usize, n: &u64| (low[axis]..=high[axis]).contains(n);
+    for z in sorted(numbers(mag, "", "z", "")?).into_iter().filter(|z| within(2, z)) {
+        for y in sorted(numbers(mag, &format!("z{z}"), "y", "")?).into_iter().filter(|y| within(1, y)) {
+            let mut files = Vec::new();
+            mag.list(&format!("z{z}/y{y}"), &mut |name, _| {
+                files.extend(number(name, "x", ".wkw"));
+                true
+            })?;
+            for x in sorted(files).into_iter().filter(|x| within(0, x)) {
+                if !visit([x, y, z])? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sorted(mut numbers: Vec<u64>) -> Vec<u64> {
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Returns the names where a folder of cubes should be and is none: files, and links that lead to no folder. Only of
+/// coordinates from `low` to `high`, as in [`visit_cubes`].
+pub(super) fn no_folders(mag: &dyn Folder, low: [u64; 3], high: [u64; 3]) -> Result<Vec<String>, SourceError> {
+    let (mut folders, mut found) = (Vec::new(), Vec::new());
+    collect(mag, "", "z", (low[2], high[2]), &mut folders, &mut found)?;
+    for z in folders {
+        collect(mag, &format!("{z}/"), "y", (low[1], high[1]), &mut Vec::new(), &mut found)?;
+    }
+    Ok(found)
+}
+
+/// Adds the paths of numbered entries in one folder, which is empty or ends in `/`: those that are folders, and others.
+fn collect(
+    mag: &dyn Folder,
+    below: &str,
+    letter: &str,
+    (low, high): (u64, u64),
+    folders: &mut Vec<String>,
+    found: &mut Vec<String>,
+) -> Result<(), SourceError> {
+    let mut links = Vec::new();
+    mag.list(below, &mut |name, kind| {
+        if number(name, letter, "").is_some_and(|n| (low..=high).contains(&n)) {
+            let path = format!("{below}{name}");
+            match kind {
+                EntryKind::Folder => folders.push(path),
+                EntryKind::File | EntryKind::Other => found.push(path),
+                EntryKind::Link => links.push(path),
+            }
+        }
+        true
+    })?;
+    for path in links {
+        match mag.folder(&path) {
+            Ok(_) => folders.push(path),
+            Err(NoFolder::Source(error)) if error.is_failure_of_system() => return Err(error),
+            Err(_) => found.push(path),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

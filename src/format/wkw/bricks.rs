@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cube_files::visit_cubes;
-use super::cubes::{BlockLocation, Cube, Cubes};
+use super::cubes::{BlockLocation, Cube, Cubes, morton};
+use super::files::visit_cubes;
 use super::header::BlockType;
-use super::mag::Extent;
-use super::morton::morton;
+use super::properties::Extent;
 use crate::codec::lz4;
 use crate::format::{Array, Census, FormatError};
 use crate::source::{Blocking, IndexCache, Source};

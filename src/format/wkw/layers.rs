@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::array::{WkwArray, grid};
+use super::Volume;
+use super::bricks::{WkwArray, grid};
 use super::cubes::Cubes;
-use super::describe::{Level, of_level};
-use super::disk::{self, HEADER};
-use super::element_class;
+use super::describe::{Level, layer_keys};
+use super::files::{self, HEADER};
 use super::header::{BYTES, Header};
-use super::mag::{Extent, Mag};
-use super::properties::{DescribedLayer, DescribedMag, Scale};
+use super::properties::{DescribedLayer, DescribedMag, Extent, Mag, Scale};
 use crate::format::{Array, Finding, HiddenLayer, Layer, Severity};
 use crate::source::{Blocking, Folder, IndexCache, NoFolder, SourceError};
-use crate::volume::{ArrayId, Dtype, NativeJson};
+use crate::volume::{ArrayId, Dtype};
 
 /// Files that a mag's folder has in other formats of webKNOSSOS.
 const OTHER_FORMATS: [&str; 3] = ["zarr.json", ".zarray", "attributes.json"];
@@ -29,13 +28,8 @@ pub(super) struct Opening {
     /// The arrays made so far, each with its folder and box: layers that share both share the array's id, and with it
     /// cached bricks.
     pub arrays: Vec<(ArrayId, (u64, u64), Extent)>,
-    /// Folders whose versions change when a mag is added or removed.
-    pub watched: Vec<Arc<dyn Folder>>,
-    pub warnings: Vec<String>,
-    /// The layer's name and the array of each mag whose structure can be checked, each mag's box once.
-    pub to_check: Vec<(String, Arc<WkwArray>)>,
-    /// The mags that cannot be shown, of layers that are.
-    pub findings: Vec<Finding>,
+    /// What was opened so far.
+    pub volume: Volume,
 }
 
 /// A mag that can be read.
@@ -46,88 +40,85 @@ struct OpenMag {
     path: String,
 }
 
-/// A mag that cannot be shown.
-struct MissingMag {
-    mag: Value,
-    why: NoMag,
-}
-
-/// Why a mag cannot be shown.
+/// A mag that cannot be shown, and why.
 struct NoMag {
+    mag: Value,
     reason: String,
     /// Whether data that should be there are damaged or missing.
     damaged: bool,
 }
 
 impl NoMag {
-    fn damaged(reason: String) -> Self {
-        Self { reason, damaged: true }
+    fn damaged(reason: impl Into<String>) -> Self {
+        Self { mag: Value::Null, reason: reason.into(), damaged: true }
     }
 
     fn not_read(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), damaged: false }
+        Self { damaged: false, ..Self::damaged(reason) }
     }
-}
 
-impl MissingMag {
+    /// Returns the name of the mag for messages.
+    fn name(&self) -> String {
+        Mag::from_json(&self.mag)
+            .map_or_else(|| self.mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
+    }
+
     fn finding(&self, layer: &str) -> Finding {
-        let severity = if self.why.damaged { Severity::Damage } else { Severity::Note };
-        let found = Finding::damage(format!("{}: {}", name(&self.mag), self.why.reason)).of_layer(layer);
-        Finding { severity, ..found }
+        let severity = if self.damaged { Severity::Damage } else { Severity::Note };
+        Finding { severity, ..Finding::damage(format!("{}: {}", self.name(), self.reason)).of_layer(layer) }
     }
-}
-
-/// A layer after opening.
-pub(super) enum OpenedLayer {
-    Shown(Layer),
-    Hidden(HiddenLayer),
-}
-
-/// The fields of a layer that are reported whether it can be shown or not.
-#[derive(Default)]
-struct LayerReport {
-    dtype: Option<Dtype>,
-    missing: Vec<MissingMag>,
 }
 
 impl Opening {
     /// Opens a layer.
-    pub(super) fn layer(&mut self, described: &DescribedLayer) -> OpenedLayer {
-        let mut report = LayerReport::default();
-        let levels = self.levels(described, &mut report);
-        let (name, mut native) = (described.name.clone(), native(described));
-        if !report.missing.is_empty() {
-            let entries = report.missing.iter().map(|m| json!({"mag": m.mag, "reason": m.why.reason}));
+    pub(super) fn layer(&mut self, described: &DescribedLayer) {
+        let (mut missing, mut dtype) = (Vec::new(), None);
+        let levels = self.levels(described, &mut missing, &mut dtype);
+        let (name, mut native) = (described.name.clone(), layer_keys(described));
+        if !missing.is_empty() {
+            let entries = missing.iter().map(|missing| json!({"mag": missing.mag, "reason": missing.reason}));
             native.insert("missing".into(), entries.collect());
         }
         match levels {
             Ok(levels) => {
-                self.findings.extend(report.missing.iter().map(|missing| missing.finding(&described.name)));
-                OpenedLayer::Shown(Layer { name, levels, native })
+                self.volume.findings.extend(missing.iter().map(|missing| missing.finding(&name)));
+                self.volume.layers.push(Layer { name, levels, native });
             }
             Err(reason) => {
-                let damaged = report.missing.iter().any(|missing| missing.why.damaged);
-                OpenedLayer::Hidden(HiddenLayer { name, dtype: report.dtype, shape: None, reason, damaged, native })
+                let damaged = missing.iter().any(|missing| missing.damaged);
+                self.volume.hidden.push(HiddenLayer { name, dtype, shape: None, reason, damaged, native });
             }
         }
     }
 
-    /// Opens the arrays of a layer, the finest first; the error is the reason why there are none.
-    fn levels(&mut self, described: &DescribedLayer, report: &mut LayerReport) -> Result<Vec<Arc<dyn Array>>, String> {
-        check_can_be_shown(described)?;
-        let found = self.open_mags(described, &mut report.missing);
+    /// Opens the arrays of a layer, the finest first; the error is the reason why there are none. Sets the type of voxels as
+    /// soon as it is known.
+    fn levels(
+        &mut self,
+        described: &DescribedLayer,
+        missing: &mut Vec<NoMag>,
+        dtype: &mut Option<Dtype>,
+    ) -> Result<Vec<Arc<dyn Array>>, String> {
+        if !described.may_be_wkw() {
+            return Err(format!(
+                "its format is {}, which is not read",
+                described.format.as_deref().unwrap_or_default()
+            ));
+        }
+        if described.more_axes {
+            return Err("it has additional axes".into());
+        }
+        let found = self.open_mags(described, missing);
         let Some(finest) = found.first() else {
-            return Err(report.missing.first().map_or("it lists no mags".into(), |first| {
-                format!("none of its mags can be read; {}: {}", name(&first.mag), first.why.reason)
+            return Err(missing.first().map_or("it lists no mags".into(), |first| {
+                format!("none of its mags can be read; {}: {}", first.name(), first.reason)
             }));
         };
         let header = finest.cubes.header;
-        report.dtype = Some(header.dtype);
+        *dtype = Some(header.dtype);
         let mut warnings = described.warnings.clone();
-        let extent = self.extent(described, &found, &mut warnings)?;
-        if let Some(class) =
-            described.element_class.as_ref().filter(|class| !element_class::matches_header(class, &header))
-        {
+        let extent = extent(described, &found, &mut warnings)?;
+        if let Some(class) = described.element_class.as_ref().filter(|class| !header.is_of_class(class)) {
             let (channels, dtype) = (header.channels(), header.dtype);
             warnings.push(format!("its elementClass is {class}, but voxels are {channels} x {dtype}"));
         }
@@ -135,26 +126,23 @@ impl Opening {
         for at in found {
             match self.level(described, &at, extent, levels.len(), &header, &warnings) {
                 Some(level) => levels.push(level),
-                None => report
-                    .missing
-                    .push(MissingMag { mag: json!(at.mag.0), why: NoMag::not_read("its box is too large") }),
+                None => missing.push(NoMag { mag: json!(at.mag.0), ..NoMag::not_read("its box is too large") }),
             }
         }
         if levels.is_empty() { Err("its box is too large".into()) } else { Ok(levels) }
     }
 
     /// Opens every mag of a layer, the finest first; those that cannot be read are added to `missing`.
-    fn open_mags(&mut self, described: &DescribedLayer, missing: &mut Vec<MissingMag>) -> Vec<OpenMag> {
-        let odd = described.odd_mags.iter().map(|entry| {
+    fn open_mags(&mut self, described: &DescribedLayer, missing: &mut Vec<NoMag>) -> Vec<OpenMag> {
+        missing.extend(described.odd_mags.iter().map(|entry| {
             let mag = entry.get("mag").or(entry.get("resolution")).unwrap_or(entry).clone();
-            MissingMag { mag, why: NoMag::not_read("it is no mag") }
-        });
-        missing.extend(odd);
+            NoMag { mag, ..NoMag::not_read("not a valid mag") }
+        }));
         let mut found = Vec::new();
         for listed in &described.mags {
             match self.open_mag(described, listed) {
                 Ok((cubes, path)) => found.push(OpenMag { mag: listed.mag, cubes, path }),
-                Err(why) => missing.push(MissingMag { mag: json!(listed.mag.0), why }),
+                Err(why) => missing.push(NoMag { mag: json!(listed.mag.0), ..why }),
             }
         }
         if described.format.is_some() || !found.is_empty() {
@@ -183,11 +171,12 @@ impl Opening {
                 // the first of two names is the usual one
                 Err(NoFolder::Absent) if no_mag.is_some() => {}
                 Err(why) => {
-                    no_mag = Some(NoMag { reason: format!("{path}: {why}"), damaged: why != NoFolder::Outside });
+                    let damaged = why != NoFolder::Outside;
+                    no_mag = Some(NoMag { damaged, ..NoMag::damaged(format!("{path}: {why}")) });
                 }
             }
         }
-        Err(no_mag.unwrap_or_else(|| NoMag::damaged("it has no name".into())))
+        Err(no_mag.unwrap_or_else(|| NoMag::damaged("it has no name")))
     }
 
     fn cubes_of(&mut self, folder: Arc<dyn Folder>) -> Result<Arc<Cubes>, NoMag> {
@@ -204,37 +193,15 @@ impl Opening {
     fn note_unlisted(&mut self, described: &DescribedLayer) {
         // the layer of mags in the dataset's own folder has no folder of its name
         let Ok(folder) = self.folder.folder(&described.name) else { return };
-        let on_disk = disk::mags(&*folder, "").unwrap_or_default();
-        let unlisted = on_disk.iter().map(|found| found.mag);
-        let unlisted = unlisted.filter(|mag| described.mags.iter().all(|listed| listed.mag != *mag));
+        let on_disk = files::mags(&*folder, "").unwrap_or_default().into_iter().map(|found| found.mag);
+        let unlisted = on_disk.filter(|mag| described.mags.iter().all(|listed| listed.mag != *mag));
         let names: Vec<String> = unlisted.map(|mag| mag.names().swap_remove(0)).collect();
         if !names.is_empty() {
             let (name, mags) = (&described.name, names.join(", "));
-            self.warnings.push(format!("layer {name}: mags {mags} are there but not listed, and not shown"));
+            let warnings = &mut self.volume.info.warnings;
+            warnings.push(format!("layer {name}: mags {mags} are there but not listed, and not shown"));
         }
-        self.watched.push(folder);
-    }
-
-    /// Returns the layer's box in voxels of mag 1: that of the description, or else the box around the data files.
-    fn extent(
-        &self,
-        described: &DescribedLayer,
-        found: &[OpenMag],
-        warnings: &mut Vec<String>,
-    ) -> Result<Extent, String> {
-        if let Some(extent) = described.extent {
-            return if extent.is_empty() { Err("its boundingBox is empty".into()) } else { Ok(extent) };
-        }
-        if described.format.is_some() {
-            warnings.push("it has no usable boundingBox: the box around its data files is shown".into());
-        }
-        for at in found {
-            let cubes = &at.cubes;
-            if let Some(extent) = disk::extent(&*cubes.folder, &cubes.header).map_err(|e| e.to_string())? {
-                return extent.of_mag(at.mag).ok_or_else(|| "its box is too large".into());
-            }
-        }
-        Err("it has no data files".into())
+        self.volume.folders.push(folder);
     }
 
     /// Makes an array of a mag; `None` if its box has too many voxels.
@@ -252,34 +219,36 @@ impl Opening {
         let key = (at.cubes.folder.identity(), in_mag);
         let known = self.arrays.iter().find(|(_, folder, shown)| (*folder, *shown) == key).map(|(id, ..)| *id);
         let id = known.unwrap_or_else(ArrayId::next);
-        if known.is_none() {
-            self.arrays.push((id, key.0, key.1));
-        }
         let mut warnings = warnings.to_vec();
         if (header.dtype, header.voxel) != (finest.dtype, finest.voxel) {
             warnings.push("its voxels are of another type than those of the finest mag".into());
         }
         let level =
             Level { described, scale: self.scale.as_ref(), mag: at.mag, path: &at.path, header, extent, in_mag };
-        let info = of_level(&level, lod, id, grid, brick, warnings);
+        let info = level.info(lod, id, grid, brick, warnings);
         let array = Arc::new(WkwArray::new(info, Arc::clone(&at.cubes), in_mag));
         if known.is_none() {
-            self.to_check.push((described.name.clone(), Arc::clone(&array)));
+            self.arrays.push((id, key.0, key.1));
+            self.volume.to_check.push((described.name.clone(), Arc::clone(&array)));
         }
         Some(array)
     }
 }
 
-/// Returns the reason why a layer cannot be shown, whatever its files are.
-fn check_can_be_shown(described: &DescribedLayer) -> Result<(), String> {
-    if !described.may_be_wkw() {
-        let format = described.format.as_deref().unwrap_or_default();
-        return Err(format!("its format is {format}, which is not read"));
+/// Returns the layer's box in voxels of mag 1: that of the description, or else the box around the data files.
+fn extent(described: &DescribedLayer, found: &[OpenMag], warnings: &mut Vec<String>) -> Result<Extent, String> {
+    if let Some(extent) = described.extent {
+        return if extent.is_empty() { Err("its boundingBox is empty".into()) } else { Ok(extent) };
     }
-    if described.more_axes {
-        return Err("it has additional axes".into());
+    if described.format.is_some() {
+        warnings.push("it has no usable boundingBox: the box around its data files is shown".into());
     }
-    Ok(())
+    for OpenMag { mag, cubes, .. } in found {
+        if let Some(extent) = files::extent(&*cubes.folder, &cubes.header).map_err(|e| e.to_string())? {
+            return extent.to_mag_1(*mag).ok_or_else(|| "its box is too large".into());
+        }
+    }
+    Err("it has no data files".into())
 }
 
 /// Reads the header of a mag.
@@ -294,21 +263,4 @@ fn header_of(mag: &dyn Folder) -> Result<Header, NoMag> {
         Err(SourceError::TooShort { size, .. }) => Err(NoMag::damaged(format!("{HEADER} has only {size} bytes"))),
         Err(e) => Err(NoMag::damaged(e.to_string())),
     }
-}
-
-/// Returns the format's own keys of a layer in dataset.json.
-fn native(described: &DescribedLayer) -> NativeJson {
-    let mags: Vec<_> = described.mags.iter().map(|listed| listed.mag.0).collect();
-    let native = [
-        ("category", json!(described.category)),
-        ("dataFormat", json!(described.format)),
-        ("boundingBox", described.bounding_box.clone()),
-        ("mags", json!(mags)),
-    ];
-    native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-/// Returns the name of a mag for messages.
-fn name(mag: &Value) -> String {
-    Mag::of_json(mag).map_or_else(|| mag.to_string(), |mag| format!("mag {}", mag.names().swap_remove(0)))
 }
