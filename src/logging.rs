@@ -11,10 +11,10 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use env_logger::{Builder, Env, Logger};
-use jiff::Timestamp;
+use humantime::format_rfc3339_millis;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl, fstat};
 use thiserror::Error;
@@ -227,19 +227,20 @@ fn syslog_datagram(level: Level, message: &str) -> String {
     format!("<{}>volfs[{}]: {message}", 3 * 8 + severity, process::id())
 }
 
+/// The end of the year 9999, in seconds since 1970.
+const END_OF_TIME: u64 = 253_402_300_799;
+
 /// Formats a time as UTC to the millisecond: `2026-11-21T10:14:05.250Z`. Times before 1970 give 1970, times after the
 /// year 9999 its end.
 pub(crate) fn timestamp(time: SystemTime) -> String {
-    let time = Timestamp::try_from(time.max(UNIX_EPOCH)).unwrap_or(Timestamp::MAX);
-    format!("{time:.3}")
+    let end = UNIX_EPOCH + Duration::from_secs(END_OF_TIME);
+    format_rfc3339_millis(time.clamp(UNIX_EPOCH, end)).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
-    use std::time::Duration;
-
     use super::*;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn only_the_last_lines_are_remembered() {
@@ -266,6 +267,8 @@ mod tests {
         assert_eq!(at(1_709_251_199_999), "2024-02-29T23:59:59.999Z");
         assert_eq!(at(1_709_251_200_000), "2024-03-01T00:00:00.000Z");
         assert_eq!(at(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
+        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(9)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(1 << 55), "9999-12-31T23:59:59.000Z");
     }
 
     #[test]

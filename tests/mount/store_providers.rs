@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use std::{fs, thread};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use jiff::{SignedDuration, Timestamp};
+use humantime::format_rfc3339_millis;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::{Value, json};
 
@@ -210,7 +210,7 @@ fn google_is_asked_as_a_machine_and_as_nobody() {
 }
 
 /// How long a key that is lent holds, and how much longer the store accepts it: requests are under way.
-const LENT: SignedDuration = SignedDuration::from_secs(2);
+const LENT: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_secs(1);
 
 const BRIEF: [&str; 2] = ["--store-option=retries=1", "--store-option=retry_seconds=3"];
@@ -245,9 +245,9 @@ impl Bank {
 
     fn key(&self) -> [String; 4] {
         let mut lent = self.lent.lock().unwrap();
-        let (id, end) = (format!("LENT{}", lent.len()), Timestamp::now() + LENT);
+        let (id, end) = (format!("LENT{}", lent.len()), SystemTime::now() + LENT);
         lent.push((id.clone(), Instant::now()));
-        [id.clone(), format!("secret-of-{id}"), format!("token-of-{id}"), end.to_string()]
+        [id.clone(), format!("secret-of-{id}"), format!("token-of-{id}"), format_rfc3339_millis(end).to_string()]
     }
 
     /// Refuses a request that is not signed with a key that holds.
@@ -257,7 +257,7 @@ impl Bank {
         let lent = self.lent.lock().unwrap();
         let at = lent.iter().find(|(known, _)| known == id).map(|(_, at)| *at);
         let is_token = request.header("x-amz-security-token") == Some(&format!("token-of-{id}"));
-        let limit = Duration::try_from(LENT).unwrap() + GRACE;
+        let limit = LENT + GRACE;
         let refused = match at {
             Some(at) if is_token && at.elapsed() < limit => {
                 self.used.lock().unwrap().insert(id.to_owned());
@@ -326,7 +326,7 @@ fn the_role_of_a_machine_is_used_and_its_keys_are_fetched_anew() {
     let Some(mount) = Mount::of_store("s3://volfs/demo", &environment, &["--cache-size=1MiB"]) else { return };
     let file = mount.data("north.zgy", "lod0.raw");
     let wanted = volfs().arg("cat").arg(test_data("demo/north.zgy")).output().unwrap().stdout;
-    let until = Instant::now() + Duration::try_from(LENT).unwrap() + 2 * GRACE;
+    let until = Instant::now() + LENT + 2 * GRACE;
     while Instant::now() < until {
         assert!(fs::read(&file).unwrap() == wanted);
         // a listing is fresh for a second, so each round asks the store

@@ -4,11 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use jiff::{SignedDuration, Timestamp};
+use humantime::format_rfc3339_seconds;
 use ring::hmac;
 use tempfile::TempDir;
 
@@ -88,7 +88,7 @@ impl Azurite {
 
     /// Returns a signature that lets everybody read and list for an hour: the query of a URL.
     pub fn signature() -> String {
-        let end = (Timestamp::now() + SignedDuration::from_hours(1)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let end = format_rfc3339_seconds(SystemTime::now() + Duration::from_secs(3600)).to_string();
         let signature = sign(&format!("{ACCOUNT}\nrl\nb\nsco\n\n{end}\n\n\n{SAS_VERSION}\n"));
         let encoded = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
         format!("sv={SAS_VERSION}&ss=b&srt=sco&sp=rl&se={end}&sig={encoded}")
@@ -122,7 +122,7 @@ impl Azurite {
 
     /// Sends a signed PUT.
     fn send(&self, path: &str, query: &[(&str, &str)], headers: &[(&str, &str)], body: &[u8]) {
-        let date = Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let date = httpdate::fmt_http_date(SystemTime::now());
         let mut headers = headers.to_vec();
         headers.extend([("x-ms-date", date.as_str()), ("x-ms-version", VERSION)]);
         headers.sort_unstable();
