@@ -1,17 +1,25 @@
-//! Paths inside a mount mean their source.
+//! Commands about mounts: datasets by paths inside them, the state of mounts, `volfs doctor`, `volfs stats`, and mounts of other users.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Output;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, RwLock};
+use std::time::SystemTime;
 
+use fuser::{BackgroundSession, Config, Session, SessionACL};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::{output, run};
-use crate::support::wait::TIMEOUT;
+use crate::support::own_fs::OneFile;
+use crate::support::run::TIMEOUT;
 use crate::support::{
-    Mount, copy_all, fixture, one_line_of_failure, signal, source_with, test_data, text, volfs, wait_until, within,
+    Mount, copy_all, fixture, fuse_or_skip, one_line_of_failure, signal, skip, source_with, test_data, text, volfs,
+    wait_for, wait_until, within,
 };
 
 /// Runs a command in a folder.
@@ -130,4 +138,215 @@ fn a_source_that_was_moved_is_named() {
             format!("the mount at {} shows {}, which cannot be found", mount.point().display(), source.display());
         assert!(line.contains(&wanted) && line.contains("volfs umount"), "{command}: {line}");
     }
+}
+
+#[test]
+fn the_counters_of_a_mount_are_shown() {
+    let Some(mount) = Mount::with(test_data("demo"), &["--threads", "2", "--cache-size", "64MiB"]) else { return };
+    let samples = fs::read(mount.data("north.zgy", "lod1.raw")).unwrap();
+    let printed = text(&output("stats", &[], mount.point()));
+    let row = |label: &str| {
+        printed.lines().find_map(|line| line.trim().strip_prefix(label)).unwrap_or_else(|| panic!("{printed}")).trim()
+    };
+    assert!(printed.starts_with(mount.point().to_str().unwrap()), "{printed}");
+    assert_eq!(row("source"), test_data("demo").to_str().unwrap());
+    assert!(row("daemon").ends_with(&format!("process {}", mount.pid())), "{printed}");
+    assert_eq!(
+        row("options"),
+        "threads 2, log file ".to_owned() + mount.status()["options"]["log_file"].as_str().unwrap()
+    );
+    assert!(row("held").contains("of 64.00 MiB"), "{printed}");
+    assert!(row("decoded").starts_with("2,"), "{printed}");
+    assert_eq!(row("errors"), "none");
+    let found: Value = serde_json::from_slice(&output("stats", &["--json"], mount.point())).unwrap();
+    assert_eq!((&found["pid"], &found["options"]), (&mount.pid().into(), &mount.status()["options"]));
+    assert!(found["counters"]["bytes_read"].as_u64().unwrap() >= samples.len() as u64);
+    assert!(!printed.contains("pauses"), "{printed}");
+    assert!(printed.contains("\nDatasets\n") && printed.ends_with("  north.zgy\n"), "{printed}");
+    let inside = text(&output("stats", &[], &mount.path("north.zgy/data/lod0.raw")));
+    assert!(inside.starts_with(mount.point().to_str().unwrap()), "{inside}");
+    // all mounts of this machine, also those of other tests
+    let all = text(&volfs().arg("stats").output().unwrap().stdout);
+    let row = all.lines().find(|line| line.contains(mount.point().to_str().unwrap())).unwrap();
+    assert!(row.contains(test_data("demo").to_str().unwrap()), "{all}");
+}
+
+#[test]
+fn rates_are_printed_after_each_interval() {
+    let Some(mount) = Mount::of(test_data("demo")) else { return };
+    let mut watch = volfs();
+    watch.args(["stats", "--watch=0.5", "--json"]).arg(mount.point()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watch = watch.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    let idle = next();
+    // other tests may ask all mounts for their status
+    assert!(idle["increase"]["bytes_read"].as_u64().unwrap() < 64 << 10, "{idle}");
+    let samples = fs::read(mount.data("north.zgy", "lod1.raw")).unwrap();
+    let (mut bytes, mut bricks, mut seconds, mut of_dataset) = (0, 0, 0.0, 0);
+    while bytes < samples.len() as u64 {
+        let line = next();
+        for dataset in line["datasets"].as_array().unwrap() {
+            assert_eq!(dataset["path"], "north.zgy");
+            of_dataset += dataset["increase"]["bytes_read"].as_u64().unwrap();
+        }
+        bytes += line["increase"]["bytes_read"].as_u64().unwrap();
+        bricks += line["increase"]["bricks_decoded"].as_u64().unwrap();
+        seconds += line["seconds"].as_f64().unwrap();
+        assert!(seconds < 30.0, "{line}");
+    }
+    assert!(bricks > 0 && bricks <= mount.counter("bricks_decoded"), "{bricks}");
+    assert!(of_dataset >= samples.len() as u64, "{of_dataset}");
+    assert_eq!(mount.umount(&[]).status.code(), Some(0));
+    assert_eq!(wait_for(&mut watch).code(), Some(1), "the mount is gone");
+}
+
+#[test]
+fn stats_of_anything_but_a_mount_of_volfs_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = one_line_of_failure(&run("stats", &[], folder.path()), 1);
+    assert!(line.contains("nothing is mounted at"), "{line}");
+    let line = one_line_of_failure(&run("stats", &[], Path::new("/proc")), 1);
+    assert!(line.contains("/proc is a mount of proc, not of volfs"), "{line}");
+    let line = one_line_of_failure(&run("stats", &[], &folder.path().join("none")), 1);
+    assert!(line.contains("cannot find"), "{line}");
+}
+
+#[test]
+fn dead_and_stopped_mounts_are_distinguished() {
+    let source = source_with(&["v3_int8.zgy"]);
+    let Some(mount) = Mount::of(source.path()) else { return };
+    let mut watch = volfs();
+    watch.args(["stats", "--watch=0.2"]).arg(mount.point()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watch = watch.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut seen = |wanted: &str| assert!(lines.any(|line| line.unwrap().contains(wanted)), "no more lines: {wanted}");
+    seen("0/s");
+    signal(mount.pid(), Signal::SIGSTOP).unwrap();
+    // a thread that is not stopped yet could accept a request and then stop; the client could not even be killed
+    wait_until("all threads of the daemon are stopped", || {
+        let threads = fs::read_dir(format!("/proc/{}/task", mount.pid())).unwrap();
+        let state = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        threads.flatten().all(|thread| state(thread).contains("T (stopped)"))
+    });
+    // takes the five seconds that the command itself waits for an answer
+    let stopped = run("stats", &[], mount.point());
+    seen("no answer");
+    signal(mount.pid(), Signal::SIGCONT).unwrap();
+    let line = one_line_of_failure(&stopped, 1);
+    assert!(line.contains("did not answer within"), "{line}");
+    seen("0/s");
+    signal(mount.pid(), Signal::SIGKILL).unwrap();
+    wait_until("the mount is dead", || fs::read_dir(mount.point()).is_err());
+    assert_eq!(wait_for(&mut watch).code(), Some(1), "the mount is dead");
+    let line = one_line_of_failure(&run("stats", &[], mount.point()), 1);
+    assert!(line.contains(&format!("died; to clear it type: volfs umount {}", mount.point().display())), "{line}");
+    let findings = text(&volfs().arg("doctor").output().unwrap().stdout);
+    let point = mount.point().display();
+    assert!(findings.contains(&format!("note     the daemon of the mount at {point} died\n")), "{findings}");
+    assert!(findings.contains(&format!("volfs umount {point}\n")), "{findings}");
+}
+
+#[test]
+fn doctor_agrees_with_mount() {
+    let output = volfs().args(["doctor", "--json"]).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let can_mount = found["can_mount"].as_bool().unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!can_mount)));
+    for finding in found["findings"].as_array().unwrap() {
+        let level = finding["level"].as_str().unwrap();
+        assert_eq!(finding["remedy"].is_string(), level != "ok", "{finding}");
+    }
+    if fuse_or_skip() {
+        assert!(can_mount, "{found}");
+    }
+    let printed = volfs().arg("doctor").output().unwrap();
+    assert_eq!(printed.status.code(), output.status.code());
+    assert!(
+        text(&printed.stdout)
+            .lines()
+            .all(|l| ["ok  ", "note", "prob", "    "].iter().any(|start| l.starts_with(start)))
+    );
+    if !can_mount {
+        assert!(text(&printed.stderr).contains("cannot mount yet"), "{}", text(&printed.stderr));
+    }
+}
+
+/// The number of the other user.
+const OTHER: u32 = 65533;
+
+/// A mount that the kernel takes for that of the other user.
+struct HostileMount {
+    place: PathBuf,
+    session: Option<BackgroundSession>,
+}
+
+impl HostileMount {
+    fn new(place: PathBuf, source: &Path, status: String) -> Self {
+        fs::create_dir(&place).unwrap();
+        let device = File::options().read(true).write(true).open("/dev/fuse").unwrap();
+        let fd = device.as_raw_fd();
+        let options = format!("fd={fd},rootmode=40555,user_id={OTHER},group_id={OTHER},allow_other");
+        let name = format!("volfs:{}", source.display());
+        mount(Some(&*name), &place, Some("fuse.volfs"), MsFlags::MS_RDONLY, Some(&*options)).unwrap();
+        let system = OneFile {
+            path: &[".volfs", "status.json"],
+            bytes: Arc::new(RwLock::new(status.into_bytes())),
+            time: SystemTime::UNIX_EPOCH,
+            cached: false,
+            gate: Arc::default(),
+        };
+        let session = Session::from_fd(system, device.into(), SessionACL::All, Config::default());
+        Self { place, session: Some(session.unwrap().spawn().unwrap()) }
+    }
+}
+
+impl Drop for HostileMount {
+    fn drop(&mut self) {
+        let _ = umount2(&self.place, MntFlags::MNT_DETACH);
+        drop(self.session.take().map(|session| session.guard.join()));
+    }
+}
+
+#[test]
+fn what_another_users_mount_says_is_not_believed() {
+    if !fuse_or_skip() {
+        return;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return skip("only root can mount as another user");
+    }
+    let secret = source_with(&["v3_int16.zgy"]);
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    // a process of root with the name of a daemon
+    fs::copy("/bin/sleep", top.join("volfs")).unwrap();
+    let mut victim = Command::new(top.join("volfs")).arg("60").spawn().unwrap();
+    let pid = victim.id();
+    let stall = r#"{"seconds": 48, "reads_waiting": 3, "dataset": "x"}"#;
+    let mount =
+        HostileMount::new(top.join("mount"), secret.path(), format!(r#"{{"pid": {pid}, "source_stall": {stall}}}"#));
+    symlink(&mount.place, top.join("link")).unwrap();
+
+    for (command, path) in [
+        ("ls", "mount"),
+        ("ls", "link"),
+        ("info", "mount/v3_int16.zgy"),
+        ("verify", "mount"),
+        ("cat", "mount/v3_int16.zgy/data/lod0.raw"),
+    ] {
+        let line = one_line_of_failure(&run(command, &[], &top.join(path)), 1);
+        let parts = [format!("the mount at {}", mount.place.display()), secret.path().display().to_string()];
+        let owner = format!("belongs to another user (id {OTHER})");
+        assert!(line.contains(&owner) && parts.iter().all(|part| line.contains(part)), "{command} {path}: {line}");
+    }
+    let doctor = text(&volfs().arg("doctor").output().unwrap().stdout);
+    assert!(doctor.contains("has not answered for 48 s") && !doctor.contains(&format!("kill {pid}")), "{doctor}");
+    // a daemon that goes on would be waited for, and is an error
+    let unmounted = run("umount", &[], &mount.place);
+    assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
+    let ended = victim.try_wait().unwrap();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert_eq!(ended, None);
 }

@@ -1,14 +1,10 @@
 //! The command line: what each command prints, how it fails, and mounting by mount(8).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod cache;
 mod cat;
-mod complete;
-mod doctor;
 mod exec;
 mod fault_proxy;
 mod fstab;
-mod hostile_mount;
 mod inside_mount;
 mod ls;
 #[cfg(feature = "serve")]
@@ -17,8 +13,6 @@ mod serve;
 mod serve_access;
 #[cfg(feature = "serve")]
 mod serve_limits;
-mod stats;
-mod units;
 mod usage;
 mod verify;
 

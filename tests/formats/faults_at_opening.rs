@@ -8,7 +8,7 @@ use std::thread;
 use crate::catalog::{OpenDataset, OpenError, open_dataset};
 use crate::format::registry;
 
-use crate::test_support::faults::Fault;
+use crate::test_support::faulty_folder::Fault;
 use crate::test_support::faulty_folder::FaultyFolder;
 use crate::test_support::{copy_all, stress, test_data};
 

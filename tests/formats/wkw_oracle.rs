@@ -10,7 +10,7 @@ use crate::source::{Blocking, IndexCache, LocalTree};
 use crate::volume::Brick;
 use serde_json::{Value, json};
 
-use crate::test_support::wkw::expected;
+use crate::test_support::wkw_expected;
 use crate::test_support::{by_dataset, crc, json, naive, test_data};
 
 fn open(name: &str) -> Box<dyn Dataset> {
@@ -24,7 +24,7 @@ fn open(name: &str) -> Box<dyn Dataset> {
 
 /// Opens every dataset that has entries in `list`, and returns it with them.
 fn datasets(list: &str) -> Vec<(Box<dyn Dataset>, Vec<Value>)> {
-    let by_name = by_dataset(&expected(list));
+    let by_name = by_dataset(&wkw_expected(list));
     assert!(!by_name.is_empty());
     by_name.into_iter().map(|(name, entries)| (open(&name), entries)).collect()
 }

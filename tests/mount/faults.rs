@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::checked_reader::{CheckedReader, Tally, Truth, truth_of};
-use crate::support::faults::{Fault, Faults};
 use crate::support::faulty_folder::FaultyFolder;
+use crate::support::faulty_folder::{Fault, Faults};
 use crate::support::{Mount, copy_all, stress, test_data, text, volfs, wait_until, within};
 
 /// Datasets of all formats, with all kinds of bricks, as files and as folders.

@@ -16,7 +16,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::support::faults::Fault;
+use crate::support::faulty_folder::Fault;
 use crate::support::faulty_folder::FaultyFolder;
 use crate::support::own_fs::{SLOW, SlowSource, THREADS};
 use crate::support::{

@@ -14,7 +14,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::support::wkw::expected;
+use crate::support::wkw_expected;
 use crate::support::{
     HttpServer, Mount, Objects, SOON, comes_true, copy_all, crc, fixture, fixtures, fuse_or_skip, is_eio, memory,
     mounted_name, names, one_line_of_failure, process_lives, read_at, skip, source_with, test_data, text, volfs,
@@ -270,7 +270,7 @@ fn many_datasets_are_read_with_few_descriptors() {
         copy_all(&test_data("wkw/bare"), &source.path().join(format!("w{n}")));
         copy_all(&test_data("zgy/v3_int8.zgy"), &source.path().join(format!("z{n}.zgy")));
     }
-    let arrays: Vec<_> = expected("arrays").into_iter().filter(|array| array["dataset"] == "bare").collect();
+    let arrays: Vec<_> = wkw_expected("arrays").into_iter().filter(|array| array["dataset"] == "bare").collect();
     let samples = fixture("v3_int8.zgy").samples(0).unwrap();
     for limit in [64, 128] {
         let Some(mount) = Mount::with_open_files(source.path(), &[], limit) else { return };

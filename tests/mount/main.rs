@@ -22,10 +22,6 @@ mod vds;
 mod wkw;
 mod zarr;
 
-/// A builder of ZGY files by hand, shared with the unit tests of the format.
-#[path = "../support/handmade.rs"]
-mod handmade;
-
 #[path = "../support/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod support;

@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::handmade::{Handmade, zfp_header};
+use crate::support::handmade::{Handmade, zfp_header};
 use crate::support::{Mount, SOON, process_lives, settled, signal, test_data, volfs, wait_until, within};
 
 const FILE: &str = "north.zgy/data/lod0.raw";

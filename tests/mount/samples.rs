@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::support::{
     Fixture, Mount, Noise, Npy, crc, damaged, fixture, fixtures, is_eio, json, numbers, python_with_numpy, read_at,
-    source_with, test_data, text, wkw,
+    source_with, test_data, text, wkw_expected,
 };
 
 /// Reads the samples of a level through the mount, from beginning to end.
@@ -394,7 +394,7 @@ fn every_permuted_file_is_the_array_with_its_axes_moved() {
 fn every_permuted_file_of_wkw_is_the_array_with_its_axes_moved() {
     let Some(mount) = Mount::of(test_data("wkw")) else { return };
     let mut counts = BTreeSet::new();
-    for array in wkw::expected("arrays") {
+    for array in wkw_expected("arrays") {
         let text = |key: &str| array[key].as_str().unwrap();
         let folder = mount.path(text("dataset")).join(text("layer"));
         counts.insert(check_level(&folder, array["lod"].as_u64().unwrap() as usize));

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use serde_json::Value;
 
-use crate::support::process::is_volfs;
+use crate::support::mount::is_volfs;
 use crate::support::{Mount, source_with, test_data, text as text_of, volfs};
 
 #[test]

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::objects::page;
-use crate::support::store_server::{SECRET, StoreServer, object_metadata};
-use crate::support::tls::Certificate;
+use crate::support::http::Certificate;
+use crate::support::stores::page;
+use crate::support::stores::{SECRET, StoreServer, object_metadata};
 use crate::support::{
     Answer, Fault, FaultProxy, HttpServer, Mount, Objects, Request, SOON, comes_true, copy_all, fuse_or_skip, is_eio,
     json, names, one_line_of_failure, read_at, test_data, text, volfs, wait_until,
@@ -475,7 +475,7 @@ fn a_fault_that_stays_is_an_error_and_one_line_and_passes() {
     }
     let log = mount.log();
     assert!(log.lines().filter(|line| line.contains("403")).count() <= 2, "{log}");
-    assert!(!log.contains(crate::support::store_server::SECRET));
+    assert!(!log.contains(crate::support::stores::SECRET));
     proxy.clear();
     let truth = truth(&server);
     let is_right = || fs::read(&file).is_ok_and(|bytes| bytes == truth[Path::new("demo/north.zgy/data/lod0.raw")]);

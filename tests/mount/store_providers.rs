@@ -15,8 +15,8 @@ use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use super::store::raw_files;
-use crate::support::azurite::{ACCOUNT, CONTAINER, PUBLIC};
-use crate::support::tls::{Certificate, openssl};
+use crate::support::http::{Certificate, openssl};
+use crate::support::stores::{ACCOUNT, CONTAINER, PUBLIC};
 use crate::support::{
     Answer, Azurite, HttpServer, Mount, Objects, Request, comes_true, copy_all, fuse_or_skip, names,
     one_line_of_failure, set, test_data, text, volfs,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::wkw::expected;
+use crate::support::wkw_expected;
 use crate::support::{
     Mount, Npy, SOON, comes_true, copy_all, crc, is_eio, json, names, numbers, read_at, replace, set, source_of,
     test_data,
@@ -25,7 +25,7 @@ fn source_with(names: &[&str]) -> TempDir {
 fn every_array_is_a_file() {
     let Some(mount) = Mount::of(test_data("wkw")) else { return };
     assert_eq!(names(mount.point()), set([".volfs", "annotation", "bare", "damaged", "old", "pyramid", "types"]));
-    for array in expected("arrays") {
+    for array in wkw_expected("arrays") {
         let text = |key: &str| array[key].as_str().unwrap();
         let file =
             |suffix: &str| mount.path(text("dataset")).join(text("layer")).join(format!("lod{}{suffix}", array["lod"]));
@@ -60,7 +60,7 @@ fn datasets_are_described() {
         (layer("color")["lods"].clone(), layer("color")["missing"][0]["mag"].clone()),
         (json!(3), json!([8, 8, 4]))
     );
-    for hidden in expected("hidden").iter().filter(|hidden| hidden["dataset"] == "pyramid") {
+    for hidden in wkw_expected("hidden").iter().filter(|hidden| hidden["dataset"] == "pyramid") {
         let name = hidden["layer"].as_str().unwrap();
         assert!(layer(name)["reason"].as_str().unwrap().contains(hidden["reason"].as_str().unwrap()));
         assert!(!mount.path("pyramid").join(name).exists());
@@ -152,7 +152,7 @@ fn a_cube_that_is_added_is_noticed() {
     let before = fs::read(&raw).unwrap();
     assert!(before.chunks(128).all(|row| row[..64] == [0; 64]), "a missing cube reads as zeros");
     fs::rename(&whole, &cube).unwrap();
-    let wanted = expected("arrays").into_iter().find(|array| array["dataset"] == "annotation").unwrap();
+    let wanted = wkw_expected("arrays").into_iter().find(|array| array["dataset"] == "annotation").unwrap();
     assert!(comes_true(SOON, || json!(crc(&fs::read(&raw).unwrap_or_default())) == wanted["crc32"]));
 }
 

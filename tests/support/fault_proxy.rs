@@ -10,8 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Noise;
-use super::http_head::Head;
-use super::listener::Listener;
+use super::http::{Head, Listener};
 
 /// How often a thread that waits looks whether the proxy is to end.
 const GLANCE: Duration = Duration::from_millis(20);

@@ -1,30 +1,37 @@
 //! The helpers of tests that need no program of volfs. The library's own tests use them, and those in tests/formats.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used)]
 
+mod data;
 pub mod exchange;
-pub mod faults;
 pub mod faulty_folder;
-mod folder;
 pub mod handmade;
 pub mod memory_folder;
-pub mod naive;
-mod noise;
-mod npy;
 pub mod own_fs;
 pub mod png;
-mod skip;
+mod run;
 pub mod stress;
-mod value;
 pub mod vds;
 pub mod vds_dataset;
-mod wait;
-pub mod wkw;
-mod zgy;
 
-pub use folder::{copy_all, is_eio, names, read_at, read_directly, replace, set, source_of, test_data};
-pub use noise::Noise;
-pub use npy::Npy;
-pub use skip::{fuse_or_skip, skip};
-pub use value::{by_dataset, crc, floats, json, numbers};
-pub use wait::{SOON, comes_true, settled, wait_until, within};
-pub use zgy::{Fixture, damaged, fixture, fixtures, source_with};
+pub use data::*;
+pub use run::*;
+
+/// The naive model of the data path, and a check of lookups.
+pub mod naive {
+    use crate::format::Array;
+    pub(crate) use crate::internals::{read_all, read_brick, read_what_can_be};
+    use crate::source::Blocking;
+
+    /// Checks that each of the first 200 bricks, once looked up, is found without waiting, unless each lookup has to read
+    /// the source.
+    pub fn check_without_waiting(array: &dyn Array) {
+        for number in 0..array.info().grid.total().min(200) {
+            let at = array.info().grid.count().index_of(number);
+            let with = array.brick(&at, Blocking::Yes);
+            match array.brick(&at, Blocking::No) {
+                Err(e) if e.would_block() => {}
+                without => assert_eq!(without, with),
+            }
+        }
+    }
+}
