@@ -10,8 +10,8 @@ use super::chunk_grid::ChunkGrid;
 use super::data_block::{self, HEADER};
 use super::description::{Channel, SampleFormat};
 use super::store::{ChunkTable, CompressionMethod, Content, Record};
+use super::value;
 use super::wavelet::{self, Expected, Sample};
-use super::{scratch_pool, value};
 use crate::format::{Array, Census, FormatError, StoredBrick};
 use crate::source::{Blocking, Source, SourceError};
 use crate::volume::{
@@ -229,9 +229,8 @@ impl Array for VdsArray {
         let chunk = coded.codec;
         let at = self.grid.position_of(chunk);
         if let Some(expected) = self.expected(&at) {
-            let decoded = scratch_pool::with(self.scratch(&at, 0), |scratch| {
-                wavelet::decode(stored, &expected, self.quality, scratch, out)
-            });
+            let decoded =
+                wavelet::with_scratch(|scratch| wavelet::decode(stored, &expected, self.quality, scratch, out));
             return decoded.map_err(|why| self.damaged(chunk, why));
         }
         data_block::decode(self.method, stored, &self.grid, self.channel.format, &at, out)

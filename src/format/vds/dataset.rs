@@ -9,9 +9,9 @@ use super::describe;
 use super::description::Description;
 use super::layer_name::LayerName;
 use super::layers::{self, Layers};
-use super::scratch_pool;
 use super::segy_import;
 use super::store::{Cloud, Container, DescriptionText, Syntax, cloud, container};
+use super::wavelet;
 use crate::format::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
 use crate::volume::DatasetInfo;
@@ -45,7 +45,7 @@ impl Format for Vds {
     }
 
     fn release_idle(&self) {
-        scratch_pool::release_idle();
+        wavelet::release_idle();
     }
 
     fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {

@@ -25,7 +25,6 @@ mod layers;
 #[cfg(test)]
 mod mutation_tests;
 mod rle;
-mod scratch_pool;
 mod segy_import;
 mod store;
 mod unreadable_level;

@@ -1,9 +1,7 @@
 //! Puts coefficients together from their bits in the planes of all levels.
 
-use super::bands::has;
-use super::entry_lists::{BitField, EntryLists, LevelFields};
-use super::node::PackedPosition;
-use super::tree_links::TreeLinks;
+use super::tree::{PackedPosition, TreeLinks, has};
+use super::walk::{BitField, EntryLists, LevelFields};
 
 /// Coefficients that are put together at a time.
 const TILE: usize = 256;

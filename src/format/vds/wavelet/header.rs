@@ -1,7 +1,6 @@
 //! The header of a chunk, and where each of its parts lies.
 
-use super::error::{ChunkPart, WaveletError};
-use super::expected::{Expected, Sample};
+use super::{ChunkPart, Expected, Sample, WaveletError};
 use crate::format::bytes::ByteReader;
 
 /// Bytes in front of the first part.

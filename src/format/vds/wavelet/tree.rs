@@ -1,7 +1,84 @@
-//! The structure of the tree: which coefficients of the next finer step are the children of a node.
+//! The wavelet decomposition of a chunk: how its box is halved, step by step, where the subbands lie, and which coefficients
+//! of the next finer step are the children of a node.
 
-use super::bands::{Bands, DimSet, MAX_STEPS, has, subsets};
 use super::header::Coding;
+
+/// Shorter sides are not halved.
+const MIN_HALVED_SIDE: usize = 8;
+/// The longest side of a chunk.
+pub(crate) const MAX_SIDE: usize = 512;
+/// Steps of the longest side: it is halved at 512, 256, ... 8.
+pub(super) const MAX_STEPS: usize = 7;
+
+/// A set of dimensions: x = 1, y = 2, z = 4. A *sector* is a subband of a step, named by the set of dimensions in which
+/// it is the high half.
+pub(super) type DimSet = usize;
+
+/// Returns whether dimension `d` is in `set`.
+pub(super) fn has(set: DimSet, d: usize) -> bool {
+    set >> d & 1 != 0
+}
+
+/// Returns the subsets of `set` except for the empty one, lowest first.
+pub(super) fn subsets(set: DimSet) -> impl Iterator<Item = DimSet> {
+    (1..8).filter(move |s| s & !set == 0)
+}
+
+/// The nested boxes: step `i` halves the box `size[i]` in the dimensions of `mask[i]`, low half first; the low half in
+/// all of them is the box `size[i + 1]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bands {
+    /// The number of steps.
+    pub steps: usize,
+    /// The size of each box, X first.
+    pub size: [[usize; 3]; MAX_STEPS + 1],
+    /// The dimensions that each step halves.
+    pub mask: [DimSet; MAX_STEPS + 1],
+}
+
+impl Bands {
+    /// Computes the boxes of a chunk, whose sides are at most [`MAX_SIDE`].
+    pub(crate) fn new(mut size: [usize; 3]) -> Self {
+        let mut bands = Self::default();
+        while bands.steps < MAX_STEPS && size.iter().any(|s| *s >= MIN_HALVED_SIDE) {
+            bands.size[bands.steps] = size;
+            for (d, side) in size.iter_mut().enumerate() {
+                if *side >= MIN_HALVED_SIDE {
+                    bands.mask[bands.steps] |= 1 << d;
+                    *side = side.div_ceil(2);
+                }
+            }
+            bands.steps += 1;
+        }
+        bands.size[bands.steps] = size;
+        bands
+    }
+
+    /// Returns whether a stream of an old version may be faulty with these boxes: a step other than the first halves Z
+    /// and one other dimension.
+    pub(crate) fn may_be_faulty(&self) -> bool {
+        self.mask[1..].iter().any(|mask| has(*mask, 2) && mask.count_ones() == 2)
+    }
+
+    /// Returns the number of samples in the box of a step.
+    pub(crate) fn volume(&self, step: usize) -> usize {
+        self.size[step].iter().product()
+    }
+
+    /// Returns the first position of sector `set` of a step, and the position after its last.
+    pub(crate) fn sector(&self, step: usize, set: DimSet) -> ([usize; 3], [usize; 3]) {
+        let (whole, low) = (self.size[step], self.size[step + 1]);
+        let pick = |d: usize| if has(set, d) { (low[d], whole[d]) } else { (0, low[d]) };
+        let [x, y, z] = [pick(0), pick(1), pick(2)];
+        ([x.0, y.0, z.0], [x.1, y.1, z.1])
+    }
+
+    /// Returns the coarsest step: its coefficients are not children of any node, and stand at the front of the stream
+    /// as plain floats.
+    pub(crate) fn coarse(&self) -> usize {
+        self.steps.saturating_sub(1)
+    }
+}
 
 /// A box of children for the nodes of one sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,9 +269,100 @@ fn is_faulty(bands: &Bands, step: usize, link: &Link) -> bool {
     even(0) && even(1) && !even(2) && mask.count_ones() == 2 && has(mask, 2)
 }
 
+/// A node: 8 bits of x, 8 of y, 10 of z, 3 of the sector, 3 of the step. Nodes are in steps of at least 1, so that a
+/// legal coordinate is at most 255; only in faulty streams of old versions z may be a little more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Node(u32);
+
+impl Node {
+    /// The bits of the coordinates.
+    const POSITION: u32 = (1 << 26) - 1;
+    /// The number 1 in the bits of the step.
+    const STEP: u32 = 1 << 29;
+
+    /// Packs a node.
+    #[inline]
+    pub(crate) fn new([x, y, z]: [usize; 3], sector: DimSet, step: usize) -> Self {
+        let position = (x & 0xff) | (y & 0xff) << 8 | (z & 0x3ff) << 16;
+        Self(position as u32 | (sector as u32 & 7) << 26 | (step as u32 & 7) << 29)
+    }
+
+    /// Returns its coordinates, x first.
+    #[inline]
+    pub(crate) fn position(self) -> [usize; 3] {
+        [(self.0 & 0xff) as usize, (self.0 >> 8 & 0xff) as usize, (self.0 >> 16 & 0x3ff) as usize]
+    }
+
+    /// Returns its sector.
+    #[inline]
+    pub(crate) fn sector(self) -> DimSet {
+        (self.0 >> 26 & 7) as usize
+    }
+
+    /// Returns its step.
+    #[inline]
+    pub(crate) fn step(self) -> usize {
+        (self.0 >> 29) as usize
+    }
+
+    /// Returns the first child, one step finer, where coordinates double in the dimensions of `mask`.
+    #[inline]
+    pub(crate) fn doubled(self, mask: DimSet) -> Self {
+        let [x, y, z] = self.position();
+        let moved = PackedPosition::new([x << (mask & 1), y << (mask >> 1 & 1), z << (mask >> 2 & 1)]);
+        let [x, y, z] = moved.position();
+        Self(Self::new([x, y, z], 0, 0).0 | (self.0 & !Self::POSITION).wrapping_sub(Self::STEP))
+    }
+
+    /// Returns the neighbour one further in each dimension of `set`, for a node whose coordinates are even.
+    #[inline]
+    pub(crate) fn neighbour(self, set: DimSet) -> Self {
+        let set = set as u32;
+        Self(self.0 | (set & 1) | (set >> 1 & 1) << 8 | (set >> 2 & 1) << 16)
+    }
+}
+
+/// The position of a coefficient: 10 bits each of x, y and z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PackedPosition(u32);
+
+impl PackedPosition {
+    /// Packs coordinates, x first.
+    #[inline]
+    pub(crate) fn new([x, y, z]: [usize; 3]) -> Self {
+        Self(((x & 0x3ff) | (y & 0x3ff) << 10 | (z & 0x3ff) << 20) as u32)
+    }
+
+    /// Returns the coordinates, x first.
+    #[inline]
+    pub(crate) fn position(self) -> [usize; 3] {
+        [(self.0 & 0x3ff) as usize, (self.0 >> 10 & 0x3ff) as usize, (self.0 >> 20 & 0x3ff) as usize]
+    }
+
+    /// Returns the index in an array with these strides, in samples; that of x is 1.
+    #[inline]
+    pub(crate) fn index(self, [_, along_y, along_z]: [usize; 3]) -> usize {
+        let [x, y, z] = self.position();
+        x + y * along_y + z * along_z
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boxes_are_halved_until_all_sides_are_short() {
+        let bands = Bands::new([64, 29, 1]);
+        assert_eq!(bands.size[..5], [[64, 29, 1], [32, 15, 1], [16, 8, 1], [8, 4, 1], [4, 4, 1]]);
+        assert_eq!((bands.steps, &bands.mask[..4]), (4, &[3, 3, 3, 1][..]));
+        let bands = Bands::new([28, 32, 32]);
+        assert_eq!(bands.size[..4], [[28, 32, 32], [14, 16, 16], [7, 8, 8], [7, 4, 4]]);
+        assert_eq!((bands.steps, &bands.mask[..3]), (3, &[7, 7, 6][..]));
+        assert_eq!(Bands::new([100; 3]).size[..5], [[100; 3], [50; 3], [25; 3], [13; 3], [7; 3]]);
+        assert_eq!(Bands::new([512; 3]).size[7], [4; 3]);
+        assert_eq!((Bands::new([7; 3]).steps, Bands::new([7; 3]).size[0]), (0, [7; 3]));
+    }
 
     fn made(size: [usize; 3], dims: usize, old: bool) -> TreeLinks {
         let mut made = TreeLinks::default();
@@ -233,5 +401,16 @@ mod tests {
             assert!(!made(size, 3, false).may_repeat, "{size:?}");
         }
         assert!(!made([100; 3], 3, true).may_repeat);
+    }
+
+    #[test]
+    fn children_stand_at_twice_the_position() {
+        let node = Node::new([3, 127, 65], 5, 4);
+        assert_eq!((node.position(), node.sector(), node.step()), ([3, 127, 65], 5, 4));
+        let child = node.doubled(6);
+        assert_eq!((child.position(), child.sector(), child.step()), ([3, 254, 130], 5, 3));
+        let last = child.neighbour(6);
+        assert_eq!((last.position(), last.sector(), last.step()), ([3, 255, 131], 5, 3));
+        assert_eq!(PackedPosition::new([511, 600, 1023]).index([1, 1000, 1_000_000]), 1_023_600_511);
     }
 }
