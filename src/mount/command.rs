@@ -1,7 +1,7 @@
 //! A command that runs beside this process in the foreground, as one that a shell starts: with the same terminal,
 //! process group and descriptors 0 to 2.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
 
@@ -9,10 +9,11 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, getpid};
+use nix::unistd::Pid;
 use thiserror::Error;
 
-use super::fork::{self, ProcessError, failed};
+use super::fork::{Child, ProcessError, failed, signal_at_end_of_parent};
+use super::side_process::Link;
 
 /// The signals that would end this process. While the command runs they are the command's.
 const FORWARDED: [Signal; 6] =
@@ -67,27 +68,19 @@ pub(crate) fn run_command(command: &mut Command) -> Result<u8, CommandError> {
     let signals: SigSet = FORWARDED.into_iter().chain([Signal::SIGCHLD]).collect();
     let before = signals.thread_swap_mask(SigmaskHow::SIG_BLOCK).map_err(failed("signals"))?;
     let received = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC).map_err(failed("signals"))?;
-    // closed when the command starts, and carries the reason if it does not
-    let (mut reason, mut sender) = io::pipe().map_err(failed("no pipe"))?;
-    let this = getpid();
-    match fork::fork()? {
-        ForkResult::Child => {
-            let ready =
-                fork::signal_at_end_of_parent(this, Signal::SIGTERM).is_ok() && before.thread_set_mask().is_ok();
-            let error = if ready { command.exec() } else { Errno::ESRCH.into() };
-            let _ = sender.write_all(&error.raw_os_error().unwrap_or(0).to_ne_bytes());
-            exit(1)
-        }
-        ForkResult::Parent { child } => {
-            drop(sender);
-            let mut errno = [0; 4];
-            if reason.read_exact(&mut errno).is_ok() {
-                let _ = waitpid(child, None);
-                return Err(CommandError::NotStarted(io::Error::from_raw_os_error(i32::from_ne_bytes(errno))));
-            }
-            Ok(status_at_end(child, &received))
-        }
+    // the connection is closed when the command starts, and carries the reason if it does not
+    let Child { pid, socket } = Child::start_attached(|this, socket| {
+        let ready = signal_at_end_of_parent(this, Signal::SIGTERM).is_ok() && before.thread_set_mask().is_ok();
+        let error = if ready { command.exec() } else { Errno::ESRCH.into() };
+        Link(socket).send(&error.raw_os_error().unwrap_or(0).to_ne_bytes());
+        exit(1)
+    })?;
+    if let Some(errno) = Link(socket).receive(None) {
+        let _ = waitpid(pid, None);
+        let errno = errno.try_into().map_or(0, i32::from_ne_bytes);
+        return Err(CommandError::NotStarted(io::Error::from_raw_os_error(errno)));
     }
+    Ok(status_at_end(pid, &received))
 }
 
 /// Waits for the end of `child`, and passes signals on to it until then.

@@ -1,9 +1,7 @@
 //! The daemon: the process that continues in the background when the command returns. It is forked before there are
-//! threads, and reports through a socket when the mount is ready.
+//! threads, and reports to the command when the mount is ready.
 
-use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::exit;
 use std::thread;
@@ -12,22 +10,17 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use thiserror::Error;
 
-use super::fork::{self, ProcessError, failed};
+use super::fork::{self, ProcessError};
 use super::mountinfo::{is_mount_of, unmount};
-use super::side_process::timespec;
+use super::side_process::{Link, MAX_MESSAGE};
 
 /// The daemon's message when the mount is ready; any other message is the reason why the mount failed.
-const READY: &str = "ready\n";
+const READY: &[u8] = b"ready\n";
 
-/// The message to a daemon that it need not end with the process that has started it.
-const RELEASED: &[u8] = b"r";
-
-/// The longest reason in bytes; the rest is not read.
-const LONGEST_REASON: usize = 64 * 1024;
+/// The message to a daemon that it need not end with the process that started it.
+const RELEASED: &[u8] = b"released";
 
 /// Why there is no daemon.
 #[derive(Debug, Error)]
@@ -57,16 +50,16 @@ pub(crate) enum Role {
 
 /// Forks a daemon, which has its own session, `/` as its working directory, and none of the open files of this process.
 pub(crate) fn detach() -> Result<Role, DaemonError> {
-    let (ours, theirs) = UnixStream::pair().map_err(failed("no sockets"))?;
+    let (ours, theirs) = fork::pair()?;
     match fork::fork()? {
-        ForkResult::Parent { child } => Ok(Role::Starter(Starter { child, link: ours })),
+        ForkResult::Parent { child } => Ok(Role::Starter(Starter(Started { child, link: Link(ours) }))),
         ForkResult::Child => {
             drop(ours);
-            let mut ready = Ready { link: theirs };
-            match fork::detach_from_parent(ready.link.as_raw_fd()) {
+            let ready = Ready(Link(theirs));
+            match fork::detach_from_parent(ready.0.0.as_raw_fd()) {
                 Ok(()) => Ok(Role::Daemon(ready)),
                 Err(error) => {
-                    ready.send(&error.to_string());
+                    ready.failed(&error.to_string());
                     exit(1);
                 }
             }
@@ -74,23 +67,18 @@ pub(crate) fn detach() -> Result<Role, DaemonError> {
     }
 }
 
-/// The command that was called, and its end of the socket.
+/// The command, which waits for its daemon.
 #[derive(Debug)]
-pub(crate) struct Starter {
-    child: Pid,
-    link: UnixStream,
-}
+pub(crate) struct Starter(Started);
 
 impl Starter {
     /// Waits until the daemon is ready. Kills it and removes its mount of `source` if that takes longer than `limit`.
     pub(crate) fn wait(self, limit: Duration, source: &Path, mountpoint: &Path) -> Result<Started, DaemonError> {
-        let Self { child, link } = self;
-        let message = read_until(&link, Instant::now() + limit);
-        let started = Started { child, link };
-        match message {
+        let (Self(started), deadline) = (self, Instant::now() + limit);
+        match started.link.receive(deadline) {
             Some(message) if message == READY => Ok(started),
-            Some(message) if message.trim().is_empty() => Err(DaemonError::Died(ending(child))),
-            Some(message) => Err(DaemonError::Refused(message.trim_end().to_owned())),
+            Some(reason) => Err(DaemonError::Refused(String::from_utf8_lossy(&reason).into_owned())),
+            None if Instant::now() < deadline => Err(DaemonError::Died(ending(started.child))),
             None => {
                 started.give_up(source, mountpoint);
                 Err(DaemonError::TimedOut(limit))
@@ -99,41 +87,17 @@ impl Starter {
     }
 }
 
-/// Reads a message to its end, or [`READY`]; returns `None` if that does not come by `deadline`. What cannot be read
-/// counts as the end.
-fn read_until(mut link: &UnixStream, deadline: Instant) -> Option<String> {
-    let mut message = Vec::new();
-    while message != READY.as_bytes() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match poll(&mut [PollFd::new(link, PollFlags::IN)], timespec(left).as_ref()) {
-            Ok(0) => return None,
-            Err(Errno::INTR) => continue,
-            _ => {}
-        }
-        let mut part = [0; 4096];
-        match link.read(&mut part) {
-            Ok(length @ 1..) if message.len() < LONGEST_REASON => {
-                message.extend_from_slice(part.get(..length).unwrap_or_default());
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => break,
-        }
-    }
-    Some(String::from_utf8_lossy(&message).into_owned())
-}
-
 /// A daemon that is ready.
 #[derive(Debug)]
 pub(crate) struct Started {
     child: Pid,
-    link: UnixStream,
+    link: Link,
 }
 
 impl Started {
     /// Lets a daemon that was bound to this process by [`Ready::succeeded_bound`] live on.
-    pub(crate) fn release(mut self) {
-        // a daemon that is gone need not know
-        let _ = self.link.write_all(RELEASED);
+    pub(crate) fn release(self) {
+        self.link.send(RELEASED);
     }
 
     /// Kills the daemon and removes its mount of `source`, if there is one.
@@ -157,43 +121,33 @@ fn ending(child: Pid) -> String {
     }
 }
 
-/// The daemon's end of the socket, through which it reports that it is ready or why it is not.
+/// The daemon's end of the connection, through which it reports that it is ready or why it is not.
 #[derive(Debug)]
-pub(crate) struct Ready {
-    link: UnixStream,
-}
+pub(crate) struct Ready(Link);
 
 impl Ready {
-    /// Reports that the mount is ready. Returns `false` if the caller no longer waits: it was interrupted, and wants no
+    /// Reports that the mount is ready. Returns `false` if the command no longer waits: it was interrupted, and wants no
     /// mount.
-    pub(crate) fn succeeded(mut self) -> bool {
-        self.send(READY)
+    pub(crate) fn succeeded(self) -> bool {
+        self.0.send(READY)
     }
 
-    /// Like [`Ready::succeeded`]. If the caller ends later without [`Started::release`], since it was killed, `lost` is
+    /// Like [`Ready::succeeded`]. If the command ends later without [`Started::release`], since it was killed, `lost` is
     /// called on a thread of its own. Returns `false` also if the system has no more threads.
-    pub(crate) fn succeeded_bound(mut self, lost: impl FnOnce() + Send + 'static) -> bool {
-        let Ok(mut link) = self.link.try_clone() else { return false };
+    pub(crate) fn succeeded_bound(self, lost: impl FnOnce() + Send + 'static) -> bool {
+        let Self(link) = self;
+        let is_sent = link.send(READY);
         let wait = move || {
-            let mut message = [0];
-            loop {
-                match link.read(&mut message) {
-                    Ok(1) => return,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    _ => return lost(),
-                }
+            if link.receive(None).is_none_or(|message| message != RELEASED) {
+                lost();
             }
         };
-        self.send(READY) && thread::Builder::new().name("volfs-starter".into()).spawn(wait).is_ok()
+        is_sent && thread::Builder::new().name("volfs-starter".into()).spawn(wait).is_ok()
     }
 
-    /// Reports that there will be no mount; `reason` is one line for the caller.
-    pub(crate) fn failed(mut self, reason: &str) {
-        self.send(reason);
-    }
-
-    fn send(&mut self, message: &str) -> bool {
-        self.link.write_all(message.as_bytes()).is_ok()
+    /// Reports that there will be no mount; `reason` is one line for the user.
+    pub(crate) fn failed(self, reason: &str) {
+        self.0.send(reason.as_bytes().get(..MAX_MESSAGE).unwrap_or(reason.as_bytes()));
     }
 }
 
@@ -202,39 +156,44 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::mount::fork::pair;
 
     const SOON: Duration = Duration::from_secs(10);
 
-    #[test]
-    fn waiting_for_a_message_ends() {
-        let (reader, mut writer) = UnixStream::pair().unwrap();
-        writer.write_all(b"no ").unwrap();
-        assert_eq!(read_until(&reader, Instant::now() + Duration::from_millis(5)), None);
-        writer.write_all("für".as_bytes()).unwrap();
-        drop(writer);
-        assert_eq!(read_until(&reader, Instant::now() + SOON), Some("für".to_owned()));
+    fn links() -> (Starter, Ready) {
+        let (ours, theirs) = pair().unwrap();
+        (Starter(Started { child: nix::unistd::getpid(), link: Link(ours) }), Ready(Link(theirs)))
+    }
+
+    fn wait(starter: Starter) -> Result<Started, DaemonError> {
+        starter.wait(SOON, Path::new("/none"), Path::new("/none"))
     }
 
     #[test]
-    fn readiness_is_reported_through_the_socket() {
-        let (reader, link) = UnixStream::pair().unwrap();
-        assert!(Ready { link }.succeeded());
-        assert_eq!(read_until(&reader, Instant::now() + SOON).as_deref(), Some(READY));
+    fn readiness_is_reported_to_the_command() {
+        let (starter, ready) = links();
+        assert!(ready.succeeded() && wait(starter).is_ok());
 
-        let (reader, link) = UnixStream::pair().unwrap();
-        drop(reader);
-        assert!(!Ready { link }.succeeded());
+        let (starter, ready) = links();
+        ready.failed("no für");
+        assert!(matches!(wait(starter), Err(DaemonError::Refused(reason)) if reason == "no für"));
+
+        let (starter, ready) = links();
+        drop(ready);
+        assert!(matches!(wait(starter), Err(DaemonError::Died(_))));
+
+        let (starter, ready) = links();
+        drop(starter);
+        assert!(!ready.succeeded());
     }
 
     #[test]
     fn a_bound_daemon_notices_that_its_starter_ends_without_a_word() {
         for released in [false, true] {
-            let (ours, link) = UnixStream::pair().unwrap();
+            let (starter, ready) = links();
             let (sender, lost) = channel();
-            assert!(Ready { link }.succeeded_bound(move || sender.send(()).unwrap()));
-            // the message ends although the daemon keeps its end
-            assert_eq!(read_until(&ours, Instant::now() + SOON).as_deref(), Some(READY));
-            let started = Started { child: nix::unistd::getpid(), link: ours };
+            assert!(ready.succeeded_bound(move || sender.send(()).unwrap()));
+            let started = wait(starter).unwrap();
             if released {
                 started.release()
             } else {

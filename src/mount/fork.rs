@@ -54,6 +54,11 @@ pub(super) fn fork() -> Result<ForkResult, ProcessError> {
     unsafe { unistd::fork() }.map_err(failed("fork"))
 }
 
+/// Returns two connected sockets for messages.
+pub(super) fn pair() -> Result<(OwnedFd, OwnedFd), ProcessError> {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).map_err(failed("no sockets"))
+}
+
 /// A child process, and this end of a connection to it.
 #[derive(Debug)]
 pub(super) struct Child {
@@ -77,8 +82,7 @@ impl Child {
     pub(super) fn start_attached(
         work: impl FnOnce(Pid, OwnedFd) -> Result<(), ProcessError>,
     ) -> Result<Self, ProcessError> {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.map_err(failed("no sockets"))?;
+        let (socket, theirs) = pair()?;
         let parent = getpid();
         match fork()? {
             ForkResult::Parent { child } => Ok(Self { pid: child, socket }),

@@ -16,7 +16,6 @@ use fuser::{
 use rustix::fs::OFlags;
 
 use crate::fs::{Attributes, FolderEntry, FsError, Ino, OpenReply, Pages, ReadRequest, Volfs};
-use crate::pool::Bulkhead;
 use crate::source::{Blocking, Permissions};
 
 /// The block size of statfs.
@@ -48,22 +47,23 @@ pub(super) struct Adapter {
 }
 
 impl Adapter {
-    /// Replies with the result of `call`; see [`Volfs::answer`].
+    /// Replies with the result of `call` about a file or folder; see [`Volfs::answer`].
     fn answer<T: 'static>(
         &self,
-        bulkhead: Bulkhead,
-        call: impl Fn(&Arc<Volfs>, Blocking) -> Result<T, FsError> + Send + 'static,
+        number: INodeNo,
+        call: impl Fn(&Arc<Volfs>, Ino, Blocking) -> Result<T, FsError> + Send + 'static,
         reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
     ) {
-        self.fs.answer(bulkhead, call, reply);
+        let ino = Ino(number.0);
+        self.fs.answer(Volfs::bulkhead(ino), move |fs, blocking| call(fs, ino, blocking), reply);
     }
 
     /// Replies with the entries of a folder.
-    fn list(&self, number: INodeNo, handle: FileHandle, offset: u64, mut reply: impl ListingReply) {
+    fn list(&self, number: INodeNo, handle: FileHandle, offset: u64, mut reply: Listing) {
         match reply.add_entries(&self.fs, handle, offset, Blocking::No) {
             // then nothing was added
             Err(FsError::WouldBlock) => {
-                let (fs, bulkhead) = (Arc::clone(&self.fs), Volfs::bulkhead(ino(number)));
+                let (fs, bulkhead) = (Arc::clone(&self.fs), Volfs::bulkhead(Ino(number.0)));
                 let waiting = fs.pool().request(bulkhead);
                 self.fs.pool().submit(bulkhead, move || {
                     let listed = reply.add_entries(&fs, handle, offset, Blocking::Yes);
@@ -125,9 +125,9 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let (parent, name) = (ino(parent), name.to_owned());
+        let (parent, name) = (Ino(parent.0), name.to_owned());
         let other = self.fs.ino_for_user(parent, &name, request.uid());
-        self.answer(
+        self.fs.answer(
             self.fs.bulkhead_of_name(parent, &name),
             move |fs, blocking| {
                 other.map_or_else(|| fs.lookup(parent, &name, blocking), |ino| fs.getattr(ino, None, blocking))
@@ -141,30 +141,22 @@ impl Filesystem for Adapter {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, handle: Option<FileHandle>, reply: ReplyAttr) {
-        let (number, handle) = (ino(number), handle.map(|h| h.0));
-        self.answer(
-            Volfs::bulkhead(number),
-            move |fs, blocking| fs.getattr(number, handle, blocking),
-            |found| match found {
-                Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
-                Err(e) => reply.error(errno(&e)),
-            },
-        );
+        let handle = handle.map(|handle| handle.0);
+        let call = move |fs: &Arc<Volfs>, ino, blocking| fs.getattr(ino, handle, blocking);
+        self.answer(number, call, |found| match found {
+            Ok(a) => reply.attr(&ttl(&a), &file_attr(&a)),
+            Err(e) => reply.error(errno(&e)),
+        });
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
             return reply.error(errno(&FsError::ReadOnly));
         }
-        let number = ino(number);
         if self.readahead_pid == Some(request.pid()) {
-            return reply_opened(reply, self.fs.open_for_readahead(number), false);
+            return reply_opened(reply, self.fs.open_for_readahead(Ino(number.0)), false);
         }
-        self.answer(
-            Volfs::bulkhead(number),
-            move |fs, blocking| fs.open(number, blocking),
-            |opened| reply_opened(reply, opened, false),
-        );
+        self.answer(number, |fs, ino, blocking| fs.open(ino, blocking), |opened| reply_opened(reply, opened, false));
     }
 
     fn read(
@@ -188,7 +180,7 @@ impl Filesystem for Adapter {
             });
         });
         if catch_unwind(answer).is_err() {
-            log::error!("internal error: a read stopped half way");
+            log::error!("internal error: a read panicked");
         }
     }
 
@@ -207,20 +199,15 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        let number = ino(number);
-        self.answer(
-            Volfs::bulkhead(number),
-            move |fs, blocking| fs.opendir(number, blocking),
-            |opened| reply_opened(reply, opened, true),
-        );
+        self.answer(number, |fs, ino, blocking| fs.opendir(ino, blocking), |opened| reply_opened(reply, opened, true));
     }
 
     fn readdir(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectory) {
-        self.list(number, handle, offset, reply);
+        self.list(number, handle, offset, Listing::Names(reply));
     }
 
     fn readdirplus(&self, _: &Request, number: INodeNo, handle: FileHandle, offset: u64, reply: ReplyDirectoryPlus) {
-        self.list(number, handle, offset, reply);
+        self.list(number, handle, offset, Listing::Attributes(reply));
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
@@ -234,21 +221,14 @@ impl Filesystem for Adapter {
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let (number, name) = (ino(number), name.to_owned());
-        self.answer(
-            Volfs::bulkhead(number),
-            move |fs, blocking| fs.getxattr(number, &name, blocking),
-            move |value| reply_xattr(reply, size, value),
-        );
+        let name = name.to_owned();
+        let call = move |fs: &Arc<Volfs>, ino, blocking| fs.getxattr(ino, &name, blocking);
+        self.answer(number, call, move |value| reply_xattr(reply, size, value));
     }
 
     fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let number = ino(number);
-        self.answer(
-            Volfs::bulkhead(number),
-            move |fs, blocking| fs.listxattr(number, blocking),
-            move |value| reply_xattr(reply, size, value),
-        );
+        let call = |fs: &Arc<Volfs>, ino, blocking| fs.listxattr(ino, blocking);
+        self.answer(number, call, move |value| reply_xattr(reply, size, value));
     }
 
     fn ioctl(
@@ -264,10 +244,6 @@ impl Filesystem for Adapter {
     ) {
         reply.error(Errno::ENOTTY);
     }
-}
-
-fn ino(number: INodeNo) -> Ino {
-    Ino(number.0)
 }
 
 fn errno(error: &FsError) -> Errno {
@@ -318,45 +294,39 @@ fn no_file() -> FileAttr {
     })
 }
 
-/// A reply that takes the entries of a folder until it is full.
-trait ListingReply: Send + Sized + 'static {
-    /// Adds an entry with its position; `false` if there is no more room.
-    fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool;
+/// A reply that takes the entries of a folder until it is full, without or with their attributes.
+enum Listing {
+    Names(ReplyDirectory),
+    Attributes(ReplyDirectoryPlus),
+}
 
-    /// Sends the reply.
-    fn finish(self, listed: Result<(), FsError>);
-
+impl Listing {
     /// Adds the entries after position `from`.
     fn add_entries(&mut self, fs: &Volfs, handle: FileHandle, from: u64, blocking: Blocking) -> Result<(), FsError> {
         fs.readdir(handle.0, from, blocking, |entry, position| self.push(fs, entry, position))
     }
-}
 
-impl ListingReply for ReplyDirectory {
-    fn push(&mut self, _: &Volfs, entry: &FolderEntry, position: u64) -> bool {
-        !self.add(INodeNo(entry.ino.0), position, kind(entry.folder), &entry.name)
-    }
-
-    fn finish(self, listed: Result<(), FsError>) {
-        match listed {
-            Ok(()) => self.ok(),
-            Err(e) => self.error(errno(&e)),
+    /// Adds an entry with its position; `false` if there is no more room.
+    fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool {
+        let number = INodeNo(entry.ino.0);
+        match self {
+            Self::Names(reply) => !reply.add(number, position, kind(entry.folder), &entry.name),
+            Self::Attributes(reply) => {
+                // the kernel trusts them no longer than it would have if it had asked when they were determined
+                let known =
+                    fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
+                let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(fs, entry), Duration::ZERO));
+                !reply.add(number, position, &entry.name, &ttl, &attributes, Generation(0))
+            }
         }
     }
-}
-
-impl ListingReply for ReplyDirectoryPlus {
-    fn push(&mut self, fs: &Volfs, entry: &FolderEntry, position: u64) -> bool {
-        // the kernel trusts them no longer than it would have if it had asked when they were determined
-        let known = fs.listed_attributes(entry.ino).and_then(|(a, age)| Some((file_attr(&a), TTL.checked_sub(age)?)));
-        let (attributes, ttl) = known.unwrap_or_else(|| (no_attributes(fs, entry), Duration::ZERO));
-        !self.add(INodeNo(entry.ino.0), position, &entry.name, &ttl, &attributes, Generation(0))
-    }
 
     fn finish(self, listed: Result<(), FsError>) {
-        match listed {
-            Ok(()) => self.ok(),
-            Err(e) => self.error(errno(&e)),
+        match (self, listed) {
+            (Self::Names(reply), Ok(())) => reply.ok(),
+            (Self::Attributes(reply), Ok(())) => reply.ok(),
+            (Self::Names(reply), Err(e)) => reply.error(errno(&e)),
+            (Self::Attributes(reply), Err(e)) => reply.error(errno(&e)),
         }
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn mount(
     fs.set_page_cache(Box::new(KernelPages { notifier: session.notifier(), stop: stop.clone() }));
     let ended = mem::replace(&mut session.guard, placeholder);
     fs.pool().keep_workers(KEPT_WORKERS);
-    if let (Some(process), Some(device)) = (process, connection.as_ref().map(Connection::device)) {
+    if let (Some(process), Some(device)) = (process, connection.as_ref().map(|connection| connection.device)) {
         fs.set_readahead(Box::new(MountReadahead { process, device, mountpoint: mountpoint.to_owned() }));
     }
     Ok(Mounted { session: ended, connection })

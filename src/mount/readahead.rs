@@ -215,9 +215,8 @@ impl Worker {
 mod tests {
     use std::thread;
 
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
     use super::*;
+    use crate::mount::fork::pair;
 
     fn request(file: u64) -> ReadaheadRequest {
         let path = OsStr::from_bytes(b"/mnt/a b/\xff/lod0.raw").into();
@@ -226,8 +225,7 @@ mod tests {
 
     /// A `ReadaheadProcess` without a child process, and the socket for its worker.
     fn process() -> (ReadaheadProcess, OwnedFd) {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.unwrap();
+        let (socket, theirs) = pair().unwrap();
         (ReadaheadProcess { socket, pid: Pid::from_raw(1), in_flight: AtomicUsize::new(0) }, theirs)
     }
 

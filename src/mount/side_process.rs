@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use super::fork::{Child, ProcessError};
 
 /// The longest message in bytes.
-const MAX_MESSAGE: usize = 68 << 10;
+pub(super) const MAX_MESSAGE: usize = 68 << 10;
 
 /// A running side process.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct SideProcess {
 
 /// One end of the connection between a process and its side process.
 #[derive(Debug)]
-pub(crate) struct Link(OwnedFd);
+pub(crate) struct Link(pub(super) OwnedFd);
 
 impl Link {
     /// Sends a message of at most 68 KiB, which must not be empty. Returns whether the other end is there.
@@ -43,10 +43,11 @@ impl Link {
     }
 
     /// Waits for a message until `deadline`. Returns `None` if there is none by then, or the other end is closed.
-    pub(crate) fn receive(&self, deadline: Instant) -> Option<Vec<u8>> {
+    pub(crate) fn receive(&self, deadline: impl Into<Option<Instant>>) -> Option<Vec<u8>> {
+        let deadline = deadline.into();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], timespec(left).as_ref()) {
+            let left = deadline.and_then(|end| timespec(end.saturating_duration_since(Instant::now())));
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], left.as_ref()) {
                 Ok(0) => return None,
                 Err(Errno::INTR) => continue,
                 Err(_) => return None,
@@ -65,7 +66,7 @@ impl Link {
     }
 }
 
-/// Returns a duration as the system wants it; one that is too long does not end.
+/// Returns a duration as the system wants it; one that is too long is none.
 pub(super) fn timespec(time: Duration) -> Option<Timespec> {
     Timespec::try_from(time).ok()
 }
@@ -102,14 +103,12 @@ impl Drop for SideProcess {
 
 #[cfg(test)]
 mod tests {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-
     use super::*;
+    use crate::mount::fork::pair;
 
     #[test]
     fn waiting_for_a_message_ends() {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (one, other) = made.unwrap();
+        let (one, other) = pair().unwrap();
         let (one, other) = (Link(one), Link(other));
         assert_eq!(one.receive(Instant::now() + Duration::from_millis(5)), None);
         assert!(other.send(b"a") && other.send(b"bc"));

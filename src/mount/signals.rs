@@ -77,7 +77,7 @@ impl Stop {
     /// Remembers the mount at `mountpoint` as this process's own. A signal then does not unmount another mount that has
     /// been mounted there since ours was unmounted, and finds ours where it is if it was moved.
     pub(crate) fn remember_mount(&self, mountpoint: &Path, connection: &Connection) {
-        let _ = self.mount.set(connection.device());
+        let _ = self.mount.set(connection.device);
         if let Some(watchdog) = &self.watchdog {
             watchdog.watch(connection, mountpoint);
         }

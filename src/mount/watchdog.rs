@@ -9,7 +9,7 @@
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, read_to_string};
-use std::io::{IoSlice, IoSliceMut, Write};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -48,11 +48,8 @@ const PARENT_ENDED: Signal = Signal::SIGUSR1;
 /// Bytes of the longest message: what it is, a device number and a path.
 const MAX_MESSAGE: usize = 9 + 4096;
 
-/// The first byte of a message: the daemon ends as it should; or it has mounted, with a file of fusectl, with the FUSE
-/// device, or without a descriptor in the message.
+/// The first byte of a message: the daemon ends as it should, or it has mounted.
 const FINISHED: u8 = b'f';
-const MOUNTED_WITH_ABORT: u8 = b'a';
-const MOUNTED_WITH_DEVICE: u8 = b'd';
 const MOUNTED: u8 = b'm';
 
 /// Where the kernel shows the connections of FUSE, if that file system (fusectl) is mounted.
@@ -85,18 +82,10 @@ impl Watchdog {
 
     /// Tells the watchdog which mount is the daemon's, and how to end the connection.
     pub(super) fn watch(&self, connection: &Connection, mountpoint: &Path) {
-        let kind = match &connection.lever {
-            Some(Lever::Abort(_)) => MOUNTED_WITH_ABORT,
-            Some(Lever::Device(_)) => MOUNTED_WITH_DEVICE,
-            None => MOUNTED,
-        };
-        let (major, minor) = connection.device();
-        let mut message = [&[kind][..], &major.to_ne_bytes(), &minor.to_ne_bytes()].concat();
+        let (major, minor) = connection.device;
+        let mut message = [&[MOUNTED][..], &major.to_ne_bytes(), &minor.to_ne_bytes()].concat();
         message.extend_from_slice(mountpoint.as_os_str().as_bytes());
-        let descriptors = connection.lever.as_ref().map(|lever| match lever {
-            Lever::Abort(file) => [file.as_fd()],
-            Lever::Device(device) => [device.as_fd()],
-        });
+        let descriptors = connection.lever.as_ref().map(|lever| [lever.as_fd()]);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if let Some(descriptors) = &descriptors {
@@ -116,19 +105,11 @@ impl Watchdog {
     }
 }
 
-/// The daemon's mount.
-#[derive(Debug)]
-struct Watched {
-    device: (u32, u32),
-    mountpoint: PathBuf,
-    lever: Option<Lever>,
-}
-
 /// What the watchdog process waits for.
 #[derive(Debug)]
 enum Event {
-    /// The daemon has mounted.
-    Mounted(Watched),
+    /// The daemon has mounted at this place.
+    Mounted(Connection, PathBuf),
     /// The daemon, or a child that it forked, is about to end by a signal.
     Crashed(CrashReport),
     /// The daemon ends as it should.
@@ -167,14 +148,14 @@ impl<'a> Watcher<'a> {
         let (mut mount, mut report) = (None, None);
         let finished = loop {
             match self.next(None) {
-                Event::Mounted(watched) => mount = Some(watched),
+                Event::Mounted(connection, mountpoint) => mount = Some((connection, mountpoint)),
                 Event::Crashed(crash) if crash.is_of(self.daemon) => report = Some(crash),
                 Event::Finished => break true,
                 Event::Closed | Event::ParentEnded => break false,
                 Event::Crashed(_) | Event::Nothing => {}
             }
         };
-        let Some(Watched { device, mountpoint, lever }) = mount else { return };
+        let Some((Connection { device, lever }, mountpoint)) = mount else { return };
         // pinned at once, since its number would be reused if somebody unmounted it now
         let place = place_of(device).unwrap_or_else(|| mountpoint.clone());
         // but a daemon that ends as it should unmounts by itself
@@ -205,21 +186,15 @@ impl<'a> Watcher<'a> {
     }
 
     /// Ends the connection of a daemon that cannot end, by the first way that the system permits.
-    fn end_connection(&self, place: &Path, pinned: Option<PinnedMount>, lever: Option<Lever>, finished: bool) {
+    fn end_connection(&self, place: &Path, pinned: Option<PinnedMount>, lever: Option<OwnedFd>, finished: bool) {
         let place = place.display();
-        let aborted = match (&lever, &pinned) {
-            (Some(Lever::Abort(file)), _) if abort(file) => true,
-            (_, Some(pinned)) => pinned.abort(),
-            _ => false,
-        };
-        if aborted {
+        // to the file of fusectl; on the FUSE device it is an invalid answer, which changes nothing
+        let is_aborted = lever.as_ref().is_some_and(|lever| write(lever, b"1").is_ok());
+        if is_aborted || pinned.as_ref().is_some_and(PinnedMount::abort) {
             return log::warn!("{place}: the daemon still waits for its source; its connection was ended");
         }
         log::warn!("{place}: the daemon still waits for its source; requests are refused in its place");
-        let refused = match lever {
-            Some(Lever::Device(device)) => self.refuse_requests(device, finished),
-            _ => Err(Errno::PERM),
-        };
+        let refused = lever.ok_or(Errno::PERM).and_then(|device| self.refuse_requests(device, finished));
         if let Err(error) = refused
             && !finished
         {
@@ -302,35 +277,24 @@ fn parse(message: &[u8], descriptor: Option<OwnedFd>) -> Event {
     if let Some(crash) = CrashReport::parse(message) {
         return Event::Crashed(crash);
     }
-    let number = |bytes: Option<&[u8]>| bytes.and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
-    let (Some((kind, rest)), false) = (message.split_first(), message.first() == Some(&FINISHED)) else {
-        return Event::Finished;
-    };
-    let (Some(major), Some(minor), Some(path)) = (number(rest.get(..4)), number(rest.get(4..8)), rest.get(8..)) else {
-        return Event::Nothing;
-    };
-    let lever = descriptor.map(|descriptor| match *kind {
-        MOUNTED_WITH_ABORT => Lever::Abort(File::from(descriptor)),
-        _ => Lever::Device(descriptor),
-    });
-    Event::Mounted(Watched { device: (major, minor), mountpoint: OsStr::from_bytes(path).into(), lever })
+    let number = |at: usize| Some(u32::from_ne_bytes(message.get(at..at + 4)?.try_into().ok()?));
+    match (message.first(), number(1), number(5), message.get(9..)) {
+        (Some(&MOUNTED), Some(major), Some(minor), Some(path)) => {
+            Event::Mounted(Connection { device: (major, minor), lever: descriptor }, OsStr::from_bytes(path).into())
+        }
+        (Some(&MOUNTED), ..) => Event::Nothing,
+        _ => Event::Finished,
+    }
 }
 
-/// The connection of this process.
+/// The connection between the kernel and the daemon.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    device: (u32, u32),
-    /// `None` if the system has no more descriptors.
-    lever: Option<Lever>,
-}
-
-/// A descriptor by which a process beside the daemon ends a connection.
-#[derive(Debug)]
-enum Lever {
-    /// The file of fusectl that ends the connection. The kernel gives it to the user who mounted.
-    Abort(File),
-    /// The FUSE device, by which another process can answer requests in place of the daemon.
-    Device(OwnedFd),
+    /// The device number (major and minor) of the mount.
+    pub(super) device: (u32, u32),
+    /// A descriptor by which another process ends the connection: the file of fusectl, which the kernel gives to the user who
+    /// mounted, or the FUSE device, to answer requests in place of the daemon. `None` if the system has no more descriptors.
+    lever: Option<OwnedFd>,
 }
 
 impl Connection {
@@ -345,24 +309,14 @@ impl Connection {
         // the device number of FUSE mounts has no major part, so the minor number is its decimal form
         let abort = Path::new(CONNECTIONS).join(device.1.to_string()).join("abort");
         let abort = File::options().write(true).open(abort).ok().filter(|_| device.0 == 0);
-        let lever = abort.map(Lever::Abort).or_else(|| fuse.try_clone_to_owned().ok().map(Lever::Device));
+        let lever = abort.map(OwnedFd::from).or_else(|| fuse.try_clone_to_owned().ok());
         Some(Self { device, lever })
-    }
-
-    /// The device number (major and minor) of the mount.
-    pub(super) fn device(&self) -> (u32, u32) {
-        self.device
     }
 }
 
 /// Returns the number of the connection from what `/proc` tells about a descriptor of the FUSE device.
 fn number_of(info: &str) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("fuse_connection:"))?.trim().parse().ok()
-}
-
-/// Ends a connection through its file of fusectl: all requests fail from now on, also those in flight.
-fn abort(mut file: &File) -> bool {
-    file.write_all(b"1").is_ok()
 }
 
 /// A mount that cannot end, and whose device number cannot be reused, while this value exists.
@@ -406,7 +360,12 @@ struct Refusal {
 impl Refusal {
     /// Prepares to refuse the requests of a device that no other process reads any more.
     fn new(device: OwnedFd) -> Result<Self, Errno> {
-        fcntl_setfl(&device, fcntl_getfl(&device)? | OFlags::NONBLOCK)?;
+        let flags = fcntl_getfl(&device)?;
+        // the file of fusectl can only be written to
+        if !flags.contains(OFlags::RDWR) {
+            return Err(Errno::PERM);
+        }
+        fcntl_setfl(&device, flags | OFlags::NONBLOCK)?;
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(LONGEST_REQUEST).map_err(|_| Errno::NOMEM)?;
         buffer.resize(LONGEST_REQUEST, 0);
@@ -459,14 +418,13 @@ fn reply(error: i32, number: u64) -> [u8; REPLY] {
 #[cfg(test)]
 mod tests {
     use nix::unistd::getpid;
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
     use super::*;
+    use crate::mount::fork::pair;
 
     /// The two ends of a watchdog without a process.
     fn watched() -> (Watchdog, OwnedFd, SignalFd) {
-        let made = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
-        let (socket, theirs) = made.unwrap();
+        let (socket, theirs) = pair().unwrap();
         let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();
         (Watchdog { socket }, theirs, signals)
     }
@@ -476,15 +434,11 @@ mod tests {
         let (watchdog, socket, signals) = watched();
         let watcher = Watcher { daemon: getpid(), socket: &socket, signals };
         assert!(matches!(watcher.next(Some(Duration::ZERO)), Event::Nothing));
-        let null = File::options().write(true).open("/dev/null").unwrap();
-        for lever in [None, Some(Lever::Abort(null.try_clone().unwrap())), Some(Lever::Device(null.into()))] {
-            let is_device = matches!(lever, Some(Lever::Device(_)));
+        for lever in [None, Some(OwnedFd::from(File::open("/dev/null").unwrap()))] {
             let has_lever = lever.is_some();
             watchdog.watch(&Connection { device: (0, 77), lever }, Path::new("/mnt/a b"));
-            let Event::Mounted(heard) = watcher.next(None) else { panic!("the mount is heard of") };
-            assert_eq!((heard.device, heard.mountpoint), ((0, 77), "/mnt/a b".into()));
-            assert_eq!(heard.lever.is_some(), has_lever);
-            assert_eq!(matches!(heard.lever, Some(Lever::Device(_))), is_device);
+            let Event::Mounted(heard, place) = watcher.next(None) else { panic!("the mount is heard of") };
+            assert_eq!((heard.device, place, heard.lever.is_some()), ((0, 77), "/mnt/a b".into(), has_lever));
         }
         watchdog.finished();
         assert!(matches!(watcher.next(None), Event::Finished));
