@@ -3,7 +3,6 @@
 
 mod cat;
 mod exec;
-mod fault_proxy;
 mod fstab;
 mod inside_mount;
 mod ls;

@@ -6,10 +6,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::file_system::FileSystem;
 use crate::format::zgy::Zgy;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith};
 use crate::source::{Blocking, IndexCache, LocalTree};
-use crate::volume::{DatasetInfo, Dims};
+use crate::volume::Dims;
 use serde_json::{Value, json};
 
 use crate::test_support::{Npy, crc, json, naive, test_data};
@@ -20,7 +21,8 @@ fn every_file_reads_as_the_other_reader_has_found() {
     let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|e| e == "zgy") && path.with_extension("json").exists());
     files.sort();
-    let faults: Vec<_> = files.iter().flat_map(|path| Check::new(path).run()).collect();
+    let shown = FileSystem::over(&folder);
+    let faults: Vec<_> = files.iter().flat_map(|path| Check::new(path).run(&shown)).collect();
     assert!(faults.is_empty(), "{} faults in {} files:\n{}", faults.len(), files.len(), faults.join("\n"));
     assert!(!files.is_empty(), "no files in {}", folder.display());
     println!("{} files of {} are as they should be", files.len(), folder.display());
@@ -50,10 +52,10 @@ impl Check {
         self.faults.push(format!("{}: {what}", self.name));
     }
 
-    fn run(mut self) -> Vec<String> {
+    fn run(mut self, shown: &FileSystem) -> Vec<String> {
         let valid = self.json["invalid"] != true;
         match open(&self.path) {
-            Ok(dataset) if valid => self.check_dataset(&*dataset),
+            Ok(dataset) if valid => self.check_dataset(shown, &*dataset),
             Ok(dataset) => self.unreadable(&*dataset),
             Err(FormatError::Source(error)) => self.fault(format!("the system is blamed: {error}")),
             Err(error) if valid || self.json["stage"] != "open" => self.fault(error),
@@ -112,41 +114,49 @@ impl Check {
         Some(Npy::parse(&fs::read(self.path.with_file_name(name)).ok()?).samples)
     }
 
-    fn check_dataset(&mut self, dataset: &dyn Dataset) {
+    /// Checks the samples, and the descriptions as a mount shows them.
+    fn check_dataset(&mut self, shown: &FileSystem, dataset: &dyn Dataset) {
+        let document =
+            |name: String| serde_json::from_slice(&shown.read(&format!("{}.zgy/{name}", self.name))).unwrap();
         let levels = &dataset.layers()[0].levels;
+        let described: Value = document("dataset.json".to_owned());
+        let of_levels: Vec<Value> = (0..levels.len()).map(|lod| document(format!("data/lod{lod}.json"))).collect();
         self.same("number of levels", &["nlods_usable"], &json!(levels.len()));
-        for (lod, array) in levels.iter().enumerate() {
-            self.level(lod, &**array);
+        for (lod, (array, described)) in levels.iter().zip(of_levels).enumerate() {
+            self.level(lod, &**array, &described);
         }
-        self.same("range", &["codingrange"], &dataset.info().native["codingrange"]);
-        self.native(dataset.info());
-        self.geometry(dataset.info());
-        self.figures(dataset.info());
+        self.same("range", &["codingrange"], &described["zgy"]["codingrange"]);
+        self.native(&described);
+        self.geometry(&described["geometry"]);
+        self.figures(&described);
+        assert_eq!(described["source"]["size"], self.path.metadata().unwrap().len());
+        assert_eq!(described["metadata"], Value::Null);
     }
 
-    fn level(&mut self, lod: usize, array: &dyn Array) {
-        let (info, entry) = (array.info(), |key: &'static str| ["lods".to_owned(), lod.to_string(), key.to_owned()]);
+    fn level(&mut self, lod: usize, array: &dyn Array, described: &Value) {
+        let entry = |key: &'static str| ["lods".to_owned(), lod.to_string(), key.to_owned()];
         let path = |key| entry(key).map(|s| &*s.leak());
-        self.same("shape", &path("shape"), &json!(&info.shape()[..]));
-        self.same("bricks", &path("bricks"), &json!(&info.grid.count()[..]));
-        self.same("brick size", &["bricksize"], &json!(&info.brick_shape[..]));
-        self.same("sample type", &["datatype", "name"], &json!(info.dtype.name()));
-        for (axis, key, at) in [(0, "annot", 0), (1, "annot", 1)] {
-            let at = ["0", "1"][at];
-            self.same("first", &[key, "start", at], &json!(info.axes[axis].first));
-            self.same("step", &[key, "inc", at], &json!(info.axes[axis].step / f64::from(1 << lod)));
+        self.same("shape", &path("shape"), &described["shape"]);
+        self.same("bricks", &path("bricks"), &described["brick_grid"]);
+        self.same("brick size", &["bricksize"], &described["brick_shape"]);
+        self.same("sample type", &["datatype", "name"], &described["dtype"]);
+        let axes = &described["axes"];
+        let step = |axis: usize| json!(axes[axis]["step"].as_f64().unwrap() / f64::from(1 << lod));
+        for (axis, at) in ["0", "1"].into_iter().enumerate() {
+            self.same("first", &["annot", "start", at], &axes[axis]["first"]);
+            self.same("step", &["annot", "inc", at], &step(axis));
         }
-        self.same("first", &["vertical", "start"], &json!(info.axes[2].first));
-        self.same("step", &["vertical", "inc"], &json!(info.axes[2].step / f64::from(1 << lod)));
-        if let Some(scaling) = info.scaling {
-            self.same("slope", &["storage_to_float", "slope"], &json!(scaling.scale));
-            self.same("intercept", &["storage_to_float", "intercept"], &json!(scaling.offset));
-        }
+        self.same("first", &["vertical", "start"], &axes[2]["first"]);
+        self.same("step", &["vertical", "inc"], &step(2));
+        assert!(["inline", "crossline", "sample"].iter().zip(axes.as_array().unwrap()).all(|(a, b)| b["name"] == *a));
+        self.same("slope", &["storage_to_float", "slope"], &described["scale"]);
+        self.same("intercept", &["storage_to_float", "intercept"], &described["offset"]);
+        assert!(self.json.get("storage_to_float").is_some() || described["scale"].is_null());
         match naive::read_all(array) {
             Ok(samples) => self.compare(lod, array, &samples),
             Err(error) => self.fault(format!("lod {lod}: {error}")),
         }
-        self.kinds(array, &path("brick_kinds"));
+        self.kinds(array, &path("brick_kinds"), described);
         self.without_waiting(array);
     }
 
@@ -171,7 +181,7 @@ impl Check {
         }
     }
 
-    fn kinds(&mut self, array: &dyn Array, path: &[&str]) {
+    fn kinds(&mut self, array: &dyn Array, path: &[&str], described: &Value) {
         let census = array.census().unwrap().expect("these tables are small");
         let counts = census.counts;
         let compressed = census.native["compressed"].as_u64().unwrap();
@@ -198,7 +208,15 @@ impl Check {
         } else {
             "mixed"
         };
-        assert_eq!(census.codec, codec);
+        assert_eq!((census.codec, &described["codec"]), (codec, &json!(codec)));
+        for (key, number) in [
+            ("total", counts.total),
+            ("stored", counts.stored),
+            ("constant", counts.constant),
+            ("missing", counts.missing),
+        ] {
+            assert_eq!(described["bricks"][key], number, "{}: {key}", self.name);
+        }
     }
 
     /// Checks that each brick, once known, is known without waiting.
@@ -211,8 +229,8 @@ impl Check {
         }
     }
 
-    fn native(&mut self, info: &DatasetInfo) {
-        let own = Value::Object(info.native.clone());
+    fn native(&mut self, described: &Value) {
+        let own = &described["zgy"];
         for path in [
             &["version"][..],
             &["size"],
@@ -227,7 +245,7 @@ impl Check {
             &["units", "vdim"],
             &["units", "vunitname"],
         ] {
-            if let Some(found) = get(&own, path) {
+            if let Some(found) = get(own, path) {
                 self.same(&path.join("."), path, found);
             }
         }
@@ -239,7 +257,7 @@ impl Check {
             &["units", "hunitfactor"],
             &["units", "vunitfactor"],
         ] {
-            self.same(&path.join("."), path, get(&own, path).unwrap_or(&Value::Null));
+            self.same(&path.join("."), path, get(own, path).unwrap_or(&Value::Null));
         }
         // the JSON has the range that the writer was given; the file has it as float32
         let single = |a, b| a as f32 == b as f32;
@@ -254,34 +272,35 @@ impl Check {
                 self.same(key, &["strings", key], &own[key]);
             }
         }
-        assert_eq!(info.version, own["version"].to_string());
+        assert_eq!(described["version"], own["version"].to_string());
     }
 
-    fn geometry(&mut self, info: &DatasetInfo) {
-        let corners = info.geometry.as_ref().unwrap().corners;
-        self.same("corners", &["corners", "index"], &json!(corners.map(|c| c.index)));
-        self.near("corners", &["corners", "annot"], &json!(corners.map(|c| c.annotation)));
-        let unknown = corners.iter().all(|c| c.world.is_none());
-        let world = if unknown { Value::Null } else { json!(corners.map(|c| c.world)) };
-        self.near("corners", &["corners", "world"], &world);
+    fn geometry(&mut self, shown: &Value) {
+        let of = |key: &str| -> Value { (0..4).map(|corner| shown["corners"][corner][key].clone()).collect() };
+        self.same("corners", &["corners", "index"], &of("index"));
+        self.near("corners", &["corners", "annot"], &of("annotation"));
+        let world = of("world");
+        let unknown = world.as_array().unwrap().iter().all(Value::is_null);
+        self.near("corners", &["corners", "world"], if unknown { &Value::Null } else { &world });
+        for map in ["index_to_world", "annotation_to_world"] {
+            assert_eq!(shown["affine"][map].is_null(), world[0].is_null(), "{}: {map}", self.name);
+        }
     }
 
-    fn figures(&mut self, info: &DatasetInfo) {
-        let statistics = info.statistics.unwrap();
+    fn figures(&mut self, described: &Value) {
+        let found = &described["statistics"];
         if self.json["statistics"].is_object() {
-            self.same("statistics", &["statistics", "cnt"], &json!(statistics.count));
-            self.same("statistics", &["statistics", "sum"], &json!(statistics.sum));
-            self.same("statistics", &["statistics", "ssq"], &json!(statistics.sum_of_squares));
-            self.same("statistics", &["statistics", "min"], &json!(statistics.min));
-            self.same("statistics", &["statistics", "max"], &json!(statistics.max));
-        } else if self.json.get("statistics").is_some() && statistics.count.is_some() {
+            for (key, theirs) in
+                [("count", "cnt"), ("sum", "sum"), ("sum_of_squares", "ssq"), ("min", "min"), ("max", "max")]
+            {
+                self.same("statistics", &["statistics", theirs], &found[key]);
+            }
+        } else if self.json.get("statistics").is_some() && !found["count"].is_null() {
             self.fault("statistics out of nothing");
         }
-        let histogram = info.histogram.as_ref().unwrap();
-        self.same("histogram", &["histogram", "cnt"], &json!(histogram.count));
-        self.same("histogram", &["histogram", "bins"], &json!(histogram.bins));
-        self.same("histogram", &["histogram", "min"], &json!(histogram.min));
-        self.same("histogram", &["histogram", "max"], &json!(histogram.max));
+        for (key, theirs) in [("count", "cnt"), ("bins", "bins"), ("min", "min"), ("max", "max")] {
+            self.same("histogram", &["histogram", theirs], &described["histogram"][key]);
+        }
     }
 
     /// Checks equality up to the last bit of a number, which reading from JSON may change.

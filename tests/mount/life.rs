@@ -337,7 +337,8 @@ fn a_look_up_that_hangs_is_named_as_what_holds_the_mount() {
     reader.wait().unwrap();
     assert!(is_named, "{line}");
     assert!(killed.contains(&named), "{killed}");
-    assert!(mount.umount(&[]).status.success());
+    let unmounted = mount.umount(&[]);
+    assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
 }
 
 #[test]
