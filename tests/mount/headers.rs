@@ -1,7 +1,6 @@
 //! Files for other programs: headers of NRRD, MetaImage and ENVI, TIFF stacks, SEG-Y.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::support::{Mount, crc, damaged, is_eio, json, names, numbers, read_at, set, test_data};
@@ -119,26 +118,6 @@ fn stacks_are_the_raw_samples_between_directories() {
             assert_eq!(number(&stack[stack.len() - 4..]), 0);
             let files = about["files"].as_array().unwrap();
             assert!(files.iter().any(|file| file == &format!("tiff/lod{lod}.tif")), "{about}");
-        }
-    }
-}
-
-#[test]
-fn parts_of_a_stack_are_those_of_the_whole() {
-    // past the page cache, so that the mount gets the reads as they are
-    let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io"]) else { return };
-    let path = mount.data("v3_int16.zgy", "tiff/lod0.tif");
-    let whole = fs::read(&path).unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().len(), whole.len() as u64);
-    let samples = fs::metadata(mount.data("v3_int16.zgy", "lod0.raw")).unwrap().len() as usize;
-    let tail = 4096 + samples;
-    // across both edges of the samples, and in the middle of a directory
-    for start in [0, 1, 4093, 4096, tail - 3, tail, tail + 1, whole.len() - 200, whole.len() - 1] {
-        for count in [1, 7, 300, 70_000] {
-            let mut part = vec![0; count];
-            let read = fs::File::open(&path).unwrap().read_at(&mut part, start as u64).unwrap();
-            assert_eq!(read, count.min(whole.len() - start), "{start} {count}");
-            assert_eq!(part[..read], whole[start..start + read], "{start} {count}");
         }
     }
 }

@@ -1,15 +1,14 @@
 //! Pictures: the slices of levels, and the previews of layers.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self};
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use crate::support::png::{Decoded, decode};
-use crate::support::{Mount, Noise, fixtures, floats, is_eio, json, names, numbers, read_at, source_with, test_data};
+use crate::support::{Mount, fixtures, floats, is_eio, json, names, numbers, source_with, test_data};
 
 /// One level of a layer in a mount.
 struct Level {
@@ -140,30 +139,6 @@ fn every_segment_has_one_colour() {
         }
     }
     assert!(colours.len() > 20);
-}
-
-#[test]
-fn any_bytes_of_a_picture_are_those_of_the_whole() {
-    let Some(mount) = Mount::of(test_data("demo")) else { return };
-    let slices = mount.path("north.zgy/data/lod0.slices");
-    let mut noise = Noise::seeded(5);
-    for name in ["inline/127.png", "crossline/0.png", "sample/77.png"] {
-        // a part is read first, so that the file is not read from its front
-        let file = File::open(slices.join(name)).unwrap();
-        let size = file.metadata().unwrap().len();
-        let mut part = || {
-            let start = noise.below(size as usize) as u64;
-            start..(start + 1 + noise.below(9000) as u64).min(size)
-        };
-        let ranges: Vec<Range<u64>> = (0..20).map(|_| part()).chain([size - 20..size, 0..1]).collect();
-        let parts: Vec<Vec<u8>> =
-            ranges.iter().rev().map(|r| read_at(&file, r.start, (r.end - r.start) as usize).unwrap()).collect();
-        let whole = fs::read(slices.join(name)).unwrap();
-        decode(&whole);
-        for (range, part) in ranges.into_iter().rev().zip(parts) {
-            assert!(part == whole[range.start as usize..range.end as usize], "{name} {range:?}");
-        }
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Mount, Noise, copy_all, is_eio, json, names, numbers, read_at, set, source_with, test_data};
+use crate::support::{Mount, copy_all, is_eio, json, names, numbers, read_at, set, source_with, test_data};
 
 fn product(shape: &[u64]) -> u64 {
     shape.iter().product()
@@ -164,27 +164,6 @@ fn chunks_of_the_fill_value_are_absent() {
     let (chunks, absent) = check_layer(&mount.path("v3_never_written.zgy/data"));
     assert_eq!((chunks, absent), (3, 3));
     assert_eq!(json(mount.path("v3_never_written.zgy/data.ome.zarr/lod0/image/zarr.json"))["fill_value"], -32);
-}
-
-#[test]
-fn parts_of_chunks_are_slices_of_the_whole() {
-    let Some(mount) = Mount::with(test_data("zgy"), &["--direct-io", "--cache-size", "64KiB"]) else { return };
-    let mut noise = Noise::seeded(5);
-    for name in ["v4_mixed.zgy", "v3_brick_4x8x16.zgy"] {
-        let array = ZarrArray::open(mount.path(name).join("data.ome.zarr/lod0/image"));
-        let raw = fs::read(mount.data(name, "lod0.raw")).unwrap();
-        let count = array.count();
-        for _ in 0..6 {
-            let at = index_of(&count, noise.below(product(&count) as usize) as u64);
-            let (expected, file) = (array.expected(&at, &raw), File::open(array.path(&at)).unwrap());
-            for _ in 0..10 {
-                let from = noise.below(expected.len());
-                let length = 1 + noise.below((expected.len() - from).min(200_000));
-                let part = read_at(&file, from as u64, length).unwrap();
-                assert!(part == expected[from..from + length], "{name} {at:?}: {length} bytes at {from}");
-            }
-        }
-    }
 }
 
 #[test]
