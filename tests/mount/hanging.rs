@@ -107,7 +107,7 @@ fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
         assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap());
     }
     hanging.goes_on(readers);
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
 }
 
 /// The mount whose daemon is stopped; when dropped, also by a panic, its daemon continues and it is unmounted.
@@ -224,10 +224,9 @@ fn the_end_of_a_killed_daemon_is_logged_and_a_remount_works() {
     wait_until("the mount is dead, not gone", || {
         fs::read_dir(mount.point()).is_err_and(|error| error.raw_os_error() == Some(Errno::ENOTCONN as i32))
     });
-    let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
-    assert!(again.status.success(), "{}", text(&again.stderr));
+    mount.mount_again(test_data("zgy"));
     assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
 }
 
 #[test]
@@ -370,7 +369,7 @@ fn a_source_that_stalls_is_named_by_every_command_and_in_the_log() {
     let again = format!("server/{SLOW}: the source answers again, after ");
     assert!(comes_true(LIMIT, || mount.log().matches(&again).count() == 1), "{}", mount.log());
     assert_eq!(mount.log().matches(&line).count(), 1, "{}", mount.log());
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
 }
 
 #[test]
@@ -422,7 +421,7 @@ fn a_source_that_does_not_answer_is_told_from_a_daemon_that_does_not() {
     assert!(all.contains(&format!("{place}: it did not answer within 2 s; {remedy}")), "{all}");
     // the source is asked, and not the mount; this one cannot list its names
     assert!(text(&listed.stderr).contains("Function not implemented"), "{}", text(&listed.stderr));
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
 }
 
 /// The number of the user nobody.
@@ -584,7 +583,7 @@ fn a_daemon_that_crashes_tells_its_watchdog_why() {
         signal(mount.pid(), sent).unwrap();
         wait_until("the end is logged", || mount.log().contains("ended without unmounting"));
         assert!(mount.log().contains(words), "{}", mount.log());
-        wait_until("the daemon has gone", || !process_lives(mount.pid()));
+        mount.wait_for_end();
     }
 }
 

@@ -9,13 +9,12 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use nix::errno::Errno;
 use nix::sys::signal::Signal;
 
 use super::hanging::Hanging;
 use crate::support::{
-    Mount, SOON, comes_true, fixture, fuse_or_skip, json, mounted_name, one_line_of_failure, process_lives, signal,
-    skip, source_with, test_data, text, volfs, wait_for, wait_until,
+    Mount, Point, SOON, comes_true, fixture, json, mounted_name, one_line_of_failure, process_lives, signal, skip,
+    source_with, test_data, text, volfs, wait_for, wait_until,
 };
 
 #[test]
@@ -30,46 +29,26 @@ fn mounting_returns_when_the_mount_answers_and_prints_one_line() {
     assert_eq!(text(&output.stderr), "");
     assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
     assert_ne!(mount.pid(), i32::try_from(std::process::id()).unwrap());
-}
-
-#[test]
-fn mounting_names_the_first_dataset() {
-    let source = source_with(&["v3_int8.zgy"]);
-    let Some(mount) = Mount::of(source.path()) else { return };
-    let stdout = text(&mount.output().stdout);
-    if stdout.contains("np.load") {
-        // the dataset is named only if it is found in time
-        assert!(stdout.contains(mount.data("v3_int8.zgy", "lod0.npy").to_str().unwrap()), "{stdout}");
+    // the first dataset is named only if it is found in time
+    let first = mount.data("v3_int8.zgy", "lod0.npy");
+    assert!(!stdout.contains("np.load") || stdout.contains(first.to_str().unwrap()), "{stdout}");
+    assert_eq!(mounted_name(mount.point()), Some(format!("volfs:{}", source.path().display())));
+    for descriptor in 0..3 {
+        let target = fs::read_link(format!("/proc/{}/fd/{descriptor}", mount.pid())).unwrap();
+        assert_eq!(target, Path::new("/dev/null"), "descriptor {descriptor}");
     }
-}
-
-#[test]
-fn the_mount_has_the_name_of_its_source() {
-    let source = source_with(&["v3_int8.zgy"]);
-    let Some(mount) = Mount::of(source.path()) else { return };
-    let name = format!("volfs:{}", source.path().display());
-    assert_eq!(mounted_name(mount.point()), Some(name));
-    let mounts = fs::read_to_string("/proc/mounts").unwrap();
-    let line = mounts.lines().find(|line| line.contains(mount.point().to_str().unwrap())).unwrap();
-    assert!(line.contains(" ro,"), "{line}");
+    let folder = fs::read_link(format!("/proc/{}/cwd", mount.pid())).unwrap();
+    assert_eq!(folder, Path::new("/"), "the daemon keeps no folder busy");
 }
 
 #[test]
 fn a_relative_source_becomes_absolute() {
+    let Some(point) = Point::new() else { return };
     let source = source_with(&["v3_int8.zgy"]);
-    if !fuse_or_skip() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let point = folder.path().join("mount");
-    fs::create_dir(&point).unwrap();
-    let status = volfs().current_dir(source.path()).args(["mount", ".", point.to_str().unwrap()]).output().unwrap();
-    assert!(status.status.success(), "{}", text(&status.stderr));
-    let name = mounted_name(&point);
-    let shown = point.join("v3_int8.zgy/data/lod0.raw").exists();
-    assert!(volfs().arg("umount").arg(&point).status().unwrap().success());
-    assert_eq!(name, Some(format!("volfs:{}", source.path().display())));
-    assert!(shown);
+    point.mounts(&format!("cd {}", source.path().display()), &[".".as_ref()]);
+    assert_eq!(mounted_name(point.path()), Some(format!("volfs:{}", source.path().display())));
+    assert!(point.samples("v3_int8.zgy").is_ok());
+    point.unmount();
 }
 
 #[test]
@@ -106,51 +85,22 @@ fn a_mount_right_after_an_unmount_stays() {
             false => Command::new("fusermount3").arg("-u").arg(mount.point()).status(),
         };
         assert!(gone.unwrap().success());
-        let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
-        assert!(again.status.success(), "{}", text(&again.stderr));
+        mount.mount_again(test_data("zgy"));
         assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
     }
-    assert!(mount.umount(&[]).status.success());
-}
-
-#[test]
-fn the_daemon_has_none_of_the_starters_descriptors_or_folders() {
-    let source = source_with(&["v3_int8.zgy"]);
-    let Some(mount) = Mount::of(source.path()) else { return };
-    for descriptor in 0..3 {
-        let target = fs::read_link(format!("/proc/{}/fd/{descriptor}", mount.pid())).unwrap();
-        assert_eq!(target, Path::new("/dev/null"), "descriptor {descriptor}");
-    }
-    let folder = fs::read_link(format!("/proc/{}/cwd", mount.pid())).unwrap();
-    assert_eq!(folder, Path::new("/"), "the daemon keeps no folder busy");
+    mount.unmount();
 }
 
 #[test]
 fn an_inherited_descriptor_is_closed() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let source = source_with(&["v3_int8.zgy"]);
-    let folder = tempfile::tempdir().unwrap();
-    let point = folder.path().join("mount");
-    fs::create_dir(&point).unwrap();
-    // A shell holds the write end of a pipe as descriptor 7, and volfs inherits it.
-    let script = format!(
-        "exec 7>{held}; '{volfs}' mount '{source}' '{point}'",
-        held = folder.path().join("held").display(),
-        volfs = env!("CARGO_BIN_EXE_volfs"),
-        source = source.path().display(),
-        point = point.display()
-    );
-    let output = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let pid = json(point.join(".volfs/status.json"))["pid"].as_i64().unwrap();
-    let held = fs::read_dir(format!("/proc/{pid}/fd"))
-        .unwrap()
-        .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
-        .any(|target| target == folder.path().join("held"));
-    assert!(volfs().arg("umount").arg(&point).status().unwrap().success());
-    assert!(!held, "the daemon holds a file that it has nothing to do with");
+    let Some(point) = Point::new() else { return };
+    let (source, folder) = (source_with(&["v3_int8.zgy"]), tempfile::tempdir().unwrap());
+    let held = folder.path().join("held");
+    point.mounts(&format!("exec 7>{}", held.display()), &[source.path().as_ref()]);
+    let mut descriptors = fs::read_dir(format!("/proc/{}/fd", point.pid())).unwrap();
+    let holds = descriptors.any(|entry| fs::read_link(entry.unwrap().path()).is_ok_and(|target| target == held));
+    point.unmount();
+    assert!(!holds, "the daemon holds a file that it has nothing to do with");
 }
 
 /// Checks that a mount is refused, and returns the reason.
@@ -188,71 +138,55 @@ fn a_mount_point_inside_the_source_is_refused() {
 }
 
 #[test]
-fn a_source_has_to_exist() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("missing");
-    let line = refused(&missing, folder.path());
-    assert!(line.contains(missing.to_str().unwrap()), "{line}");
-}
-
-#[test]
-fn a_source_file_has_to_be_a_volume() {
+fn a_source_has_to_be_a_folder_or_a_volume() {
     let folder = tempfile::tempdir().unwrap();
     let point = folder.path().join("mount");
     fs::create_dir(&point).unwrap();
-    let file = folder.path().join("notes.txt");
-    fs::write(&file, "not a volume").unwrap();
-    let line = refused(&file, &point);
-    assert!(line.contains(file.to_str().unwrap()), "{line}");
+    let notes = folder.path().join("notes.txt");
+    fs::write(&notes, "not a volume").unwrap();
+    for source in [folder.path().join("missing"), notes] {
+        let line = refused(&source, &point);
+        assert!(line.contains(source.to_str().unwrap()), "{line}");
+    }
 }
 
 #[test]
 fn a_mount_point_may_hold_files() {
-    let source = source_with(&["v3_int8.zgy"]);
-    if !fuse_or_skip() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("hidden"), "").unwrap();
-    let output = volfs().arg("mount").arg(source.path()).arg(folder.path()).output().unwrap();
+    let Some(point) = Point::new() else { return };
+    let (source, hidden) = (source_with(&["v3_int8.zgy"]), point.path().join("hidden"));
+    fs::write(&hidden, "").unwrap();
+    let output = point.mount("true", &[source.path().as_ref()]);
     if output.status.success() {
-        assert!(folder.path().join("v3_int8.zgy").exists());
-        assert!(volfs().arg("umount").arg(folder.path()).status().unwrap().success());
+        assert!(point.samples("v3_int8.zgy").is_ok());
+        point.unmount();
     } else {
         one_line_of_failure(&output, 1);
     }
-    assert!(folder.path().join("hidden").exists());
+    assert!(hidden.exists());
 }
 
 #[test]
-fn a_daemon_unmounts_at_sigterm() {
-    let Some(mount) = Mount::of(test_data("zgy")) else { return };
-    signal(mount.pid(), Signal::SIGTERM).unwrap();
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
-    assert!(!mount.is_mounted());
+fn a_daemon_unmounts_at_sigterm_and_umount_returns_when_the_mount_has_gone() {
+    for by_signal in [true, false] {
+        let Some(mount) = Mount::of(test_data("zgy")) else { return };
+        if by_signal {
+            signal(mount.pid(), Signal::SIGTERM).unwrap();
+            mount.wait_for_end();
+        } else {
+            mount.unmount();
+        }
+        assert!(!mount.is_mounted());
+        mount.wait_for_end();
+    }
 }
 
 #[test]
-fn umount_returns_when_the_mount_has_gone() {
-    let Some(mount) = Mount::of(test_data("zgy")) else { return };
-    let output = mount.umount(&[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(!mount.is_mounted());
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
-}
-
-#[test]
-fn umount_of_a_folder_that_is_no_mount_point_fails() {
+fn umount_of_what_is_no_mount_of_volfs_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let output = volfs().arg("umount").arg(folder.path()).output().unwrap();
-    let line = one_line_of_failure(&output, 1);
-    assert!(line.contains(folder.path().to_str().unwrap()), "{line}");
-}
-
-#[test]
-fn umount_leaves_mounts_of_other_programs_alone() {
-    let output = volfs().args(["umount", "/proc"]).output().unwrap();
-    one_line_of_failure(&output, 1);
+    for place in [folder.path(), Path::new("/proc")] {
+        let line = one_line_of_failure(&volfs().arg("umount").arg(place).output().unwrap(), 1);
+        assert!(line.contains(place.to_str().unwrap()), "{line}");
+    }
     assert!(Path::new("/proc/self/status").exists());
 }
 
@@ -267,7 +201,7 @@ fn a_mount_in_use_is_not_unmounted_and_the_process_is_named() {
     assert!(stderr.contains(&std::process::id().to_string()), "the process that uses it is not named: {stderr}");
     assert!(mount.data("v3_int8.zgy", "lod0.raw").exists(), "the mount still answers");
     drop(file);
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
 }
 
 #[test]
@@ -282,7 +216,7 @@ fn a_lazy_umount_does_not_wait_for_readers() {
     file.read_to_end(&mut samples).unwrap();
     assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap(), "open files stay readable");
     drop(file);
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    mount.wait_for_end();
 }
 
 #[test]
@@ -298,22 +232,6 @@ fn requests_that_arrive_as_the_connection_ends_are_no_error() {
         let ended = mount.take_foreground().wait_with_output().unwrap();
         assert!(ended.status.success(), "{}", text(&ended.stderr));
     }
-}
-
-#[test]
-fn a_mount_whose_daemon_died_is_cleared_by_umount() {
-    let Some(mount) = Mount::of(test_data("zgy")) else { return };
-    signal(mount.pid(), Signal::SIGKILL).unwrap();
-    let is_dead = || fs::read_dir(mount.point()).is_err_and(|e| e.raw_os_error() == Some(Errno::ENOTCONN as i32));
-    wait_until("the mount is dead", is_dead);
-    let output = mount.umount(&[]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(!mount.is_mounted());
-
-    let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
-    assert!(again.status.success(), "{}", text(&again.stderr));
-    assert!(mount.data("v3_int8.zgy", "lod0.raw").exists());
-    assert!(mount.umount(&[]).status.success());
 }
 
 #[test]
@@ -360,11 +278,7 @@ fn a_mount_that_another_namespace_sees_is_not_said_to_wait_for_its_source() {
     let line = one_line_of_failure(&output, 1);
     assert!(line.contains("is unmounted here, but") && line.contains("of its mount namespace"), "{line}");
     assert!(!mount.is_mounted());
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
-}
-
-fn pid_of(point: &Path) -> i32 {
-    i32::try_from(json(point.join(".volfs/status.json"))["pid"].as_i64().unwrap()).unwrap()
+    mount.wait_for_end();
 }
 
 /// Runs a script of the shell in a mount namespace of its own; `None` (after reporting why) if that is not allowed.
@@ -381,23 +295,18 @@ fn in_namespace(script: &str, argument: &Path) -> Option<Command> {
 
 #[test]
 fn a_mount_whose_mount_point_was_moved_is_unmounted_at_sigterm() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (before, after) = (folder.path().join("before"), folder.path().join("after"));
-    fs::create_dir_all(before.join("mount")).unwrap();
-    let output = volfs().arg("mount").arg(test_data("zgy")).arg(before.join("mount")).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let pid = pid_of(&before.join("mount"));
-    fs::rename(&before, &after).unwrap();
+    let Some(mount) = Mount::of(test_data("zgy")) else { return };
+    let before = mount.point().parent().unwrap();
+    let after = before.with_extension("moved");
+    fs::rename(before, &after).unwrap();
     let samples = fs::read(after.join("mount/v3_int8.zgy/data/lod0.raw")).unwrap();
-    signal(pid, Signal::SIGTERM).unwrap();
-    wait_until("the daemon has gone", || !process_lives(pid));
+    signal(mount.pid(), Signal::SIGTERM).unwrap();
+    mount.wait_for_end();
     let left = mounted_name(&after.join("mount"));
     if left.is_some() {
         let _ = volfs().arg("umount").arg(after.join("mount")).output();
     }
+    fs::remove_dir_all(&after).unwrap();
     assert_eq!(left, None, "the mount is taken away where it is now");
     assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap());
 }
@@ -415,7 +324,7 @@ fn a_mount_point_that_vanishes_ends_the_mount() {
     open.read_to_end(&mut samples).unwrap();
     assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap(), "open files stay readable");
     drop(open);
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    mount.wait_for_end();
     assert!(mount.log().contains("unmounted"), "{}", mount.log());
 }
 
@@ -439,7 +348,7 @@ fn a_mount_lives_as_long_as_the_last_namespace_that_has_it() {
     assert!(process_lives(mount.pid()));
     drop(input);
     other.wait().unwrap();
-    wait_until("the daemon has gone", || !process_lives(mount.pid()));
+    mount.wait_for_end();
     fs::remove_file(begun).unwrap();
 }
 
@@ -482,11 +391,10 @@ fn end_under_readers(ending: Signal) {
             let output = mount.umount(&[]);
             assert!(output.status.success(), "{}", text(&output.stderr));
         }
-        let again = volfs().arg("mount").arg(test_data("zgy")).arg(mount.point()).output().unwrap();
-        assert!(again.status.success(), "{}", text(&again.stderr));
+        mount.mount_again(test_data("zgy"));
         pid = i32::try_from(json(mount.path(".volfs/status.json"))["pid"].as_i64().unwrap()).unwrap();
     }
-    assert!(mount.umount(&[]).status.success());
+    mount.unmount();
     wait_until("the daemon has gone", || !process_lives(pid));
 }
 

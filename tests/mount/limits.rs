@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, copy, sink};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, scope, sleep};
@@ -16,8 +15,8 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use crate::support::wkw_expected;
 use crate::support::{
-    HttpServer, Mount, Objects, SOON, comes_true, copy_all, crc, fixture, fixtures, fuse_or_skip, is_eio, memory,
-    mounted_name, names, one_line_of_failure, process_lives, read_at, skip, source_with, test_data, text, volfs,
+    HttpServer, Mount, Objects, Point, SOON, comes_true, copy_all, crc, fixture, fixtures, fuse_or_skip, is_eio,
+    memory, mounted_name, names, one_line_of_failure, process_lives, read_at, skip, source_with, test_data, text,
     wait_until,
 };
 
@@ -45,12 +44,9 @@ impl Group {
         Some(group)
     }
 
-    /// Runs `volfs` with these arguments in the group.
-    fn run(&self, arguments: &[&std::ffi::OsStr]) -> Output {
-        let script = "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"";
-        let mut command = Command::new("sh");
-        command.args(["-c", script]).arg(&self.0).arg(env!("CARGO_BIN_EXE_volfs")).args(arguments);
-        command.output().unwrap()
+    /// A line of the shell that makes its process a member.
+    fn line(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs", self.0.display())
     }
 }
 
@@ -61,49 +57,23 @@ impl Drop for Group {
     }
 }
 
-/// An empty folder to mount on; unmounted when dropped.
-struct Point(tempfile::TempDir);
-
-impl Point {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-}
-
-impl Drop for Point {
-    fn drop(&mut self) {
-        if mounted_name(self.path()).is_some() {
-            let _ = volfs().args(["umount", "--lazy"]).arg(self.path()).output();
-        }
-    }
-}
-
 #[test]
 fn a_mount_with_too_few_processes_works_or_says_so_in_one_line() {
-    if !fuse_or_skip() {
-        return;
-    }
+    let Some(point) = Point::new() else { return };
     let source = source_with(&["v3_int8.zgy", "v3_int16.zgy"]);
     let (mut mounts, mut refusals) = (0, 0);
     for limit in 2..26 {
         let Some(group) = Group::with("pids", &[("pids.max", "pids.max", limit)]) else { return };
-        let point = Point::new();
-        let output = group.run(&["mount".as_ref(), source.path().as_ref(), point.path().as_ref()]);
+        let output = point.mount(&group.line(), &[source.path().as_ref()]);
         if output.status.success() {
             mounts += 1;
             thread::scope(|scope| {
                 for reader in 0..8 {
-                    let name = ["v3_int8.zgy", "v3_int16.zgy"][reader % 2];
-                    let file = point.path().join(name).join("data/lod0.raw");
-                    scope.spawn(move || assert!(fs::read(file).unwrap() == fixture(name).samples(0).unwrap()));
+                    let (name, point) = (["v3_int8.zgy", "v3_int16.zgy"][reader % 2], &point);
+                    scope.spawn(move || assert!(point.samples(name).unwrap() == fixture(name).samples(0).unwrap()));
                 }
             });
-            let unmounted = volfs().arg("umount").arg(point.path()).output().unwrap();
-            assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
+            point.unmount();
         } else {
             refusals += 1;
             let line = one_line_of_failure(&output, 1);
@@ -116,44 +86,27 @@ fn a_mount_with_too_few_processes_works_or_says_so_in_one_line() {
 
 #[test]
 fn a_mount_with_too_few_open_files_is_refused_and_one_with_enough_works() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let (source, point) = (source_with(&["v3_int8.zgy"]), Point::new());
-    let run = |limit: u32| {
-        let script = format!("ulimit -n {limit}; exec \"$@\"");
-        let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_volfs"), "mount"]);
-        command.arg(source.path()).arg(point.path()).output().unwrap()
-    };
+    let Some(point) = Point::new() else { return };
+    let source = source_with(&["v3_int8.zgy"]);
+    let source = source.path().as_ref();
     for limit in [12, 20, 28, 39] {
-        let line = one_line_of_failure(&run(limit), 1);
+        let line = point.refuses(&format!("ulimit -n {limit}"), &[source]);
         assert!(line.contains("ulimit -n"), "{line}");
-        assert_eq!(mounted_name(point.path()), None);
     }
-    let output = run(40);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let samples = fs::read(point.path().join("v3_int8.zgy/data/lod0.raw")).unwrap();
-    assert!(samples == fixture("v3_int8.zgy").samples(0).unwrap());
-    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+    point.mounts("ulimit -n 40", &[source]);
+    assert!(point.samples("v3_int8.zgy").unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
+    point.unmount();
 }
 
 #[test]
 fn a_control_group_with_little_memory_is_enough_for_its_cache() {
-    if !fuse_or_skip() {
-        return;
-    }
+    let Some(point) = Point::new() else { return };
     let limits = [("memory.limit_in_bytes", "memory.max", 128 << 20)];
     let Some(group) = Group::with("memory", &limits) else { return };
-    let point = Point::new();
     let source = test_data("demo");
-    let mount = |cache: &str| {
-        group.run(&["mount".as_ref(), "--cache-size".as_ref(), cache.as_ref(), source.as_ref(), point.path().as_ref()])
-    };
-    let line = one_line_of_failure(&mount("100MiB"), 1);
+    let line = point.refuses(&group.line(), &["--cache-size=100MiB".as_ref(), source.as_ref()]);
     assert!(line.contains("--cache-size"), "{line}");
-    let output = mount("16MiB");
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    point.mounts(&group.line(), &["--cache-size=16MiB".as_ref(), source.as_ref()]);
     let folder = point.path().join("north.zgy/data");
     let files: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     thread::scope(|scope| {
@@ -161,32 +114,21 @@ fn a_control_group_with_little_memory_is_enough_for_its_cache() {
             scope.spawn(|| files.iter().filter(|file| file.is_file()).for_each(|file| drop(fs::read(file).unwrap())));
         }
     });
-    let unmounted = volfs().arg("umount").arg(point.path()).output().unwrap();
-    assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
+    point.unmount();
 }
 
 #[test]
 fn a_mount_whose_address_space_is_too_small_is_refused() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let point = Point::new();
-    let run = |kib: u64, cache: &str| {
-        let script = format!("ulimit -v {kib}; exec \"$@\"");
-        let mut command = Command::new("sh");
-        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_volfs"), "mount", "--cache-size", cache]);
-        command.arg(test_data("demo")).arg(point.path()).output().unwrap()
-    };
+    let Some(point) = Point::new() else { return };
+    let source = test_data("demo");
     for kib in [200_000, 400_000] {
-        let line = one_line_of_failure(&run(kib, "256MiB"), 1);
+        let arguments = ["--cache-size=256MiB".as_ref(), source.as_ref()];
+        let line = point.refuses(&format!("ulimit -v {kib}"), &arguments);
         assert!(line.contains("ulimit -v"), "{line}");
-        assert_eq!(mounted_name(point.path()), None);
     }
-    let output = run(2_000_000, "16MiB");
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let samples = fs::read(point.path().join("north.zgy/data/lod0.raw")).unwrap();
-    assert!(!samples.is_empty());
-    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+    point.mounts("ulimit -v 2000000", &["--cache-size=16MiB".as_ref(), source.as_ref()]);
+    assert!(!point.samples("north.zgy").unwrap().is_empty());
+    point.unmount();
 }
 
 #[test]
@@ -201,11 +143,8 @@ fn the_default_cache_fits_into_the_limits_of_the_shell_and_the_mount_works() {
         .collect();
     let wanted: Vec<_> = files.iter().map(|file| fs::read(free.path(file)).unwrap()).collect();
     for limit in ["-v 2000000", "-v 600000", "-d 2000000", "-d 400000"] {
-        let point = Point::new();
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_volfs"), "mount"]);
-        let output = command.arg(test_data("demo")).arg(point.path()).output().unwrap();
-        assert!(output.status.success(), "{limit}: {}", text(&output.stderr));
+        let Some(point) = Point::new() else { return };
+        point.mounts(&format!("ulimit {limit}"), &[test_data("demo").as_ref()]);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -217,48 +156,25 @@ fn the_default_cache_fits_into_the_limits_of_the_shell_and_the_mount_works() {
                 });
             }
         });
-        assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
+        point.unmount();
     }
 }
 
 #[test]
-fn a_log_that_cannot_be_written_does_no_harm() {
-    if !fuse_or_skip() || !Path::new("/dev/full").exists() {
-        return;
+fn a_log_that_cannot_be_written_or_may_not_grow_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, log) in [("true", "/dev/full".into()), ("ulimit -f 0", folder.path().join("log"))] {
+        let Some(point) = Point::new() else { return };
+        point.mounts(line, &["--log-file".as_ref(), log.as_ref(), test_data("zgy").as_ref()]);
+        // each of these is a line of the log
+        for _ in 0..3 {
+            assert!(is_eio(&point.samples("bad_cut_in_brick.zgy").unwrap_err()));
+            assert!(point.samples("v3_int8.zgy").unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
+        }
+        let recent = fs::read_to_string(point.path().join(".volfs/log")).unwrap();
+        assert!(recent.contains("bad_cut_in_brick.zgy"), "{recent}");
+        point.unmount();
     }
-    let point = Point::new();
-    let mut command = volfs();
-    let output = command.args(["mount", "--log-file", "/dev/full"]).arg(test_data("zgy")).arg(point.path()).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let read = |name: &str| fs::read(point.path().join(name).join("data/lod0.raw"));
-    // each of these is a line of the log
-    for _ in 0..3 {
-        assert!(is_eio(&read("bad_cut_in_brick.zgy").unwrap_err()));
-        assert!(read("v3_int8.zgy").unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
-    }
-    let recent = fs::read_to_string(point.path().join(".volfs/log")).unwrap();
-    assert!(recent.contains("bad_cut_in_brick.zgy"), "{recent}");
-    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
-}
-
-#[test]
-fn a_log_that_may_not_grow_does_no_harm() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let (point, folder) = (Point::new(), tempfile::tempdir().unwrap());
-    let script = "ulimit -f 0; exec \"$@\"";
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_volfs"), "mount", "--log-file"])
-        .arg(folder.path().join("log"));
-    let output = command.arg(test_data("zgy")).arg(point.path()).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let read = |name: &str| fs::read(point.path().join(name).join("data/lod0.raw"));
-    assert!(is_eio(&read("bad_cut_in_brick.zgy").unwrap_err()), "which is a line of the log");
-    assert!(read("v3_int8.zgy").unwrap() == fixture("v3_int8.zgy").samples(0).unwrap());
-    assert!(volfs().arg("umount").arg(point.path()).status().unwrap().success());
 }
 
 const DATASETS: usize = 60;
@@ -524,7 +440,6 @@ fn a_daemon_that_gets_no_memory_at_all_ends_with_a_line_in_the_log() {
     // an empty folder would look like a source without datasets
     let listed = fs::read_dir(mount.point()).unwrap_err();
     assert_eq!(listed.raw_os_error(), Some(Errno::ENOTCONN as i32));
-    let again = volfs().arg("mount").arg(test_data("demo")).arg(mount.point()).output().unwrap();
-    assert!(again.status.success(), "{}", text(&again.stderr));
-    assert!(mount.umount(&[]).status.success());
+    mount.mount_again(test_data("demo"));
+    mount.unmount();
 }

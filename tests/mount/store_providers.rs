@@ -1,12 +1,13 @@
 //! Stores of several providers, credentials, and redirects.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use std::{fs, thread};
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;

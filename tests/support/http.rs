@@ -1,6 +1,7 @@
 //! HTTP/1.1 for tests: heads of messages, one request at a time, servers, and their certificates.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
-use std::{fs, thread};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -1,11 +1,13 @@
 //! The program under test: its processes, their output and state in /proc, and sources mounted in temporary folders.
 
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
-use std::{env, fs};
 
 use rustix::fs::{major, minor};
 use serde_json::Value;
@@ -242,6 +244,23 @@ impl Mount {
         volfs().arg("umount").args(arguments).arg(&self.point).output().unwrap()
     }
 
+    /// Unmounts, which has to succeed.
+    pub fn unmount(&self) {
+        let output = self.umount(&[]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
+    /// Mounts a source at the place of this mount, which has ended; that has to succeed.
+    pub fn mount_again(&self, source: impl AsRef<Path>) {
+        let output = volfs().arg("mount").arg(source.as_ref()).arg(&self.point).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
+    /// Waits until the daemon has ended.
+    pub fn wait_for_end(&self) {
+        wait_until("the daemon has gone", || !process_lives(self.pid()));
+    }
+
     /// Returns whether something is mounted there, even if its daemon does not answer.
     pub fn is_mounted(&self) -> bool {
         mounted_name(&self.point).is_some()
@@ -272,6 +291,64 @@ impl Drop for Mount {
             if process_lives(pid) && is_volfs(pid) {
                 let _ = signal(pid, nix::sys::signal::SIGKILL);
             }
+        }
+    }
+}
+
+/// An empty folder to mount on by hand; unmounted when dropped.
+pub struct Point(TempDir);
+
+impl Point {
+    /// `None` (after reporting why) if this machine cannot mount.
+    pub fn new() -> Option<Self> {
+        fuse_or_skip().then(|| Self(tempfile::tempdir().unwrap()))
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Runs `volfs mount` with these arguments and the folder, after a line of the shell such as `ulimit -n 40`.
+    pub fn mount(&self, line: &str, arguments: &[&OsStr]) -> Output {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{line}; exec \"$@\""), "sh"]).arg(program()).arg("mount");
+        command.args(arguments).arg(self.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Mounts, which has to succeed.
+    pub fn mounts(&self, line: &str, arguments: &[&OsStr]) {
+        let output = self.mount(line, arguments);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    }
+
+    /// Checks that the mount is refused, and returns the line that says why.
+    pub fn refuses(&self, line: &str, arguments: &[&OsStr]) -> String {
+        let said = one_line_of_failure(&self.mount(line, arguments), 1);
+        assert!(!said.contains("panicked"), "{said}");
+        wait_until("nothing is left mounted", || mounted_name(self.path()).is_none());
+        said
+    }
+
+    /// Reads the samples of the layer `data` of a dataset.
+    pub fn samples(&self, dataset: &str) -> io::Result<Vec<u8>> {
+        fs::read(self.path().join(dataset).join("data/lod0.raw"))
+    }
+
+    pub fn pid(&self) -> i32 {
+        i32::try_from(json(self.path().join(".volfs/status.json"))["pid"].as_i64().unwrap()).unwrap()
+    }
+
+    /// Unmounts, which has to succeed.
+    pub fn unmount(&self) {
+        let output = volfs().arg("umount").arg(self.path()).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
+impl Drop for Point {
+    fn drop(&mut self) {
+        if mounted_name(self.path()).is_some() {
+            let _ = volfs().args(["umount", "--lazy"]).arg(self.path()).output();
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Object stores of the tests: s3s-fs and Azurite in processes of their own, and one in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
