@@ -42,19 +42,6 @@ fn put_tags(server: &StoreServer, key: &str, folder: &Path) {
     }
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files.sort();
-    files
-}
-
 #[test]
 fn a_mount_of_a_store_shows_the_same_as_one_of_a_folder() {
     let Some(server) = StoreServer::start() else { return };
@@ -75,16 +62,8 @@ fn a_mount_of_a_store_shows_the_same_as_one_of_a_folder() {
     else {
         return;
     };
-    let relative = |mount: &Mount| -> Vec<_> {
-        let is_sample = |path: &Path| path.extension().is_some_and(|extension| extension == "raw");
-        let below = files_below(mount.point()).into_iter().filter(|path| is_sample(path));
-        below.map(|path| path.strip_prefix(mount.point()).unwrap().to_owned()).collect()
-    };
-    let files = relative(&here);
-    assert!(files.len() > 20 && files == relative(&remote), "{files:?}");
-    for file in files {
-        assert!(fs::read(remote.path(&file)).unwrap() == fs::read(here.path(&file)).unwrap(), "{}", file.display());
-    }
+    let files = raw_files(here.point());
+    assert!(files.len() > 20 && raw_files(remote.point()) == files, "{:?}", files.keys());
     let store = remote.status()["store"].clone();
     assert!(store["requests"].as_u64().unwrap() > 0 && store["bytes"].as_u64().unwrap() > 0, "{store}");
     assert!(here.status()["store"].is_null());
@@ -151,17 +130,22 @@ fn what_is_wrong_with_a_url_is_one_line() {
     refused(&server, "s3://volfs/none", "connection refused");
 }
 
+/// Checks that a mount soon shows another dataset that `put` puts in the place of one.
+pub fn shows_another(mount: &Mount, dataset: &str, put: impl FnOnce(Vec<u8>)) {
+    let other = test_data("zgy/v3_float32.zgy");
+    let wanted = volfs().arg("cat").arg(&other).output().unwrap().stdout;
+    let raw = || fs::read(mount.data(dataset, "lod0.raw"));
+    assert!(raw().unwrap() != wanted);
+    put(fs::read(&other).unwrap());
+    assert!(comes_true(2 * SOON, || raw().is_ok_and(|now| now == wanted)), "{}", mount.log());
+}
+
 #[test]
 fn an_object_that_is_replaced_is_a_new_dataset() {
     let Some(server) = StoreServer::start() else { return };
     server.put_all("top/a.zgy", &test_data("zgy/v3_int16.zgy"));
     let Some(mount) = mount_key(&server, "top", &[]) else { return };
-    let raw = || fs::read(mount.data("a.zgy", "lod0.raw"));
-    let before = raw().unwrap();
-    let other = test_data("zgy/v3_float32.zgy");
-    server.put("top/a.zgy", fs::read(&other).unwrap());
-    let wanted = volfs().arg("cat").arg(&other).output().unwrap().stdout;
-    assert!(before != wanted && comes_true(Duration::from_secs(10), || raw().is_ok_and(|now| now == wanted)));
+    shows_another(&mount, "a.zgy", |bytes| server.put("top/a.zgy", bytes));
     server.remove("top/a.zgy");
     assert!(comes_true(Duration::from_secs(10), || !mount.path("a.zgy").exists()));
 }
@@ -598,22 +582,12 @@ fn a_new_version_of_an_object_is_fetched() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_a_cache_is_refused() {
+fn a_folder_on_this_machine_has_no_disk_cache() {
     let folder = tempfile::tempdir().unwrap();
-    let point = folder.path().join("mount");
-    fs::create_dir(&point).unwrap();
-    fs::write(folder.path().join("thesis.txt"), "years").unwrap();
-    let refused = |source: &str, dir: &Path, status| {
-        let mut command = volfs();
-        command.args(["mount", "--disk-cache"]).arg(dir).args(["--disk-cache-size", "1GiB", source]).arg(&point);
-        // nothing listens there, and nothing is asked before the folder is checked
-        command.envs(StoreServer::environment(([127, 0, 0, 1], 1).into()));
-        one_line_of_failure(&command.output().unwrap(), status)
-    };
-    let local = test_data("demo");
-    let line = refused(local.to_str().unwrap(), &folder.path().join("cache"), 2);
+    let mut command = volfs();
+    command.args(["mount", "--disk-cache-size", "1GiB", "--disk-cache"]).arg(folder.path().join("cache"));
+    let line = one_line_of_failure(&command.arg(test_data("demo")).arg(folder.path()).output().unwrap(), 2);
     assert!(line.contains("is for object stores"), "{line}");
-    let _ = refused;
 }
 
 /// Returns the requests of a mount so far, but those for listings.
@@ -625,11 +599,7 @@ fn requests(proxy: &FaultProxy) -> Vec<String> {
 fn what_is_written_with_chunks_is_not_fetched_again() {
     let Some(server) = StoreServer::start() else { return };
     server.put_all("data", &test_data("vds/wavelet-no-pages"));
-    for (object, entries) in object_metadata(&test_data("vds/wavelet-no-pages")) {
-        let entries: Vec<(&str, &str)> = entries.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        server.put_metadata(&format!("data/{object}"), &entries);
-    }
-    server.remove("data/ObjectMetadata.json");
+    put_tags(&server, "data", &test_data("vds/wavelet-no-pages"));
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("cache");
     let arguments = ["--disk-cache", dir.to_str().unwrap()];

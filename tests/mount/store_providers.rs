@@ -15,12 +15,12 @@ use humantime::format_rfc3339_millis;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use serde_json::{Value, json};
 
-use super::store::raw_files;
+use super::store::{raw_files, shows_another};
 use crate::support::http::{Certificate, openssl};
 use crate::support::stores::{ACCOUNT, CONTAINER, PUBLIC};
 use crate::support::{
-    Answer, Azurite, HttpServer, Mount, Objects, Request, comes_true, copy_all, fuse_or_skip, names,
-    one_line_of_failure, set, test_data, text, volfs,
+    Answer, Azurite, HttpServer, Mount, Objects, Request, copy_all, fuse_or_skip, names, one_line_of_failure, set,
+    test_data, text, volfs,
 };
 
 /// Datasets that take listings, ranges, metadata of objects, and objects of no bytes.
@@ -39,10 +39,6 @@ fn fill(server: &Azurite, container: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     truth
 }
 
-fn mount(url: &str, environment: &[(&str, String)]) -> Option<Mount> {
-    Mount::of_store(url, environment, &[])
-}
-
 #[test]
 fn a_mount_of_azure_shows_the_same_as_one_of_a_folder_and_changes() {
     let Some(server) = Azurite::start() else { return };
@@ -51,15 +47,10 @@ fn a_mount_of_azure_shows_the_same_as_one_of_a_folder_and_changes() {
     }
     let truth = fill(&server, CONTAINER);
     let environment = [("AZURE_STORAGE_CONNECTION_STRING", server.connection_string())];
-    let mount = mount(&format!("az://{CONTAINER}/top"), &environment).unwrap();
+    let mount = Mount::of_store(&format!("az://{CONTAINER}/top"), &environment, &[]).unwrap();
     assert!(raw_files(mount.point()) == truth);
     assert_eq!(mount.counter("errors"), 0);
-    // an object that is replaced is another dataset
-    let other = fs::read(test_data("zgy/v3_float32.zgy")).unwrap();
-    server.put(CONTAINER, "top/demo/north.zgy", &other, &[]);
-    let wanted = volfs().arg("cat").arg(test_data("zgy/v3_float32.zgy")).output().unwrap().stdout;
-    let raw = mount.data("demo/north.zgy", "lod0.raw");
-    assert!(comes_true(Duration::from_secs(20), || fs::read(&raw).is_ok_and(|now| now == wanted)));
+    shows_another(&mount, "demo/north.zgy", |bytes| server.put(CONTAINER, "top/demo/north.zgy", &bytes, &[]));
     let seen = mount.log() + &fs::read_to_string(mount.path(".volfs/status.json")).unwrap();
     assert!(!seen.contains(&Azurite::key()) && seen.contains(CONTAINER));
 }
@@ -171,11 +162,7 @@ fn a_mount_of_google_shows_the_same_as_one_of_a_folder_and_changes() {
     let truth = raw_files(here.point());
     assert!(truth.len() > 3 && raw_files(mount.point()) == truth, "{}", mount.log());
     assert_eq!((mount.counter("errors"), refused.load(Relaxed)), (0, 0));
-    let other = test_data("zgy/v3_float32.zgy");
-    objects.put("top/demo/north.zgy", fs::read(&other).unwrap(), &[]);
-    let wanted = volfs().arg("cat").arg(&other).output().unwrap().stdout;
-    let raw = mount.data("demo/north.zgy", "lod0.raw");
-    assert!(comes_true(Duration::from_secs(20), || fs::read(&raw).is_ok_and(|now| now == wanted)));
+    shows_another(&mount, "demo/north.zgy", |bytes| objects.put("top/demo/north.zgy", bytes, &[]));
     assert!(!mount.log().contains("PRIVATE KEY"));
 }
 
@@ -399,6 +386,15 @@ fn a_token_of_a_cluster_is_exchanged_for_keys() {
 #[test]
 fn who_gets_no_keys_is_told_so_in_one_line() {
     let home = tempfile::tempdir().unwrap();
+    let asked = |server: &HttpServer, more: &[(&'static str, String)]| {
+        ls(&[&environment_of(home.path(), server)[..], more].concat())
+    };
+    let refused = |server: &HttpServer, more: &[(&'static str, String)], says: &str| {
+        let line = one_line_of_failure(&asked(server, more), 1);
+        assert!(line.contains(says), "{more:?}: {line}");
+    };
+    let none = "no credentials were found";
+    let machine = |server: &HttpServer| ("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", server.address()));
     let bodies = ["", "{}", "{\"Code\": \"AssumeRoleUnauthorizedAccess\", \"Message\": \"no\"}"];
     for (status, body) in [(404, bodies[0]), (500, bodies[0]), (200, bodies[1]), (200, bodies[2])] {
         let server = HttpServer::start(move |request| match request.path.rsplit('/').next() {
@@ -407,43 +403,28 @@ fn who_gets_no_keys_is_told_so_in_one_line() {
             Some("") if status == 200 => Answer::new(200, "reader"),
             _ => Answer::new(status, body),
         });
-        let mut environment = environment_of(home.path(), &server);
-        environment.push(("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", server.address())));
-        let line = one_line_of_failure(&ls(&environment), 1);
-        assert!(line.contains("no credentials were found"), "{status} {body}: {line}");
+        refused(&server, &[machine(&server)], none);
     }
     // a machine of which it is known that it has no such service
     let server = HttpServer::start(|_| Answer::new(200, "reader"));
-    let mut environment = environment_of(home.path(), &server);
-    environment.push(("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", server.address())));
-    environment.push(("AWS_EC2_METADATA_DISABLED", "true".to_owned()));
-    let line = one_line_of_failure(&ls(&environment), 1);
-    assert!(line.contains("no credentials were found"), "{line}");
+    refused(&server, &[machine(&server), ("AWS_EC2_METADATA_DISABLED", "true".to_owned())], none);
     assert_eq!(server.log().len(), 0);
     // the library takes whatever it is told for the name of a role, and panics where that is none
     let server = HttpServer::start(|_| Answer::new(200, "<html>\n{} not a role"));
-    let mut environment = environment_of(home.path(), &server);
-    environment.push(("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{}", server.address())));
-    let output = ls(&environment);
+    let output = asked(&server, &[machine(&server)]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     // a container's service that refuses, and one that is not there
     let server = HttpServer::start(|_| Answer::new(403, "not you"));
+    let at = |name: &str| home.path().join(name).to_string_lossy().into_owned();
+    fs::write(at("token"), "a-pod").unwrap();
     for uri in [format!("http://{}/pod", server.address()), "http://127.0.0.1:1/pod".to_owned()] {
-        let mut environment = environment_of(home.path(), &server);
-        let token = home.path().join("token");
-        fs::write(&token, "a-pod").unwrap();
-        environment.push(("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri.clone()));
-        environment.push(("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_string_lossy().into_owned()));
-        let line = one_line_of_failure(&ls(&environment), 1);
-        assert!(line.contains("no credentials were found"), "{uri}: {line}");
+        let token = ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", at("token"));
+        refused(&server, &[("AWS_CONTAINER_CREDENTIALS_FULL_URI", uri), token], none);
     }
     // a profile that is nowhere, and one that logs in in a way that volfs does not know
-    fs::write(home.path().join("config"), "[profile sso]\nsso_session = us\n").unwrap();
-    let mut environment = environment_of(home.path(), &server);
-    environment.push(("AWS_CONFIG_FILE", home.path().join("config").to_string_lossy().into_owned()));
-    environment.push(("AWS_PROFILE", "sso".to_owned()));
-    let line = one_line_of_failure(&ls(&environment), 1);
-    assert!(line.contains("export-credentials --profile sso"), "{line}");
+    fs::write(at("config"), "[profile sso]\nsso_session = us\n").unwrap();
+    let profile = [("AWS_CONFIG_FILE", at("config")), ("AWS_PROFILE", "sso".to_owned())];
+    refused(&server, &profile, "export-credentials --profile sso");
 }
 
 const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
