@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
+use super::file_system::FileSystem;
 use crate::catalog::Recogniser;
 use crate::format::wkw::Wkw;
 use crate::format::{Array, Dataset, Format, FormatError, OpenWith, registry};
 use crate::source::{Blocking, IndexCache, LocalTree};
+use crate::test_support::{Npy, by_dataset, crc, json, naive, set, test_data, wkw_expected};
 use crate::volume::Brick;
-use serde_json::{Value, json};
-
-use crate::test_support::wkw_expected;
-use crate::test_support::{by_dataset, crc, json, naive, test_data};
 
 fn open(name: &str) -> Box<dyn Dataset> {
     let path = test_data("wkw").join(name);
@@ -36,39 +36,48 @@ fn level(dataset: &dyn Dataset, layer: &str, lod: usize) -> Arc<dyn Array> {
 
 #[test]
 fn every_array_reads_as_the_reference_library_says() {
+    let shown = FileSystem::over(&test_data("wkw"));
+    assert_eq!(set(shown.names("")), set([".volfs", "annotation", "bare", "damaged", "old", "pyramid", "types"]));
     for (dataset, arrays) in datasets("arrays") {
-        let shown: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
-        assert_eq!(shown, arrays.len(), "{}", arrays[0]["dataset"]);
+        let levels: usize = dataset.layers().iter().map(|layer| layer.levels.len()).sum();
+        assert_eq!(levels, arrays.len(), "{}", arrays[0]["dataset"]);
         for expected in arrays {
-            let array =
-                level(&*dataset, expected["layer"].as_str().unwrap(), expected["lod"].as_u64().unwrap() as usize);
-            check_info(&*array, &expected);
+            let text = |key: &str| expected[key].as_str().unwrap();
+            let array = level(&*dataset, text("layer"), expected["lod"].as_u64().unwrap() as usize);
             let samples = naive::read_all(&*array).unwrap_or_else(|e| panic!("{expected}: {e}"));
             assert_eq!(json!(crc(&samples)), expected["crc32"], "samples of {expected}");
             naive::check_without_waiting(&*array);
+            let read = |suffix: &str| {
+                shown.read(&format!("{}/{}/lod{}{suffix}", text("dataset"), text("layer"), expected["lod"]))
+            };
+            assert!(read(".raw") == samples, "{expected}");
+            let npy = Npy::parse(&read(".npy"));
+            assert!(
+                npy.samples == samples && json!(npy.shape) == expected["shape"] && !npy.fortran_order,
+                "{expected}"
+            );
+            check_description(&serde_json::from_slice(&read(".json")).unwrap(), &expected);
         }
     }
 }
 
-fn check_info(array: &dyn Array, expected: &Value) {
-    let info = array.info();
-    assert_eq!(json!(info.dtype.name()), expected["dtype"], "{expected}");
-    assert_eq!(json!(&info.shape()[..]), expected["shape"], "{expected}");
-    assert_eq!(json!(&info.brick_shape[..]), expected["brick_shape"], "{expected}");
-    assert_eq!(info.native["mag"], expected["mag"]);
-    assert_eq!(info.native["offset"], expected["offset"]);
-    assert_eq!(json!(info.codec), expected["codec"]);
-    let names: Vec<&str> = info.axes.iter().map(|axis| &*axis.name).collect();
-    assert_eq!(names, ["z", "y", "x", "channel"][..info.axes.len()]);
-    for (axis, spatial) in info.axes.iter().zip([true, true, true, false]) {
-        assert_eq!(axis.spatial, spatial);
+fn check_description(described: &Value, expected: &Value) {
+    for key in ["dataset", "layer", "lod", "dtype", "shape", "brick_shape", "codec"] {
+        assert_eq!(described[key], expected[key], "{key} of {expected}");
     }
-    for (n, axis) in info.axes.iter().take(3).enumerate() {
-        for (found, key) in [(axis.first, "first"), (axis.step, "step")] {
-            let wanted = expected[key][n].as_f64().unwrap();
+    assert_eq!((&described["format"], &described["bricks"]), (&json!("wkw"), &Value::Null));
+    for key in ["mag", "offset"] {
+        assert_eq!(described["wkw"][key], expected[key], "{key} of {expected}");
+    }
+    let axes = described["axes"].as_array().unwrap();
+    let names: Vec<&str> = axes.iter().map(|axis| axis["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["z", "y", "x", "channel"][..axes.len()]);
+    for (n, axis) in axes.iter().take(3).enumerate() {
+        for key in ["first", "step"] {
+            let (found, wanted) = (axis[key].as_f64().unwrap(), expected[key][n].as_f64().unwrap());
             assert!((found - wanted).abs() <= 1e-12 * wanted.abs(), "{key} of axis {n}: {found}, {expected}");
         }
-        assert_eq!(json!(axis.unit), expected["unit"]);
+        assert_eq!(axis["unit"], expected["unit"]);
     }
 }
 

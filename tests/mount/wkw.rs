@@ -9,8 +9,7 @@ use tempfile::TempDir;
 
 use crate::support::wkw_expected;
 use crate::support::{
-    Mount, Npy, SOON, comes_true, copy_all, crc, is_eio, json, names, numbers, read_at, replace, set, source_of,
-    test_data,
+    Mount, SOON, comes_true, copy_all, crc, is_eio, json, names, numbers, read_at, replace, set, source_of, test_data,
 };
 
 /// Makes a temporary source with copies of some datasets. An additional file keeps the source from being a dataset
@@ -19,30 +18,6 @@ fn source_with(names: &[&str]) -> TempDir {
     let source = source_of("wkw", names);
     fs::write(source.path().join("other.zgy"), b"").unwrap();
     source
-}
-
-#[test]
-fn every_array_is_a_file() {
-    let Some(mount) = Mount::of(test_data("wkw")) else { return };
-    assert_eq!(names(mount.point()), set([".volfs", "annotation", "bare", "damaged", "old", "pyramid", "types"]));
-    for array in wkw_expected("arrays") {
-        let text = |key: &str| array[key].as_str().unwrap();
-        let file =
-            |suffix: &str| mount.path(text("dataset")).join(text("layer")).join(format!("lod{}{suffix}", array["lod"]));
-        let raw = fs::read(file(".raw")).unwrap();
-        assert_eq!(crc(&raw), text("crc32"), "{array}");
-        assert_eq!(fs::metadata(file(".raw")).unwrap().len(), raw.len() as u64);
-        let npy = Npy::parse(&fs::read(file(".npy")).unwrap());
-        assert!(npy.samples == raw && json!(npy.shape) == array["shape"] && !npy.fortran_order, "{array}");
-        let described = json(file(".json"));
-        for key in ["dataset", "layer", "lod", "dtype", "shape", "brick_shape", "codec"] {
-            assert_eq!(described[key], array[key], "{key} of {array}");
-        }
-        assert_eq!(described["format"], "wkw");
-        assert_eq!(described["bricks"], Value::Null);
-        assert_eq!(described["wkw"]["mag"], array["mag"]);
-        assert_eq!(described["wkw"]["offset"], array["offset"]);
-    }
 }
 
 #[test]
