@@ -25,7 +25,6 @@ FLOORS = [
     {"fs"},
     {"view", "verify"},
     {"catalog", "array"},
-    {"cache"},
     {"format"},
     {"source", "codec"},
     {"volume", "memory", "pool", "counters", "log_limit", "logging", "sequential", "safe_open", "sync"},

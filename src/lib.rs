@@ -29,7 +29,6 @@
 #![cfg_attr(not(all(feature = "serve", feature = "store")), allow(dead_code, unused_imports))]
 
 mod array;
-mod cache;
 mod catalog;
 mod cli;
 mod codec;

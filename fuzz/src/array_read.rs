@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, mpsc};
 use std::{panic, thread};
 
-use crate::array::{BoxRequest, ReadError, ReadRequest, Reader, ReaderConfig, ScanDetector};
+use crate::array::{FileRange, ReadRequest, Reader, ScanDetector, Selection};
 use crate::format::Array;
-use crate::memory::Buffer;
+use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::volume::{AxisPermutation, Dims, Region};
 
@@ -38,8 +38,7 @@ static READERS: LazyLock<[Arc<Reader>; 3]> = LazyLock::new(|| {
     }));
     let pool = Pool::new();
     [0, 3000, 1 << 20].map(|cache_bytes| {
-        ReaderConfig { cache_bytes, idle_buffer_bytes: 1 << 20, prefaulted_bytes: 1 << 16, threads: 2 }
-            .reader(Arc::clone(&pool), Arc::default())
+        Reader::new(cache_bytes, 2, BufferPool::for_bricks(1 << 20, 1 << 16), Arc::clone(&pool), Arc::default())
     })
 });
 
@@ -54,11 +53,8 @@ pub fn run(input: &[u8]) -> u64 {
     let array = if input.u8() & 3 == 3 { Imagined::huge(&mut input) } else { Imagined::small(&mut input) };
     let Some(array) = array else { return 0 };
     let (axes, total) = (array.shape().len(), array.shape().product().expect("the samples can be counted"));
-    let permutation = match input.below(axes + 1) {
-        0 => None,
-        axis => Some(AxisPermutation::to_front(axis - 1)),
-    };
-    let scans = Some(Arc::new(ScanDetector::default()));
+    let order = AxisPermutation::to_front(input.below(axes + 1).saturating_sub(1));
+    let scans = Arc::new(ScanDetector::default());
     let array = Arc::new(array);
     let mut done = 0;
     let mut next = 0;
@@ -71,7 +67,7 @@ pub fn run(input: &[u8]) -> u64 {
                 let length = if kind == 3 { u64::from(input.u8()) } else { MOST.min(16 * u64::from(input.u8())) };
                 let range = start..start.saturating_add(length).min(total);
                 next = if range.end == total { 0 } else { range.end };
-                check_range(reader, &array, permutation, range, &scans);
+                check_range(reader, &array, order, range, &scans);
             }
         }
         done += 1;
@@ -95,45 +91,49 @@ fn box_of(input: &mut Bytes<'_>, shape: &Dims) -> Region {
 fn check_range(
     reader: &Arc<Reader>,
     array: &Arc<Imagined>,
-    permutation: Option<AxisPermutation>,
+    order: AxisPermutation,
     samples: Range<u64>,
-    scans: &Option<Arc<ScanDetector>>,
+    scans: &Arc<ScanDetector>,
 ) {
-    let shape = permutation.map_or(array.shape(), |order| order.permute_dims(&array.shape()));
+    let shape = order.permute_dims(&array.shape());
     let expected: Vec<u8> = samples
         .clone()
         .map(|number| shape.index_of(number))
-        .flat_map(|at| array.sample(&permutation.map_or(at, |order| order.invert_dims(&at))))
+        .flat_map(|at| array.sample(&order.invert_dims(&at)))
         .collect();
     let (done, answer) = mpsc::channel();
-    let request = ReadRequest {
-        array: Arc::clone(array) as Arc<dyn Array>,
-        permutation,
-        samples: samples.clone(),
-        bulkhead: Bulkhead::new(0),
-        scans: scans.clone(),
-        page_cached: samples.start.is_multiple_of(2),
-        ahead: samples.start.is_multiple_of(3),
-        counters: None,
-    };
-    reader.read(request, move |read| done.send(owned(read)).expect("somebody waits"));
+    let (page_cached, ahead) = (samples.start.is_multiple_of(2), samples.start.is_multiple_of(3));
+    let selections = Selection::from_range(array.info(), &order, &samples, 0);
+    let from_file = Some(FileRange { scans: Arc::clone(scans), order, samples: samples.clone(), page_cached, ahead });
+    let out = reader.buffers().try_take(expected.len()).expect("there is memory");
+    reader.read(request(array, selections, from_file), out, move |read| {
+        done.send(read.map(|bytes| bytes.to_vec())).expect("somebody waits");
+    });
     let read = answer.recv().expect("a reply").expect("the samples can be read");
     assert!(read == expected, "samples {samples:?} differ from the model");
 }
 
+/// Reads a box, and every few samples of it, together.
 fn check_box(reader: &Arc<Reader>, array: &Arc<Imagined>, region: Region) {
-    let expected: Vec<u8> = (0..region.samples())
-        .map(|number| region.shape.index_of(number))
-        .flat_map(|at| array.sample(&Dims::from_fn(at.len(), |axis| region.start[axis] + at[axis])))
+    let size = array.info().dtype.size();
+    let whole = Selection::new(&region, 0, size);
+    let step = Dims::from_fn(region.axes(), |axis| 1 + region.start[axis] % 3);
+    let shape = Dims::from_fn(region.axes(), |axis| region.shape[axis].div_ceil(step[axis]));
+    let (offset, strides) = (region.samples() as usize * size, shape.strides(size as u64));
+    let selections = vec![whole, Selection { shape, step, offset, strides, ..whole }];
+    let expected: Vec<u8> = selections
+        .iter()
+        .flat_map(|selection| (0..selection.samples()).map(|number| (*selection, selection.shape.index_of(number))))
+        .flat_map(|(Selection { start, step, .. }, within)| {
+            array.sample(&Dims::from_fn(within.len(), |axis| start[axis] + within[axis] * step[axis]))
+        })
         .collect();
-    let (done, answer) = mpsc::channel();
-    let array = Arc::clone(array) as Arc<dyn Array>;
-    let request = BoxRequest { array, region, bulkhead: Bulkhead::new(0), counters: None };
-    reader.read_box(request, move |read| done.send(owned(read)).expect("somebody waits"));
-    let read = answer.recv().expect("a reply").expect("the samples can be read");
+    let mut read = vec![0xee; expected.len()];
+    reader.read_into(request(array, selections, None), &mut read).expect("the samples can be read");
     assert!(read == expected, "the box {region:?} differs from the model");
 }
 
-fn owned(read: Result<Buffer, ReadError>) -> Result<Vec<u8>, ReadError> {
-    read.map(|bytes| bytes.to_vec())
+fn request(array: &Arc<Imagined>, selections: Vec<Selection>, from_file: Option<FileRange>) -> ReadRequest {
+    let array = Arc::clone(array) as Arc<dyn Array>;
+    ReadRequest { array, selections, bulkhead: Bulkhead::new(0), counters: None, from_file }
 }

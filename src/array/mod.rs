@@ -1,33 +1,38 @@
-//! N-dimensional reading: a range of samples becomes boxes, boxes become pieces of bricks, and their rows are copied
-//! out.
+//! N-dimensional reading: regions of samples into memory of the caller, brick by brick.
 //!
 //! A read only descends:
 //!
 //! ```text
-//! reader     the fast path copies the pieces that are in memory; the slow path gives the others to workers of the pool
-//! prefetch   decodes the bricks that scans will need next, and divides the cache among scans
-//! bricks     one brick for one reader: from the cache, from its scan, read in parts, or decoded now
-//! scan       detects sequential readers; keeps planes of bricks for scans whose bricks do not fit the cache
-//! copy       rows of samples from one layout to another
-//! request    ranges and boxes as pieces of bricks: arithmetic only
+//! read         the one entry; divides what is not in memory among workers
+//! prefetch     decodes the bricks that scans will need next; shares: divides the cache among scans
+//! copier       the pieces of a read, for all kinds of brick; plain: those of bricks that need no decoding
+//! brick        one brick: from the cache, from the planes of a scan, or loaded now
+//! scan         detects sequential readers; planes: what a scan keeps if a layer of bricks does not fit the cache
+//! cache        decoded bricks; ghost_list: which of them are evicted early
+//! copy         samples between memory of different layouts; output: the caller's memory, which several threads fill
+//! region       which samples a read selects, and the pieces of bricks that they come from
 //! ```
 
-mod array_view;
-mod brick_sizes;
-mod bricks;
+mod brick;
+mod cache;
+mod check;
+mod copier;
 mod copy;
-mod decode_gate;
-mod error;
-mod permuted;
+mod ghost_list;
+mod output;
+mod plain;
+mod planes;
 mod prefetch;
-mod reader;
-mod request;
+mod read;
+mod region;
 mod resources;
 mod scan;
+mod shares;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::ReadError;
-pub(crate) use reader::{BoxRequest, CheckedBrick, Gauges, ReadRequest, Reader, ReaderConfig};
-pub(crate) use request::boxes;
+pub(crate) use check::CheckedBrick;
+pub(crate) use copier::ReadError;
+pub(crate) use read::{FileRange, Gauges, ReadRequest, Reader};
+pub(crate) use region::{Selection, boxes};
 pub(crate) use scan::ScanDetector;

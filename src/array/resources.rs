@@ -1,41 +1,35 @@
-//! The state that all reads share.
+//! What all reads share: the cache, the workers, the memory, and the gate before the decoders.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::decode_gate::DecodeGate;
-use crate::cache::BrickCache;
+use super::cache::BrickCache;
 use crate::counters::Counters;
 use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::thread;
+use crate::sync::{Condvar, Mutex, thread};
 
-/// Its own bulkhead, so that it waits for no source.
+/// The bulkhead of prefaulting: its own, so that it waits for no source.
 const PREFAULTING: u64 = u64::MAX - 1;
 /// Nobody decodes if no brick was decoded for this long.
 const QUIET: Duration = Duration::from_millis(3);
 
 /// The cache, the workers and the memory that all reads of the process share.
-pub(crate) struct Resources {
-    /// Decoded bricks.
-    pub cache: BrickCache,
-    /// Bounds the number of decoders and their memory.
-    pub gate: DecodeGate,
-    /// Worker threads.
-    pub pool: Arc<Pool>,
-    /// Recycles buffers.
-    pub buffers: Arc<BufferPool>,
-    /// The counters of status.json.
-    pub counters: Arc<Counters>,
+pub(super) struct Resources {
+    pub(super) cache: BrickCache,
+    pub(super) gate: DecodeGate,
+    pub(super) pool: Arc<Pool>,
+    pub(super) buffers: Arc<BufferPool>,
+    pub(super) counters: Arc<Counters>,
     /// A worker makes memory for the next bricks.
-    pub prefaulting: AtomicBool,
+    pub(super) prefaulting: AtomicBool,
 }
 
 impl Resources {
     /// Has a worker make the pages of the next bricks, within the room that the cache has, once nobody has decoded for a
     /// while, and for as long as nobody does.
-    pub(crate) fn prefault(self: &Arc<Self>) {
+    pub(super) fn prefault(self: &Arc<Self>) {
         let wants = self.buffers.wants_prefaulted(self.cache.room());
         if !wants || self.prefaulting.swap(true, Ordering::Relaxed) {
             return;
@@ -72,8 +66,84 @@ impl Drop for Prefaulting {
     }
 }
 
+/// A counting semaphore for decoders with a second budget, of bytes. One decoder is always admitted, however much it
+/// needs.
+pub(super) struct DecodeGate {
+    admitted: Mutex<Admitted>,
+    released: Condvar,
+    decoders: usize,
+    budget: usize,
+}
+
+#[derive(Default)]
+struct Admitted {
+    decoders: usize,
+    bytes: usize,
+    /// Threads that wait for admission.
+    waiting: usize,
+}
+
+impl DecodeGate {
+    /// Creates a gate that admits at most `decoders` decoders at a time, which need no more than `budget` bytes
+    /// together.
+    pub(super) fn new(decoders: usize, budget: usize) -> Self {
+        Self { admitted: Mutex::default(), released: Condvar::new(), decoders: decoders.max(1), budget }
+    }
+
+    /// The greatest number of decoders at a time.
+    pub(super) fn decoders(&self) -> usize {
+        self.decoders
+    }
+
+    /// Returns the number of decoders that are admitted now, and the bytes that they need.
+    pub(super) fn admitted(&self) -> (usize, usize) {
+        let admitted = self.admitted.lock();
+        (admitted.decoders, admitted.bytes)
+    }
+
+    /// Waits for admission, then runs `decode`, which needs `bytes` of memory.
+    pub(super) fn admit<T>(&self, bytes: usize, decode: impl FnOnce() -> T) -> T {
+        let mut admitted = self.admitted.lock();
+        while admitted.decoders > 0
+            && (admitted.decoders >= self.decoders || admitted.bytes.saturating_add(bytes) > self.budget)
+        {
+            admitted.waiting += 1;
+            self.released.wait(&mut admitted);
+            admitted.waiting -= 1;
+        }
+        admitted.decoders += 1;
+        admitted.bytes = admitted.bytes.saturating_add(bytes);
+        drop(admitted);
+        let _permit = Permit { gate: self, bytes };
+        decode()
+    }
+}
+
+/// One admission; dropping it releases the decoder's share, also when the decoder panics.
+struct Permit<'a> {
+    gate: &'a DecodeGate,
+    bytes: usize,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut admitted = self.gate.admitted.lock();
+        admitted.decoders -= 1;
+        admitted.bytes = admitted.bytes.saturating_sub(self.bytes);
+        let has_waiters = admitted.waiting > 0;
+        drop(admitted);
+        // the waiters need different amounts, so any of them may be the one that fits now; without waiters the
+        // notification would be a needless system call
+        if has_waiters {
+            self.gate.released.notify_all();
+        }
+    }
+}
+
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
     use std::time::Instant;
 
     use super::*;
@@ -116,5 +186,24 @@ mod tests {
             resources.prefault();
             assert_eq!(resources.pool.jobs(), 0, "there are enough");
         }
+    }
+
+    #[test]
+    fn decoders_and_bytes_are_bounded_and_one_is_always_admitted() {
+        let (gate, now, most) = (DecodeGate::new(3, 100), AtomicUsize::new(0), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for n in 0..24 {
+                let (gate, now, most) = (&gate, &now, &most);
+                scope.spawn(move || {
+                    gate.admit(if n % 4 == 0 { 1000 } else { 50 }, || {
+                        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        thread::yield_now();
+                        now.fetch_sub(1, Ordering::SeqCst);
+                    });
+                });
+            }
+        });
+        assert!(most.into_inner() <= 2);
+        assert_eq!(now.into_inner(), 0);
     }
 }

@@ -22,10 +22,11 @@ use super::machine::{default_cache_size, default_threads};
 use super::output::{Bar, note};
 use super::source::DatasetAt;
 use super::text::{Size, choose, escaped_path};
-use crate::array::{ReadError, ReaderConfig};
+use crate::array::{ReadError, Reader};
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Layer};
 use crate::fs::layer_folders;
+use crate::memory::BufferPool;
 use crate::pool::Pool;
 use crate::view::npy;
 use crate::volume::{ArrayInfo, Region};
@@ -231,13 +232,9 @@ fn copy(
     let chunks = ChunkedBox::new(&**array, region, max_chunk);
     let cache = if chunks.share_bricks() { memory / 2 } else { 0 };
     let bytes = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let config = ReaderConfig {
-        cache_bytes: bytes(cache),
-        idle_buffer_bytes: bytes(max_chunk + IDLE_BYTES),
-        prefaulted_bytes: 0,
-        threads: default_threads(),
-    };
-    for samples in Prefetch::new(config.reader(Pool::new(), Arc::default()), array, chunks) {
+    let buffers = BufferPool::for_bricks(bytes(max_chunk + IDLE_BYTES), 0);
+    let reader = Reader::new(bytes(cache), default_threads(), buffers, Pool::new(), Arc::default());
+    for samples in Prefetch::new(reader, array, chunks) {
         if !out.write(&samples.map_err(&damaged)?)? {
             return Ok(false);
         }

@@ -6,11 +6,13 @@ use super::error::FsError;
 use super::handles::{ContentState, FileHandle, Handle};
 use super::read::ReadRequest;
 use super::volfs::Volfs;
-use crate::array;
+use crate::array::{self, FileRange, Selection};
+use crate::format::Array;
 use crate::log_limit::warn_seldom;
-use crate::memory::Buffer;
+use crate::memory::{Buffer, OutOfMemory};
 use crate::pool::Bulkhead;
 use crate::view::Content;
+use crate::volume::AxisPermutation;
 
 impl Volfs {
     /// Like [`Volfs::read`], for whoever keeps the bytes: those of an array are not copied.
@@ -69,28 +71,47 @@ impl Volfs {
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
-        let bulkhead = Bulkhead::new(file.ino.node().into());
-        let (scans, counters) = (Some(Arc::clone(&file.scans)), file.counters());
         let slice = array_file.slice(read.offset, read.size);
-        let samples = slice.samples.clone();
-        let (array, permutation) = (Arc::clone(array_file.array()), array_file.permutation());
+        let (array, samples) = (Arc::clone(array_file.array()), slice.samples.clone());
+        let order = array_file.permutation().unwrap_or(AxisPermutation::IDENTITY);
+        let selections = Selection::from_range(array.info(), &order, &samples, 0);
         let page_cached = self.is_page_cached(&read);
-        let request = array::ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead, counters };
-        let fs = Arc::clone(self);
-        let array_file = array_file.clone();
-        self.reader.read(request, move |stored| {
-            done(match stored {
-                Ok(stored) => array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| {
-                    warn_seldom(&error.to_string());
-                    FsError::NoMemory
-                }),
-                Err(error) => Err(fs.read_errors.client_error(
-                    fs.catalog_and_pool(),
-                    file.layer.as_ref(),
-                    array_file.array().info(),
-                    &error,
-                )),
-            });
+        let from_file = FileRange { scans: Arc::clone(&file.scans), order, samples, page_cached, ahead };
+        let (fs, array_file) = (Arc::clone(self), array_file.clone());
+        self.read_selections(&file, array, selections, Some(from_file), move |stored| {
+            done(stored.and_then(|stored| {
+                array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| no_memory(&error))
+            }));
         });
     }
+
+    /// Reads samples of an array that an open file shows or is computed from.
+    pub(super) fn read_selections(
+        self: &Arc<Self>,
+        file: &Arc<FileHandle>,
+        array: Arc<dyn Array>,
+        selections: Vec<Selection>,
+        from_file: Option<FileRange>,
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let samples = selections.iter().map(Selection::samples).sum::<u64>() as usize;
+        let out = match self.reader.buffers().take_reply(samples * array.info().dtype.size()) {
+            Ok(out) => out,
+            Err(error) => return done(Err(no_memory(&error))),
+        };
+        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
+        let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
+        let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
+        self.reader.read(request, out, move |read| {
+            done(read.map_err(|error| {
+                let source = fs.catalog_and_pool();
+                fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)
+            }));
+        });
+    }
+}
+
+fn no_memory(error: &OutOfMemory) -> FsError {
+    warn_seldom(&error.to_string());
+    FsError::NoMemory
 }

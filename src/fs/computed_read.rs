@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::error::FsError;
 use super::handles::FileHandle;
 use super::volfs::Volfs;
-use crate::array::{BoxRequest, ReadError, ReadRequest};
+use crate::array::{FileRange, ReadError, Selection};
 use crate::format::FormatError;
 use crate::log_limit::warn_seldom;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::sync::Mutex;
 use crate::view::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
-use crate::volume::Dims;
+use crate::volume::{AxisPermutation, Dims};
 
 /// Gets the bytes of a read, or its error.
 type Done = Box<dyn FnOnce(Result<&[u8], FsError>) + Send>;
@@ -72,26 +72,19 @@ impl Volfs {
         done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
     ) {
         let SampleRequest { array, samples } = request;
-        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
-        let (fs, of_file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
-        let done = move |read: Result<Buffer, ReadError>| {
-            done(read.map_err(|error| {
-                let source = fs.catalog_and_pool();
-                fs.read_errors.client_error(source, of_file.layer.as_ref(), read_from.info(), &error)
-            }));
-        };
-        match samples {
+        let info = array.info();
+        let (selections, from_file) = match samples {
             Samples::Range(samples) => {
+                let order = AxisPermutation::IDENTITY;
+                let selections = Selection::from_range(info, &order, &samples, 0);
                 // readers of the file are sequential in the array that it shows, not in others
-                let is_shown = file.content.array().is_some_and(|shown| shown.info().id == array.info().id);
-                let scans = is_shown.then(|| Arc::clone(&file.scans));
-                let permutation = None;
-                let request =
-                    ReadRequest { array, permutation, samples, bulkhead, scans, page_cached, ahead: false, counters };
-                self.reader.read(request, done);
+                let is_shown = file.content.array().is_some_and(|shown| shown.info().id == info.id);
+                let scans = Arc::clone(&file.scans);
+                (selections, is_shown.then_some(FileRange { scans, order, samples, page_cached, ahead: false }))
             }
-            Samples::Box(region) => self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, done),
-        }
+            Samples::Box(region) => (vec![Selection::new(&region, 0, info.dtype.size())], None),
+        };
+        self.read_selections(file, array, selections, from_file, done);
     }
 }
 

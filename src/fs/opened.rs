@@ -6,10 +6,9 @@ use super::error::FsError;
 use super::handles::{ContentState, Handle};
 use super::ino::Ino;
 use super::volfs::Volfs;
-use crate::array::BoxRequest;
+use crate::array::Selection;
 use crate::catalog::NodeKind;
 use crate::memory::Buffer;
-use crate::pool::Bulkhead;
 use crate::view::{Content, ShownArray};
 use crate::volume::Region;
 
@@ -62,18 +61,14 @@ impl Volfs {
         }
         file.count_read(number);
         let (fs, file) = (Arc::clone(self), Arc::clone(file));
-        let (bulkhead, counters, read_from) =
-            (Bulkhead::new(file.ino.node().into()), file.counters(), Arc::clone(&array));
-        self.reader.read_box(BoxRequest { array, region, bulkhead, counters }, move |read| match read {
-            Ok(samples) => {
-                file.count_bytes_read(&fs.counters, samples.len() as u64);
-                done(Ok(samples));
+        let selection = Selection::new(&region, 0, array.info().dtype.size());
+        let of_file = Arc::clone(&file);
+        self.read_selections(&of_file, array, vec![selection], None, move |read| {
+            match &read {
+                Ok(samples) => file.count_bytes_read(&fs.counters, samples.len() as u64),
+                Err(_) => fs.counters.add(file.counters().as_deref(), |counters| &counters.errors, 1),
             }
-            Err(error) => {
-                fs.counters.add(file.counters().as_deref(), |counters| &counters.errors, 1);
-                let source = fs.catalog_and_pool();
-                done(Err(fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)));
-            }
+            done(read);
         });
     }
 

@@ -20,11 +20,12 @@ use super::refresh_state::Refreshes;
 use super::registries::Registries;
 use super::stall::Stalls;
 use super::tree::Tree;
-use crate::array::{Reader, ReaderConfig};
+use crate::array::Reader;
 use crate::catalog::{Catalog, CatalogError, NodeId, NodeKind, OpenDataset, bulkhead_of_name};
 use crate::counters::Counters;
 use crate::format::OpenWith;
 use crate::logging::RecentLines;
+use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::IndexCache;
 use crate::sync::Mutex;
@@ -88,14 +89,9 @@ impl Volfs {
             Arc::clone(&refreshes.queue),
         )?;
         let cache = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-        let config = ReaderConfig {
-            cache_bytes: cache,
-            idle_buffer_bytes: IDLE_BUFFERS,
-            prefaulted_bytes: PREFAULTED.min(cache / PREFAULTED_PART),
-            threads: options.threads,
-        };
         let pool = Pool::new();
-        let reader = config.reader(Arc::clone(&pool), Arc::clone(&counters));
+        let buffers = BufferPool::for_bricks(IDLE_BUFFERS, PREFAULTED.min(cache / PREFAULTED_PART));
+        let reader = Reader::new(cache, options.threads, buffers, Arc::clone(&pool), Arc::clone(&counters));
         Ok(Self {
             options,
             registries,

@@ -28,8 +28,9 @@ pub(crate) use self::job::{BadBricks, Counts, DatasetReport, LevelReport};
 use self::datasets::Opened;
 use self::error_origin::HasOrigin;
 use self::job::{Job, Level};
-use crate::array::{CheckedBrick, Reader, ReaderConfig};
+use crate::array::{CheckedBrick, Reader};
 use crate::format::{Finding, FormatError};
+use crate::memory::BufferPool;
 use crate::pool::Pool;
 use crate::source::SourceError;
 use crate::sync::Mutex;
@@ -112,16 +113,12 @@ impl Verification {
         options: VerifyOptions,
         sink: impl FnMut(DatasetReport) -> bool + Send + 'static,
     ) -> Self {
-        let config = ReaderConfig {
-            cache_bytes: 0,
-            idle_buffer_bytes: IDLE_BYTES,
-            prefaulted_bytes: 0,
-            threads: options.threads,
-        };
+        let buffers = BufferPool::for_bricks(IDLE_BYTES, 0);
+        let reader = Reader::new(0, options.threads, buffers, Pool::new(), Arc::default());
         Self {
             datasets,
             options,
-            reader: config.reader(Pool::new(), Arc::default()),
+            reader,
             progress: Progress::default(),
             delivery: Delivery::new(Box::new(sink)),
             stop: AtomicBool::new(false),

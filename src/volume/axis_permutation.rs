@@ -1,9 +1,6 @@
 //! A permutation of an array's axes.
 
-use super::array::{ArrayInfo, NativeJson};
 use super::dims::{Dims, MAX_AXES};
-use super::layout::Layout;
-use super::region::Region;
 
 /// A permutation that moves one axis to the front and keeps the order of the others.
 ///
@@ -15,6 +12,9 @@ pub(crate) struct AxisPermutation {
 }
 
 impl AxisPermutation {
+    /// The array's own order.
+    pub(crate) const IDENTITY: Self = Self { axes: [0, 1, 2, 3, 4, 5, 6] };
+
     /// Moves `axis` to the front, like `np.moveaxis(array, axis, 0)`.
     pub(crate) fn to_front(axis: usize) -> Self {
         let axis = axis.min(MAX_AXES - 1);
@@ -23,8 +23,13 @@ impl AxisPermutation {
         Self { axes }
     }
 
+    /// Returns whether the order is the array's own.
+    pub(crate) fn is_identity(&self) -> bool {
+        *self == Self::IDENTITY
+    }
+
     /// Returns the array's axis at `position` of the permuted order.
-    fn axis(&self, position: usize) -> usize {
+    pub(crate) fn axis(&self, position: usize) -> usize {
         usize::from(self.axes[position])
     }
 
@@ -44,57 +49,15 @@ impl AxisPermutation {
         dims
     }
 
-    fn permute_region(&self, region: &Region) -> Region {
-        Region { start: self.permute_dims(&region.start), shape: self.permute_dims(&region.shape) }
-    }
-
-    fn invert_region(&self, permuted: &Region) -> Region {
-        Region { start: self.invert_dims(&permuted.start), shape: self.invert_dims(&permuted.shape) }
-    }
-
-    /// Permutes the axes of a layout. The bytes that it describes are the same.
-    pub(crate) fn permute_layout(&self, layout: &Layout) -> Layout {
-        Layout {
-            held: self.permute_region(&layout.held),
-            first: layout.first,
-            strides: self.permute_dims(&layout.strides),
-        }
-    }
-
-    /// Reorders a permuted layout to the array's own order of axes. The bytes that it describes are the same.
-    pub(crate) fn invert_layout(&self, permuted: &Layout) -> Layout {
-        Layout {
-            held: self.invert_region(&permuted.held),
-            first: permuted.first,
-            strides: self.invert_dims(&permuted.strides),
-        }
-    }
-
-    /// Permutes the axes of an array's metadata. The permuted array keeps its id, since its bricks are the same. Axis
-    /// names, warnings and native keys are left out.
-    pub(crate) fn permute_info(&self, info: &ArrayInfo) -> ArrayInfo {
-        ArrayInfo {
-            id: info.id,
-            lod: info.lod,
-            dtype: info.dtype,
-            grid: info.grid.with_axes(info.shape().len(), |position| self.axis(position)),
-            brick_shape: self.permute_dims(&info.brick_shape),
-            axes: Vec::new(),
-            value_range: info.value_range,
-            no_value: info.no_value,
-            mag: info.mag,
-            scaling: info.scaling,
-            codec: info.codec,
-            warnings: Vec::new(),
-            native: NativeJson::new(),
-        }
+    /// Returns the strides of an array of this shape that is C-ordered in the permuted order, as [`Dims::strides`] does.
+    pub(crate) fn strides(&self, shape: &Dims, unit: u64) -> Dims {
+        self.invert_dims(&self.permute_dims(shape).strides(unit))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::volume::{BrickGrid, Dtype};
 
     #[test]
     fn the_named_axis_comes_first_and_the_others_keep_their_order() {
@@ -111,20 +74,5 @@ mod tests {
             4,
             "an axis beyond the last one is harmless"
         );
-    }
-
-    #[test]
-    fn a_permuted_grid_owns_the_same_samples() {
-        let mut origin = [0; MAX_AXES];
-        origin[..3].copy_from_slice(&[-3, 0, 2]);
-        let grid = BrickGrid::new([20, 9, 31].into(), origin, [8, 4, 5].into());
-        let info = ArrayInfo::new(Dtype::Int8, grid.clone(), [8, 4, 5].into());
-        let permutation = AxisPermutation::to_front(2);
-        let permuted = permutation.permute_info(&info).grid;
-        assert_eq!(permuted.count(), permutation.permute_dims(&grid.count()));
-        for number in 0..grid.total() {
-            let at = grid.count().index_of(number);
-            assert_eq!(permuted.region(&permutation.permute_dims(&at)), permutation.permute_region(&grid.region(&at)));
-        }
     }
 }

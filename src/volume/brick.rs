@@ -18,6 +18,18 @@ pub(crate) enum Brick {
     Coded(Coded),
 }
 
+impl Brick {
+    /// Returns the positions of the samples; `None` if all have one value.
+    #[must_use]
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        match self {
+            Self::Constant(_) => None,
+            Self::Plain(plain) => Some(&plain.layout),
+            Self::Coded(coded) => Some(&coded.layout),
+        }
+    }
+}
+
 /// The name of an object of a source. Cloning is cheap, since each brick of a read has one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectName(Option<Arc<str>>);

@@ -39,16 +39,6 @@ impl BrickGrid {
         Self { shape, origin, step, count }
     }
 
-    /// Returns the same grid with permuted axes: `axis` maps each position to an axis of this grid.
-    pub(super) fn with_axes(&self, axes: usize, axis: impl Fn(usize) -> usize) -> Self {
-        let pick = |dims: &Dims| Dims::from_fn(axes, |position| dims.get(axis(position)).copied().unwrap_or(1));
-        let mut origin = self.origin;
-        for (position, to) in origin.iter_mut().enumerate().take(axes) {
-            *to = self.origin[axis(position)];
-        }
-        Self { shape: pick(&self.shape), origin, step: pick(&self.step), count: pick(&self.count) }
-    }
-
     /// Returns the array's shape.
     pub(crate) fn shape(&self) -> Dims {
         self.shape

@@ -1,12 +1,13 @@
 //! The `access` of lodN.json compared with what reading those slices really decodes.
 
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
-use crate::array::{BoxRequest, Reader, ReaderConfig};
+use crate::array::{ReadRequest, Reader, Selection};
 use crate::catalog::open_dataset;
 use crate::counters::Counters;
 use crate::format::{Array, registry};
+use crate::memory::BufferPool;
 use crate::pool::{Bulkhead, Pool};
 use crate::source::Blocking;
 use crate::view::SliceCost;
@@ -36,17 +37,19 @@ struct Slices {
 impl Slices {
     fn new() -> Self {
         let counters = Arc::new(Counters::default());
-        let config = ReaderConfig { cache_bytes: 0, idle_buffer_bytes: 1 << 20, prefaulted_bytes: 0, threads: 2 };
-        Self { reader: config.reader(Pool::new(), Arc::clone(&counters)), counters }
+        let reader = Reader::new(0, 2, BufferPool::for_bricks(1 << 20, 0), Pool::new(), Arc::clone(&counters));
+        Self { reader, counters }
     }
 
     /// Reads a box, and returns the bytes that were decoded for it; `None` if it cannot be read.
     fn decoded_for(&self, array: &Arc<dyn Array>, region: Region) -> Option<u64> {
         let before = self.counters.bytes_decoded.get();
-        let (sender, receiver) = mpsc::channel();
-        let request = BoxRequest { array: Arc::clone(array), region, bulkhead: Bulkhead::new(1), counters: None };
-        self.reader.read_box(request, move |samples| sender.send(samples.is_ok()).unwrap());
-        receiver.recv().unwrap().then(|| self.counters.bytes_decoded.get() - before)
+        let size = array.info().dtype.size();
+        let (selections, bulkhead) = (vec![Selection::new(&region, 0, size)], Bulkhead::new(1));
+        let request = ReadRequest { array: Arc::clone(array), selections, bulkhead, counters: None, from_file: None };
+        let mut samples = vec![0; region.samples() as usize * size];
+        let read = self.reader.read_into(request, &mut samples);
+        read.is_ok().then(|| self.counters.bytes_decoded.get() - before)
     }
 }
 

@@ -11,7 +11,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
-use crate::array::{BoxRequest, ReadError, Reader};
+use crate::array::{ReadError, ReadRequest, Reader, Selection};
 use crate::format::{Array, FormatError};
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
@@ -135,6 +135,10 @@ impl<'a> Prefetch<'a> {
         chunk.samples() * self.array.info().dtype.size() as u64
     }
 
+    fn failed(&self, chunk: &Region, cause: FormatError) -> ReadError {
+        ReadError { brick: self.array.info().grid.touched(chunk).start, cause }
+    }
+
     /// Requests the next chunks.
     fn request(&mut self) {
         while let Some(chunk) = self.chunks.peek().copied() {
@@ -143,10 +147,16 @@ impl<'a> Prefetch<'a> {
                 break;
             }
             let (answer, receiver) = mpsc::channel();
-            let request =
-                BoxRequest { array: Arc::clone(self.array), region: chunk, bulkhead: Bulkhead::new(0), counters: None };
-            // the receiver is gone if an earlier chunk failed
-            self.reader.read_box(request, move |read| drop(answer.send(read)));
+            let (array, size) = (Arc::clone(self.array), self.array.info().dtype.size());
+            match self.reader.buffers().try_take(usize::try_from(self.bytes_of(&chunk)).unwrap_or(usize::MAX)) {
+                Ok(out) => {
+                    let (selections, bulkhead) = (vec![Selection::new(&chunk, 0, size)], Bulkhead::new(0));
+                    let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+                    // the receiver is gone if an earlier chunk failed
+                    self.reader.read(request, out, move |read| drop(answer.send(read)));
+                }
+                Err(error) => drop(answer.send(Err(self.failed(&chunk, error.into())))),
+            }
             self.in_flight.push_back((receiver, chunk));
             self.bytes = bytes;
             self.chunks.next();
@@ -161,8 +171,8 @@ impl Iterator for Prefetch<'_> {
         self.request();
         let (answer, chunk) = self.in_flight.pop_front()?;
         // without an answer the output must not end as if it were complete
-        let gone =
-            |_| ReadError { brick: chunk.start, cause: FormatError::Internal("the reader returned no answer".into()) };
+        let no_answer = || FormatError::Internal("the reader returned no answer".into());
+        let gone = |_| self.failed(&chunk, no_answer());
         let read = answer.recv().map_err(gone).and_then(|read| read);
         self.bytes -= self.bytes_of(&chunk);
         // the next chunks are read while this one is written

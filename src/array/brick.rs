@@ -1,0 +1,428 @@
+//! One brick for one reader: from the cache, from the planes that the reader's scan keeps, or loaded now.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::cache::{DecodeResult, DecodedBrick, Keep, Lookup};
+use super::copy::Loops;
+use super::ghost_list::BrickKey;
+use super::plain::{MAX_AMPLIFICATION, bytes_read, missing_object};
+use super::planes::SegmentPlan;
+use super::region::Piece;
+use super::resources::Resources;
+use super::scan::{Retention, Scan};
+use crate::counters::{Counter, Counters};
+use crate::format::{Array, FormatError};
+use crate::memory::{claim, entry_weight};
+use crate::pool::Bulkhead;
+use crate::source::Blocking;
+use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Layout, ObjectName, Plain, Region, StoredLength};
+
+/// A decoder is fast if it takes no more nanoseconds than this for a byte: the kernel takes about as long to make the
+/// pages for it.
+const FAST: u128 = 1;
+/// Bricks from this size on take whole pages of memory.
+const PAGE: usize = 4096;
+/// The kernel's own read-ahead reads fewer bytes than this beyond the reader's own.
+const KERNEL_READ_AHEAD: u64 = 512 << 10;
+/// Larger plain bricks are never loaded whole.
+const MAX_WHOLE: u64 = 8 << 20;
+/// Bricks whose contiguous runs are shorter than this (in bytes) are transposed once, when they are loaded, and not for
+/// every plane.
+const SHORT_RUN: u64 = 16;
+/// Parts of plain bricks that span more than this are not fetched ahead: they may be rows far from each other.
+const MAX_SPAN: u64 = 8 << 20;
+
+/// Bytes of a decoded brick.
+pub(super) fn brick_bytes(info: &ArrayInfo) -> usize {
+    let samples = info.brick_shape.product().and_then(|n| usize::try_from(n).ok());
+    samples.and_then(|n| n.checked_mul(info.dtype.size())).unwrap_or(usize::MAX).max(1)
+}
+
+/// Bytes that a decoded brick takes in the cache, overhead included.
+pub(super) fn brick_cost(info: &ArrayInfo) -> usize {
+    let brick = brick_bytes(info);
+    entry_weight(if brick < PAGE { brick } else { brick.saturating_add(PAGE - 1) / PAGE * PAGE })
+}
+
+/// Why a brick is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A reader copies samples from it now.
+    Read,
+    /// A scan will need it.
+    Prefetch,
+}
+
+/// One reader's access to the bricks of an array.
+#[derive(Clone)]
+pub(super) struct Access {
+    pub(super) resources: Arc<Resources>,
+    pub(super) array: Arc<dyn Array>,
+    /// The concurrency limit of the source that the array is read from.
+    pub(super) bulkhead: Bulkhead,
+    /// The reader's scan, if the reader is sequential.
+    pub(super) scan: Option<Arc<Scan>>,
+    /// Counters that count the work for this reader, besides those of all readers.
+    pub(super) counters: Option<Arc<Counters>>,
+}
+
+impl Access {
+    pub(super) fn info(&self) -> &ArrayInfo {
+        self.array.info()
+    }
+
+    /// Bytes of a sample.
+    pub(super) fn sample_size(&self) -> usize {
+        self.info().dtype.size()
+    }
+
+    /// Adds to a counter of all readers, and of this one.
+    pub(super) fn count(&self, counter: impl Fn(&Counters) -> &Counter, n: u64) {
+        self.resources.counters.add(self.counters.as_deref(), counter, n);
+    }
+
+    /// Counts bytes that were read from the source for this reader. Those of all readers are counted by the source.
+    pub(super) fn count_source_bytes(&self, n: usize) {
+        self.counters.as_ref().inspect(|counters| counters.source_bytes.add(n as u64));
+    }
+
+    /// The cache's key of a brick.
+    pub(super) fn key(&self, brick: &Dims) -> BrickKey {
+        (self.info().id, self.info().grid.count().linear_of(brick))
+    }
+
+    /// Looks up the bricks of pieces in the cache, under one lock.
+    pub(super) fn look_up(&self, pieces: &[Piece], lookups: &mut Vec<Lookup>) {
+        lookups.clear();
+        lookups.extend(pieces.iter().map(|piece| (self.key(&piece.brick), None)));
+        let found = self.resources.cache.get_many(lookups);
+        self.count(|counters| &counters.cache_hits, found as u64);
+    }
+
+    /// Returns the planes that the scan keeps, if they have the samples of a piece that is read now.
+    pub(super) fn kept_planes(&self, piece: &Piece) -> Option<Arc<DecodedBrick>> {
+        let scan = self.scan.as_ref()?;
+        let planes = scan.planes.get(scan.bricks.number(&piece.brick), &piece.region, true)?;
+        self.count(|counters| &counters.cache_hits, 1);
+        Some(planes)
+    }
+
+    /// Whether `region` of a brick is in memory. This does not count as a use.
+    pub(super) fn is_in_memory(&self, brick: &Dims, region: &Region) -> bool {
+        self.scan.as_ref().is_some_and(|scan| scan.planes.holds(scan.bricks.number(brick), region))
+            || self.resources.cache.contains(self.key(brick))
+    }
+
+    /// Returns a brick that holds `region`, from memory or loaded now, and keeps it as the reader's scan has decided.
+    /// `brick` says where it is stored; it [is loaded whole](Self::is_loaded_whole).
+    pub(super) fn get_or_load(&self, at: &Dims, brick: &Brick, region: &Region, purpose: Purpose) -> DecodeResult {
+        loop {
+            let loaded = match self.scan.as_ref().map(|scan| (scan, scan.retention())) {
+                Some((scan, Retention::Planes(plan))) => {
+                    self.get_or_load_planes(scan, plan, at, brick, region, purpose)?
+                }
+                scan => {
+                    // bricks that are decoded while the scan is only beginning belong to the scan as well
+                    let of_scan = scan
+                        .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
+                    let is_read_at_once = scan.is_none() && *region == self.info().grid.region(at);
+                    self.get_or_decode(at, || {
+                        of_scan.inspect(|(scan, _)| scan.count_decoded());
+                        let (loaded, was_fast) = self.load(brick)?;
+                        let keep = match of_scan {
+                            Some(_) => Keep::Scan,
+                            None if is_read_at_once && was_fast => Keep::Briefly,
+                            None => Keep::Shared,
+                        };
+                        Ok((Arc::new(loaded), keep))
+                    })?
+                }
+            };
+            // a thread that waited for another one may get planes that do not hold its own region
+            let held = |layout: &Layout| layout.held.contains(region);
+            if held(&loaded.layout) || !brick.layout().is_some_and(held) {
+                return Ok(loaded);
+            }
+        }
+    }
+
+    /// Returns a brick as [`BrickCache::get_or_decode`](super::cache::BrickCache) does, and counts the lookup.
+    fn get_or_decode(
+        &self,
+        at: &Dims,
+        decode: impl FnOnce() -> Result<(Arc<DecodedBrick>, Keep), FormatError>,
+    ) -> DecodeResult {
+        let (brick, was_cached) = self.resources.cache.get_or_decode(self.key(at), decode);
+        self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
+        brick
+    }
+
+    /// Returns a brick of which the scan keeps the next planes, or only those planes.
+    fn get_or_load_planes(
+        &self,
+        scan: &Scan,
+        plan: SegmentPlan,
+        at: &Dims,
+        brick: &Brick,
+        region: &Region,
+        purpose: Purpose,
+    ) -> DecodeResult {
+        self.get_or_decode(at, || {
+            // another thread may have loaded it since this one looked
+            if let Some(planes) = scan.planes.get(scan.bricks.number(at), region, purpose == Purpose::Read) {
+                return Ok((planes, Keep::Never));
+            }
+            let (brick, _) = self.load(brick)?;
+            self.keep_planes(scan, plan, at, &brick, region, purpose);
+            Ok((Arc::new(brick), Keep::Never))
+        })
+    }
+
+    /// Keeps planes of a brick for a scan, from the first plane of `region` on: as many as the plan allows and as fit.
+    pub(super) fn keep_planes(
+        &self,
+        scan: &Scan,
+        plan: SegmentPlan,
+        at: &Dims,
+        brick: &DecodedBrick,
+        region: &Region,
+        purpose: Purpose,
+    ) {
+        let (axis, number, read) = (scan.bricks.axes.axis(0), scan.bricks.number(at), purpose == Purpose::Read);
+        let planes = if scan.planes.had_segment(number) {
+            plan.longest()
+        } else {
+            plan.first(number % scan.bricks.layer_bricks())
+        };
+        let mut kept = self.info().grid.region(at);
+        let end = kept.end(axis);
+        kept.start[axis] = region.start[axis];
+        kept.shape[axis] = region.shape[axis];
+        // planes that were read in part are about to be read again; planes that were read completely need no room
+        let (least, completely_read) = if !read {
+            (0, 0)
+        } else if region.samples() < kept.samples() {
+            (region.shape[axis], 0)
+        } else {
+            (0, region.shape[axis])
+        };
+        let room = self.planes_that_fit(scan).saturating_add(completely_read);
+        kept.shape[axis] = planes.min(room).max(least).min(end.saturating_sub(kept.start[axis]));
+        let read = read.then_some(region);
+        scan.planes.put(number, brick, &kept, read, (self.sample_size(), &self.resources.buffers));
+    }
+
+    /// Returns how many more planes of a brick fit into a scan's share.
+    pub(super) fn planes_that_fit(&self, scan: &Scan) -> u64 {
+        let plane = brick_bytes(self.info()) as u64 / scan.bricks.step().max(1);
+        scan.share().saturating_sub(scan.planes.bytes()) as u64 / plane.max(1)
+    }
+
+    /// Returns whether a brick is loaded whole, for the cache or for the planes that a scan keeps. Of others only the
+    /// samples that are asked for are read.
+    pub(super) fn is_loaded_whole(&self, brick: &Brick) -> bool {
+        match brick {
+            Brick::Constant(_) => false,
+            Brick::Coded(_) => true,
+            // if its source takes long to answer, one request brings all of it
+            Brick::Plain(plain) => self.is_scattered(plain) || self.fetches_ahead() && self.is_small(&plain.layout),
+        }
+    }
+
+    /// Whether the planes of a plain brick are so scattered that a scan would read all of it again for each plane.
+    fn is_scattered(&self, plain: &Plain) -> bool {
+        let Some(scan) = self.scan.as_ref().filter(|scan| !scan.bricks.axes.is_identity()) else { return false };
+        let (layout, size) = (&plain.layout, self.sample_size());
+        // a reader of a single plane is faster with parts; the kernel's read-ahead takes it into the next plane
+        let plane_samples = scan.bricks.plane_samples();
+        let ahead = (KERNEL_READ_AHEAD / size as u64).min(plane_samples.saturating_mul(4));
+        if scan.distance_covered() < plane_samples.saturating_mul(2).saturating_add(ahead) {
+            return false;
+        }
+        let (axis, mut plane) = (scan.bricks.axes.axis(0), layout.held.shape);
+        plane[axis] = plane[axis].min(1);
+        let loops = Loops::new(&plane, &layout.strides, &scan.bricks.axes.strides(&plane, size as u64), size);
+        self.is_small(layout) && loops.useful() > 0 && bytes_read(&loops) >= MAX_AMPLIFICATION * loops.useful()
+    }
+
+    /// Whether a plain brick may be loaded whole.
+    fn is_small(&self, layout: &Layout) -> bool {
+        layout.end(self.sample_size()).is_some_and(|end| end.saturating_sub(layout.first) <= MAX_WHOLE)
+    }
+
+    /// Whether a brick is transposed to the reader's order of axes right after it was decoded.
+    fn is_transposed_on_load(&self, layout: &Layout) -> bool {
+        self.scan.as_ref().is_some_and(|scan| {
+            // a scan that keeps planes copies them anyway
+            let keeps_bricks = !matches!(scan.retention(), Retention::Planes(_));
+            let run = || contiguous_run(layout, &scan.bricks.axes, self.sample_size() as u64);
+            !scan.bricks.axes.is_identity() && keeps_bricks && run() < SHORT_RUN
+        })
+    }
+
+    /// Loads a brick from its source: decodes a coded one, reads a plain one. For a scan whose planes are scattered in
+    /// the brick, the samples are transposed to the scan's order. May wait. Returns also whether it was decoded fast.
+    pub(super) fn load(&self, brick: &Brick) -> Result<(DecodedBrick, bool), FormatError> {
+        match brick {
+            Brick::Coded(coded) => self.decode(coded),
+            Brick::Plain(plain) => Ok((self.read_whole(plain)?, false)),
+            Brick::Constant(_) => Err(FormatError::Internal("a constant brick was to be loaded".into())),
+        }
+    }
+
+    /// Reads a plain brick.
+    fn read_whole(&self, plain: &Plain) -> Result<DecodedBrick, FormatError> {
+        let source = self.array.source();
+        let layout = Layout { first: 0, ..plain.layout };
+        let span = layout.end(self.sample_size()).and_then(|end| usize::try_from(end).ok());
+        let mut bytes = self.resources.buffers.take_brick(span.ok_or_else(missing_object)?)?;
+        let offset = plain.offset.checked_add(plain.layout.first).ok_or_else(missing_object)?;
+        if !source.read_at(&plain.object, offset, &mut bytes, Blocking::Yes)? {
+            return Err(missing_object());
+        }
+        self.count_source_bytes(bytes.len());
+        source.check_unchanged()?;
+        let brick = DecodedBrick { bytes, layout };
+        if !self.is_scattered(plain) && !self.is_transposed_on_load(&layout) {
+            return Ok(brick);
+        }
+        let needed = 2 * brick.bytes.capacity();
+        self.resources.gate.admit(needed, || self.transposed(brick))
+    }
+
+    /// Reads the stored bytes of a coded brick and decodes them.
+    fn decode(&self, coded: &Coded) -> Result<(DecodedBrick, bool), FormatError> {
+        let (resources, array) = (&*self.resources, &*self.array);
+        let length = stored_length(array, coded)?;
+        let mut stored = resources.buffers.take_scratch(length)?;
+        if !array.source().read_at(&coded.object, coded.offset, &mut stored, Blocking::Yes)? {
+            return Err(missing_object());
+        }
+        self.count_source_bytes(length);
+        array.source().check_unchanged()?;
+        let layout = coded.layout;
+        let transposes = self.is_transposed_on_load(&layout);
+        let needed = [stored.capacity(), coded.decoded, coded.scratch, coded.decoded * usize::from(transposes)];
+        let needed = needed.into_iter().fold(0, usize::saturating_add);
+        let (brick, took) = resources.gate.admit(needed, || -> Result<_, FormatError> {
+            let mut bytes = resources.buffers.take_brick(coded.decoded)?;
+            let began = Instant::now();
+            // decoders allocate without asking
+            let _claim = if coded.scratch > 0 { Some(claim(coded.scratch)?) } else { None };
+            array.decode(coded, &stored, &mut bytes)?;
+            if layout.end(self.sample_size()).is_none_or(|end| end > bytes.len() as u64) {
+                return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
+            }
+            let took = began.elapsed();
+            let brick = DecodedBrick { bytes, layout };
+            Ok((if transposes { self.transposed(brick)? } else { brick }, took))
+        })?;
+        self.count(|counters| &counters.bricks_decoded, 1);
+        self.count(|counters| &counters.bytes_decoded, coded.decoded as u64);
+        Ok((brick, took.as_nanos() < coded.decoded as u128 * FAST))
+    }
+
+    /// Returns the brick with its samples in C order of the scan's axes.
+    fn transposed(&self, brick: DecodedBrick) -> Result<DecodedBrick, FormatError> {
+        let Some(scan) = &self.scan else { return Ok(brick) };
+        Ok(brick.part(brick.layout.held, &scan.bricks.axes, self.sample_size(), &self.resources.buffers)?)
+    }
+
+    /// Returns whether the source takes long to answer, and is told which bytes are about to be read, so that they are
+    /// requested together.
+    pub(super) fn fetches_ahead(&self) -> bool {
+        self.array.source().fetches_ahead()
+    }
+
+    /// Has the source begin to fetch what is stored of some bricks, each with the region that is needed of it, unless
+    /// they are in memory. May wait for tables. Returns whether the source had room for all of them: if not, this is to
+    /// be called again when some were read.
+    pub(super) fn fetch_ahead(&self, bricks: impl Iterator<Item = (Dims, Region)>) -> bool {
+        self.will_need(bricks, false)
+    }
+
+    /// Has the source begin to fetch what is stored of a brick that is loaded next: what is checked about the brick
+    /// comes with its bytes, and must not be asked for by itself.
+    pub(super) fn fetch_now(&self, at: &Dims, region: &Region) {
+        if self.fetches_ahead() {
+            self.will_need(std::iter::once((*at, *region)), true);
+        }
+    }
+
+    fn will_need(&self, bricks: impl Iterator<Item = (Dims, Region)>, awaited: bool) -> bool {
+        let wanted: Vec<_> = bricks.filter_map(|(at, region)| self.stored_range(&at, &region)).collect();
+        let ranges: Vec<_> = wanted.iter().map(|(object, range)| (&**object, range.clone())).collect();
+        ranges.is_empty() || self.array.source().will_need(&ranges, awaited)
+    }
+
+    /// Returns the bytes that are read for a region of a brick; `None` if there are none, or nobody knows. What is wrong
+    /// with the brick is told to who reads it.
+    fn stored_range(&self, at: &Dims, region: &Region) -> Option<(ObjectName, Range<u64>)> {
+        if self.is_in_memory(at, region) {
+            return None;
+        }
+        let known = self.array.brick(at, Blocking::No);
+        if !known.as_ref().is_err_and(FormatError::would_block) {
+            return self.range_in(known.ok()?, region);
+        }
+        // what is checked about the brick is read with it
+        match self.array.stored_range(at).ok()? {
+            Some(range) => Some(range),
+            None => self.range_in(self.array.brick(at, Blocking::No).ok()?, region),
+        }
+    }
+
+    fn range_in(&self, brick: Brick, region: &Region) -> Option<(ObjectName, Range<u64>)> {
+        let is_whole = self.is_loaded_whole(&brick);
+        match brick {
+            Brick::Constant(_) => None,
+            Brick::Coded(coded) => {
+                let end = coded.offset.checked_add(coded.length.most())?;
+                Some((coded.object, coded.offset..end))
+            }
+            Brick::Plain(plain) => {
+                let region = if is_whole { &plain.layout.held } else { region };
+                let last = Dims::from_fn(region.shape.len(), |axis| region.end(axis).saturating_sub(1));
+                if !plain.layout.held.contains(region) {
+                    return None;
+                }
+                let begin = plain.offset.checked_add(plain.layout.offset_of(&region.start))?;
+                let end = plain.offset.checked_add(plain.layout.offset_of(&last))?;
+                let end = end.checked_add(self.sample_size() as u64)?;
+                (end.saturating_sub(begin) <= MAX_SPAN).then_some((plain.object, begin..end))
+            }
+        }
+    }
+}
+
+/// Returns the number of stored bytes of a coded brick.
+fn stored_length(array: &dyn Array, coded: &Coded) -> Result<usize, FormatError> {
+    let claimed = |length: u64| FormatError::Damaged(format!("the brick claims {length} bytes"));
+    let length = match coded.length {
+        StoredLength::Bytes(length) => length,
+        StoredLength::Rest { most } => {
+            let object = array.source().len(&coded.object)?.ok_or_else(missing_object)?;
+            let length = object.saturating_sub(coded.offset);
+            if length > most {
+                return Err(claimed(length));
+            }
+            length
+        }
+    };
+    usize::try_from(length).map_err(|_| claimed(length))
+}
+
+/// Returns the bytes of samples that are contiguous in a brick, in C order of permuted axes.
+fn contiguous_run(layout: &Layout, order: &AxisPermutation, size: u64) -> u64 {
+    let (shape, strides) = (order.permute_dims(&layout.held.shape), order.permute_dims(&layout.strides));
+    let mut run = size;
+    for axis in (0..shape.len()).rev().filter(|axis| shape[*axis] > 1) {
+        if strides[axis] != run {
+            break;
+        }
+        run = run.saturating_mul(shape[axis]);
+    }
+    run
+}

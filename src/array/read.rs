@@ -1,0 +1,418 @@
+//! The one entry of all reads: samples of an array into memory of the caller.
+//!
+//! What is in memory is copied on the calling thread; the rest is divided among workers of the pool. A calling thread
+//! that may wait is one of the workers, so that little work needs no other thread.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::brick::{Access, brick_bytes};
+use super::cache::BrickCache;
+use super::copier::{Copier, ReadError};
+use super::output::{Memory, Rows, Work, lend};
+use super::prefetch::{Prefetcher, workers};
+use super::region::{Piece, Pieces, Selection, are_disjoint};
+use super::resources::{DecodeGate, Resources};
+use super::scan::{Scan, ScanDetector};
+use crate::counters::Counters;
+use crate::format::{Array, FormatError};
+use crate::memory::{Buffer, BufferPool};
+use crate::pool::{Bulkhead, Pool, WaitingRequest, is_worker};
+use crate::source::Blocking;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::volume::{AxisPermutation, Brick, Dims};
+
+/// Bytes that all decoders together may need at a time.
+const DECODE_BUDGET: usize = 256 << 20;
+/// Of a read of more bytes nothing is copied by the calling thread alone: several workers are faster.
+const MAX_AT_ONCE: u64 = 1 << 20;
+/// The bytes of bricks that a read holds on to at a time, in case the cache evicts them meanwhile, and the pieces.
+const MAX_HELD: usize = 8 << 20;
+const MAX_PIECES: usize = 256;
+/// Another worker is woken for each of this many bytes to decode: fewer are decoded before it is awake.
+const BATCH: usize = 64 << 10;
+/// A worker takes bricks of this many bytes at a time, and copies them together.
+const TAKEN_AT_ONCE: usize = 128 << 10;
+/// Pieces that are requested at a time from a source that takes long to answer.
+const REQUESTED_AT_ONCE: usize = 16;
+
+/// Reads arrays. All reads of a process share one reader and its cache.
+pub(crate) struct Reader {
+    resources: Arc<Resources>,
+    prefetcher: Prefetcher,
+}
+
+/// Samples of an array to be read.
+pub(crate) struct ReadRequest {
+    pub(crate) array: Arc<dyn Array>,
+    /// The samples, and their places in the memory of the caller. All are planned together: each brick is loaded once.
+    pub(crate) selections: Vec<Selection>,
+    /// The concurrency limit of the source that the array is read from.
+    pub(crate) bulkhead: Bulkhead,
+    /// Counters that count the work for this read, besides those of all reads.
+    pub(crate) counters: Option<Arc<Counters>>,
+    /// What of an open file is read, if a file shows the array.
+    pub(crate) from_file: Option<FileRange>,
+}
+
+/// A range of the samples that an open file shows.
+pub(crate) struct FileRange {
+    /// The readers of the open file: bricks are prefetched for those that are sequential.
+    pub(crate) scans: Arc<ScanDetector>,
+    /// The order of axes in the file.
+    pub(crate) order: AxisPermutation,
+    /// The numbers of the samples in that order.
+    pub(crate) samples: Range<u64>,
+    /// Whether the kernel keeps the samples in its page cache, so that nobody asks for them again in this order.
+    pub(crate) page_cached: bool,
+    /// Whether it is read ahead of the client that will want it.
+    pub(crate) ahead: bool,
+}
+
+/// What reads are in progress just now: all of it is 0 when nothing is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gauges {
+    /// Jobs of the pool that run or wait: of reads, prefetches, and requests that had to wait for the source.
+    pub(crate) jobs: usize,
+    /// Bricks that are being loaded and that others may wait for.
+    pub(crate) bricks_in_flight: usize,
+    /// Decoders at work.
+    pub(crate) decoders: usize,
+    /// Bytes of memory that they need.
+    pub(crate) decoder_bytes: usize,
+}
+
+/// Gets the memory of a read when nobody writes to it any more.
+type Done = Box<dyn FnOnce(Memory, Result<(), ReadError>) + Send>;
+
+impl Reader {
+    /// Creates a reader that keeps `cache` bytes of decoded bricks, and decodes with `threads` threads of `pool`.
+    pub(crate) fn new(
+        cache: usize,
+        threads: usize,
+        buffers: Arc<BufferPool>,
+        pool: Arc<Pool>,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
+        let (cache, gate) = (BrickCache::new(cache), DecodeGate::new(threads, DECODE_BUDGET));
+        let resources = Resources { cache, gate, pool, buffers, counters, prefaulting: AtomicBool::new(false) };
+        Arc::new(Self { resources: Arc::new(resources), prefetcher: Prefetcher::default() })
+    }
+
+    /// Reads samples to `out`. `done` gets it back when they are there, little-endian: from within this call if nothing
+    /// has to be waited for, otherwise from a worker of the pool.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        out: Buffer,
+        done: impl FnOnce(Result<Buffer, ReadError>) + Send + 'static,
+    ) {
+        let blocking = if is_worker() { Blocking::Yes } else { Blocking::No };
+        let done = |memory: Memory, read: Result<(), ReadError>| {
+            // an owned buffer comes back as one
+            if let Some(buffer) = memory.into_buffer() {
+                done(read.map(|()| buffer));
+            }
+        };
+        self.start(request, Memory::Owned(Box::new(out)), blocking, done);
+    }
+
+    /// Reads samples to `out`, little-endian, and waits for them. Not for threads that talk to the kernel.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for callers of the library"))]
+    pub(crate) fn read_into(self: &Arc<Self>, request: ReadRequest, out: &mut [u8]) -> Result<(), ReadError> {
+        let outcome = Arc::new(Mutex::new(None));
+        lend(out, |memory| {
+            let outcome = Arc::clone(&outcome);
+            self.start(request, memory, Blocking::Yes, move |memory, read| {
+                *outcome.lock() = Some(read);
+                // whoever waits for it goes on
+                drop(memory);
+            });
+        });
+        let lost = || Err(ReadError::new(None, FormatError::Internal("a read ended without an outcome".into())));
+        outcome.lock().take().unwrap_or_else(lost)
+    }
+
+    /// Starts a read. With [`Blocking::Yes`] the calling thread works on it.
+    fn start(
+        self: &Arc<Self>,
+        request: ReadRequest,
+        mut memory: Memory,
+        blocking: Blocking,
+        done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
+    ) {
+        let ReadRequest { array, selections, bulkhead, counters, from_file } = request;
+        let (shape, size) = (array.info().shape(), array.info().dtype.size());
+        let length = memory.len();
+        if !selections.iter().all(|selection| selection.fits(&shape, size, length)) {
+            let cause = FormatError::Internal(format!("samples beyond {shape:?} or {length} bytes were to be read"));
+            return done(memory, Err(ReadError::new(None, cause)));
+        }
+        let (scan, is_other) = match &from_file {
+            Some(file) => file.scan(&*array),
+            None => (None, true),
+        };
+        let access = Access { resources: Arc::clone(&self.resources), array, bulkhead, scan, counters };
+        let copied = copy_at_once(&access, &selections, &mut memory.rows());
+        let AtOnce { pending, has_decoded, is_unchecked } = match copied {
+            Ok(copied) => copied,
+            Err(error) => return done(memory, Err(error)),
+        };
+        let has_coded = has_decoded || !pending.is_empty();
+        self.prefetcher.record_request(&self.resources, is_other && has_coded);
+        let prefetches = (access.scan.is_some() && has_coded).then(|| access.clone());
+        if pending.is_empty() {
+            finish(access, selections, is_unchecked, memory, done);
+        } else {
+            Read::start(access, selections, pending, is_unchecked, memory, blocking, Box::new(done));
+        }
+        // after the request itself, whose bricks come first
+        if let Some(access) = prefetches {
+            self.prefetcher.prefetch(&access);
+            if let (true, Some(file)) = (has_decoded, from_file) {
+                file.scans.set_cache_is_tight(Prefetcher::is_cache_tight(&access));
+            }
+        }
+    }
+
+    /// Has memory made ready for the bricks of a slice, for a client that has opened a file of the array and is likely to
+    /// read samples next: the kernel takes longer to make their pages than fast codecs to decode them. Does nothing if
+    /// the bricks need not be decoded, if their source takes longer than the pages, or if clients read already.
+    pub(crate) fn prefault_slice(&self, array: &dyn Array, blocking: Blocking) {
+        let (count, resources) = (array.info().grid.count(), &self.resources);
+        if array.source().fetches_ahead() || !resources.buffers.is_unused_for_bricks() {
+            return;
+        }
+        // those at the edges of a survey are often constant
+        let middle = Dims::from_fn(count.len(), |a| count[a] / 2);
+        // whoever reads it gets the error
+        let Ok(Brick::Coded(coded)) = array.brick(&middle, blocking) else { return };
+        let bricks = count[1..].iter().product::<u64>();
+        resources.buffers.will_need_bricks(coded.decoded, usize::try_from(bricks).unwrap_or(usize::MAX));
+        resources.prefault();
+    }
+
+    /// Returns the pool that the buffers of reads may be taken from.
+    pub(crate) fn buffers(&self) -> &Arc<BufferPool> {
+        &self.resources.buffers
+    }
+
+    /// What all reads share.
+    pub(super) fn resources(&self) -> &Arc<Resources> {
+        &self.resources
+    }
+
+    /// Returns the bytes of decoded samples in memory: bricks in the cache, and planes of scans.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.resources.cache.bytes() + self.prefetcher.plane_bytes()
+    }
+
+    /// Returns what is in progress just now.
+    pub(crate) fn gauges(&self) -> Gauges {
+        let (decoders, decoder_bytes) = self.resources.gate.admitted();
+        let (jobs, bricks_in_flight) = (self.resources.pool.jobs(), self.resources.cache.in_flight());
+        Gauges { jobs, bricks_in_flight, decoders, decoder_bytes }
+    }
+}
+
+impl FileRange {
+    /// Returns the scan that a read belongs to, and whether none of the file's readers is one.
+    fn scan(&self, array: &dyn Array) -> (Option<Arc<Scan>>, bool) {
+        let scan = self.scans.record(array.info(), &self.order, &self.samples, self.ahead);
+        scan.iter().for_each(|scan| scan.set_page_cached(self.page_cached));
+        let is_other = scan.is_none() && !self.scans.has_scans();
+        (scan, is_other)
+    }
+}
+
+/// What the calling thread has copied.
+struct AtOnce {
+    /// The pieces that have to be waited for.
+    pending: Vec<Piece>,
+    /// Samples came from decoded bricks.
+    has_decoded: bool,
+    /// Samples came straight from the source: they count only if it is unchanged afterwards.
+    is_unchecked: bool,
+}
+
+/// Copies the pieces that are in memory. Never waits.
+fn copy_at_once(access: &Access, selections: &[Selection], out: &mut Rows<'_>) -> Result<AtOnce, ReadError> {
+    let mut pieces = Pieces::new(&access.info().grid, selections);
+    let bytes = selections.iter().map(Selection::samples).sum::<u64>() * access.sample_size() as u64;
+    if bytes > MAX_AT_ONCE && access.scan.is_none() {
+        return Ok(AtOnce { pending: pieces.collect(), has_decoded: false, is_unchecked: false });
+    }
+    let at_once = (MAX_HELD / brick_bytes(access.info())).clamp(1, MAX_PIECES);
+    let (mut copier, mut some) = (Copier::new(access, selections, Blocking::No), Vec::new());
+    loop {
+        some.clear();
+        pieces.fill(&mut some, at_once);
+        if some.is_empty() {
+            break;
+        }
+        copier.copy(&some, out)?;
+    }
+    copier.finish(out)?;
+    let pending = std::mem::take(&mut copier.pending);
+    Ok(AtOnce { pending, has_decoded: copier.has_decoded, is_unchecked: copier.is_unchecked })
+}
+
+/// Ends a read that has all its samples.
+fn finish(
+    access: Access,
+    selections: Vec<Selection>,
+    is_unchecked: bool,
+    memory: Memory,
+    done: impl FnOnce(Memory, Result<(), ReadError>) + Send + 'static,
+) {
+    let check = move |access: &Access, blocking| match is_unchecked {
+        true => access
+            .array
+            .source()
+            .check_unchanged_or(blocking)
+            .map_err(|cause| ReadError::new(Pieces::new(&access.info().grid, &selections).next().as_ref(), cause)),
+        false => Ok(()),
+    };
+    match check(&access, Blocking::No) {
+        // the file was evicted a moment ago, and is opened again by a worker
+        Err(error) if error.cause.would_block() => {
+            let (pool, bulkhead) = (Arc::clone(&access.resources.pool), access.bulkhead);
+            pool.submit(bulkhead, move || done(memory, check(&access, Blocking::Yes)));
+        }
+        checked => done(memory, checked),
+    }
+}
+
+/// A read whose pieces are loaded by several workers.
+struct Read {
+    access: Access,
+    selections: Vec<Selection>,
+    work: Work,
+    /// The next piece to request, from a source that takes long to answer.
+    requested: AtomicUsize,
+    outcome: Mutex<Outcome>,
+}
+
+struct Outcome {
+    is_unchecked: bool,
+    failure: Option<ReadError>,
+    done: Option<(Done, WaitingRequest)>,
+}
+
+impl Read {
+    /// Divides the pieces of a read among workers. `memory` may hold the samples of other pieces already.
+    fn start(
+        access: Access,
+        selections: Vec<Selection>,
+        mut pieces: Vec<Piece>,
+        is_unchecked: bool,
+        memory: Memory,
+        blocking: Blocking,
+        done: Done,
+    ) {
+        if selections.len() > 1 {
+            // all pieces of a brick together
+            pieces.sort_by_cached_key(|piece| access.key(&piece.brick).1);
+        }
+        let (bulkhead, pool) = (access.bulkhead, Arc::clone(&access.resources.pool));
+        let workers = workers(pieces.len() as u64, access.info(), BATCH).min(access.resources.gate.decoders());
+        let requested = AtomicUsize::new(if access.fetches_ahead() { 0 } else { pieces.len() });
+        let outcome = Mutex::new(Outcome { is_unchecked, failure: None, done: Some((done, pool.request(bulkhead))) });
+        let is_parallel = are_disjoint(&selections, access.sample_size());
+        let work = Work::new(pieces, memory, is_parallel);
+        let read = Arc::new(Self { access, selections, work, requested, outcome });
+        let begin = move |read: Arc<Self>| {
+            // a worker that reads the first piece would request it by itself
+            read.request_pieces();
+            read.submit(workers.saturating_sub(1));
+            read.work();
+        };
+        match blocking {
+            Blocking::Yes => begin(read),
+            Blocking::No if read.access.fetches_ahead() => pool.submit(bulkhead, move || begin(read)),
+            Blocking::No => read.submit(workers),
+        }
+    }
+
+    fn submit(self: &Arc<Self>, workers: usize) {
+        for _ in 0..workers {
+            let read = Arc::clone(self);
+            self.access.resources.pool.submit(self.access.bulkhead, move || read.work());
+        }
+    }
+
+    /// Takes pieces until none are left. The worker that finishes the last one replies.
+    fn work(&self) {
+        // all pieces of a brick, and small bricks together
+        let at_once = (TAKEN_AT_ONCE / brick_bytes(self.access.info())).max(1);
+        let count = |pieces: &[Piece]| {
+            let bricks = pieces.chunk_by(|a, b| a.brick == b.brick);
+            bricks.take(at_once).map(<[Piece]>::len).sum()
+        };
+        while let Some(mut claim) = self.work.claim(count) {
+            let (pieces, mut rows) = claim.parts();
+            let copied = catch_unwind(AssertUnwindSafe(|| self.copy(pieces, &mut rows)));
+            let panicked = |_| Err(ReadError::new(pieces.first(), FormatError::Internal("a worker panicked".into())));
+            if let Err(error) = copied.unwrap_or_else(panicked) {
+                self.outcome.lock().failure.get_or_insert(error);
+            }
+            if let Some(memory) = claim.finish() {
+                self.reply(memory);
+            }
+            // there may be room for more now
+            self.request_pieces();
+        }
+    }
+
+    /// Copies pieces, unless the read has failed already.
+    fn copy(&self, pieces: &[Piece], out: &mut Rows<'_>) -> Result<(), ReadError> {
+        if self.outcome.lock().failure.is_some() {
+            return Ok(());
+        }
+        let mut copier = Copier::new(&self.access, &self.selections, Blocking::Yes);
+        copier.copy(pieces, out)?;
+        copier.finish(out)?;
+        self.outcome.lock().is_unchecked |= copier.is_unchecked;
+        Ok(())
+    }
+
+    /// Requests the pieces that were not requested yet, as far as the source has room.
+    fn request_pieces(&self) {
+        let all = self.work.pieces();
+        loop {
+            let from = self.requested.load(Ordering::Relaxed);
+            let to = all.len().min(from.saturating_add(REQUESTED_AT_ONCE));
+            let pieces = all.get(from..to).unwrap_or_default();
+            let wanted = pieces.iter().map(|piece| (piece.brick, piece.region));
+            if pieces.is_empty() || !self.access.fetch_ahead(wanted) {
+                return;
+            }
+            self.requested.fetch_max(to, Ordering::Relaxed);
+        }
+    }
+
+    fn reply(&self, memory: Memory) {
+        let mut outcome = self.outcome.lock();
+        let Some((done, waiting)) = outcome.done.take() else { return };
+        let (failure, is_unchecked) = (outcome.failure.take(), outcome.is_unchecked);
+        drop(outcome);
+        let checked = match failure {
+            Some(failure) => Err(failure),
+            None if is_unchecked => self
+                .access
+                .array
+                .source()
+                .check_unchanged_or(Blocking::Yes)
+                .map_err(|cause| ReadError::new(self.work.pieces().first(), cause)),
+            None => Ok(()),
+        };
+        drop(waiting);
+        done(memory, checked);
+        // a source that takes long to answer takes longer than the pages of a brick
+        if !self.access.fetches_ahead() {
+            self.access.resources.prefault();
+        }
+    }
+}

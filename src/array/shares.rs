@@ -1,0 +1,245 @@
+//! Divides the cache among the active scans: decides which of them keep whole bricks, and how many bytes each gets.
+//!
+//! The scans in the same layer of bricks form a group, and all groups get equal shares. A group whose layer fits its
+//! share keeps whole bricks, which all of its scans use; in any other group each scan keeps planes. A scan that has to
+//! give up whole bricks extracts planes of them first, so that nothing is decoded again. Shares change no more often than
+//! scans enter layers.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::brick::{Access, Purpose, brick_cost};
+use super::cache::ScanQuota;
+use super::ghost_list::BrickKey;
+use super::planes::SegmentPlan;
+use super::resources::Resources;
+use super::scan::{Retention, Scan};
+use crate::format::Array;
+use crate::pool::Bulkhead;
+
+/// The percentage of the cache that all scans together may use while other readers are busy.
+const QUOTA_BESIDE_OTHERS: usize = 60;
+/// The percentage of its share that a scan uses, unless it needs more for whole bricks; the rest is for other readers.
+const SCAN_SHARE: usize = 95;
+/// Other readers are busy if they make this many requests within [`BUSY_WINDOW`].
+const BUSY_REQUESTS: usize = 300;
+const BUSY_WINDOW: Duration = Duration::from_secs(2);
+
+/// The active scans, and the share of the cache that each gets.
+#[derive(Default)]
+pub(super) struct CacheShares {
+    scans: Vec<Entry>,
+    /// Requests of other readers since `window_start`.
+    other_requests: usize,
+    window_start: Option<Instant>,
+    others_are_busy: bool,
+}
+
+/// A scan, and the layer of bricks that it is in.
+struct Entry {
+    scan: Weak<Scan>,
+    array: Weak<dyn Array>,
+    bulkhead: Bulkhead,
+    layer: u64,
+    /// The keys of the first and the last brick: equal for scans that use the same bricks.
+    keys: (BrickKey, BrickKey),
+    /// Planes of a brick: 1 if they have no layers that are worth keeping.
+    depth: u64,
+    /// Bytes of all bricks in the cache. If each brick has one plane only, of just the few rows of bricks that a scan
+    /// needs at a time.
+    bytes: usize,
+    /// The planes of the layer that were left when the segments were planned.
+    planned: u64,
+}
+
+impl Entry {
+    fn new(access: &Access, scan: &Arc<Scan>, layer: u64) -> Self {
+        let order = &scan.bricks;
+        let (bricks, step) = (order.layer_bricks(), order.step());
+        let needed = if step > 1 { bricks } else { bricks.min(4 * order.row_bricks()) };
+        let planes = order.planes(layer);
+        let mut entry = Self {
+            scan: Arc::downgrade(scan),
+            array: Arc::downgrade(&access.array),
+            bulkhead: access.bulkhead,
+            layer,
+            keys: layer_ends(access, scan, layer),
+            depth: if step > 1 { planes.end.saturating_sub(planes.start).max(1) } else { 1 },
+            bytes: usize::try_from(needed).unwrap_or(usize::MAX).saturating_mul(brick_cost(access.info())),
+            planned: 0,
+        };
+        entry.planned = entry.planes_left(scan);
+        entry
+    }
+
+    /// Returns the number of planes of the layer that a scan has not passed.
+    fn planes_left(&self, scan: &Scan) -> u64 {
+        let end = scan.bricks.planes(self.layer).end;
+        end.saturating_sub(scan.bricks.plane_of(scan.position())).min(self.depth)
+    }
+
+    /// Plans the segments of a scan that has `share` bytes.
+    fn plan(&self, scan: &Scan, share: usize) -> SegmentPlan {
+        let plane_bytes = self.bytes / usize::try_from(scan.bricks.step()).unwrap_or(usize::MAX).max(1);
+        SegmentPlan::new(share, scan.bricks.layer_bricks(), self.planned.max(1), plane_bytes as u64)
+    }
+}
+
+/// Returns the keys of the first and the last brick of a layer.
+fn layer_ends(access: &Access, scan: &Scan, layer: u64) -> (BrickKey, BrickKey) {
+    let (order, bricks) = (&scan.bricks, scan.bricks.layer_bricks());
+    (access.key(&order.brick(layer * bricks)), access.key(&order.brick((layer + 1) * bricks - 1)))
+}
+
+impl CacheShares {
+    /// Records that a scan enters a layer. Returns the layer that it has left, if no other scan is in that one.
+    pub(super) fn enter_layer(&mut self, access: &Access, scan: &Arc<Scan>, layer: u64) -> Option<u64> {
+        self.scans.retain(|entry| entry.scan.as_ptr() != Arc::as_ptr(scan));
+        self.scans.push(Entry::new(access, scan, layer));
+        scan.take_previous_layer().filter(|previous| {
+            let keys = layer_ends(access, scan, *previous);
+            self.scans.iter().all(|entry| entry.keys != keys)
+        })
+    }
+
+    /// Whether a scan has stopped whose share can be given to others.
+    pub(super) fn has_stopped_scans(&self) -> bool {
+        self.scans.iter().any(|entry| entry.scan.upgrade().is_none_or(|scan| !scan.is_active()))
+    }
+
+    /// Records a request; `other` means that it belongs to no scan. Returns whether the other readers have become busy
+    /// or idle.
+    pub(super) fn record_request(&mut self, other: bool) -> bool {
+        let before = self.others_are_busy;
+        self.other_requests += usize::from(other);
+        self.others_are_busy |= self.other_requests >= BUSY_REQUESTS;
+        let start = *self.window_start.get_or_insert_with(Instant::now);
+        if start.elapsed() >= BUSY_WINDOW {
+            self.others_are_busy = self.other_requests >= BUSY_REQUESTS;
+            (self.other_requests, self.window_start) = (0, None);
+        }
+        self.others_are_busy != before
+    }
+
+    /// Returns the bytes of the planes that scans keep.
+    pub(super) fn plane_bytes(&self) -> usize {
+        self.scans.iter().filter_map(|entry| entry.scan.upgrade()).map(|scan| scan.planes.bytes()).sum()
+    }
+
+    /// Returns the active scans in groups, one for each layer. A scan that has stopped loses its planes, and counts as
+    /// new if it continues.
+    fn groups(&mut self) -> Vec<Vec<(Arc<Scan>, &mut Entry)>> {
+        self.scans.retain(|entry| {
+            let Some(scan) = entry.scan.upgrade() else { return false };
+            let is_active = scan.is_active();
+            if !is_active {
+                scan.stop();
+            }
+            is_active
+        });
+        let mut groups: Vec<Vec<(Arc<Scan>, &mut Entry)>> = Vec::new();
+        for entry in &mut self.scans {
+            let Some(scan) = entry.scan.upgrade() else { continue };
+            match groups.iter_mut().find(|group| group[0].1.keys == entry.keys) {
+                Some(group) => group.push((scan, entry)),
+                None => groups.push(vec![(scan, entry)]),
+            }
+        }
+        groups
+    }
+
+    /// Divides the cache among the scans; `entering` has just entered a layer. Returns a handover for each scan that
+    /// keeps planes instead of whole bricks from now on.
+    #[must_use]
+    pub(super) fn divide(&mut self, resources: &Arc<Resources>, entering: Option<&Arc<Scan>>) -> Vec<Handover> {
+        let capacity = resources.cache.capacity();
+        let budget = if self.others_are_busy { capacity / 100 * QUOTA_BESIDE_OTHERS } else { capacity };
+        let groups = self.groups();
+        let share = budget / groups.len().max(1);
+        let mut handovers = Vec::new();
+        for group in groups {
+            let enters = |scan: &Arc<Scan>| entering.is_some_and(|entering| Arc::ptr_eq(entering, scan));
+            let is_entered = group.iter().any(|(scan, _)| enters(scan));
+            let bytes = group[0].1.bytes;
+            let fits = group[0].1.depth <= 1 || bytes <= share && !group.iter().any(|(scan, _)| scan.is_thrashing());
+            // a scan that keeps planes does so until the next layer, unless the bricks are kept for another scan anyway
+            let keeps_bricks = |scan: &Scan| fits && (is_entered || scan.retention() == Retention::Bricks);
+            let removes_bricks = !group.iter().any(|(scan, _)| keeps_bricks(scan));
+            let plane_share = share / 100 * SCAN_SHARE / group.len();
+            for (scan, entry) in group {
+                if keeps_bricks(&scan) {
+                    scan.planes.clear();
+                    // prefetching may use a second layer's worth
+                    scan.set_share((share / 100 * SCAN_SHARE).max(bytes.min(share)).min(bytes.saturating_mul(2)));
+                    scan.set_retention(Retention::Bricks);
+                    continue;
+                }
+                let enters = enters(&scan);
+                let replans = enters || scan.retention() == Retention::Bricks;
+                if replans {
+                    entry.planned = entry.planes_left(&scan);
+                }
+                scan.set_share(plane_share);
+                scan.set_retention(Retention::Planes(entry.plan(&scan, plane_share)));
+                scan.planes.trim(plane_share);
+                if let Some(array) = entry.array.upgrade().filter(|_| replans) {
+                    let (resources, layer, bulkhead) = (Arc::clone(resources), entry.layer, entry.bulkhead);
+                    let access = Access { resources, array, bulkhead, scan: Some(scan), counters: None };
+                    // first those who give up what the entering one gets
+                    let at = if enters { handovers.len() } else { 0 };
+                    handovers.insert(at, Handover { access, layer, removes_bricks });
+                }
+            }
+        }
+        handovers
+    }
+
+    /// Returns the quota of all scans together in a cache of `capacity` bytes.
+    pub(super) fn quota(&mut self, capacity: usize) -> ScanQuota {
+        let (mut outside, mut partition) = (0usize, 0usize);
+        for group in self.groups() {
+            let (bricks, planes): (Vec<_>, Vec<_>) =
+                group.iter().map(|(scan, _)| scan).partition(|scan| scan.retention() == Retention::Bricks);
+            let kept = planes.iter().map(|scan| scan.share().max(scan.planes.bytes())).sum();
+            let shared = bricks.iter().map(|scan| scan.share()).max().unwrap_or(0);
+            (outside, partition) = (outside.saturating_add(kept), partition.saturating_add(shared));
+        }
+        let partition = partition.min(capacity.saturating_sub(outside));
+        ScanQuota { outside, partition, scan_resistant: self.others_are_busy }
+    }
+}
+
+/// A scan that no longer keeps whole bricks, and extracts planes of those that are still cached, before the cache evicts
+/// them.
+pub(super) struct Handover {
+    access: Access,
+    layer: u64,
+    /// No scan keeps these bricks whole any more, so each is removed from the cache once its planes are extracted.
+    removes_bricks: bool,
+}
+
+impl Handover {
+    pub(super) fn run(&self) {
+        let access = &self.access;
+        let Some((scan, Retention::Planes(plan))) = access.scan.as_ref().map(|scan| (scan, scan.retention())) else {
+            return;
+        };
+        let (order, plane) = (&scan.bricks, scan.bricks.plane_of(scan.position()));
+        // bricks that are not looked at stay in the cache, where the scan finds them until they are evicted
+        if !order.may_be_walked() {
+            return;
+        }
+        for number in self.layer * order.layer_bricks()..(self.layer + 1) * order.layer_bricks() {
+            let at = order.brick(number);
+            let Some(region) = order.first_plane(&at, plane) else { return };
+            if !scan.planes.holds(number, &region)
+                && let Some(brick) = access.resources.cache.peek(access.key(&at))
+            {
+                access.keep_planes(scan, plan, &at, &brick, &region, Purpose::Prefetch);
+                if self.removes_bricks {
+                    access.resources.cache.remove(access.key(&at));
+                }
+            }
+        }
+    }
+}
