@@ -44,7 +44,6 @@ mod fs;
 pub mod fuzz;
 #[doc(hidden)]
 pub mod internals;
-mod log_limit;
 mod logging;
 mod memory;
 mod mount;

@@ -178,10 +178,10 @@ mod tests {
             resources.gate.admit(0, || {
                 resources.prefault();
                 eventually("the job has ended", || resources.pool.jobs() == 0);
-                assert_eq!(resources.buffers.prefaulted_bytes(), 0, "somebody decodes");
+                assert_eq!(resources.buffers.idle_bytes(), 0, "somebody decodes");
             });
             resources.prefault();
-            eventually("there are pages", || resources.buffers.prefaulted_bytes() == bricks * BRICK);
+            eventually("there are pages", || resources.buffers.idle_bytes() == bricks * BRICK);
             eventually("the job has ended", || resources.pool.jobs() == 0);
             resources.prefault();
             assert_eq!(resources.pool.jobs(), 0, "there are enough");

@@ -31,7 +31,7 @@ use open::{OpenContext, Wanted};
 use recognise::Entry;
 
 use crate::format::{OpenWith, Registry};
-use crate::log_limit::{Decision, LogLimit, warn_seldom};
+use crate::logging::{Decision, LogLimit, warn_seldom};
 use crate::memory::{claim, has_memory};
 use crate::source::{EntryKind, Place, RecentWrites, RefreshQueue, Tree, tells_what_is_there};
 use crate::sync::{Mutex, RwLock};

@@ -12,7 +12,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::open::{OpenDataset, OpenError};
 use super::recognise::{Entry, NodeKind};
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::source::{ObjectVersion, Permissions, RecentWrites, RefreshQueue};
 use crate::sync::Mutex;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::FsError;
 use super::volfs::Volfs;
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::memory::has_memory;
 use crate::pool::Bulkhead;
 use crate::source::Blocking;

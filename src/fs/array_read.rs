@@ -8,7 +8,7 @@ use super::read::ReadRequest;
 use super::volfs::Volfs;
 use crate::array::{self, FileRange, Selection};
 use crate::format::Array;
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::memory::{Buffer, OutOfMemory};
 use crate::pool::Bulkhead;
 use crate::view::Content;

@@ -9,7 +9,7 @@ use super::handles::FileHandle;
 use super::volfs::Volfs;
 use crate::array::{FileRange, ReadError, Selection};
 use crate::format::FormatError;
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::memory::Buffer;
 use crate::pool::Bulkhead;
 use crate::sync::Mutex;

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use thiserror::Error;
 
 use crate::catalog::CatalogError;
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 
 /// Why an operation of the file system fails.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::handles::DatasetLayer;
 use crate::array::ReadError;
 use crate::catalog::{Catalog, OpenDataset, ROOT};
 use crate::format::FormatError;
-use crate::log_limit::{Decision, LogLimit, warn_seldom};
+use crate::logging::{Decision, LogLimit, warn_seldom};
 use crate::pool::{self, Bulkhead, Pool};
 use crate::volume::ArrayInfo;
 

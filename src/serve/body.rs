@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::response::{Body, Problem};
 use super::tree::{Open, PieceInFlight, Share, await_answer};
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::volume::{Dims, Region};
 
 /// The length of a long piece in bytes.

@@ -33,7 +33,7 @@ use super::listener::{Listen, ListenError, Listener, SocketFile};
 use super::peer::{Ends, Peer, Peers, overflow_user};
 use super::response::{Problem, set};
 use crate::fs::Volfs;
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 
 /// How long responses in progress may take when the server ends.
 const GRACE: Duration = Duration::from_secs(3);

@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use super::eviction::{Index, LastUsed};
 use super::format::{self, CacheKey, StoredRange, Unread, read_shard_name, shard, shard_before, shard_name};
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::safe_open::{self, OpenError};
 use crate::sync::Mutex;
 

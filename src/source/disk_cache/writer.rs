@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::eviction::Amount;
 use super::files::Files;
 use super::format::{self, CacheKey, SHARDS, StoredRange};
-use crate::log_limit::warn_seldom;
+use crate::logging::warn_seldom;
 use crate::sync::{Condvar, Mutex};
 
 /// The most files; their index takes 24 to 27 MiB.

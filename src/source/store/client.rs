@@ -19,7 +19,7 @@ use super::connect::Backend;
 use super::error::StoreError;
 use super::http::{Metrics, UserHeaders};
 use crate::counters::Counters;
-use crate::log_limit::{Decision, LogLimit};
+use crate::logging::{Decision, LogLimit};
 use crate::memory::{Buffer, BufferPool};
 use crate::source::{About, ObjectVersion, PlaceKind, most_connections};
 
