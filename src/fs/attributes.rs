@@ -1,17 +1,21 @@
 //! Attributes of files and folders: lookup, getattr and extended attributes.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::process::{getegid, geteuid};
 
 use super::error::FsError;
 use super::handles::Handle;
-use super::ino::Ino;
-use super::resolve::{Resolved, is_dot_volfs};
-use super::tree;
-use super::volfs::Volfs;
-use super::xattr;
+use super::resolve::{Resolved, STATUS, is_dot_volfs};
+use super::tree::{Ino, Item};
+use super::{Volfs, tree};
+use crate::catalog::{Node, OpenDataset};
+use crate::pool::Bulkhead;
 use crate::source::{Blocking, Permissions};
+use crate::view::ShownArray;
 
 /// The attributes of a file or folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,17 +102,17 @@ impl Volfs {
     pub(crate) fn getxattr(&self, ino: Ino, name: &OsStr, blocking: Blocking) -> Result<Vec<u8>, FsError> {
         // Programs ask for security labels and access lists all the time; those are refused without resolving the file,
         // and so that they do not ask for each file anew.
-        if !xattr::is_user_attribute(name) {
+        if !is_user_attribute(name) {
             return Err(FsError::AttributeNotSupported);
         }
-        let name = xattr::parse(name).ok_or(FsError::NoAttribute)?;
+        let name = attribute_named(name).ok_or(FsError::NoAttribute)?;
         let (shown, format) = self.resolve(ino, blocking)?.array().ok_or(FsError::NoAttribute)?;
-        Ok(xattr::value(&shown, format, name))
+        Ok(attribute_value(&shown, format, name))
     }
 
     /// Returns the names of a file's extended attributes, each followed by a zero byte.
     pub(crate) fn listxattr(&self, ino: Ino, blocking: Blocking) -> Result<Vec<u8>, FsError> {
-        Ok(self.resolve(ino, blocking)?.array().map(|_| xattr::names()).unwrap_or_default())
+        Ok(self.resolve(ino, blocking)?.array().map(|_| attribute_names()).unwrap_or_default())
     }
 
     fn attributes(&self, resolved: &Resolved, blocking: Blocking) -> Result<Attributes, FsError> {
@@ -137,4 +141,158 @@ impl Volfs {
             }
         }
     }
+}
+
+/// The name of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// Samples along each axis, slowest first: `512,512,1024`.
+    Shape,
+    /// NumPy's name of the sample type.
+    Dtype,
+    /// Always `C`.
+    Order,
+    /// The dataset's format.
+    Format,
+}
+
+const ALL: [(&str, Name); 4] = [
+    ("user.volfs.shape", Name::Shape),
+    ("user.volfs.dtype", Name::Dtype),
+    ("user.volfs.order", Name::Order),
+    ("user.volfs.format", Name::Format),
+];
+
+/// Returns whether a name is that of a user attribute, the only kind that files here have: access lists (`system.`) and
+/// security labels (`security.`) are other kinds.
+pub(crate) fn is_user_attribute(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"user.")
+}
+
+/// Returns the attribute with a name.
+pub(crate) fn attribute_named(name: &OsStr) -> Option<Name> {
+    ALL.iter().find(|(text, _)| name == *text).map(|(_, name)| *name)
+}
+
+/// Returns all names, each followed by a zero byte.
+pub(crate) fn attribute_names() -> Vec<u8> {
+    ALL.iter().flat_map(|(text, _)| text.bytes().chain([0])).collect()
+}
+
+/// Returns the value of an attribute of a file that shows the array `shown`, in a dataset of `format`.
+pub(crate) fn attribute_value(shown: &ShownArray, format: &str, name: Name) -> Vec<u8> {
+    match name {
+        Name::Shape => shown.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","),
+        Name::Dtype => shown.dtype.name().to_owned(),
+        Name::Order => "C".to_owned(),
+        Name::Format => format.to_owned(),
+    }
+    .into_bytes()
+}
+
+/// Everybody may read.
+const FILE: u32 = 0o444;
+const FOLDER: u32 = 0o555;
+/// How long a request waits until the source has told who may enter the root. One that hangs must not keep anybody from
+/// `.volfs`.
+const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The number of the bulkhead of looks at the root.
+const LOOKS_AT_ROOT: u64 = (1 << 32) + 1;
+
+impl Volfs {
+    /// Returns the permissions that a file or folder is shown with.
+    pub(super) fn permissions(&self, resolved: &Resolved) -> Permissions {
+        let source = resolved.node().and_then(|node| node.permissions());
+        let (shown, most) = match (resolved, source) {
+            (Resolved::DotVolfs, _) => (None, FOLDER),
+            // names of files of a folder are for those who may list it
+            (Resolved::Status | Resolved::Log, _) if self.options.allow_other => {
+                return self.chosen(None, 0o400, false);
+            }
+            (Resolved::Status | Resolved::PublicStatus | Resolved::Log, _) => (None, FILE),
+            (Resolved::Folder(_) | Resolved::Dataset(_), source) => (source, FOLDER),
+            (Resolved::Error(node, _), _) => (node.description_permissions().map(Permissions::as_file), FILE),
+            (Resolved::Inside(node, _, _, Item::Description), _) => {
+                (node.description_permissions().map(Permissions::as_file), FILE)
+            }
+            (Resolved::Inside(_, open, tree, item), source) => {
+                let layer = match item {
+                    Item::Layer(layer) | Item::View { layer, .. } => Some(*layer),
+                    _ => None,
+                };
+                let source = source.map(|source| layer.map_or(source, |layer| of_layer(source, open, layer)));
+                match tree.is_folder(open, *item) {
+                    true => (source, FOLDER),
+                    false => (source.map(Permissions::as_file), FILE),
+                }
+            }
+        };
+        self.chosen(shown, most, true)
+    }
+
+    /// Returns those of a folder or dataset of the source that a listing has found.
+    pub(super) fn permissions_of_node(&self, node: &Node) -> Permissions {
+        self.chosen(node.permissions(), FOLDER, true)
+    }
+
+    /// Returns those of what nothing is known of, with all rights that it may have.
+    pub(crate) fn default_permissions(&self, folder: bool) -> Permissions {
+        self.chosen(None, if folder { FOLDER } else { FILE }, true)
+    }
+
+    /// Returns the permissions of the source with what the user has chosen in their place. `most` is without a source.
+    fn chosen(&self, source: Option<Permissions>, most: u32, has_umask: bool) -> Permissions {
+        let mounter = || Permissions { uid: geteuid().as_raw(), gid: getegid().as_raw(), mode: most };
+        let shown = source.unwrap_or_else(mounter);
+        let chosen = &self.options.ownership;
+        let mode = match chosen.umask {
+            Some(umask) if has_umask => most & !umask,
+            _ => shown.mode,
+        };
+        Permissions { uid: chosen.uid.unwrap_or(shown.uid), gid: chosen.gid.unwrap_or(shown.gid), mode }
+    }
+
+    /// Returns the inode number of a name that is another file for a user than for the owner of the mount:
+    /// `status.json`, which is without names of datasets for others where these may enter.
+    pub(crate) fn ino_for_user(&self, parent: Ino, name: &std::ffi::OsStr, uid: u32) -> Option<Ino> {
+        let is_other = || uid != 0 && uid != self.chosen(None, FILE, false).uid;
+        (self.options.allow_other && parent == Ino::DOT_VOLFS && name == STATUS && is_other())
+            .then_some(Ino::PUBLIC_STATUS)
+    }
+
+    /// Looks at the root of the source again, if who may enter it is the source's to say and the last look is not of a
+    /// moment ago. Returns whether it need not be, or was, looked at; `blocking` for a second at most.
+    pub(super) fn look_at_root(self: &Arc<Self>, root: &Node, blocking: Blocking) -> bool {
+        if root.permissions().is_none() || root.checked_lately() {
+            return true;
+        }
+        if blocking == Blocking::No {
+            return false;
+        }
+        let mut since = self.refreshes.root_look.since.lock();
+        if since.is_none() {
+            *since = Some(Instant::now());
+            let fs = Arc::clone(self);
+            // a pool without threads runs the job here, and the job takes the lock
+            drop(since);
+            self.pool().submit(Bulkhead::new(LOOKS_AT_ROOT), move || {
+                fs.catalog.look_at_root();
+                *fs.refreshes.root_look.since.lock() = None;
+                fs.refreshes.root_look.done.notify_all();
+            });
+            since = self.refreshes.root_look.since.lock();
+        }
+        while let Some(left) =
+            since.and_then(|since| ROOT_TIMEOUT.checked_sub(since.elapsed())).filter(|left| !left.is_zero())
+        {
+            self.refreshes.root_look.done.wait_for(&mut since, left);
+        }
+        true
+    }
+}
+
+/// Returns who may read a layer of a dataset that `source` may read.
+fn of_layer(source: Permissions, open: &OpenDataset, layer: usize) -> Permissions {
+    let levels = open.dataset.layers().get(layer).map(|layer| &layer.levels[..]).unwrap_or_default();
+    levels.iter().filter_map(|level| level.source().permissions()).fold(source, Permissions::restrict)
 }

@@ -4,9 +4,9 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::Volfs;
 use super::error::FsError;
 use super::handles::FileHandle;
-use super::volfs::Volfs;
 use crate::array::{FileRange, ReadError, Selection};
 use crate::format::FormatError;
 use crate::logging::warn_seldom;
@@ -147,10 +147,10 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::super::ino::Ino;
-    use super::super::options::Options;
+    use super::super::Options;
+    use super::super::Registries;
     use super::super::read::ReadRequest as FileRead;
-    use super::super::registries::Registries;
+    use super::super::tree::Ino;
     use super::*;
     use crate::counters::Counters;
     use crate::format::Array;

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::dataset_counters::DatasetCounters;
-use super::ino::Ino;
-use super::readahead_window::ReadaheadWindows;
-use super::tree::{Item, Tree};
+use super::readahead::ReadaheadWindows;
+use super::status::DatasetCounters;
+use super::tree::{Ino, Item, Tree};
 use crate::array::ScanDetector;
 use crate::catalog::{Node, NodeId, OpenDataset};
 use crate::counters::Counters;

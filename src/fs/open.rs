@@ -1,17 +1,22 @@
 //! Opening and closing of files.
 
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Weak};
 
-use super::dataset_counters::DatasetCounters;
-use super::error::FsError;
+use lru::LruCache;
+
+use super::Volfs;
+use super::error::{FsError, content_error};
 use super::handles::{DatasetLayer, FileHandle, Handle};
-use super::ino::Ino;
-use super::inode_path::path_of;
-use super::resolve::Resolved;
-use super::volfs::Volfs;
-use crate::catalog::Node;
+use super::resolve::{Resolved, path_of};
+use super::status::{DatasetCounters, Now, status};
+use super::tree::{Ino, Item, Tree};
+use crate::catalog::{Node, OpenDataset};
+use crate::format::FormatError;
+use crate::memory::claim;
 use crate::source::Blocking;
-use crate::view::Content;
+use crate::sync::Mutex;
+use crate::view::{Content, json, json_text};
 
 /// Refreshes of a dataset that may come between while a file of it is opened.
 const MAX_ATTEMPTS: usize = 4;
@@ -113,5 +118,151 @@ impl Volfs {
         if let (Some(file), Some(readahead)) = (self.handles.remove(handle), self.readahead.get()) {
             readahead.cancel(file);
         }
+    }
+}
+
+/// The most bytes that a description takes while it is written.
+const DESCRIPTION: usize = 48 << 20;
+
+impl Volfs {
+    /// Returns the current content of a file.
+    pub(super) fn content(&self, resolved: &Resolved, blocking: Blocking) -> Result<Content, FsError> {
+        match resolved {
+            Resolved::Status | Resolved::PublicStatus => {
+                let (uptime, cache_bytes, gauges) =
+                    (self.started.elapsed(), self.reader.bytes_held(), self.reader.gauges());
+                let store = self.catalog.tree().store_status();
+                let names = matches!(resolved, Resolved::Status);
+                let (open_files, source_stall) = (self.handles.open_files(), self.stall_status(names));
+                let now = Now { uptime, cache_bytes, open_files, gauges, store, source_stall };
+                Ok(status(&self.options, &self.counters, (&self.datasets, names), &now).into())
+            }
+            Resolved::Log => Ok(self.log.text().into()),
+            Resolved::Error(node, error) => Ok(format!("{}: {error}\n", node.name.to_string_lossy()).into()),
+            Resolved::Inside(node, open, tree, item) => {
+                let ino = Ino::new(node.id, tree.index(*item));
+                if let Some(text) = self.computed_contents.text(ino, open) {
+                    return Ok(Content::Bytes(text));
+                }
+                let content = self.content_inside((open, tree, *item), blocking)?;
+                // the description names files that turn out to be missing when they are opened
+                self.computed_contents.put(ino, open, &content, *item != Item::Description);
+                Ok(content)
+            }
+            _ => Err(FsError::IsAFolder),
+        }
+    }
+    /// Returns the content of a file of an open dataset.
+    fn content_inside(
+        &self,
+        (open, tree, item): (&Arc<OpenDataset>, &Tree, Item),
+        blocking: Blocking,
+    ) -> Result<Content, FsError> {
+        let failed = |error: &FormatError| content_error(self.catalog_and_pool(), open, error);
+        match item {
+            Item::Description if blocking == Blocking::No => Err(FsError::WouldBlock),
+            Item::Description => {
+                let _claim = claim(DESCRIPTION).map_err(|error| failed(&error.into()))?;
+                let description = json::dataset(open, tree.views()).map_err(|error| failed(&error))?;
+                Ok(json_text(&description).into())
+            }
+            Item::View { layer, view, node } => {
+                let (view, layer) = (tree.view(view), tree.layer(open, layer));
+                match blocking {
+                    _ if view.is_folder(layer, node) => Err(FsError::IsAFolder),
+                    Blocking::No if view.may_block() => Err(FsError::WouldBlock),
+                    _ => view.content(layer, node).map_err(|error| failed(&error)),
+                }
+            }
+            Item::Dataset | Item::Layer(_) | Item::Error => Err(FsError::IsAFolder),
+        }
+    }
+}
+
+/// The number of files of which something is kept.
+const KEPT: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+
+/// What is known of the contents that were computed last.
+pub(crate) struct ComputedContents {
+    contents: Mutex<LruCache<Ino, Known>>,
+}
+
+/// What is known of one content.
+struct Known {
+    /// The dataset as it was opened: its headers may have changed when it is opened again.
+    of: Weak<OpenDataset>,
+    /// In bytes; `None` if it may become another one.
+    size: Option<u64>,
+    /// Gone once nobody has the file open.
+    text: Option<Weak<[u8]>>,
+}
+
+impl Default for ComputedContents {
+    fn default() -> Self {
+        Self { contents: Mutex::new(LruCache::new(KEPT)) }
+    }
+}
+
+impl ComputedContents {
+    /// Returns the size of a file, in bytes, if it is known.
+    pub(crate) fn size(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<u64> {
+        self.look_up(ino, open, |known| known.size)
+    }
+
+    /// Returns the text of a file if it is open.
+    pub(crate) fn text(&self, ino: Ino, open: &Arc<OpenDataset>) -> Option<Arc<[u8]>> {
+        self.look_up(ino, open, |known| known.text.as_ref()?.upgrade())
+    }
+
+    /// Notes the content of a file that was just computed. Its size counts from now on if it is `fixed`.
+    pub(crate) fn put(&self, ino: Ino, open: &Arc<OpenDataset>, content: &Content, fixed: bool) {
+        let text = match content {
+            Content::Bytes(text) => Some(Arc::downgrade(text)),
+            Content::Computed(_) => None,
+            // whose header and length cost nothing
+            Content::Array(_) => return,
+        };
+        let known = Known { of: Arc::downgrade(open), size: fixed.then(|| content.len()), text };
+        let evicted = self.contents.lock().push(ino, known);
+        drop(evicted); // not under the lock
+    }
+
+    fn look_up<T>(&self, ino: Ino, open: &Arc<OpenDataset>, get: impl Fn(&Known) -> Option<T>) -> Option<T> {
+        let mut contents = self.contents.lock();
+        let known = contents.get(&ino).filter(|known| std::ptr::eq(known.of.as_ptr(), Arc::as_ptr(open)))?;
+        get(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Layer;
+    use crate::view::fixture::one_layer;
+    use crate::volume::NativeJson;
+
+    fn opened() -> Arc<OpenDataset> {
+        Arc::new(one_layer("zgy", Layer { name: "a".into(), levels: Vec::new(), native: NativeJson::new() }))
+    }
+
+    #[test]
+    fn a_dataset_that_was_opened_again_has_contents_of_its_own() {
+        let (contents, open, again) = (ComputedContents::default(), opened(), opened());
+        assert_eq!(contents.size(Ino(5), &open), None);
+        contents.put(Ino(5), &open, &"seventy".to_owned().into(), true);
+        assert_eq!((contents.size(Ino(5), &open), contents.size(Ino(6), &open)), (Some(7), None));
+        assert_eq!(contents.size(Ino(5), &again), None);
+        contents.put(Ino(5), &again, &"four".to_owned().into(), true);
+        assert_eq!((contents.size(Ino(5), &again), contents.size(Ino(5), &open)), (Some(4), None));
+    }
+
+    #[test]
+    fn a_text_is_shared_as_long_as_somebody_has_it() {
+        let (contents, open) = (ComputedContents::default(), opened());
+        let content = Content::from("text".to_owned());
+        contents.put(Ino(5), &open, &content, false);
+        assert_eq!((contents.text(Ino(5), &open).as_deref(), contents.size(Ino(5), &open)), (Some(&b"text"[..]), None));
+        drop(content);
+        assert_eq!(contents.text(Ino(5), &open), None);
     }
 }

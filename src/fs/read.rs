@@ -1,18 +1,24 @@
 //! Reads of open files, and the read-ahead requests that follow from them.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rustix::param::page_size;
 
+use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle, Handle};
-use super::marker_pages::{is_marker, marker_before};
-use super::readahead::Readahead;
-use super::readahead_window::KernelRead;
-use super::volfs::Volfs;
-use crate::memory::has_memory;
+use super::readahead::{KernelRead, Readahead, is_marker, marker_before};
+use super::tree::Ino;
+use crate::array::{self, FileRange, Selection};
+use crate::catalog::NodeKind;
+use crate::format::Array;
+use crate::logging::warn_seldom;
+use crate::memory::{Buffer, OutOfMemory, has_memory};
 use crate::pool::Bulkhead;
-use crate::view::Content;
+use crate::source::Blocking;
+use crate::view::{Content, ShownArray};
+use crate::volume::{AxisPermutation, Region};
 
 /// The most read-ahead requests in flight, all readers together and in one dataset. The kernel bounds its background
 /// requests, and those for a source that hangs must leave room for others.
@@ -195,17 +201,214 @@ impl Volfs {
     }
 }
 
+impl Volfs {
+    /// Like [`Volfs::read`], for whoever keeps the bytes: those of an array are not copied.
+    pub(crate) fn read_owned(
+        self: &Arc<Self>,
+        read: ReadRequest,
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let open = self.handles.get(read.handle);
+        let file = match open.as_deref() {
+            Some(Handle::File(file)) if file.state == ContentState::Current => Arc::clone(file),
+            _ => return self.read_copied(read, done),
+        };
+        if !matches!(file.content, Content::Array(_)) {
+            return self.read_copied(read, done);
+        }
+        file.count_read(self.counters.reads.increment());
+        let (fs, of_file) = (Arc::clone(self), Arc::clone(&file));
+        self.read_array_owned(file, read, false, move |read| {
+            match &read {
+                Ok(bytes) => of_file.count_bytes_read(&fs.counters, bytes.len() as u64),
+                Err(_) => fs.counters.add(of_file.counters().as_deref(), |counters| &counters.errors, 1),
+            }
+            done(read);
+        });
+    }
+
+    fn read_copied(self: &Arc<Self>, read: ReadRequest, done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static) {
+        let buffers = Arc::clone(self.reader.buffers());
+        self.read(read, move |read| {
+            done(read.and_then(|bytes| {
+                let mut copy = buffers.try_take(bytes.len()).map_err(|_| FsError::NoMemory)?;
+                copy.copy_from_slice(bytes);
+                Ok(copy)
+            }));
+        });
+    }
+
+    /// Reads from a file that shows an array, maybe `ahead` of the client that will want it.
+    pub(super) fn read_array(
+        self: &Arc<Self>,
+        file: Arc<FileHandle>,
+        read: ReadRequest,
+        ahead: bool,
+        done: impl FnOnce(Result<&[u8], FsError>) + Send + 'static,
+    ) {
+        self.read_array_owned(file, read, ahead, |read| done(read.as_deref().map_err(Clone::clone)));
+    }
+
+    /// Like [`Volfs::read_array`], and leaves the bytes to `done`.
+    fn read_array_owned(
+        self: &Arc<Self>,
+        file: Arc<FileHandle>,
+        read: ReadRequest,
+        ahead: bool,
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let Content::Array(array_file) = &file.content else { return done(Err(FsError::Io)) };
+        let slice = array_file.slice(read.offset, read.size);
+        let (array, samples) = (Arc::clone(array_file.array()), slice.samples.clone());
+        let order = array_file.permutation().unwrap_or(AxisPermutation::IDENTITY);
+        let selections = Selection::from_range(array.info(), &order, &samples, 0);
+        let page_cached = self.is_page_cached(&read);
+        let from_file = FileRange { scans: Arc::clone(&file.scans), order, samples, page_cached, ahead };
+        let (fs, array_file) = (Arc::clone(self), array_file.clone());
+        self.read_selections(&file, array, selections, Some(from_file), move |stored| {
+            done(stored.and_then(|stored| {
+                array_file.assemble(&slice, stored, fs.reader.buffers()).map_err(|error| no_memory(&error))
+            }));
+        });
+    }
+
+    /// Reads samples of an array that an open file shows or is computed from.
+    pub(super) fn read_selections(
+        self: &Arc<Self>,
+        file: &Arc<FileHandle>,
+        array: Arc<dyn Array>,
+        selections: Vec<Selection>,
+        from_file: Option<FileRange>,
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let samples = selections.iter().map(Selection::samples).sum::<u64>() as usize;
+        let out = match self.reader.buffers().take_reply(samples * array.info().dtype.size()) {
+            Ok(out) => out,
+            Err(error) => return done(Err(no_memory(&error))),
+        };
+        let (bulkhead, counters) = (Bulkhead::new(file.ino.node().into()), file.counters());
+        let (fs, file, read_from) = (Arc::clone(self), Arc::clone(file), Arc::clone(&array));
+        let request = array::ReadRequest { array, selections, bulkhead, counters, from_file };
+        self.reader.read(request, out, move |read| {
+            done(read.map_err(|error| {
+                let source = fs.catalog_and_pool();
+                fs.read_errors.client_error(source, file.layer.as_ref(), read_from.info(), &error)
+            }));
+        });
+    }
+}
+
+fn no_memory(error: &OutOfMemory) -> FsError {
+    warn_seldom(&error.to_string());
+    FsError::NoMemory
+}
+
+/// What is known of an open file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// Size in bytes.
+    pub size: u64,
+    /// The number of refreshes of the dataset before the content was found out: a file has one content for each inode
+    /// number and epoch.
+    pub epoch: u32,
+    /// Whether the dataset was written so shortly before it was read that it will be read again.
+    pub is_recent: bool,
+    /// Shape and type of the samples, if the file consists of the samples of an array in its own order.
+    pub samples: Option<ShownArray>,
+}
+
+impl Volfs {
+    /// Returns what is known of an open file; `None` if there is no such handle.
+    pub(crate) fn opened(&self, handle: u64) -> Option<Opened> {
+        let handle = self.handles.get(handle)?;
+        let Handle::File(file) = &*handle else { return None };
+        let is_recent = self.catalog.node(file.ino.node()).is_some_and(|node| node.is_refresh_pending());
+        let samples = match &file.content {
+            Content::Array(array) if array.header_bytes() == 0 && array.permutation().is_none() => {
+                let shown = ShownArray::stored(array.array().info());
+                let bytes = shown.shape.product().and_then(|samples| samples.checked_mul(shown.dtype.size() as u64));
+                (bytes == Some(file.content.len())).then_some(shown)
+            }
+            _ => None,
+        };
+        Some(Opened { size: file.content.len(), epoch: file.epoch, is_recent, samples })
+    }
+
+    /// Reads a box of the array that an open file consists of; see [`Opened::samples`]. Calls `done` with the samples in
+    /// C order, little-endian: from within this call if nothing has to be waited for, otherwise on a thread of the pool.
+    pub(crate) fn read_box(
+        self: &Arc<Self>,
+        handle: u64,
+        region: Region,
+        done: impl FnOnce(Result<Buffer, FsError>) + Send + 'static,
+    ) {
+        let number = self.counters.reads.increment();
+        let Some(open) = self.handles.get(handle) else { return done(Err(FsError::BadHandle)) };
+        let Handle::File(file) = &*open else { return done(Err(FsError::IsAFolder)) };
+        let Content::Array(shown) = &file.content else { return done(Err(FsError::Io)) };
+        let array = Arc::clone(shown.array());
+        if file.state != ContentState::Current || !Region::whole(array.info().shape()).contains(&region) {
+            return done(Err(FsError::Io));
+        }
+        file.count_read(number);
+        let (fs, file) = (Arc::clone(self), Arc::clone(file));
+        let selection = Selection::new(&region, 0, array.info().dtype.size());
+        let of_file = Arc::clone(&file);
+        self.read_selections(&of_file, array, vec![selection], None, move |read| {
+            match &read {
+                Ok(samples) => file.count_bytes_read(&fs.counters, samples.len() as u64),
+                Err(_) => fs.counters.add(file.counters().as_deref(), |counters| &counters.errors, 1),
+            }
+            done(read);
+        });
+    }
+
+    /// Returns whether an inode is the folder of a dataset.
+    pub(crate) fn is_dataset(&self, ino: Ino) -> bool {
+        ino.index() == 0 && self.catalog.node(ino.node()).is_some_and(|node| node.kind == NodeKind::Dataset)
+    }
+}
+
+impl Volfs {
+    /// Replies with the result of `call`: at once if it need not wait, otherwise from a thread of the pool, which may
+    /// wait.
+    pub(crate) fn answer<T: 'static>(
+        self: &Arc<Self>,
+        bulkhead: Bulkhead,
+        call: impl Fn(&Arc<Self>, Blocking) -> Result<T, FsError> + Send + 'static,
+        reply: impl FnOnce(Result<T, FsError>) + Send + 'static,
+    ) {
+        if !has_memory() {
+            warn_seldom("no memory is left: requests fail; choose a smaller --cache-size, or allow the process more");
+            return reply(Err(FsError::NoMemory));
+        }
+        // a panic fails one request and does not end the thread that takes requests
+        match catch_unwind(AssertUnwindSafe(|| call(self, Blocking::No))).unwrap_or(Err(FsError::Io)) {
+            Err(FsError::WouldBlock) => {
+                let (fs, waiting) = (Arc::clone(self), self.pool().request(bulkhead));
+                self.pool().submit(bulkhead, move || {
+                    let answer = call(&fs, Blocking::Yes);
+                    drop(waiting);
+                    reply(answer);
+                });
+            }
+            answer => reply(answer),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::OsStr;
     use std::ops::Range;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
+    use std::path::PathBuf;
     use std::sync::mpsc;
     use std::time::Duration;
 
-    use super::super::ino::Ino;
-    use super::super::marker_pages::advice_ranges;
-    use super::super::options::Options;
+    use super::super::Options;
+    use super::super::readahead::advice_ranges;
+    use super::super::tree::Ino;
     use super::*;
     use crate::source::Blocking;
     use crate::sync::Mutex;

@@ -7,22 +7,22 @@
 //! reads fail.
 
 use std::collections::HashSet;
-use std::io;
-use std::iter;
-use std::sync::Arc;
-use std::thread;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use std::{io, iter, thread};
 
+use lru::LruCache;
+
+use super::Volfs;
 use super::error::FsError;
 use super::handles::{ContentState, FileHandle};
-use super::idle_memory::IdleMemory;
-use super::page_cache::PageCache;
 use super::stall::{LOOK, StallWatch};
-use super::tree::{Item, Tree};
-use super::volfs::Volfs;
+use super::tree::{Ino, Item, Tree};
 use crate::catalog::{Node, OpenDataset, OpenResult};
-use crate::pool::Bulkhead;
-use crate::source::{Blocking, Next};
+use crate::pool::{Bulkhead, Pool};
+use crate::source::{Blocking, Next, RefreshQueue};
+use crate::sync::{Condvar, Mutex};
 use crate::view::Content;
 use crate::volume::{Dims, Dtype};
 
@@ -194,5 +194,107 @@ fn continues(old: &Content, new: &Content) -> bool {
             (old.len(), old.fingerprint()) == (new.len(), new.fingerprint())
         }
         _ => false,
+    }
+}
+
+/// Files of refreshed datasets whose pages the kernel may keep when they are opened again. The pages of others are
+/// dropped at each open.
+const KEPT_FILES: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+/// After this time the kernel has dropped the pages of a file that it was told to drop when the file was opened.
+const DROPPED_AFTER: Duration = Duration::from_secs(1);
+
+/// The state of refreshes.
+pub(crate) struct Refreshes {
+    pub queue: Arc<RefreshQueue>,
+    pub page_cache: OnceLock<Box<dyn PageCache>>,
+    /// The threads that drop pages. They wait for reads in flight, and so they are not those that answer reads.
+    pub droppers: Arc<Pool>,
+    /// The epoch of the dataset at the last open of a file, and when it was first opened in that epoch. Has only files
+    /// of datasets that were refreshed.
+    kept: Mutex<LruCache<Ino, (u32, Instant)>>,
+    pub root_look: RootLook,
+}
+
+/// The look at the root of the source that is in flight, which need not end.
+#[derive(Default)]
+pub(crate) struct RootLook {
+    pub since: Mutex<Option<Instant>>,
+    pub done: Condvar,
+}
+
+impl Default for Refreshes {
+    fn default() -> Self {
+        let kept = Mutex::new(LruCache::new(KEPT_FILES));
+        let root_look = RootLook::default();
+        Self { queue: Arc::default(), page_cache: OnceLock::new(), droppers: Pool::new(), kept, root_look }
+    }
+}
+
+impl Refreshes {
+    /// Returns whether the kernel may keep the pages that it has of a file which is opened in this epoch. Not at the
+    /// first open, nor at others that the kernel may finish before that one.
+    pub(crate) fn keeps_pages(&self, file: Ino, epoch: u32) -> bool {
+        if epoch == 0 {
+            return true;
+        }
+        let mut kept = self.kept.lock();
+        match kept.get(&file) {
+            Some((known, first)) if *known == epoch => first.elapsed() > DROPPED_AFTER,
+            _ => {
+                kept.put(file, (epoch, Instant::now()));
+                false
+            }
+        }
+    }
+}
+
+/// Drops pages from the kernel's page cache.
+pub(crate) trait PageCache: Send + Sync {
+    /// Drops all pages of a file, also those that a process has mapped. Waits for reads of the file that are in flight.
+    fn drop_pages(&self, file: Ino);
+}
+
+/// Watches the number of decoded bricks.
+#[derive(Default)]
+pub(super) struct IdleMemory {
+    decoded: u64,
+    /// When the number changed last; `None` if nothing was decoded since the memory was given back.
+    since: Option<Instant>,
+}
+
+impl IdleMemory {
+    /// Records that `decoded` bricks were decoded until `now`. Returns whether the memory is to be given back: once,
+    /// when none was decoded for as long as `unused`.
+    pub(crate) fn look(&mut self, decoded: u64, now: Instant, unused: Duration) -> bool {
+        if decoded != self.decoded {
+            *self = Self { decoded, since: Some(now) };
+        }
+        self.since.take_if(|since| now.duration_since(*since) >= unused).is_some()
+    }
+
+    /// Returns whether there may be memory to be given back.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_once_when_nobody_has_decoded_for_a_while() {
+        let (mut idle, begin, unused) = (IdleMemory::default(), Instant::now(), Duration::from_secs(60));
+        let mut look = |decoded, seconds| {
+            let now = begin + Duration::from_secs(seconds);
+            (idle.look(decoded, now, unused), idle.is_awaited())
+        };
+        assert_eq!(look(0, 100), (false, false), "nobody has decoded yet");
+        assert_eq!(look(5, 110), (false, true));
+        assert_eq!(look(5, 169), (false, true));
+        assert_eq!(look(6, 170), (false, true), "somebody decodes");
+        assert_eq!(look(6, 230), (true, false));
+        assert_eq!(look(6, 900), (false, false), "it was given back");
+        assert_eq!(look(7, 901), (false, true));
     }
 }

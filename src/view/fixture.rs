@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::computed_file::{ComputedFile, SampleRequest, Step};
+use super::file::{ComputedFile, SampleRequest, Step};
 use crate::catalog::OpenDataset;
 use crate::format::{Dataset, FormatError, Layer, SegyImport};
 use crate::memory::BufferPool;

@@ -7,10 +7,9 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::content::Content;
-use super::level_file::LevelFile;
+use super::file::Content;
 use super::slice_cost;
-use super::virtual_file::{LayerRef, View};
+use super::virtual_file::{LayerRef, LevelFile, View};
 use crate::catalog::OpenDataset;
 use crate::format::{Census, FormatError};
 use crate::volume::{Affine, Axis, Corner, Dims, Geometry, Histogram, NativeJson, Statistics};

@@ -88,7 +88,7 @@ pub(crate) fn axis_names(info: &ArrayInfo) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::array_file::tests::zeros;
+    use super::super::file::tests::zeros;
     use super::*;
     use crate::volume::Dtype;
 

@@ -1,19 +1,19 @@
 //! The list of all views.
 
 use super::virtual_file::View;
-use super::{envi, float, json, metaimage, npy, nrrd, permuted, picture, raw, segy, tiff, zarr};
+use super::{headers, json, npy, picture, segy, tiff, zarr};
 
 /// Returns every view, in the order of their nodes.
 pub(crate) fn registry() -> &'static [&'static dyn View] {
     &[
-        &raw::Raw,
+        &npy::Raw,
         &npy::Npy,
         &json::Json,
-        &nrrd::Nrrd,
-        &metaimage::MetaImage,
-        &envi::Envi,
-        &float::Float32Npy,
-        &permuted::ByAxis,
+        &headers::Nrrd,
+        &headers::MetaImage,
+        &headers::Envi,
+        &npy::Float32Npy,
+        &npy::ByAxis,
         &segy::SurveySegy,
         &segy::OriginalSegy,
         &tiff::Tiff,
@@ -23,18 +23,82 @@ pub(crate) fn registry() -> &'static [&'static dyn View] {
     ]
 }
 
+/// A name of one or more views, by which users choose them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ViewName {
+    /// The name.
+    pub name: &'static str,
+    /// What the views show, in one line.
+    pub about: &'static str,
+    /// Whether they name the file lodN.raw, which is shown with them.
+    pub names_raw: bool,
+}
+
+const NAMES: [ViewName; 12] = [
+    view(RAW, "lodN.raw: the samples, without a header"),
+    view("npy", "lodN.npy: the samples behind a NumPy header"),
+    view("float32", "lodN.float32.npy: the values of integers that stand for others"),
+    view("by-axis", "lodN.by-AXIS.npy: permuted axes, for slices in every direction"),
+    header("nrrd", "lodN.nhdr: NRRD header of lodN.raw (pynrrd, ITK, 3D Slicer, ParaView)"),
+    header("mhd", "lodN.mhd: MetaImage header of lodN.raw (ITK, ParaView)"),
+    header("envi", "lodN.hdr: ENVI header of lodN.raw (GDAL, QGIS)"),
+    view("segy", "lod0.sgy, original.sgy: surveys as SEG-Y (segyio, ObsPy)"),
+    view("tiff", "tiff/lodN.tif: stacks of planes (ImageJ, tifffile, GDAL)"),
+    view("slices", "lodN.slices/AXIS/INDEX.png: every slice as a picture"),
+    view("preview", "preview.png: the middle slices of a layer as one picture"),
+    view("zarr", "LAYER.ome.zarr: all levels as OME-Zarr (xarray, dask, napari)"),
+];
+
+const fn view(name: &'static str, about: &'static str) -> ViewName {
+    ViewName { name, about, names_raw: false }
+}
+
+const fn header(name: &'static str, about: &'static str) -> ViewName {
+    ViewName { name, about, names_raw: true }
+}
+
+/// Returns all names. Views without a name are always shown.
+pub(crate) fn view_names() -> &'static [ViewName] {
+    &NAMES
+}
+
+const RAW: &str = "raw";
+
+/// Returns the views of these names, and those that are always shown, in the order of the registry. Names are as in
+/// [`view_names`].
+pub(crate) fn views_of(names: &[&str]) -> Vec<&'static dyn View> {
+    let names = with_needed(names);
+    let is_shown = |view: &&&'static dyn View| view.name().is_none_or(|name| names.contains(&name));
+    registry().iter().filter(is_shown).copied().collect()
+}
+
+/// Returns names together with those of the views that they need, in the order of [`view_names`], each once.
+pub(crate) fn with_needed(names: &[&str]) -> Vec<&'static str> {
+    let needs_raw = view_names().iter().any(|view| view.names_raw && names.contains(&view.name));
+    let is_chosen = |name: &str| names.contains(&name) || (needs_raw && name == RAW);
+    view_names().iter().map(|view| view.name).filter(|name| is_chosen(name)).collect()
+}
+
 #[cfg(test)]
-mod tests {
+mod registry_tests {
     use std::sync::Arc;
 
-    use super::super::array_file::tests::Zeros;
-    use super::super::content::Content;
+    use super::super::file::Content;
+    use super::super::file::tests::Zeros;
     use super::super::fixture::one_layer;
-    use super::super::virtual_file::{Entry, LayerRef};
+    use super::super::virtual_file::Entry;
+    use super::super::virtual_file::LayerRef;
     use super::*;
     use crate::catalog::OpenDataset;
-    use crate::format::{FormatError, Layer};
-    use crate::volume::{ArrayInfo, Axis, BrickGrid, Dims, Dtype, NativeJson, Scaling};
+    use crate::format::FormatError;
+    use crate::format::Layer;
+    use crate::volume::ArrayInfo;
+    use crate::volume::Axis;
+    use crate::volume::BrickGrid;
+    use crate::volume::Dims;
+    use crate::volume::Dtype;
+    use crate::volume::NativeJson;
+    use crate::volume::Scaling;
 
     /// Returns the names of all entries that `views` show in the folder of `layer`, in order of the views.
     fn entry_names(views: &[&dyn View], layer: LayerRef<'_>) -> Vec<String> {
@@ -76,7 +140,7 @@ mod tests {
             assert!(found.map(|entry| entry.name).eq([name.as_str()]), "{name}");
         }
         assert!(registry().iter().all(|view| view.find(layer, None, "lod2.npy").is_none()));
-        assert_eq!(entry_names(&[&raw::Raw], layer), ["lod0.raw", "lod1.raw"]);
+        assert_eq!(entry_names(&[&npy::Raw], layer), ["lod0.raw", "lod1.raw"]);
     }
 
     /// A view with files and a folder for each level, and files of the levels in a folder `tiff`.
@@ -153,5 +217,34 @@ mod tests {
             let names = entry_names(registry(), LayerRef { open: &open, layer: 0, views: registry() });
             assert_eq!(names.iter().any(|name| name.ends_with(".float32.npy")), shown, "{scaling:?}");
         }
+    }
+}
+
+#[cfg(test)]
+mod selection_tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_view_but_the_description_has_a_name_that_is_explained() {
+        let explained: Vec<&str> = view_names().iter().map(|view| view.name).collect();
+        let of_views: Vec<Option<&str>> = registry().iter().map(|view| view.name()).collect();
+        assert_eq!(of_views.iter().filter(|name| name.is_none()).count(), 1, "{of_views:?}");
+        let of_views: HashSet<&str> = of_views.into_iter().flatten().collect();
+        assert_eq!(of_views, explained.iter().copied().collect());
+        assert!(view_names().iter().all(|view| view.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')));
+    }
+
+    #[test]
+    fn headers_come_with_what_they_name() {
+        assert_eq!(with_needed(&["tiff", "npy"]), ["npy", "tiff"]);
+        assert_eq!(with_needed(&["mhd"]), ["raw", "mhd"]);
+        assert_eq!(with_needed(&["raw", "raw"]), ["raw"]);
+        assert_eq!(with_needed(&[]), [""; 0]);
+        let names: Vec<_> = views_of(&["envi"]).iter().map(|view| view.name()).collect();
+        assert_eq!(names, [Some("raw"), None, Some("envi")]);
+        let all: Vec<&str> = view_names().iter().map(|view| view.name).collect();
+        assert_eq!(views_of(&all).len(), registry().len());
     }
 }

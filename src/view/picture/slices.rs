@@ -5,13 +5,11 @@
 
 use std::sync::Arc;
 
-use super::pixels::Pixels;
-use super::plane::Plane;
-use super::png_layout::PngLayout;
-use super::slice_file::SliceFile;
-use super::subject::{Subject, why_no_pictures};
+use super::plane::{Plane, Subject, why_no_pictures};
+use super::png::PngLayout;
+use super::slice_file::{Pixels, SliceFile};
 use crate::format::FormatError;
-use crate::view::content::Content;
+use crate::view::file::Content;
 use crate::view::names::axis_names;
 use crate::view::virtual_file::{Entry, LayerRef, View};
 
@@ -246,7 +244,7 @@ mod tests {
     use super::*;
     use crate::catalog::OpenDataset;
     use crate::format::Layer;
-    use crate::view::array_file::tests::zeros;
+    use crate::view::file::tests::zeros;
     use crate::view::fixture::one_layer;
     use crate::volume::{Dtype, NativeJson};
 

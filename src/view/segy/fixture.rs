@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::catalog::OpenDataset;
 use crate::format::{Array, Census, FormatError, Layer};
 use crate::source::{Blocking, Source, SourceError};
-use crate::view::computed_file::{ComputedFile, Samples};
+use crate::view::file::{ComputedFile, Samples};
 use crate::view::fixture;
 pub(crate) use crate::view::fixture::{Layers, dataset};
 use crate::volume::{

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::fixture::{Known, Layers, dataset, read, try_read};
-use super::original_file::{Arrays, OriginalFile};
-use super::trace_counts::TraceCounts;
-use super::trace_order::TraceOrder;
-use super::{OriginalSegy, original_order};
+use super::original::{Arrays, OriginalFile};
+use super::traces::{TraceCounts, TraceOrder};
+use super::{OriginalSegy, original};
 use crate::format::{Array, Layer, SegyImport, SegySample};
-use crate::view::computed_file::ComputedFile;
+use crate::view::file::ComputedFile;
 use crate::view::virtual_file::{LayerRef, View};
 use crate::volume::{DatasetInfo, Dims, Dtype, NativeJson};
 
@@ -140,7 +139,7 @@ proptest! {
             headers.samples[at * 240 + field..][..4].copy_from_slice(&bytes);
         }
         survey.import.little_headers = little;
-        let counts = original_order::count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
+        let counts = original::count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
         // two orders may be the same for what there is
         prop_assert!(survey.made(grid, counts.order()) == survey.made(grid, &order), "{:?}", counts.order());
     }
@@ -151,8 +150,7 @@ fn without_numbers_the_import_tells_the_order() {
     let grid = Dims::from([3, 4]);
     let mut survey = survey(grid, 2, SegySample::Int8, |_| true);
     Arc::get_mut(&mut survey.headers).unwrap().samples.fill(7);
-    let order =
-        |import: &SegyImport| *original_order::count(import, &*survey.traces, &*survey.headers).unwrap().order();
+    let order = |import: &SegyImport| *original::count(import, &*survey.traces, &*survey.headers).unwrap().order();
     assert_eq!(order(&survey.import), TraceOrder::of_arrays(grid));
     for (axis, sorted) in
         [(0, TraceOrder::of_arrays(grid)), (1, TraceOrder::sorted_by(grid, 1)), (9, TraceOrder::of_arrays(grid))]
@@ -164,7 +162,7 @@ fn without_numbers_the_import_tells_the_order() {
 #[test]
 fn a_file_without_traces_has_its_headers() {
     let survey = survey([3, 4].into(), 2, SegySample::Float, |_| false);
-    let counts = original_order::count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
+    let counts = original::count(&survey.import, &*survey.traces, &*survey.headers).unwrap();
     let file = survey.file(counts);
     assert_eq!(file.len(), 3600);
     assert_eq!(read(file, 10..3600, &|_| unreachable!()).0, survey.import.headers[10..]);

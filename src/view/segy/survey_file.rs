@@ -4,17 +4,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::sample_bytes::write_samples;
+use super::headers;
 use super::survey::Survey;
-use super::{binary_header, text_header, trace_header};
-use crate::format::Array;
+use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::view::computed_file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
-use crate::view::float_values::{Form, to_float32};
-use crate::view::virtual_file::LayerRef;
+use crate::view::convert::{Form, to_float32};
+use crate::view::file::{ComputedFile, Content, ReadSteps, SampleRequest, Samples, Step};
+use crate::view::virtual_file::{Entry, LayerRef, View};
 
 /// Bytes before the first trace.
-const HEADERS: u64 = (text_header::BYTES + binary_header::BYTES) as u64;
+const HEADERS: u64 = (headers::TEXT_HEADER_BYTES + headers::BINARY_HEADER_BYTES) as u64;
 
 /// Bytes of a sample in the file.
 const SAMPLE: u64 = size_of::<f32>() as u64;
@@ -32,21 +31,21 @@ pub(crate) struct SurveyFile {
 impl SurveyFile {
     /// Creates the file of a layer.
     pub(crate) fn new(layer: LayerRef<'_>, survey: Survey) -> Self {
-        let mut headers = text_header::header(layer, &survey);
-        headers.extend(binary_header::header(&survey));
+        let mut headers = headers::text_header(layer, &survey);
+        headers.extend(headers::binary_header(&survey));
         Self { survey, headers }
     }
 
     /// Returns the bytes of a trace with its header.
     fn trace_bytes(&self) -> u64 {
-        trace_header::BYTES as u64 + u64::from(self.survey.samples.count) * SAMPLE
+        headers::TRACE_HEADER_BYTES as u64 + u64::from(self.survey.samples.count) * SAMPLE
     }
 
     /// Returns how many samples lie wholly before a byte of the file, or how many do so at least partly.
     fn samples_before(&self, byte: u64, partly: bool) -> u64 {
         let (trace_bytes, count) = (self.trace_bytes(), u64::from(self.survey.samples.count));
         let body = byte.saturating_sub(HEADERS);
-        let within = (body % trace_bytes).saturating_sub(trace_header::BYTES as u64);
+        let within = (body % trace_bytes).saturating_sub(headers::TRACE_HEADER_BYTES as u64);
         let samples = if partly { within.div_ceil(SAMPLE) } else { within / SAMPLE };
         body / trace_bytes * count + samples
     }
@@ -70,8 +69,8 @@ impl SurveyFile {
         let form = Form { no_value: info.no_value, void: 0.0, big_endian: true };
         while !out.is_empty() {
             let (trace, within) = ((at - HEADERS) / self.trace_bytes(), (at - HEADERS) % self.trace_bytes());
-            if within < trace_header::BYTES as u64 {
-                let header = trace_header::header(&self.survey, trace);
+            if within < headers::TRACE_HEADER_BYTES as u64 {
+                let header = headers::trace_header(&self.survey, trace);
                 let header = &header[within as usize..];
                 let header = &header[..header.len().min(out.len())];
                 let (to, rest) = out.split_at_mut(header.len());
@@ -82,7 +81,7 @@ impl SurveyFile {
             let rest_of_trace = (self.trace_bytes() - within) as usize;
             let (to, rest) = out.split_at_mut(rest_of_trace.min(out.len()));
             at += to.len() as u64;
-            let skip = (within - trace_header::BYTES as u64) as usize % SAMPLE as usize;
+            let skip = (within - headers::TRACE_HEADER_BYTES as u64) as usize % SAMPLE as usize;
             let samples = (skip + to.len()).div_ceil(SAMPLE as usize);
             let (here, after) = stored.split_at((samples * info.dtype.size()).min(stored.len()));
             write_samples((info.dtype.size(), SAMPLE as usize), here, skip, to, |stored, to| {
@@ -108,7 +107,7 @@ impl ComputedFile for SurveyFile {
         self.headers.hash(&mut hasher);
         // lines and positions are in the first and the last trace
         for trace in [0, 1, self.survey.traces() / 2, self.survey.traces() - 1] {
-            trace_header::header(&self.survey, trace).hash(&mut hasher);
+            headers::trace_header(&self.survey, trace).hash(&mut hasher);
         }
         hasher.finish()
     }
@@ -153,4 +152,81 @@ impl ReadSteps for SurveyRead {
             stored = None;
         }
     }
+}
+
+const NAME: &str = "lod0.sgy";
+
+/// The formats of surveys.
+const FORMATS: [&str; 2] = ["zgy", "vds"];
+
+/// The view of LOD 0.
+pub(crate) struct SurveySegy;
+
+impl View for SurveySegy {
+    fn name(&self) -> Option<&'static str> {
+        Some("segy")
+    }
+
+    fn nodes(&self, layer: LayerRef<'_>) -> u64 {
+        let is_shown = FORMATS.contains(&layer.open.format) && Survey::of(layer).is_ok();
+        u64::from(is_shown)
+    }
+
+    fn list(&self, layer: LayerRef<'_>, folder: Option<u64>, add: &mut dyn FnMut(Entry)) {
+        if folder.is_none() && self.nodes(layer) > 0 {
+            add(Entry { node: 0, name: NAME.to_owned(), folder: false });
+        }
+    }
+
+    fn find(&self, layer: LayerRef<'_>, folder: Option<u64>, name: &str) -> Option<Entry> {
+        let is_there = folder.is_none() && name == NAME && self.nodes(layer) > 0;
+        is_there.then(|| Entry { node: 0, name: NAME.to_owned(), folder: false })
+    }
+
+    fn may_block(&self) -> bool {
+        false
+    }
+
+    fn hidden(&self, layer: LayerRef<'_>) -> Option<(String, String)> {
+        let survey = FORMATS.contains(&layer.open.format).then(|| Survey::of(layer))?;
+        survey.err().map(|reason| (NAME.to_owned(), reason))
+    }
+
+    fn content(&self, layer: LayerRef<'_>, _node: u64) -> Result<Content, FormatError> {
+        let survey = Survey::of(layer).map_err(FormatError::Unsupported)?;
+        Ok(Content::Computed(Arc::new(SurveyFile::new(layer, survey))))
+    }
+}
+
+/// The most bytes of a sample.
+const MAX: usize = 8;
+
+/// Writes samples that `convert` makes of the stored ones, which have `stored_size` and become `size` bytes each. The
+/// first `skip` bytes of the first are left out, and so are those of the last that `out` has no room for. Returns
+/// whether `convert` has returned true for all of them.
+pub(crate) fn write_samples(
+    (stored_size, size): (usize, usize),
+    stored: &[u8],
+    skip: usize,
+    out: &mut [u8],
+    convert: impl Fn(&[u8], &mut [u8]) -> bool,
+) -> bool {
+    let (mut stored, mut out, mut all) = (stored, out, true);
+    let mut one = [0; MAX];
+    let one = &mut one[..size.min(MAX)];
+    if skip > 0 {
+        let (first, rest) = stored.split_at(stored_size.min(stored.len()));
+        all &= convert(first, one);
+        let (to, rest_of_out) = out.split_at_mut((size - skip).min(out.len()));
+        to.copy_from_slice(&one[skip..skip + to.len()]);
+        (stored, out) = (rest, rest_of_out);
+    }
+    let (whole, tail) = out.split_at_mut(out.len() / size * size);
+    let (samples, last) = stored.split_at((whole.len() / size * stored_size).min(stored.len()));
+    all &= convert(samples, whole);
+    if !tail.is_empty() {
+        all &= convert(last, one);
+        tail.copy_from_slice(&one[..tail.len()]);
+    }
+    all
 }

@@ -8,8 +8,7 @@ use proptest::prelude::*;
 use super::SurveySegy;
 use super::fixture::{Known, geometry, open, read};
 use crate::catalog::OpenDataset;
-use crate::view::computed_file::ComputedFile;
-use crate::view::content::Content;
+use crate::view::file::{ComputedFile, Content};
 use crate::view::virtual_file::{LayerRef, View};
 use crate::view::{ArrayFile, json};
 use crate::volume::{Dtype, Geometry, Scaling};
@@ -161,7 +160,7 @@ fn the_textual_header_says_where_it_comes_from() {
 
 /// Decodes the letters, digits and marks of EBCDIC that the header has.
 fn decode(bytes: &[u8]) -> String {
-    let of = |byte: &u8| (' '..='~').find(|character| super::ebcdic::byte(*character) == *byte);
+    let of = |byte: &u8| (' '..='~').find(|character| super::headers::byte(*character) == *byte);
     bytes.iter().map(|byte| of(byte).unwrap()).collect()
 }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use super::absent::{is_absent, is_looked_up};
-use super::arrays::{chunk_grid, fill_value, positions};
-use super::chunk_file::ChunkFile;
-use super::labels::label_name;
+use super::chunk::ChunkFile;
 use super::metadata::{self, array_names};
-use super::nodes::{ArrayAt, CHUNKS, LABELS, METADATA, Node, Nodes, Part};
-use super::numbering::nodes;
+use super::tree::{
+    ArrayAt, CHUNKS, LABELS, METADATA, Node, Nodes, Part, chunk_grid, fill_value, is_absent, is_looked_up, label_name,
+    nodes, positions,
+};
 use crate::format::FormatError;
 use crate::source::Blocking;
-use crate::view::content::Content;
+use crate::view::file::Content;
 use crate::view::json_text;
 use crate::view::virtual_file::{Entry, LayerRef, View};
 

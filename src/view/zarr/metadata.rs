@@ -3,12 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arrays::{POSITIONS, chunk_grid, dimension_names, fill_value};
-use super::fill::number;
-use super::labels::label_name;
-use super::nodes::{IMAGE, LABELS};
-use super::ome;
+use super::chunk::number;
+use super::tree::{IMAGE, LABELS, POSITIONS, chunk_grid, dimension_names, fill_value, is_image, label_name};
 use crate::format::Array;
+use crate::view::headers::first_and_step;
 use crate::view::virtual_file::LayerRef;
 use crate::volume::{ArrayInfo, Dims, Dtype};
 
@@ -16,21 +14,21 @@ use crate::volume::{ArrayInfo, Dims, Dtype};
 pub(crate) fn root(layer: LayerRef<'_>) -> Value {
     let mut below = image(layer);
     if let Some(name) = label_name(layer) {
-        below.insert(LABELS.to_owned(), group(ome::labels(&name), None));
-        below.insert(format!("{LABELS}/{name}"), group(ome::label(layer), None));
+        below.insert(LABELS.to_owned(), group(ome_labels(&name), None));
+        below.insert(format!("{LABELS}/{name}"), group(ome_label(layer), None));
         below.extend(image(layer).into_iter().map(|(path, node)| (format!("{LABELS}/{name}/{path}"), node)));
     }
-    group(ome::image(layer), Some(below))
+    group(ome_image(layer), Some(below))
 }
 
 /// Returns the metadata of the folder of labels.
 pub(crate) fn labels(layer: LayerRef<'_>) -> Value {
-    group(label_name(layer).map(|name| ome::labels(&name)).unwrap_or_default(), None)
+    group(label_name(layer).map(|name| ome_labels(&name)).unwrap_or_default(), None)
 }
 
 /// Returns the metadata of the label.
 pub(crate) fn label(layer: LayerRef<'_>) -> Value {
-    group(ome::label(layer), Some(image(layer)))
+    group(ome_label(layer), Some(image(layer)))
 }
 
 /// Returns the metadata of all groups and arrays of an image by their paths.
@@ -143,4 +141,174 @@ fn bytes(dtype: Dtype) -> Value {
 
 fn list(dims: &Dims) -> Value {
     dims.to_vec().into()
+}
+
+/// The colours of the channels of a picture.
+const RED_GREEN_BLUE: [(&str, &str); 3] = [("red", "FF0000"), ("green", "00FF00"), ("blue", "0000FF")];
+
+/// Returns the attributes of the folder of labels.
+pub(crate) fn ome_labels(name: &str) -> Map<String, Value> {
+    Map::from_iter([("ome".to_owned(), json!({"version": "0.5", "labels": [name]}))])
+}
+
+/// Returns the attributes of a layer that is a label.
+pub(crate) fn ome_label(layer: LayerRef<'_>) -> Map<String, Value> {
+    let mut attributes = ome_image(layer);
+    if let Some(ome) = attributes.get_mut("ome") {
+        ome["image-label"] = json!({"source": {"image": "../../"}});
+    }
+    attributes
+}
+
+/// Returns the attributes of a layer's group: none if it is not an image.
+pub(crate) fn ome_image(layer: LayerRef<'_>) -> Map<String, Value> {
+    let info = layer.info(0);
+    let mut attributes = Map::new();
+    if layer.levels().iter().all(|level| is_image(level.info())) {
+        let levels = 0..layer.levels().len();
+        let mut ome = json!({
+            "version": "0.5",
+            "multiscales": [{
+                "name": layer.name(),
+                "axes": axes(info),
+                "datasets": levels.map(|lod| dataset(lod, layer.info(lod))).collect::<Vec<_>>(),
+            }],
+        });
+        if is_picture(info) {
+            ome["omero"] = json!({"channels": RED_GREEN_BLUE.map(channel)});
+        }
+        attributes.insert("ome".into(), ome);
+    }
+    attributes
+}
+
+/// Returns the axes in the order of the Zarr array's.
+fn axes(info: &ArrayInfo) -> Vec<Value> {
+    let names = dimension_names(info);
+    let describe = |axis: usize| {
+        let kind = if info.axes[axis].spatial { "space" } else { "channel" };
+        let mut described = json!({"name": names[axis], "type": kind});
+        if let Some(unit) = info.axes[axis].unit.as_deref().and_then(ome_unit) {
+            described["unit"] = unit.into();
+        }
+        described
+    };
+    chunk_grid(info).axes().into_iter().map(describe).collect()
+}
+
+/// Returns the path of a level, and the positions of its samples: those of their centres. Viewers want scales that are
+/// positive: where annotations descend, positions are their negatives.
+fn dataset(lod: usize, info: &ArrayInfo) -> Value {
+    let positions = chunk_grid(info).axes().into_iter().map(|axis| match &info.axes[axis] {
+        axis if axis.spatial => match first_and_step(Some(axis)) {
+            // and 0 is not to become -0
+            (first, step) if step < 0.0 => (0.0 - first, -step),
+            ascending => ascending,
+        },
+        _ => (0.0, 1.0),
+    });
+    let (translation, scale): (Vec<f64>, Vec<f64>) = positions.unzip();
+    json!({
+        "path": format!("lod{lod}/{IMAGE}"),
+        "coordinateTransformations": [
+            {"type": "scale", "scale": scale},
+            {"type": "translation", "translation": translation},
+        ],
+    })
+}
+
+fn channel((label, color): (&str, &str)) -> Value {
+    let window = json!({"min": 0, "max": 255, "start": 0, "end": 255});
+    json!({"label": label, "color": color, "active": true, "window": window})
+}
+
+/// Whether the channels are red, green and blue.
+fn is_picture(info: &ArrayInfo) -> bool {
+    info.dtype == Dtype::UInt8 && info.axes.len() == 4 && info.shape()[3] == 3
+}
+
+/// The units that are written with a prefix of the SI: name, and abbreviation.
+const UNITS: [(&str, &str); 2] = [("meter", "m"), ("second", "s")];
+
+/// The prefixes: name, and abbreviation.
+const PREFIXES: [(&str, &str); 18] = [
+    ("", ""),
+    ("yocto", "y"),
+    ("zepto", "z"),
+    ("atto", "a"),
+    ("femto", "f"),
+    ("pico", "p"),
+    ("nano", "n"),
+    ("micro", "u"),
+    ("milli", "m"),
+    ("centi", "c"),
+    ("deci", "d"),
+    ("hecto", "h"),
+    ("kilo", "k"),
+    ("mega", "M"),
+    ("giga", "G"),
+    ("tera", "T"),
+    ("peta", "P"),
+    ("exa", "E"),
+];
+
+/// Other units: name, and abbreviation.
+const OTHERS: [(&str, &str); 9] = [
+    ("angstrom", "Å"),
+    ("foot", "ft"),
+    ("inch", "in"),
+    ("mile", "mi"),
+    ("parsec", "pc"),
+    ("yard", "yd"),
+    ("minute", "min"),
+    ("hour", "h"),
+    ("day", "d"),
+];
+
+/// Returns the name that OME-NGFF (0.5, section "axes") has for a unit of length or time that is given by its name, its
+/// abbreviation or its plural. `None` if it has none.
+pub(crate) fn ome_unit(unit: &str) -> Option<String> {
+    let unit = unit.trim();
+    // both signs for micro: the Greek letter, and the one of Latin-1
+    let ascii = unit.replace(['µ', 'μ'], "u");
+    let is = |name: &str, short: &str| {
+        let lower = ascii.to_lowercase();
+        ascii == short || lower == name || lower == format!("{name}s") || lower == name.replace("meter", "metre")
+    };
+    let other = || OTHERS.iter().find(|(name, short)| is(name, short)).map(|(name, _)| (*name).to_owned());
+    let prefixed = UNITS.iter().find_map(|(unit, short_unit)| {
+        let whole = |(prefix, short): &(&str, &str)| (format!("{prefix}{unit}"), format!("{short}{short_unit}"));
+        PREFIXES.iter().map(whole).find(|(name, short)| is(name, short)).map(|(name, _)| name)
+    });
+    prefixed.or_else(other).or_else(|| (ascii.to_lowercase() == "feet").then(|| "foot".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_have_their_full_names() {
+        for (unit, name) in [
+            ("ms", "millisecond"),
+            ("m", "meter"),
+            ("nm", "nanometer"),
+            ("µm", "micrometer"),
+            ("μm", "micrometer"),
+            ("um", "micrometer"),
+            ("us", "microsecond"),
+            ("Mm", "megameter"),
+            ("ft", "foot"),
+            ("feet", "foot"),
+            ("km", "kilometer"),
+            ("s", "second"),
+            ("seconds", "second"),
+            ("nanometer", "nanometer"),
+            ("Micrometre", "micrometer"),
+            ("min", "minute"),
+        ] {
+            assert_eq!(ome_unit(unit).as_deref(), Some(name), "{unit}");
+        }
+        assert!(["", "unitless", "rad", "µ", "x"].iter().all(|unit| ome_unit(unit).is_none()));
+    }
 }

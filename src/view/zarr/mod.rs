@@ -9,17 +9,9 @@
 //! labels/LAYER               of a segmentation: the same again, as a label
 //! ```
 
-mod absent;
-mod arrays;
-mod chunk_file;
-mod fill;
+mod chunk;
 mod folder;
-mod grid;
-mod labels;
 mod metadata;
-mod nodes;
-mod numbering;
-mod ome;
-mod units;
+mod tree;
 
 pub(crate) use folder::OmeZarr;

@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::float_values::{self, Form};
-use crate::format::Array;
+use super::convert::{self, Form};
+use crate::format::{Array, FormatError};
 use crate::memory::{Buffer, BufferPool, OutOfMemory};
-use crate::volume::{ArrayInfo, AxisPermutation, Dtype, Scaling};
+use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Region, Scaling};
 
 /// Bytes behind the samples of an [`ArrayFile`], computed when they are read. They depend on the file's header, and on
 /// the shape and type of its samples, alone.
@@ -168,7 +168,7 @@ impl ArrayFile {
 /// Converts stored samples to float32 values.
 fn to_float32(dtype: Dtype, scaling: Scaling, stored: &[u8], buffers: &Arc<BufferPool>) -> Result<Buffer, OutOfMemory> {
     let mut out = buffers.take_reply(stored.len() / dtype.size() * size_of::<f32>())?;
-    float_values::to_float32(dtype, Some(scaling), Form::LITTLE_ENDIAN, stored, &mut out);
+    convert::to_float32(dtype, Some(scaling), Form::LITTLE_ENDIAN, stored, &mut out);
     Ok(out)
 }
 
@@ -292,5 +292,116 @@ pub(super) mod tests {
             let end = (start + length as usize).min(whole.len());
             prop_assert_eq!(&*got, &whole[start..end]);
         }
+    }
+}
+
+/// A file whose bytes are computed from samples when they are read.
+pub(crate) trait ComputedFile: Send + Sync {
+    /// Returns the bytes of the file.
+    fn len(&self) -> u64;
+
+    /// Returns the array that the file shows; errors that concern no sample in particular name it.
+    fn array(&self) -> &Arc<dyn Array>;
+
+    /// Returns what the file's layout depends on, headers included. A client that has read some of a file may read the
+    /// rest from another one of the same length and fingerprint.
+    fn fingerprint(&self) -> u64;
+
+    /// Returns whether a read of `bytes` may take a worker longer than a few 100 KiB of samples take to be copied.
+    /// Then it does not begin on a thread that talks to the kernel.
+    fn is_long(&self, _bytes: &Range<u64>) -> bool {
+        false
+    }
+
+    /// Begins a read of `bytes`, which are not empty and lie within the file.
+    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps>;
+}
+
+/// A read of a [`ComputedFile`] in progress.
+pub(crate) trait ReadSteps: Send {
+    /// Takes the samples that were requested last (`None` at first), and returns what is to be done next. The memory of
+    /// what is requested at a time is part of the memory of the read: a step should request few MiB.
+    fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory>;
+}
+
+/// What a read has to do next.
+pub(crate) enum Step {
+    /// Read samples, and go on with them.
+    Read(SampleRequest),
+    /// Nothing: these are the bytes of the read.
+    Done(Buffer),
+    /// Nothing: the bytes cannot be computed.
+    Failed(FormatError),
+}
+
+/// Samples that a read needs.
+#[derive(Clone)]
+pub(crate) struct SampleRequest {
+    /// The array.
+    pub array: Arc<dyn Array>,
+    /// Which of its samples.
+    pub samples: Samples,
+}
+
+/// Samples of an array. They are given in C order, little-endian.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Samples {
+    /// Those with these numbers in C order. Sequential readers of such a file are recognised, and bricks are prefetched
+    /// for them.
+    Range(Range<u64>),
+    /// Those of a box that lies within the array.
+    Box(Region),
+}
+
+/// The content of a virtual file.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// A few bytes, computed when the file is opened.
+    Bytes(Arc<[u8]>),
+    /// The samples of an array, behind a header or not.
+    Array(ArrayFile),
+    /// Bytes that are computed from samples when they are read.
+    Computed(Arc<dyn ComputedFile>),
+}
+
+impl Content {
+    /// Returns the bytes of the file.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Array(file) => file.len(),
+            Self::Computed(file) => file.len(),
+        }
+    }
+
+    /// Returns the array that the file shows, if it shows one.
+    pub(crate) fn array(&self) -> Option<&Arc<dyn Array>> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Array(file) => Some(file.array()),
+            Self::Computed(file) => Some(file.array()),
+        }
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Bytes(text.into_bytes().into())
+    }
+}
+
+/// Shape and type of the array that a file shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ShownArray {
+    /// Samples along each axis of the file's array, slowest first.
+    pub shape: Dims,
+    /// The type of its samples.
+    pub dtype: Dtype,
+}
+
+impl ShownArray {
+    /// Returns shape and type of the stored array.
+    pub(crate) fn stored(info: &ArrayInfo) -> Self {
+        Self { shape: info.shape(), dtype: info.dtype }
     }
 }

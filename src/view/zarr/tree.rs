@@ -1,6 +1,15 @@
 //! The numbers of the files and folders. Arithmetic only.
 
-use crate::volume::Dims;
+use std::iter::once;
+use std::sync::Arc;
+
+use super::chunk::{ChunkGrid, number};
+use crate::format::{Array, FormatError};
+use crate::source::Blocking;
+use crate::view::headers;
+use crate::view::names::{NAME_MAX, axis_names, file_name, unique};
+use crate::view::virtual_file::LayerRef;
+use crate::volume::{ArrayInfo, Brick, Dims, Element, Region};
 
 /// A layer of more files and folders is not shown: their numbers are part of inode numbers.
 const MOST: u64 = 1 << 34;
@@ -276,8 +285,124 @@ impl Nodes {
     }
 }
 
+/// The positions in a chunk.
+pub(crate) const POSITIONS: u64 = 8 << 10;
+
+/// The name of the channels in an image, which is what viewers expect.
+const CHANNELS: &str = "c";
+
+/// Returns whether a level is an image of OME-NGFF: it has three axes in space, and perhaps channels behind them.
+pub(crate) fn is_image(info: &ArrayInfo) -> bool {
+    let (spatial, others) = info.axes.split_at(info.axes.len().min(3));
+    spatial.len() == 3 && spatial.iter().all(|a| a.spatial) && others.len() < 2 && others.iter().all(|a| !a.spatial)
+}
+
+/// Returns the chunks of a level.
+pub(crate) fn chunk_grid(info: &ArrayInfo) -> ChunkGrid {
+    ChunkGrid::of(info, is_image(info) && info.axes.len() == 4)
+}
+
+/// Returns the names of a level's axes, which are those of its dimensions and of the folders of their positions.
+pub(crate) fn dimension_names(info: &ArrayInfo) -> Vec<String> {
+    let mut names = axis_names(info);
+    for axis in 0..names.len() {
+        let name = &names[axis];
+        // these mean something else to Zarr, or are the names of the other entries of the folder
+        let is_reserved =
+            name.starts_with("__") || name.bytes().all(|b| b == b'.') || name == IMAGE || name == METADATA;
+        let replaced = match axis {
+            3 if is_image(info) => CHANNELS.to_owned(),
+            _ if is_reserved => format!("axis{axis}"),
+            _ => continue,
+        };
+        let mut others = names.iter().enumerate().filter(|(n, _)| *n != axis).map(|(_, name)| name.clone()).collect();
+        names[axis] = unique(replaced, NAME_MAX, &mut others);
+    }
+    names
+}
+
+/// Returns a chunk of the positions along an axis, padded with zeros: float64, little-endian.
+pub(crate) fn positions(info: &ArrayInfo, axis: usize, chunk: u64) -> Vec<u8> {
+    let begin = chunk.saturating_mul(POSITIONS);
+    headers::positions(info, axis, begin..begin.saturating_add(POSITIONS.min(info.shape()[axis])))
+}
+
+/// Returns the value of samples where there is no chunk: that of bricks that were never written, if JSON has a form for
+/// it.
+pub(crate) fn fill_value(array: &dyn Array) -> Element {
+    let (unwritten, dtype) = (array.unwritten(), array.info().dtype);
+    if number(dtype, &unwritten).is_some() { unwritten } else { Element::zero(dtype.size()) }
+}
+
+/// Returns the name of the folder of a layer's label, if its samples are numbers of objects.
+pub(crate) fn label_name(layer: LayerRef<'_>) -> Option<String> {
+    let info = layer.info(0);
+    let says_so = info.native.get("category").is_some_and(|category| category == "segmentation");
+    let is_label = says_so && info.dtype.is_integer() && info.axes.len() == 3 && is_image(info);
+    is_label.then(|| file_name(layer.name(), NAME_MAX))
+}
+
+/// Returns the chunks along each axis of the arrays of each level. `None` if a level has no samples.
+fn counts(layer: LayerRef<'_>) -> Option<Vec<Vec<Dims>>> {
+    let arrays = |level: &Arc<dyn Array>| {
+        let shape = level.info().shape();
+        let positions = shape.iter().map(|count| [count.div_ceil(POSITIONS)].into());
+        let chunks = once(chunk_grid(level.info()).count());
+        (!shape.contains(&0)).then(|| chunks.chain(positions).collect())
+    };
+    layer.levels().iter().map(arrays).collect()
+}
+
+/// Numbers the files and folders of a layer, those of its label included. `None` if it has no samples, or too many
+/// chunks.
+pub(crate) fn nodes(layer: LayerRef<'_>) -> Option<Nodes> {
+    let (own, label) = (counts(layer)?, label_name(layer));
+    let label = label.map(|_| own.clone());
+    Nodes::new(once(own).chain(label))
+}
+
+/// Bricks are looked up for all chunks of a folder when it is listed, which must end soon.
+const MOST_IN_FOLDER: u64 = 1 << 20;
+
+/// Returns whether chunks may be absent from the folders of an array: each has `chunks` of them, of a size such as
+/// `region`. Otherwise all chunks are there.
+pub(crate) fn is_looked_up(info: &ArrayInfo, region: &Region, chunks: u64) -> bool {
+    let bricks = info.grid.touched(region).shape.product().unwrap_or(u64::MAX);
+    bricks.saturating_mul(chunks) <= MOST_IN_FOLDER
+}
+
+/// Returns whether all bricks of a region are known to have `fill` for all samples. A brick that cannot be found is
+/// not: its chunk is there, and reading it says what is wrong. Fails with
+/// [`SourceError::WouldBlock`](crate::source::SourceError::WouldBlock) if that cannot be known without waiting and
+/// `blocking` is [`Blocking::No`].
+pub(crate) fn is_absent(
+    array: &dyn Array,
+    region: &Region,
+    fill: &Element,
+    blocking: Blocking,
+) -> Result<bool, FormatError> {
+    let touched = array.info().grid.touched(region);
+    for number in 0..touched.shape.product().unwrap_or(0) {
+        let mut at = touched.shape.index_of(number);
+        at.iter_mut().zip(touched.start.iter()).for_each(|(at, start)| *at += start);
+        // where tables tell that there are bytes, the bytes need not be looked at
+        if blocking == Blocking::Yes
+            && let Ok(Some(stored)) = array.stored_brick(&at)
+            && stored.bytes != Some(0)
+        {
+            return Ok(false);
+        }
+        match array.brick(&at, blocking) {
+            Ok(Brick::Constant(value)) if value == *fill => {}
+            Err(error) if error.would_block() => return Err(error),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
-mod tests {
+mod nodes_tests {
     use super::*;
 
     fn of(images: &[&[[u64; 3]]]) -> Option<Nodes> {
@@ -324,5 +449,69 @@ mod tests {
         assert!(of(&[&[[1 << 11, 1 << 11, 1 << 12]]]).is_none());
         assert!(of(&[&[[1 << 11; 3]], &[[1 << 11; 3]]]).is_none(), "labels count");
         assert!(of(&[&[[u64::MAX; 3]]]).is_none());
+    }
+}
+
+#[cfg(test)]
+mod arrays_tests {
+    use super::*;
+    use crate::view::file::tests::zeros;
+    use crate::volume::Dtype;
+
+    fn info(axes: &[(&str, bool)]) -> ArrayInfo {
+        let mut info = zeros(&vec![4; axes.len()], Dtype::UInt8).info().clone();
+        for (axis, (name, spatial)) in info.axes.iter_mut().zip(axes) {
+            (axis.name, axis.spatial) = ((*name).to_owned(), *spatial);
+        }
+        info
+    }
+
+    #[test]
+    fn an_image_has_three_axes_in_space() {
+        let [z, y, x, t, channel] = [("z", true), ("y", true), ("x", true), ("t", true), ("channel", false)];
+        assert!(is_image(&info(&[z, y, x])) && is_image(&info(&[z, y, x, channel])));
+        for axes in [&[y, x][..], &[t, z, y, x], &[y, x, channel], &[t, z, y, x, channel], &[channel, z, y, x]] {
+            assert!(!is_image(&info(axes)), "{axes:?}");
+        }
+        assert_eq!(dimension_names(&info(&[z, y, x, channel])), ["z", "y", "x", "c"]);
+        assert_eq!(dimension_names(&info(&[y, x, channel])), ["y", "x", "channel"]);
+    }
+
+    #[test]
+    fn names_are_those_of_folders_beside_the_samples() {
+        let names = |names: [&str; 3]| dimension_names(&info(&names.map(|name| (name, true))));
+        assert_eq!(names(["inline", "crossline", "sample"]), ["inline", "crossline", "sample"]);
+        assert_eq!(names(["", "x", "x"]), ["axis0", "axis1", "axis2"]);
+        assert_eq!(names(["image", "__x", "..."]), ["axis0", "axis1", "axis2"]);
+        assert_eq!(names(["zarr.json", "a/b", "axis0"]), ["axis0~2", "a%2Fb", "axis0"]);
+    }
+
+    #[test]
+    fn positions_are_padded_to_whole_chunks() {
+        let long = zeros(&[POSITIONS + 3, 5], Dtype::UInt8);
+        let read = |axis, chunk| -> Vec<f64> {
+            positions(long.info(), axis, chunk).as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect()
+        };
+        assert_eq!(read(1, 0), [10.0, 13.0, 16.0, 19.0, 22.0]);
+        assert_eq!((read(0, 0).len(), read(0, 0)[8191]), (8192, 10.0 + 2.0 * 8191.0));
+        assert_eq!((read(0, 1).len(), &read(0, 1)[2..4]), (8192, &[10.0 + 2.0 * 8194.0, 0.0][..]));
+    }
+}
+
+#[cfg(test)]
+mod absent_tests {
+    use super::*;
+    use crate::view::file::tests::zeros;
+    use crate::volume::Dtype;
+
+    #[test]
+    fn long_folders_have_all_their_chunks() {
+        let array = zeros(&[64, 64, 1 << 40], Dtype::UInt8);
+        let region = |length| Region { start: [0, 0, 0].into(), shape: [64, 64, length].into() };
+        assert!(is_looked_up(array.info(), &region(64), 1 << 20));
+        assert!(!is_looked_up(array.info(), &region(64), (1 << 20) + 1));
+        assert!(!is_looked_up(array.info(), &region(128), 1 << 20));
+        let absent = |fill: &[u8]| is_absent(&*array, &region(128), &Element::new(fill), Blocking::No);
+        assert_eq!((absent(&[0]), absent(&[7])), (Ok(true), Ok(false)));
     }
 }

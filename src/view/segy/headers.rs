@@ -1,0 +1,246 @@
+//! The headers of SEG-Y: text, binary, and those of traces.
+
+use std::fmt::Write;
+
+use super::survey::Survey;
+use crate::view::headers::number;
+use crate::view::virtual_file::LayerRef;
+use crate::volume::{Axis, Dtype};
+
+/// Bytes of the header.
+pub(crate) const TEXT_HEADER_BYTES: usize = LINES * LINE_BYTES;
+
+const LINES: usize = 40;
+const LINE_BYTES: usize = 80;
+/// Characters of a line after its number: `C 1 `, `C40 `.
+const TEXT_BYTES: usize = LINE_BYTES - 4;
+
+/// Returns the header of a layer, in EBCDIC.
+pub(crate) fn text_header(layer: LayerRef<'_>, survey: &Survey) -> Vec<u8> {
+    let mut lines = text(layer, survey);
+    // the standard's own last lines
+    lines.resize(LINES - 2, String::new());
+    lines.extend(["SEG Y REV1".to_owned(), "END TEXTUAL HEADER".to_owned()]);
+    let mut header = vec![BLANK; TEXT_HEADER_BYTES];
+    for (at, (line, to)) in lines.iter().zip(header.chunks_mut(LINE_BYTES)).enumerate() {
+        let numbered = format!("C{:>2} {line}", at + 1);
+        to.iter_mut().zip(numbered.chars()).for_each(|(to, character)| *to = byte(character));
+    }
+    header
+}
+
+/// Returns the lines without their numbers; those that are too long go on in the next line.
+fn text(layer: LayerRef<'_>, survey: &Survey) -> Vec<String> {
+    let (open, info) = (layer.open, survey.array.info());
+    let mut lines = Lines::default();
+    lines.add(format!("VOLFS {}: LOD 0 OF A VOLUME AS SEG-Y", env!("CARGO_PKG_VERSION")));
+    lines.add(format!("DATASET: {}", open.name));
+    lines.add(format!("LAYER: {}, FORMAT: {}", layer.name(), open.format.to_uppercase()));
+    lines.add(String::new());
+    lines.add(format!("SAMPLES: IEEE FLOAT, BIG-ENDIAN; STORED AS {}", info.dtype.name().to_uppercase()));
+    if let Some((low, high)) = info.value_range {
+        lines.add(format!("VALUE RANGE: {} TO {}", number(low), number(high)));
+    }
+    if let Some(scaling) = info.scaling {
+        let (scale, offset) = (number(scaling.scale), number(scaling.offset));
+        lines.add(format!("VALUE = STORED * {scale} + {offset}"));
+    }
+    if let Some(no_value) = info.no_value {
+        lines.add(format!("SAMPLES WITHOUT A VALUE (STORED AS {}) ARE 0", number(no_value)));
+    }
+    if matches!(info.dtype, Dtype::Float64 | Dtype::Int32 | Dtype::UInt32 | Dtype::Int64 | Dtype::UInt64) {
+        lines.add("VALUES ARE ROUNDED TO FLOAT32".to_owned());
+    }
+    lines.add(String::new());
+    for (what, line) in ["INLINES", "CROSSLINES"].into_iter().zip(survey.lines()) {
+        lines.add(format!("{what}: {} FROM {} STEP {}", line.count, line.first, line.step));
+    }
+    let samples = survey.samples;
+    let (unit, thousandth) = samples.unit.names();
+    let axis = info.axes.last().map_or("", |axis: &Axis| axis.name.as_str());
+    lines.add(format!(
+        "SAMPLES OF A TRACE ({}): {} FROM {} {unit} STEP {} {thousandth}",
+        axis.to_uppercase(),
+        samples.count,
+        samples.delay,
+        samples.interval
+    ));
+    let order = if survey.inline_first { "CROSSLINES" } else { "INLINES" };
+    lines.add(format!("ORDER OF TRACES: {order} FASTEST, {} TRACES", survey.traces()));
+    lines.add(String::new());
+    position(&mut lines, layer, survey);
+    lines.add(String::new());
+    lines.add("BYTES OF THE TRACE HEADER:".to_owned());
+    lines.add("INLINE 189-192 (AND 9-12), CROSSLINE 193-196 (AND 21-24)".to_owned());
+    lines.add("CDP X 181-184, CDP Y 185-188 (AND 73-88), SCALAR 71-72".to_owned());
+    lines.add("FIRST SAMPLE 109-110, SAMPLES 115-116, INTERVAL 117-118".to_owned());
+    lines.list
+}
+
+/// Adds what is said of world coordinates.
+fn position(lines: &mut Lines, layer: LayerRef<'_>, survey: &Survey) {
+    let geometry = layer.open.dataset.info().geometry.as_ref();
+    let Some(world) = survey.world else {
+        lines.add("CDP X AND Y: UNKNOWN, 0 IN ALL TRACES".to_owned());
+        return;
+    };
+    let unit = match world.unit {
+        3 => "DEGREES".to_owned(),
+        _ => geometry.and_then(|g| g.horizontal_unit.clone()).unwrap_or_else(|| "UNIT UNKNOWN".to_owned()),
+    };
+    lines.add(format!("CDP X AND Y: {unit}, ROUNDED TO {} (SCALAR {})", number(world.rounding()), world.scalar));
+    for (what, position) in ["FIRST", "LAST"].into_iter().zip([0, survey.traces() - 1]) {
+        let [x, y] = survey.trace(position).position.map(|place| number(world.coordinate(place)));
+        lines.add(format!("{what} TRACE AT X {x} Y {y}"));
+    }
+    if let Some(system) = geometry.and_then(|g| g.coordinate_system.as_deref()) {
+        let mut text = "COORDINATE SYSTEM: ".to_owned();
+        // descriptions in well-known text are long
+        let room = 2 * TEXT_BYTES - text.len();
+        let _ = write!(text, "{}", system.chars().take(room).collect::<String>());
+        lines.add(text);
+    }
+}
+
+/// Lines of a bounded length.
+#[derive(Default)]
+struct Lines {
+    list: Vec<String>,
+}
+
+impl Lines {
+    /// Adds a text as one or more lines.
+    fn add(&mut self, text: String) {
+        let characters: Vec<char> = text.chars().collect();
+        self.list.extend(characters.chunks(TEXT_BYTES).map(|line| line.iter().collect()));
+        if characters.is_empty() {
+            self.list.push(text);
+        }
+    }
+}
+
+/// Bytes of the header.
+pub(crate) const BINARY_HEADER_BYTES: usize = 400;
+
+/// Bytes of the file before the header; the standard numbers bytes from the beginning of the file.
+const BEFORE: usize = 3200;
+
+/// Returns the header of a survey.
+pub(crate) fn binary_header(survey: &Survey) -> [u8; BINARY_HEADER_BYTES] {
+    let mut header = [0; BINARY_HEADER_BYTES];
+    let mut put = |byte: usize, value: &[u8]| {
+        let at = byte - 1 - BEFORE;
+        header[at..at + value.len()].copy_from_slice(value);
+    };
+    let samples = survey.samples;
+    // line and reel
+    put(3205, &1i32.to_be_bytes());
+    put(3209, &1i32.to_be_bytes());
+    // traces in an ensemble
+    put(3213, &1i16.to_be_bytes());
+    // interval and samples, here and in the field
+    put(3217, &samples.interval.to_be_bytes());
+    put(3219, &samples.interval.to_be_bytes());
+    put(3221, &samples.count.to_be_bytes());
+    put(3223, &samples.count.to_be_bytes());
+    // IEEE float
+    put(3225, &5i16.to_be_bytes());
+    // fold
+    put(3227, &1i16.to_be_bytes());
+    // horizontally stacked
+    put(3229, &4i16.to_be_bytes());
+    // metres or feet
+    put(3255, &survey.measurement_system().to_be_bytes());
+    put(3501, &0x0100u16.to_be_bytes());
+    // all traces have one length
+    put(3503, &1i16.to_be_bytes());
+    // extended textual headers
+    put(3505, &0i16.to_be_bytes());
+    header
+}
+
+/// Bytes of a header.
+pub(crate) const TRACE_HEADER_BYTES: usize = 240;
+
+/// Returns the header of trace `number`, counted from 0 in the order of the file.
+pub(crate) fn trace_header(survey: &Survey, number: u64) -> [u8; TRACE_HEADER_BYTES] {
+    let mut header = [0; TRACE_HEADER_BYTES];
+    let mut put = |byte: usize, value: &[u8]| header[byte - 1..byte - 1 + value.len()].copy_from_slice(value);
+    let trace = survey.trace(number);
+    let long = |value: i64| (value as i32).to_be_bytes();
+    // number in the line, number in the file
+    put(1, &long(number as i64 + 1));
+    put(5, &long(number as i64 + 1));
+    // field record and ensemble, by habit
+    put(9, &long(trace.inline));
+    put(21, &long(trace.crossline));
+    // live
+    put(29, &1i16.to_be_bytes());
+    // the offset of all traces is 0
+    put(37, &0i32.to_be_bytes());
+    // scalars of elevations and of coordinates
+    put(69, &1i16.to_be_bytes());
+    put(71, &survey.world.map_or(1, |world| world.scalar).to_be_bytes());
+    // source, group and ensemble
+    for (at_x, at_y) in [(73, 77), (81, 85), (181, 185)] {
+        put(at_x, &trace.position[0].to_be_bytes());
+        put(at_y, &trace.position[1].to_be_bytes());
+    }
+    put(89, &survey.world.map_or(1, |world| world.unit).to_be_bytes());
+    put(109, &survey.samples.delay.to_be_bytes());
+    put(115, &survey.samples.count.to_be_bytes());
+    put(117, &survey.samples.interval.to_be_bytes());
+    put(189, &long(trace.inline));
+    put(193, &long(trace.crossline));
+    header
+}
+
+/// The byte of each Latin-1 character.
+#[rustfmt::skip]
+const OF_LATIN_1: [u8; 256] = [
+    0x00, 0x01, 0x02, 0x03, 0x37, 0x2d, 0x2e, 0x2f, 0x16, 0x05, 0x25, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f,
+    0x10, 0x11, 0x12, 0x13, 0x3c, 0x3d, 0x32, 0x26, 0x18, 0x19, 0x3f, 0x27, 0x1c, 0x1d, 0x1e, 0x1f,
+    0x40, 0x5a, 0x7f, 0x7b, 0x5b, 0x6c, 0x50, 0x7d, 0x4d, 0x5d, 0x5c, 0x4e, 0x6b, 0x60, 0x4b, 0x61,
+    0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0x7a, 0x5e, 0x4c, 0x7e, 0x6e, 0x6f,
+    0x7c, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6,
+    0xd7, 0xd8, 0xd9, 0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xba, 0xe0, 0xbb, 0xb0, 0x6d,
+    0x79, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x91, 0x92, 0x93, 0x94, 0x95, 0x96,
+    0x97, 0x98, 0x99, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xc0, 0x4f, 0xd0, 0xa1, 0x07,
+    0x20, 0x21, 0x22, 0x23, 0x24, 0x15, 0x06, 0x17, 0x28, 0x29, 0x2a, 0x2b, 0x2c, 0x09, 0x0a, 0x1b,
+    0x30, 0x31, 0x1a, 0x33, 0x34, 0x35, 0x36, 0x08, 0x38, 0x39, 0x3a, 0x3b, 0x04, 0x14, 0x3e, 0xff,
+    0x41, 0xaa, 0x4a, 0xb1, 0x9f, 0xb2, 0x6a, 0xb5, 0xbd, 0xb4, 0x9a, 0x8a, 0x5f, 0xca, 0xaf, 0xbc,
+    0x90, 0x8f, 0xea, 0xfa, 0xbe, 0xa0, 0xb6, 0xb3, 0x9d, 0xda, 0x9b, 0x8b, 0xb7, 0xb8, 0xb9, 0xab,
+    0x64, 0x65, 0x62, 0x66, 0x63, 0x67, 0x9e, 0x68, 0x74, 0x71, 0x72, 0x73, 0x78, 0x75, 0x76, 0x77,
+    0xac, 0x69, 0xed, 0xee, 0xeb, 0xef, 0xec, 0xbf, 0x80, 0xfd, 0xfe, 0xfb, 0xfc, 0xad, 0xae, 0x59,
+    0x44, 0x45, 0x42, 0x46, 0x43, 0x47, 0x9c, 0x48, 0x54, 0x51, 0x52, 0x53, 0x58, 0x55, 0x56, 0x57,
+    0x8c, 0x49, 0xcd, 0xce, 0xcb, 0xcf, 0xcc, 0xe1, 0x70, 0xdd, 0xde, 0xdb, 0xdc, 0x8d, 0x8e, 0xdf,
+];
+
+/// The byte of a blank.
+pub(crate) const BLANK: u8 = OF_LATIN_1[b' ' as usize];
+
+/// Returns the byte of a printable character; that of a question mark for one that the code does not have.
+pub(crate) fn byte(character: char) -> u8 {
+    let latin_1 = u8::try_from(u32::from(character)).ok().filter(|_| !character.is_control());
+    OF_LATIN_1[usize::from(latin_1.unwrap_or(b'?'))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_digits_and_punctuation() {
+        let bytes: Vec<u8> = "C 1 az![]|~^_Ä\u{e9}".chars().map(byte).collect();
+        let expected = [0xc3, 0x40, 0xf1, 0x40, 0x81, 0xa9, 0x5a, 0xba, 0xbb, 0x4f, 0xa1, 0xb0, 0x6d, 0x63, 0x51];
+        assert_eq!(bytes, expected);
+        let mut sorted = OF_LATIN_1;
+        sorted.sort_unstable();
+        assert!(sorted.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at), "a byte is there twice");
+    }
+
+    #[test]
+    fn what_the_code_does_not_have_is_a_question_mark() {
+        assert_eq!("\n\u{1b}λ".chars().map(byte).collect::<Vec<_>>(), [0x6f; 3]);
+    }
+}

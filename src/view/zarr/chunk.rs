@@ -1,0 +1,403 @@
+//! The file of a chunk: the samples of a box in C order, with zeros beyond the array's edge.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Number, Value};
+
+use crate::array::boxes;
+use crate::format::Array;
+use crate::memory::{Buffer, BufferPool, OutOfMemory};
+use crate::view::file::{ComputedFile, ReadSteps, SampleRequest, Samples, Step};
+use crate::volume::{ArrayInfo, AxisPermutation, Dims, Dtype, Element, Region};
+
+/// The file of a chunk. It has the full size of a chunk also where the array ends within it.
+pub(crate) struct ChunkFile {
+    array: Arc<dyn Array>,
+    /// The shape of a chunk, in the order of the array's axes.
+    chunk: Dims,
+    /// The samples of the array that it holds: they are at the chunk's beginning along each axis.
+    held: Region,
+}
+
+impl ChunkFile {
+    /// Creates the file of a chunk of shape `chunk` with the samples `held`, which are no more along any axis.
+    pub(crate) fn new(array: Arc<dyn Array>, chunk: Dims, held: Region) -> Self {
+        Self { array, chunk, held }
+    }
+
+    fn sample_size(&self) -> u64 {
+        self.array.info().dtype.size() as u64
+    }
+}
+
+impl ComputedFile for ChunkFile {
+    fn len(&self) -> u64 {
+        self.chunk.product().unwrap_or(u64::MAX).saturating_mul(self.sample_size())
+    }
+
+    fn array(&self) -> &Arc<dyn Array> {
+        &self.array
+    }
+
+    fn fingerprint(&self) -> u64 {
+        let (info, mut hasher) = (self.array.info(), DefaultHasher::new());
+        (info.dtype, info.shape(), self.chunk, self.held.start).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn read(self: Arc<Self>, bytes: Range<u64>) -> Box<dyn ReadSteps> {
+        let size = self.sample_size();
+        let samples = bytes.start / size..bytes.end.div_ceil(size);
+        let held = Region::whole(self.held.shape);
+        // from the last, since they are taken from the end
+        let parts = boxes(&self.chunk, samples).into_iter().rev().filter_map(|part| part.intersection(&held));
+        Box::new(ChunkSteps { parts: parts.collect(), file: self, bytes, requested: None, out: None })
+    }
+}
+
+/// A read of some bytes of a chunk: box after box.
+struct ChunkSteps {
+    file: Arc<ChunkFile>,
+    bytes: Range<u64>,
+    /// The boxes that have not been requested, the next one last, in coordinates of the chunk.
+    parts: Vec<Region>,
+    /// The box that was requested last.
+    requested: Option<Region>,
+    out: Option<Buffer>,
+}
+
+impl ChunkSteps {
+    fn length(&self) -> usize {
+        (self.bytes.end - self.bytes.start) as usize
+    }
+
+    /// Whether the samples of a box are the bytes of the read.
+    fn is_all(&self, part: &Region) -> bool {
+        let size = self.file.sample_size();
+        let begin = self.file.chunk.linear_of(&part.start) * size;
+        // a box whose first and last bytes are those of the read has no gaps if it has as many
+        begin == self.bytes.start && part.samples() * size == self.bytes.end - self.bytes.start
+    }
+
+    /// Copies the samples of a box to their places in the reply: run after run of samples that are neighbours in the
+    /// chunk as well.
+    fn copy(&self, part: &Region, samples: &[u8], out: &mut [u8]) {
+        let (chunk, size) = (&self.file.chunk, self.file.sample_size());
+        let axes = part.axes();
+        // the slowest axis such that the box has all of the chunk along the faster ones
+        let axis = (1..axes).rev().take_while(|a| part.shape[*a] == chunk[*a]).last().map_or(axes - 1, |a| a - 1);
+        let run = part.shape[axis..].iter().product::<u64>() * size;
+        let (strides, runs) = (chunk.strides(size), Dims::from_fn(axes, |a| if a < axis { part.shape[a] } else { 1 }));
+        let first = part.start.iter().zip(strides.iter()).map(|(at, stride)| at * stride).sum::<u64>();
+        for (number, samples) in (0..).zip(samples.chunks_exact(run as usize)) {
+            let at = runs.index_of(number);
+            let begin = first + at.iter().zip(strides.iter()).map(|(at, stride)| at * stride).sum::<u64>();
+            let (from, to) = (begin.max(self.bytes.start), (begin + run).min(self.bytes.end));
+            if from < to {
+                let to_out = (from - self.bytes.start) as usize..(to - self.bytes.start) as usize;
+                out[to_out].copy_from_slice(&samples[(from - begin) as usize..(to - begin) as usize]);
+            }
+        }
+    }
+
+    /// Returns the reply, made at the first call: zeros.
+    fn take_out(&mut self, buffers: &Arc<BufferPool>) -> Result<Buffer, OutOfMemory> {
+        if let Some(out) = self.out.take() {
+            return Ok(out);
+        }
+        let mut out = buffers.take_reply(self.length())?;
+        out.fill(0);
+        Ok(out)
+    }
+}
+
+impl ReadSteps for ChunkSteps {
+    fn step(&mut self, samples: Option<Buffer>, buffers: &Arc<BufferPool>) -> Result<Step, OutOfMemory> {
+        if let (Some(part), Some(samples)) = (self.requested.take(), samples) {
+            if self.is_all(&part) {
+                return Ok(Step::Done(samples));
+            }
+            let mut out = self.take_out(buffers)?;
+            self.copy(&part, &samples, &mut out);
+            self.out = Some(out);
+        }
+        let Some(part) = self.parts.pop() else { return Ok(Step::Done(self.take_out(buffers)?)) };
+        self.requested = Some(part);
+        let start = Dims::from_fn(part.axes(), |a| self.file.held.start[a] + part.start[a]);
+        let (array, samples) = (Arc::clone(&self.file.array), Samples::Box(Region { start, shape: part.shape }));
+        Ok(Step::Read(SampleRequest { array, samples }))
+    }
+}
+
+/// Bricks are put together until a chunk has this many bytes: a file costs its reader as much as copying so many.
+const ENOUGH: u64 = 256 << 10;
+
+/// Bricks are not put together to chunks of more bytes.
+const MOST: u64 = 4 << 20;
+
+/// The most bricks along an axis that are put together.
+const MOST_BRICKS: u64 = 4;
+
+/// The chunk grid of a level. The Zarr array has the axes of the level, or, in an image with channels, those with the
+/// channels first; the samples of a chunk are in the level's own order in either case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkGrid {
+    shape: Dims,
+    chunk: Dims,
+    /// The order of the Zarr array's axes, if it differs from the level's.
+    order: Option<AxisPermutation>,
+}
+
+impl ChunkGrid {
+    /// Divides a level. A chunk is a brick where the bricks begin at the array's first sample, and otherwise of the
+    /// same size; it is 2 or 4 of them along each axis where bricks are small, and never longer than the array.
+    pub(crate) fn of(info: &ArrayInfo, channels_first: bool) -> Self {
+        let shape = info.shape();
+        let is_spatial = |axis: usize| info.axes.get(axis).is_none_or(|axis| axis.spatial);
+        let bricks = |n: u64| {
+            let along = |axis: usize| if is_spatial(axis) { n } else { 1 };
+            Dims::from_fn(shape.len(), |a| info.grid.step()[a].saturating_mul(along(a)).min(shape[a]).max(1))
+        };
+        let bytes = |chunk: &Dims| chunk.product().unwrap_or(u64::MAX).saturating_mul(info.dtype.size() as u64);
+        let (mut n, mut chunk) = (1, bricks(1));
+        while n < MOST_BRICKS && bytes(&chunk) < ENOUGH && bytes(&bricks(2 * n)) <= MOST {
+            n *= 2;
+            chunk = bricks(n);
+        }
+        let order = channels_first.then(|| AxisPermutation::to_front(shape.len() - 1));
+        Self { shape, chunk, order }
+    }
+
+    /// Returns numbers for the level's axes in the order of the Zarr array's.
+    pub(crate) fn in_zarr_order(&self, dims: &Dims) -> Dims {
+        self.order.map_or(*dims, |order| order.permute_dims(dims))
+    }
+
+    /// Returns the level's axis at each position of the Zarr array's.
+    pub(crate) fn axes(&self) -> Vec<usize> {
+        let axes = Dims::from_fn(self.shape.len(), |axis| axis as u64);
+        self.in_zarr_order(&axes).iter().map(|axis| *axis as usize).collect()
+    }
+
+    /// Returns the shape of a chunk in the level's order of axes, in which its samples are stored.
+    pub(crate) fn chunk(&self) -> Dims {
+        self.chunk
+    }
+
+    /// Returns the number of chunks along each axis of the Zarr array.
+    pub(crate) fn count(&self) -> Dims {
+        self.in_zarr_order(&Dims::from_fn(self.shape.len(), |a| self.shape[a].div_ceil(self.chunk[a])))
+    }
+
+    /// Returns the samples of the level that are in a chunk; `at` is its index in the Zarr array. Chunks at the end of
+    /// an axis have fewer samples than [`ChunkGrid::chunk`].
+    pub(crate) fn region(&self, at: &Dims) -> Region {
+        let at = self.order.map_or(*at, |order| order.invert_dims(at));
+        let start = Dims::from_fn(at.len(), |a| at[a].saturating_mul(self.chunk[a]).min(self.shape[a]));
+        Region { start, shape: Dims::from_fn(at.len(), |a| self.chunk[a].min(self.shape[a] - start[a])) }
+    }
+}
+
+/// Returns the JSON form of a sample (Zarr v3, section "fill value"); `None` for a NaN that is not the usual one.
+pub(crate) fn number(dtype: Dtype, sample: &Element) -> Option<Value> {
+    let mut bytes = [0; 8];
+    bytes[..sample.bytes().len()].copy_from_slice(sample.bytes());
+    let [b0, b1, b2, b3, ..] = bytes;
+    Some(match dtype {
+        Dtype::Int8 => i8::from_le_bytes([b0]).into(),
+        Dtype::UInt8 => b0.into(),
+        Dtype::Int16 => i16::from_le_bytes([b0, b1]).into(),
+        Dtype::UInt16 => u16::from_le_bytes([b0, b1]).into(),
+        Dtype::Int32 => i32::from_le_bytes([b0, b1, b2, b3]).into(),
+        Dtype::UInt32 => u32::from_le_bytes([b0, b1, b2, b3]).into(),
+        Dtype::Int64 => i64::from_le_bytes(bytes).into(),
+        Dtype::UInt64 => u64::from_le_bytes(bytes).into(),
+        Dtype::Float32 => {
+            let value = f32::from_le_bytes([b0, b1, b2, b3]);
+            return float(value.into(), value.to_bits() == f32::NAN.to_bits());
+        }
+        Dtype::Float64 => {
+            let value = f64::from_le_bytes(bytes);
+            return float(value, value.to_bits() == f64::NAN.to_bits());
+        }
+    })
+}
+
+fn float(value: f64, is_usual_nan: bool) -> Option<Value> {
+    match value {
+        _ if value.is_nan() => is_usual_nan.then(|| "NaN".into()),
+        f64::INFINITY => Some("Infinity".into()),
+        f64::NEG_INFINITY => Some("-Infinity".into()),
+        _ => Number::from_f64(value).map(Value::Number),
+    }
+}
+
+#[cfg(test)]
+mod chunk_file_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::view::file::tests::zeros;
+    use crate::view::fixture;
+    use crate::volume::Dtype;
+
+    /// The sample at an index: its number in C order of the array.
+    fn sample(shape: &Dims, at: &Dims) -> [u8; 2] {
+        (shape.linear_of(at) as u16 + 1).to_le_bytes()
+    }
+
+    /// Runs a read; returns its bytes and the number of samples that were requested.
+    fn run(file: &Arc<ChunkFile>, bytes: Range<u64>) -> (Vec<u8>, u64) {
+        let (shape, mut requested) = (file.array.info().shape(), 0);
+        let read = fixture::read(file.clone(), bytes, &mut |request| {
+            let Samples::Box(region) = &request.samples else { panic!("chunks are boxes") };
+            assert!(Region::whole(shape).contains(region));
+            requested += region.samples();
+            let at = |within: Dims| Dims::from_fn(within.len(), |a| region.start[a] + within[a]);
+            (0..region.samples()).flat_map(|n| sample(&shape, &at(region.shape.index_of(n)))).collect()
+        });
+        (read.unwrap(), requested)
+    }
+
+    proptest! {
+        #[test]
+        fn every_range_of_a_chunk_equals_that_of_the_whole(
+            dims in prop::collection::vec((1u64..9, 1u64..6, 0.0f64..1.0), 1..5), a in 0.0f64..1.0, b in 0.0f64..1.0,
+        ) {
+            let shape: Vec<u64> = dims.iter().map(|d| d.0).collect();
+            let array = zeros(&shape, Dtype::Int16);
+            let (shape, axes) = (array.info().shape(), dims.len());
+            let chunk = Dims::from_fn(axes, |a| dims[a].1.min(shape[a]));
+            let at = Dims::from_fn(axes, |a| (shape[a].div_ceil(chunk[a]) as f64 * dims[a].2) as u64);
+            let start = Dims::from_fn(axes, |a| at[a] * chunk[a]);
+            let held = Region { start, shape: Dims::from_fn(axes, |a| chunk[a].min(shape[a] - start[a])) };
+            let whole: Vec<u8> = (0..chunk.product().unwrap())
+                .map(|n| chunk.index_of(n))
+                .map(|within| Dims::from_fn(axes, |a| start[a] + within[a]))
+                .flat_map(|at| if (0..axes).all(|a| at[a] < shape[a]) { sample(&shape, &at) } else { [0, 0] })
+                .collect();
+            let file = Arc::new(ChunkFile::new(array, chunk, held));
+            prop_assert_eq!(file.len(), whole.len() as u64);
+            let n = whole.len() as f64;
+            let (from, to) = ((n * a.min(b)) as u64, (n * a.max(b)).ceil().max(1.0) as u64);
+            if from < to {
+                let (got, requested) = run(&file, from..to);
+                prop_assert_eq!(&got[..], &whole[from as usize..to as usize]);
+                prop_assert!(requested <= (to - from) / 2 + 2, "no samples are read but those asked for");
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_chunk_is_one_box_that_is_not_copied() {
+        let file = ChunkFile::new(
+            zeros(&[8, 8], Dtype::Int16),
+            [4, 8].into(),
+            Region { start: [4, 0].into(), shape: [4, 8].into() },
+        );
+        let buffers = BufferPool::new(0);
+        for bytes in [0..64, 16..48] {
+            let steps = Arc::new(ChunkFile { array: Arc::clone(&file.array), ..file });
+            let mut steps = steps.read(bytes.clone());
+            assert!(matches!(steps.step(None, &buffers), Ok(Step::Read(_))));
+            let samples = buffers.take((bytes.end - bytes.start) as usize);
+            let place = samples.as_ptr();
+            let Ok(Step::Done(done)) = steps.step(Some(samples), &buffers) else { panic!("there is nothing else") };
+            assert_eq!(done.as_ptr(), place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod grid_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::volume::Axis;
+    use crate::volume::BrickGrid;
+    use crate::volume::Dtype;
+    use crate::volume::MAX_AXES;
+
+    fn info(shape: &[u64], brick: &[u64], dtype: Dtype) -> ArrayInfo {
+        let [shape, brick] = [shape, brick].map(|dims| Dims::from_slice(dims).unwrap());
+        ArrayInfo::new(dtype, BrickGrid::aligned(shape, brick), brick)
+    }
+
+    #[test]
+    fn small_bricks_are_put_together() {
+        let chunk = |brick: u64, dtype| ChunkGrid::of(&info(&[1000; 3], &[brick; 3], dtype), false).chunk()[0];
+        assert_eq!([64, 128, 256].map(|brick| chunk(brick, Dtype::Float32)), [64, 128, 256]);
+        assert_eq!([64, 32, 16, 8].map(|brick| chunk(brick, Dtype::UInt8)), [64, 64, 64, 32]);
+        assert_eq!([32, 16].map(|brick| chunk(brick, Dtype::UInt16)), [64, 64]);
+        let flat = |shape: &[u64], brick: &[u64]| ChunkGrid::of(&info(shape, brick, Dtype::Float32), false).chunk();
+        assert_eq!(flat(&[1, 4000, 4000], &[1, 1024, 1024]), Dims::from([1, 1024, 1024]));
+        assert_eq!(flat(&[40, 1000, 70], &[32, 32, 32]), Dims::from([40, 64, 64]));
+        assert_eq!(flat(&[20, 1000, 70], &[64, 64, 64]), Dims::from([20, 64, 64]));
+        // two along each axis would be 8 MiB
+        assert_eq!(flat(&[99; 6], &[6; 6]), Dims::filled(6, 6));
+    }
+
+    #[test]
+    fn channels_come_first_and_are_not_put_together() {
+        let mut info = info(&[50, 60, 70, 3], &[32, 32, 32, 3], Dtype::UInt8);
+        let axis = |spatial| Axis { name: String::new(), unit: None, first: 0.0, step: 1.0, count: 1, spatial };
+        info.axes = [true, true, true, false].map(axis).to_vec();
+        let grid = ChunkGrid::of(&info, true);
+        assert_eq!((grid.chunk(), grid.count()), ([50, 60, 64, 3].into(), [1, 1, 1, 2].into()));
+        assert_eq!((grid.in_zarr_order(&info.shape()), grid.axes()), ([3, 50, 60, 70].into(), vec![3, 0, 1, 2]));
+        let region = grid.region(&[0, 0, 0, 1].into());
+        assert_eq!(region, Region { start: [0, 0, 64, 0].into(), shape: [50, 60, 6, 3].into() });
+    }
+
+    proptest! {
+        #[test]
+        fn every_sample_is_in_one_chunk(
+            dims in prop::collection::vec((1u64..12, 1u64..6), 1..5), origin in -5i64..4, channels_first in any::<bool>(),
+        ) {
+            let [shape, step] = [|d: &(u64, u64)| d.0, |d: &(u64, u64)| d.1]
+                .map(|part| Dims::from_fn(dims.len(), |a| part(&dims[a])));
+            let info = ArrayInfo::new(Dtype::UInt8, BrickGrid::new(shape, [origin; MAX_AXES], step), step);
+            let grid = ChunkGrid::of(&info, channels_first);
+            let mut chunks_of = vec![0u32; shape.product().unwrap() as usize];
+            let count = grid.count();
+            for chunk in 0..count.product().unwrap() {
+                let region = grid.region(&count.index_of(chunk));
+                prop_assert!((0..shape.len()).all(|a| region.shape[a] > 0 && region.shape[a] <= grid.chunk()[a]));
+                prop_assert!((0..shape.len()).all(|a| region.start[a].is_multiple_of(grid.chunk()[a])));
+                for n in 0..region.samples() {
+                    let within = region.shape.index_of(n);
+                    let at = Dims::from_fn(within.len(), |a| region.start[a] + within[a]);
+                    chunks_of[shape.linear_of(&at) as usize] += 1;
+                }
+            }
+            prop_assert!(chunks_of.iter().all(|chunks| *chunks == 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod fill_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn samples_are_numbers_or_names() {
+        let of = |dtype, bytes: &[u8]| number(dtype, &Element::new(bytes));
+        assert_eq!(of(Dtype::Int8, &[0xff]), Some(json!(-1)));
+        assert_eq!(of(Dtype::UInt16, &[0xff, 0xff]), Some(json!(65535)));
+        assert_eq!(of(Dtype::UInt64, &[0xff; 8]), Some(json!(u64::MAX)));
+        assert_eq!(of(Dtype::Float64, &[0; 8]).unwrap().to_string(), "0.0");
+        let float = |value: f32| of(Dtype::Float32, &value.to_le_bytes());
+        assert_eq!(float(-999.25), Some(json!(-999.25)));
+        assert_eq!((float(f32::NAN), float(f32::INFINITY)), (Some(json!("NaN")), Some(json!("Infinity"))));
+        assert_eq!(float(f32::from_bits(0x7fc0_0001)), None);
+        // what is written reads back to the same float32
+        for value in [1e30f32, f32::MIN_POSITIVE, -0.1, -0.0] {
+            let read = float(value).unwrap().as_f64().unwrap() as f32;
+            assert_eq!(read.to_bits(), value.to_bits());
+        }
+    }
+}
