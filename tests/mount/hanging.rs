@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown};
+use std::io::{Read, Seek};
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread::{self};
 use std::time::{Duration, Instant};
 
 use fuser::SessionACL;
@@ -18,11 +18,11 @@ use tempfile::TempDir;
 
 use crate::support::faulty_folder::Fault;
 use crate::support::faulty_folder::FaultyFolder;
+use crate::support::hanging::{Hanging, directly};
 use crate::support::own_fs::{SLOW, SlowSource, THREADS};
 use crate::support::{
-    Mount, SOON, children, comes_true, copy_all, fixture, fuse_or_skip, has_stuck_thread, json, names,
-    one_line_of_failure, process_lives, read_directly, set, signal, skip, source_of, source_with, test_data, text,
-    volfs, wait_until, within,
+    Mount, SOON, children, comes_true, copy_all, fixture, fuse_or_skip, has_stuck_thread, json, names, process_lives,
+    read_directly, set, signal, skip, source_of, source_with, test_data, text, volfs, wait_until, within,
 };
 
 /// Generous, and longer than any command waits for an answer: calls that hang do so until the end of the test.
@@ -30,68 +30,6 @@ const LIMIT: Duration = Duration::from_secs(25);
 
 /// At least the number of threads with which the daemon serves the kernel.
 const READERS: usize = THREADS;
-
-/// Opens a file past the page cache.
-fn directly(path: &Path) -> File {
-    File::options().read(true).custom_flags(nix::libc::O_DIRECT).open(path).unwrap()
-}
-
-/// A mount of a dataset that hangs on command, as `server/slow.zgy`, and of `v3_int8.zgy`, which does not.
-pub struct Hanging {
-    pub mount: Mount,
-    pub slow: SlowSource,
-    source: TempDir,
-}
-
-impl Hanging {
-    pub fn new() -> Option<Self> {
-        if !fuse_or_skip() {
-            return None;
-        }
-        let source = source_with(&["v3_int8.zgy"]);
-        let bytes = fs::read(test_data("zgy/v3_int16.zgy")).unwrap();
-        let slow = SlowSource::new(&source.path().join("server"), bytes, SessionACL::Owner);
-        Some(Self { mount: Mount::of(source.path())?, slow, source })
-    }
-
-    /// The dataset that hangs. The file system lists nothing, but finds the name.
-    pub fn dataset(&self) -> PathBuf {
-        self.mount.path("server").join(SLOW)
-    }
-
-    fn samples(&self) -> PathBuf {
-        self.dataset().join("data/lod0.raw")
-    }
-
-    /// Has readers read the dataset that hangs from now on, each its own file, and waits until all hang. They return what
-    /// they have read.
-    fn readers(&self, count: usize) -> Vec<JoinHandle<io::Result<Vec<u8>>>> {
-        // from now on the kernel has the source's bytes in its page cache
-        assert!(read_directly(&self.samples()) == truth() && read_directly(&self.samples()) == truth());
-        let files: Vec<File> = (0..count).map(|_| directly(&self.samples())).collect();
-        self.slow.gate.set_closed(true);
-        let read = |mut file: File| {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).map(|_| bytes)
-        };
-        let readers = files.into_iter().map(|file| thread::spawn(move || read(file))).collect();
-        wait_until("all readers hang", || self.slow.gate.waiting() == count);
-        readers
-    }
-
-    /// Lets the source answer, and checks what the readers get.
-    fn goes_on(&self, readers: Vec<JoinHandle<io::Result<Vec<u8>>>>) {
-        self.slow.gate.set_closed(false);
-        for reader in readers {
-            assert!(reader.join().unwrap().unwrap() == truth(), "waiting reads are answered when the source answers");
-        }
-    }
-}
-
-/// The samples of the dataset that hangs.
-fn truth() -> Vec<u8> {
-    fixture("v3_int16.zgy").samples(0).unwrap()
-}
 
 #[test]
 fn a_file_that_hangs_while_it_is_read_does_not_hold_up_others() {
@@ -310,118 +248,6 @@ fn readers_get_an_error_although_pages_are_dropped_when_the_daemon_is_terminated
     assert!(ended, "the reader hangs");
     assert!(reader.join().unwrap(), "the reader gets an error");
     wait_until("the daemon has gone", || !process_lives(mount.pid()) && !has_stuck_thread(mount.pid()));
-}
-
-/// Longer than it takes until a source is said to stall.
-const STALL: Duration = Duration::from_secs(60);
-
-/// Runs a command that must end, whatever hangs.
-fn ended(arguments: &[&str], path: Option<&Path>) -> Output {
-    let mut command = volfs();
-    command.args(arguments).args(path);
-    within(LIMIT, move || command.output().unwrap()).unwrap_or_else(|| panic!("{arguments:?} does not end"))
-}
-
-/// Returns what `volfs doctor` says of one mount.
-fn findings(point: &Path) -> String {
-    let printed = text(&ended(&["doctor"], None).stdout);
-    let lines: Vec<&str> = printed.lines().collect();
-    let at = lines.iter().position(|line| line.contains(point.to_str().unwrap()));
-    at.map_or_else(String::new, |at| lines[at..(at + 2).min(lines.len())].join("\n"))
-}
-
-#[test]
-fn a_source_that_stalls_is_named_by_every_command_and_in_the_log() {
-    let Some(hanging) = Hanging::new() else { return };
-    let Hanging { mount, source, .. } = &hanging;
-    assert!(mount.status()["source_stall"].is_null());
-    let readers = hanging.readers(3);
-
-    let asked = ended(&["ls"], Some(mount.point()));
-    assert_eq!(asked.status.code(), Some(1));
-    let silent = format!("the source {}", source.path().display());
-    let said = text(&asked.stderr);
-    assert!(said.contains(&silent) && said.contains("does not answer within 10 s"), "{said}");
-    for command in [&["info"] as &[&str], &["cat", "--force"]] {
-        let line = one_line_of_failure(&ended(command, Some(&hanging.dataset())), 1);
-        assert!(line.contains(SLOW) && line.contains("does not answer within 10 s"), "{command:?}: {line}");
-    }
-
-    let says = format!("the source (server/{SLOW}) has not answered for ");
-    assert!(comes_true(STALL, || !mount.status()["source_stall"].is_null()), "status.json does not tell");
-    let stall = mount.status()["source_stall"].clone();
-    assert_eq!((&stall["reads_waiting"], &stall["other_datasets"]), (&3.into(), &0.into()), "{stall}");
-    assert_eq!(stall["dataset"], format!("server/{SLOW}"), "{stall}");
-    assert!(stall["seconds"].as_f64().unwrap() >= 30.0, "{stall}");
-    let shown = text(&ended(&["stats"], Some(mount.point())).stdout);
-    assert!(shown.contains(&says) && shown.contains("3 reads wait"), "{shown}");
-    let all = text(&ended(&["stats"], None).stdout);
-    assert!(all.contains(&format!("{}: {says}", mount.point().display())), "{all}");
-    let found = findings(mount.point());
-    assert!(found.contains("answers, but") && found.contains(&says) && found.contains("3 reads wait"), "{found}");
-    assert!(found.contains(&format!("kill {}", mount.pid())), "{found}");
-    let line = format!("server/{SLOW}: the source has not answered for ");
-    assert_eq!(mount.log().matches(&line).count(), 1, "{}", mount.log());
-    assert!(mount.log().contains("; 3 reads wait"), "{}", mount.log());
-
-    hanging.goes_on(readers);
-    assert!(comes_true(LIMIT, || mount.status()["source_stall"].is_null()));
-    let again = format!("server/{SLOW}: the source answers again, after ");
-    assert!(comes_true(LIMIT, || mount.log().matches(&again).count() == 1), "{}", mount.log());
-    assert_eq!(mount.log().matches(&line).count(), 1, "{}", mount.log());
-    mount.unmount();
-}
-
-#[test]
-fn a_source_that_does_not_answer_is_told_from_a_daemon_that_does_not() {
-    if !fuse_or_skip() {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let slow = SlowSource::new(
-        &folder.path().join("source"),
-        fs::read(test_data("zgy/v3_int8.zgy")).unwrap(),
-        SessionACL::Owner,
-    );
-    let Some(mount) = Mount::of(folder.path().join("source")) else { return };
-    let place = mount.point().display().to_string();
-    assert_eq!(findings(mount.point()), "");
-    slow.gate.set_closed(true);
-    let found = findings(mount.point());
-    assert!(found.contains(&format!("{place} answers, but its source")) && found.contains("does not"), "{found}");
-    assert!(found.contains("check its file server"), "{found}");
-    let shown = ended(&["stats"], Some(mount.point()));
-    assert!(shown.status.success(), "{}", text(&shown.stderr));
-    let line = one_line_of_failure(&ended(&["ls"], Some(mount.point())), 1);
-    assert!(line.contains("does not answer within 10 s"), "{line}");
-    slow.gate.set_closed(false);
-    wait_until("the source answers again", || findings(mount.point()).is_empty());
-
-    let pid = mount.pid();
-    signal(pid, Signal::SIGSTOP).unwrap();
-    let is_stopped = |thread: fs::DirEntry| {
-        fs::read_to_string(thread.path().join("status")).unwrap_or_default().contains("T (stopped)")
-    };
-    // a thread that is not stopped yet could accept a request and then stop
-    wait_until("all threads of the daemon are stopped", || {
-        fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(is_stopped)
-    });
-    let outcomes = [("stats", Some(mount.point())), ("umount", Some(mount.point()))]
-        .map(|(command, path)| (command, ended(&[command], path)));
-    let (found, listed) = (findings(mount.point()), ended(&["ls"], Some(mount.point())));
-    let all = text(&ended(&["stats"], None).stdout);
-    signal(pid, Signal::SIGCONT).unwrap();
-    let remedy = format!("its daemon (process {pid}) is stopped; to continue it type: kill -CONT {pid}");
-    for (command, outcome) in outcomes {
-        let line = one_line_of_failure(&outcome, 1);
-        assert!(line.contains(&remedy), "{command}: {line}");
-    }
-    assert!(found.contains(&format!("the daemon of the mount at {place} does not answer\n")), "{found}");
-    assert!(found.contains(&remedy) && !found.contains("umount"), "{found}");
-    assert!(all.contains(&format!("{place}: it did not answer within 2 s; {remedy}")), "{all}");
-    // the source is asked, and not the mount; this one cannot list its names
-    assert!(text(&listed.stderr).contains("Function not implemented"), "{}", text(&listed.stderr));
-    mount.unmount();
 }
 
 /// The number of the user nobody.

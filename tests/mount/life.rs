@@ -11,7 +11,7 @@ use std::thread;
 
 use nix::sys::signal::Signal;
 
-use super::hanging::Hanging;
+use crate::support::hanging::Hanging;
 use crate::support::{
     Mount, Point, SOON, comes_true, fixture, json, mounted_name, one_line_of_failure, process_lives, signal, skip,
     source_with, test_data, text, volfs, wait_for, wait_until,

@@ -5,6 +5,7 @@ mod data;
 mod fault_proxy;
 pub mod faulty_folder;
 pub mod handmade;
+pub mod hanging;
 pub mod http;
 pub mod http2;
 pub mod mount;
