@@ -197,7 +197,7 @@ pub(crate) enum SegySample {
 
 impl SegySample {
     /// Returns the type with a code of the standard, if a dataset can store it without loss.
-    pub(crate) fn of_code(code: i64) -> Option<Self> {
+    pub(crate) fn from_code(code: i64) -> Option<Self> {
         Some(match code {
             1 => Self::Ibm,
             2 => Self::Int32,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::array::VdsArray;
+use super::bricks::VdsArray;
 use super::store::Content;
 use crate::format::extents::{Extent, Overlap, find_overlaps};
 use crate::format::{Array, Finding, FormatError};

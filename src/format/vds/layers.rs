@@ -1,22 +1,21 @@
 //! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use super::array::VdsArray;
+use super::bricks::{CheckedBitmap, VdsArray};
 use super::check::Checked;
-use super::checked_bitmap::CheckedBitmap;
 use super::chunk_grid::ChunkGrid;
-use super::description::{Channel, Description, MAX_LAYERS, SampleFormat};
-use super::layer_name::{Group, LayerName};
+use super::describe::array_info;
+use super::description::{Channel, Description, MAX_DIMENSIONS, MAX_LAYERS, SampleFormat};
 use super::store::StoredLayer;
-use super::unreadable_level::UnreadableLevel;
-use super::{array_info, wavelet};
-use crate::format::{Array, Finding, FormatError, HiddenLayer, Layer, OpenWith};
-use crate::source::Source;
-use crate::volume::NativeJson;
+use super::wavelet;
+use crate::format::{Array, Census, Finding, FormatError, HiddenLayer, Layer, OpenWith, native};
+use crate::source::{Blocking, Source};
+use crate::volume::{ArrayInfo, Brick, BrickSet, Dims, NativeJson};
 
 /// Opens a stored layer of a container by its name; the number is that of its chunks by the chunk grid.
 pub(super) type OpenLayer<'a> = &'a dyn Fn(&str, u64) -> Result<StoredLayer, FormatError>;
@@ -125,8 +124,7 @@ impl Partition<'_> {
             match self.open(name, &grid, open_layer) {
                 Ok(stored) => {
                     methods.push(json!({"method": stored.method.name(), "tolerance": stored.tolerance}));
-                    let info =
-                        array_info::array_info(description, &self.channel, &grid, *lod, Some(&stored), with.quality);
+                    let info = array_info(description, &self.channel, &grid, *lod, Some(&stored), with.quality);
                     let array = Arc::new(VdsArray {
                         info,
                         name: (*name).into(),
@@ -145,7 +143,7 @@ impl Partition<'_> {
                 Err(FormatError::Source(error)) => return Err(error.into()),
                 Err(why) => {
                     reasons.push(format!("LOD {lod}: {why}"));
-                    let mut info = array_info::array_info(description, &self.channel, &grid, *lod, None, None);
+                    let mut info = array_info(description, &self.channel, &grid, *lod, None, None);
                     info.warnings.push(format!("it cannot be read: {why}"));
                     let why = FormatError::DamagedObject(format!("{name}: {why}"));
                     levels.push(Arc::new(UnreadableLevel { info, source: Arc::clone(source), why }));
@@ -191,17 +189,155 @@ impl Partition<'_> {
     }
 
     fn native(&self, methods: Vec<Value>) -> NativeJson {
-        let native = [
-            ("channel", json!(self.channel.name)),
-            ("dimensions", json!(self.group.to_string())),
-            ("stored", self.stored.values().copied().collect()),
-            ("compression", methods.into()),
-        ];
-        native.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+        native(json!({
+            "channel": self.channel.name,
+            "dimensions": self.group.to_string(),
+            "stored": self.stored.values().collect::<Vec<_>>(),
+            "compression": methods,
+        }))
     }
 }
 
 /// Returns whether the wavelet methods can store samples of a format.
 fn can_be_wavelet(format: SampleFormat) -> bool {
     matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16)
+}
+
+/// A dimension group: the dimensions along which a channel is divided into chunks, two or three of up to six.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Group(u8);
+
+impl Group {
+    /// Parses a group of ascending digits: `012`.
+    pub(super) fn from_digits(digits: &str) -> Option<Self> {
+        let mut mask = 0;
+        for digit in digits.bytes() {
+            let dimension = digit.checked_sub(b'0').filter(|d| usize::from(*d) < MAX_DIMENSIONS)?;
+            if mask >> dimension != 0 {
+                return None;
+            }
+            mask |= 1 << dimension;
+        }
+        matches!(digits.len(), 2 | 3).then_some(Self(mask))
+    }
+
+    /// Returns whether dimension `d` is one of them.
+    pub(super) fn has(self, d: usize) -> bool {
+        self.0 >> d & 1 == 1
+    }
+
+    /// Returns the number of dimensions.
+    pub(super) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Returns the highest dimension.
+    pub(super) fn highest(self) -> usize {
+        self.0.checked_ilog2().unwrap_or(0) as usize
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dimensions_")?;
+        (0..MAX_DIMENSIONS).filter(|d| self.has(*d)).try_for_each(|d| write!(f, "{d}"))
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The parsed name of a stored layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LayerName {
+    /// The channel's name; empty for the primary one.
+    pub channel: String,
+    /// The group of the primary channel, also for a channel that is divided along fewer dimensions.
+    pub group: Group,
+    pub lod: u32,
+}
+
+impl LayerName {
+    /// Parses `<channel>Dimensions_<digits>LOD<n>`. A channel's name is free text and may contain these words, so that
+    /// the last ones count.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (rest, lod) = name.rsplit_once("LOD")?;
+        let (channel, digits) = rest.rsplit_once("Dimensions_")?;
+        let plain = !lod.is_empty() && lod.len() <= 2 && lod.bytes().all(|b| b.is_ascii_digit());
+        let lod = lod.parse().ok().filter(|_| plain)?;
+        Some(Self { channel: channel.into(), group: Group::from_digits(digits)?, lod })
+    }
+}
+
+/// A level that exists by its name, but whose tables are damaged or unknown.
+pub(super) struct UnreadableLevel {
+    pub info: ArrayInfo,
+    pub source: Arc<dyn Source>,
+    pub why: FormatError,
+}
+
+impl Array for UnreadableLevel {
+    fn info(&self) -> &ArrayInfo {
+        &self.info
+    }
+
+    fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    fn brick(&self, _at: &Dims, _wait: Blocking) -> Result<Brick, FormatError> {
+        Err(self.why.clone())
+    }
+
+    fn visit_stored(&self, _visit: &mut dyn FnMut(BrickSet) -> bool) -> Result<(), FormatError> {
+        Err(self.why.clone())
+    }
+
+    fn census(&self) -> Result<Option<Census>, FormatError> {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed_from_the_end() {
+        let name = LayerName::parse("SEGYTraceHeaderDimensions_012LOD10").unwrap();
+        assert_eq!(
+            (name.channel.as_str(), name.group.to_string().as_str(), name.lod),
+            ("SEGYTraceHeader", "Dimensions_012", 10)
+        );
+        let name = LayerName::parse("aLODDimensions_9Dimensions_25LOD0").unwrap();
+        assert_eq!((name.channel.as_str(), name.group.to_string().as_str()), ("aLODDimensions_9", "Dimensions_25"));
+        assert_eq!(LayerName::parse("Dimensions_01LOD0").unwrap().channel, "");
+        for bad in [
+            "",
+            "LOD0",
+            "Dimensions_LOD0",
+            "Dimensions_0LOD0",
+            "Dimensions_10LOD0",
+            "Dimensions_011LOD0",
+            "Dimensions_0123LOD0",
+            "Dimensions_016LOD0",
+            "Dimensions_012LOD",
+            "Dimensions_012LOD-1",
+            "Dimensions_012LOD+1",
+            "Dimensions_012LOD100",
+            "VolumeDataLayout",
+        ] {
+            assert_eq!(LayerName::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_know_their_dimensions() {
+        let group = Group::from_digits("135").unwrap();
+        assert!(group.has(3) && !group.has(2));
+        assert_eq!((group.len(), group.highest()), (3, 5));
+    }
 }

@@ -3,32 +3,201 @@
 //!
 //! The [`description`] of a dataset is parsed from its `VolumeDataLayout` or `VDSObject`, and [`describe`] makes JSON
 //! of it. The chunks are in a [`store`]: one file, or a folder of objects. A [`chunk_grid`] computes which chunk has
-//! which samples, [`layers`] combines the stored layers of a channel by their [`layer_name`], and [`array`] makes
-//! bricks of chunks, which [`data_block`] or [`wavelet`] decodes. [`check`] looks for faults of the tables as a whole.
+//! which samples, [`layers`] combines the stored layers of a channel by their names, and [`bricks`] makes bricks of chunks,
+//! which [`chunk`] or [`wavelet`] decodes. [`check`] looks for faults of the tables as a whole.
 //! Sizes and counts from a file are checked before memory is allocated for them.
 //!
 //! The format has no written specification: the names and the arithmetic are those of the OpenVDS source code.
 
-mod array;
-mod array_info;
+mod bricks;
 mod check;
-mod checked_bitmap;
+mod chunk;
 mod chunk_grid;
-mod data_block;
-mod dataset;
 mod describe;
 mod description;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod fuzz_entry;
-mod layer_name;
 mod layers;
-#[cfg(test)]
-mod mutation_tests;
-mod rle;
-mod segy_import;
+mod segy;
 mod store;
-mod unreadable_level;
-mod value;
 pub(crate) mod wavelet;
 
-pub(crate) use dataset::Vds;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use check::Checked;
+use description::Description;
+use layers::{LayerName, Layers};
+use store::{Cloud, Container, DescriptionText, Syntax};
+
+use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
+use crate::source::{EntryKind, Folder, FolderProbe, Source};
+use crate::volume::DatasetInfo;
+
+/// The VDS format of OpenVDS.
+pub(crate) struct Vds;
+
+impl Format for Vds {
+    fn name(&self) -> &'static str {
+        "vds"
+    }
+
+    fn extension(&self) -> Option<&'static str> {
+        Some("vds")
+    }
+
+    fn is_file(&self, head: &[u8]) -> bool {
+        head.starts_with(store::MAGIC)
+    }
+
+    fn described_folder(&self, folder: &FolderProbe) -> Option<bool> {
+        let both = |extension: &str| {
+            [store::LAYOUT, store::STATUS].iter().all(|name| folder.is_file(format!("{name}{extension}")))
+        };
+        // a folder with copies of the two JSON files but no layers is not a dataset
+        (both("") || both(store::EXTENSION) && has_layers(folder)).then_some(true)
+    }
+
+    fn folder_file(&self) -> Option<&'static str> {
+        Some(store::STATUS)
+    }
+
+    fn release_idle(&self) {
+        wavelet::release_idle();
+    }
+
+    fn open(&self, source: Arc<dyn Source>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let container = Container::open(Arc::clone(&source), Arc::clone(&with.index))?;
+        let absent = || FormatError::NotThisFormat("not a VDS: it has no description of a volume".into());
+        let text = container.text()?.ok_or_else(absent)?;
+        let description = text.read()?;
+        let (major, minor) = container.version;
+        let description_kind = match text.syntax {
+            Syntax::Json => "JSON",
+            Syntax::Object => "VDSObject",
+        };
+        let version = format!("{major}.{minor} (one file, description as {description_kind})");
+        let mut layers =
+            layers::layers(&description, container.layers(), &|name, _| container.layer(name), &source, with)?;
+        layers.checked.parts = Some(container.parts());
+        Ok(Box::new(Volume::new(&description, version, layers, text, None)))
+    }
+
+    fn open_folder(&self, folder: Arc<dyn Folder>, with: &OpenWith) -> Result<Box<dyn Dataset>, FormatError> {
+        let cloud = Cloud::open(Arc::clone(&folder), Arc::clone(&with.index))?;
+        let text = cloud.text()?;
+        let description = text.read()?;
+        let source = Arc::clone(&folder) as Arc<dyn Source>;
+        let find = |name: &str, chunks| cloud.layer(name, chunks);
+        let layers = layers::layers(&description, cloud.layers(), &find, &source, with)?;
+        Ok(Box::new(Volume::new(
+            &description,
+            "cloud layout (a folder of objects)".to_owned(),
+            layers,
+            text,
+            Some(folder),
+        )))
+    }
+}
+
+/// Returns whether a folder contains the folder of a layer.
+fn has_layers(folder: &FolderProbe) -> bool {
+    let mut found = false;
+    folder.visit(usize::MAX, |name, kind| {
+        let is_layer = name.to_str().is_some_and(|name| LayerName::parse(name).is_some());
+        found = is_layer && (kind == EntryKind::Folder || kind == EntryKind::Link && folder.is_folder(name));
+        !found
+    });
+    found
+}
+
+/// An open dataset.
+struct Volume {
+    info: DatasetInfo,
+    layers: Vec<Layer>,
+    hidden: Vec<HiddenLayer>,
+    /// The text of the description, which is parsed again for the metadata.
+    text: DescriptionText,
+    folder: Option<Arc<dyn Folder>>,
+    checked: Checked,
+    /// The file that it was imported from, or why that cannot be made again.
+    segy: Option<Result<SegyImport, String>>,
+}
+
+impl Volume {
+    fn new(
+        description: &Description,
+        version: String,
+        layers: Layers,
+        text: DescriptionText,
+        folder: Option<Arc<dyn Folder>>,
+    ) -> Self {
+        let segy = segy::import(description, &layers);
+        let info = DatasetInfo {
+            version,
+            geometry: describe::geometry(description),
+            warnings: description.warnings.iter().cloned().chain(layers.warnings).collect(),
+            native: describe::native(description),
+            ..DatasetInfo::default()
+        };
+        Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked, segy }
+    }
+}
+
+impl Dataset for Volume {
+    fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    fn hidden(&self) -> &[HiddenLayer] {
+        &self.hidden
+    }
+
+    fn metadata(&self) -> Result<Option<Value>, FormatError> {
+        Ok(Some(describe::metadata(&self.text.read()?)))
+    }
+
+    fn segy_import(&self) -> Option<Result<&SegyImport, &str>> {
+        self.segy.as_ref().map(|import| import.as_ref().map_err(String::as_str))
+    }
+
+    fn check_structure(&self, report: &mut dyn FnMut(Finding)) -> Result<(), FormatError> {
+        self.checked.check(report)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.folder.as_ref().is_some_and(|folder| folder.is_changed())
+    }
+}
+
+/// The entry points of fuzz targets: both parsers of descriptions, with all JSON that is made of the result; and run lengths.
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz_entry {
+    use super::description::{self, Description};
+    use super::{chunk, describe};
+
+    /// Parses a `VolumeDataLayout`; whether it is valid.
+    pub(crate) fn json(text: &[u8]) -> bool {
+        is_valid(&description::from_json(text))
+    }
+
+    /// Parses a `VDSObject`; whether it is valid.
+    pub(crate) fn object(text: &[u8]) -> bool {
+        is_valid(&description::from_object(text))
+    }
+
+    /// Decodes the run lengths of a chunk into all of `out`.
+    pub(crate) fn rle(packed: &[u8], out: &mut [u8]) -> Result<(), String> {
+        chunk::decode_rle(packed, out)
+    }
+
+    fn is_valid(outcome: &Result<Description, String>) -> bool {
+        let Ok(description) = outcome else { return false };
+        let json = (describe::geometry(description), describe::metadata(description), describe::native(description));
+        std::hint::black_box(json);
+        true
+    }
+}

@@ -1,14 +1,13 @@
-//! Parser of `VDSObject`, the older description.
+//! Parser of `VDSObject`, the older description: nested objects with fields, as text.
+
+use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::check::{Keys, warn};
-use super::metadata_type::element_type;
-use super::model::{
+use super::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MAX_DIMENSIONS, MetadataEntry, MetadataValue, SampleFormat,
+    element_type, warn,
 };
-use super::object_fields::{ObjectFields, double, plain, single};
-use super::object_text::{self, Item, Items, Object};
 use crate::format::bytes::check_values;
 
 /// Chunks of two dimensions are longer by this factor, which the object does not contain.
@@ -19,7 +18,7 @@ const PER_TRACE: &str = "1976800267773298824";
 /// Parses the text.
 pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     check_values(text, b";{")?;
-    let object = object_text::parse(text)?;
+    let object = parse_text(text)?;
     let fields = ObjectFields { path: String::new(), items: &object.items };
     let count = fields.enum_number("Dimensions", "HUEDIMENSION_")?;
     let count = usize::try_from(count).ok().filter(|count| *count <= MAX_DIMENSIONS);
@@ -35,7 +34,7 @@ pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     let lists = ["MetadataList", "VDSMetadataList"];
     let children = object.children.iter().filter(|child| lists.contains(&child.list.as_str()));
     let metadata = children.enumerate().map(|(number, child)| entry(number, child, &mut warnings)).collect();
-    Description { layout: layout(&fields)?, axes, channels, metadata, warnings }.checked(Keys::Object)
+    Description { layout: layout(&fields)?, axes, channels, metadata, warnings }.checked()
 }
 
 fn layout(fields: &ObjectFields<'_>) -> Result<LayoutDescriptor, String> {
@@ -118,7 +117,7 @@ fn channel(fields: &ObjectFields<'_>) -> Result<Channel, String> {
 fn format(fields: &ObjectFields<'_>, key: &str) -> Result<SampleFormat, String> {
     let format = fields.enum_name(key, "HUEVOXELFORMAT_")?;
     let name = if format == "1BIT" { "1Bit" } else { format };
-    SampleFormat::of_name(name).ok_or_else(|| fields.fault(key, "a known one"))
+    SampleFormat::from_name(name).ok_or_else(|| fields.fault(key, "a known one"))
 }
 
 fn components(fields: &ObjectFields<'_>, key: &str) -> Result<u64, String> {
@@ -211,9 +210,308 @@ fn as_object(items: &Items<'_>) -> Value {
     sorted.into_iter().collect()
 }
 
+/// The items of an object.
+pub(crate) struct ObjectFields<'a> {
+    /// The path of the object in errors, with a dot.
+    pub path: String,
+    pub items: &'a Items<'a>,
+}
+
+impl ObjectFields<'_> {
+    /// Returns an error that says what the value of a key must be.
+    pub(crate) fn fault(&self, key: &str, must: &str) -> String {
+        let is = match self.items.get(key) {
+            None => return format!("{}{key} is missing", self.path),
+            Some(Item::Number(number)) if number.len() <= 100 => (*number).to_owned(),
+            Some(Item::Text(text)) if text.len() <= 100 => format!("\"{text}\""),
+            Some(_) => "something else".into(),
+        };
+        format!("{}{key} is {is}: it must be {must}", self.path)
+    }
+
+    /// Reads a string; empty if the key is missing.
+    pub(crate) fn text(&self, key: &str) -> Result<String, String> {
+        match self.items.get(key) {
+            None => Ok(String::new()),
+            Some(Item::Text(text)) => Ok(text.clone()),
+            Some(_) => Err(self.fault(key, "a text")),
+        }
+    }
+
+    /// Reads a boolean: false if the key is missing, and true for all but FALSE.
+    pub(crate) fn flag(&self, key: &str) -> bool {
+        match self.items.get(key) {
+            None => false,
+            Some(Item::Text(text)) => text != "FALSE",
+            Some(_) => true,
+        }
+    }
+
+    /// Reads a whole number.
+    pub(crate) fn count(&self, key: &str) -> Result<u64, String> {
+        let number = match self.items.get(key) {
+            Some(Item::Number(number)) => plain(number),
+            _ => None,
+        };
+        number.ok_or_else(|| self.fault(key, "a whole number of at least 0"))
+    }
+
+    /// Reads a number; `None` if the key is missing.
+    pub(crate) fn float(&self, key: &str) -> Result<Option<f32>, String> {
+        match self.items.get(key) {
+            None => Ok(None),
+            Some(Item::Number(number)) => single(number).map(Some).ok_or_else(|| self.fault(key, "a number")),
+            Some(_) => Err(self.fault(key, "a number")),
+        }
+    }
+
+    /// Reads the pair `{Min; Max}`; missing ones are NaN.
+    pub(crate) fn pair(&self, key: &str) -> Result<[f32; 2], String> {
+        match self.items.get(key) {
+            None => Ok([f32::NAN; 2]),
+            Some(Item::One(items)) => {
+                let ends = ObjectFields { path: format!("{}{key}.", self.path), items };
+                Ok([ends.float("Min")?.unwrap_or(f32::NAN), ends.float("Max")?.unwrap_or(f32::NAN)])
+            }
+            Some(_) => Err(self.fault(key, "a Min and a Max")),
+        }
+    }
+
+    /// Reads the value of an enumeration without the prefix that all its values have.
+    pub(crate) fn enum_name(&self, key: &str, prefix: &str) -> Result<&str, String> {
+        let name = match self.items.get(key) {
+            Some(Item::Text(text)) => text.strip_prefix(prefix),
+            _ => None,
+        };
+        name.ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
+    }
+
+    /// Reads the number at the end of a value of an enumeration.
+    pub(crate) fn enum_number(&self, key: &str, prefix: &str) -> Result<u64, String> {
+        let digits = Some(self.enum_name(key, prefix)?).filter(|digits| !digits.is_empty());
+        digits.and_then(plain).ok_or_else(|| self.fault(key, &format!("one of {prefix}...")))
+    }
+}
+
+/// Parses a number; those that are not finite are spelled as C libraries write them.
+pub(crate) fn double(number: &str) -> Option<f64> {
+    number.parse().ok().or_else(|| match number.trim_start_matches(['+', '-']) {
+        infinite if infinite.starts_with("1.#INF") => {
+            Some(if number.starts_with('-') { f64::NEG_INFINITY } else { f64::INFINITY })
+        }
+        nan if nan.starts_with("1.#") || nan.to_ascii_lowercase().starts_with("nan") => Some(f64::NAN),
+        _ => None,
+    })
+}
+
+pub(crate) fn single(number: &str) -> Option<f32> {
+    number.parse().ok().or_else(|| double(number).map(|number| number as f32))
+}
+
+/// Parses a number of digits only.
+pub(crate) fn plain(number: &str) -> Option<u64> {
+    number.bytes().all(|digit| digit.is_ascii_digit()).then(|| number.parse().ok()).flatten()
+}
+
+/// The deepest nesting of objects, and of values.
+const DEEPEST: usize = 64;
+
+/// The fields of an object or of a compound value; of two with the same key the last one counts.
+pub(crate) type Items<'a> = HashMap<&'a str, Item<'a>>;
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Item<'a> {
+    /// The text of a number.
+    Number(&'a str),
+    Text(String),
+    Blob(Vec<u8>),
+    One(Items<'a>),
+    Many(Vec<Items<'a>>),
+}
+
+/// An object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Object<'a> {
+    /// The name of its parent's list that contains it.
+    pub list: String,
+    pub items: Items<'a>,
+    pub children: Vec<Object<'a>>,
+}
+
+/// Parses an object; text after it is ignored.
+fn parse_text(text: &[u8]) -> Result<Object<'_>, String> {
+    let mut reader = Reader { text: text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text), at: 0 };
+    if reader.name() != Some("CreateObj") {
+        return Err("it does not begin with CreateObj".into());
+    }
+    reader.object(0).map_err(|fault| format!("{fault} (at byte {} of the text)", reader.at))
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Returns the next byte that is not white space, without reading it.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.get(self.at..)?;
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.text.get(self.at).copied()
+    }
+
+    /// Reads the next byte if it is `byte`, and returns whether it was.
+    fn accept(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), String> {
+        if self.accept(byte) { Ok(()) } else { Err(format!("a `{}` is missing", char::from(byte))) }
+    }
+
+    /// Reads the longest run of bytes for which `belongs` is true.
+    fn run(&mut self, belongs: impl Fn(u8) -> bool) -> Option<&'a str> {
+        self.peek()?;
+        let rest = self.text.get(self.at..)?;
+        let run = rest.get(..rest.iter().take_while(|byte| belongs(**byte)).count())?;
+        self.at += run.len();
+        std::str::from_utf8(run).ok().filter(|run| !run.is_empty())
+    }
+
+    fn name(&mut self) -> Option<&'a str> {
+        self.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    }
+
+    /// Reads a number, also a non-finite one as C libraries write it: `-1.#IND`, `-nan(ind)`.
+    fn number(&mut self) -> Result<&'a str, String> {
+        let belongs = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.#()".contains(&byte);
+        self.run(belongs).ok_or_else(|| "a value is missing".to_owned())
+    }
+
+    /// Reads a string in quotes; a backslash quotes the byte behind it.
+    fn string(&mut self) -> Result<String, String> {
+        self.expect(b'"')?;
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let mut found = Vec::new();
+        let mut bytes = rest.iter().copied().enumerate();
+        while let Some((offset, byte)) = bytes.next() {
+            match byte {
+                b'"' => {
+                    self.at += offset + 1;
+                    return Ok(String::from_utf8_lossy(&found).into_owned());
+                }
+                b'\\' => found.extend(bytes.next().map(|(_, byte)| byte)),
+                _ => found.push(byte),
+            }
+        }
+        Err("a text has no end".into())
+    }
+
+    /// Reads the arguments of `CreateObj` and the body.
+    fn object(&mut self, depth: usize) -> Result<Object<'a>, String> {
+        if depth == DEEPEST {
+            return Err("objects are nested too deeply".into());
+        }
+        self.expect(b'(')?;
+        self.string()?;
+        self.expect(b',')?;
+        let list = self.string()?;
+        self.expect(b',')?;
+        self.run(|byte| byte.is_ascii_digit() || byte == b'-').ok_or_else(|| "an id is missing".to_owned())?;
+        self.expect(b')')?;
+        self.expect(b'{')?;
+        let mut object = Object { list, ..Object::default() };
+        while !self.accept(b'}') {
+            let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
+            match self.peek() {
+                Some(b'(') if key == "CreateObj" => object.children.push(self.object(depth + 1)?),
+                _ => {
+                    object.items.insert(key, self.item(depth)?);
+                }
+            }
+        }
+        Ok(object)
+    }
+
+    /// Reads the value after a key.
+    fn item(&mut self, depth: usize) -> Result<Item<'a>, String> {
+        if self.accept(b':') {
+            self.expect(b'{')?;
+            return self.compound(depth + 1);
+        }
+        self.expect(b'=')?;
+        let item = match self.peek() {
+            Some(b'"') => Item::Text(self.string()?),
+            _ => match self.number()? {
+                "N" if self.accept(b':') => Item::Blob(self.blob()?),
+                number => Item::Number(number),
+            },
+        };
+        self.expect(b';')?;
+        Ok(item)
+    }
+
+    /// Reads a compound value, or a list of them, whose `{` has been read.
+    fn compound(&mut self, depth: usize) -> Result<Item<'a>, String> {
+        if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            return Ok(Item::One(self.fields(depth)?));
+        }
+        let count = self.number()?;
+        let mut list = Vec::new();
+        while self.accept(b',') {
+            self.expect(b'{')?;
+            list.push(self.fields(depth + 1)?);
+        }
+        self.expect(b'}')?;
+        if count.parse() != Ok(list.len()) {
+            return Err(format!("a list of {} is said to have {count}", list.len()));
+        }
+        Ok(Item::Many(list))
+    }
+
+    /// Reads fields up to the closing `}`.
+    fn fields(&mut self, depth: usize) -> Result<Items<'a>, String> {
+        if depth >= DEEPEST {
+            return Err("values are nested too deeply".into());
+        }
+        let mut items = Items::new();
+        while !self.accept(b'}') {
+            let Some(key) = self.name() else { return Err("a key or a `}` is missing".into()) };
+            items.insert(key, self.item(depth)?);
+        }
+        Ok(items)
+    }
+
+    /// Reads a number of bytes, and the bytes in hexadecimal digits.
+    fn blob(&mut self) -> Result<Vec<u8>, String> {
+        let count: usize = self.number()?.parse().map_err(|_| "a count of bytes makes no sense".to_owned())?;
+        self.expect(b':')?;
+        let left = self.text.len() - self.at;
+        if count > left / 2 {
+            return Err(format!("{count} bytes are said to follow, but there is no room for them"));
+        }
+        let mut blob = Vec::with_capacity(count);
+        for _ in 0..count {
+            let [high, low] = [self.digit()?, self.digit()?];
+            blob.push(high << 4 | low);
+        }
+        Ok(blob)
+    }
+
+    fn digit(&mut self) -> Result<u8, String> {
+        let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+        let digit = digit.ok_or_else(|| "a hexadecimal digit is missing".to_owned())?;
+        self.at += 1;
+        Ok(digit as u8)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::FULL_OBJECT;
+    use super::super::tests::FULL_OBJECT;
     use super::*;
 
     fn changed(from: &str, to: &str) -> Result<Description, String> {
@@ -376,6 +674,89 @@ mod tests {
             let found = changed(from, to).unwrap();
             let odd = found.metadata.iter().filter(|entry| matches!(entry.value, MetadataValue::Other(..))).count();
             assert_eq!((odd, found.warnings.len()), (2, 1), "{to}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite() {
+        let spelled = ["nan", "-nan(ind)", "1.#QNAN", "-1.#IND", "inf", "-1.#INF", "1.#INF00", "x"].map(double);
+        assert!(spelled[..4].iter().all(|number| number.is_some_and(f64::is_nan)));
+        let infinity = f64::INFINITY;
+        assert_eq!(spelled[4..], [Some(infinity), Some(-infinity), Some(infinity), None]);
+    }
+
+    fn body(text: &str) -> Result<Object<'_>, String> {
+        parse_text(text.as_bytes())
+    }
+
+    fn text_fault(text: &str) -> String {
+        body(text).map_or_else(|fault| fault, |_| "none".into())
+    }
+
+    #[test]
+    fn every_kind_of_item() {
+        let text = r#" CreateObj ( "A", "", 18446744073709551615 ) {
+            a=-1.5e3; b = "x\"\\y" ;c=N:3:00fFA0;d:{X=1;Y:{Z="z";}} e:{2,{k=1;},{}}
+            g=N:0:; f={};"#;
+        assert!(text_fault(text).starts_with("a value is missing"), "{}", text_fault(text));
+        let text = text.replace("f={};", "h:{}CreateObj(\"B\",\"List\",2){a=1;a=2;CreateObj(\"C\",\"\",3){}}}rest \0");
+        let found = body(&text).unwrap();
+        let number = |key: &'static str, text: &'static str| Items::from([(key, Item::Number(text))]);
+        let d = Items::from([("X", Item::Number("1")), ("Y", Item::One(Items::from([("Z", Item::Text("z".into()))])))]);
+        let items = Items::from([
+            ("a", Item::Number("-1.5e3")),
+            ("b", Item::Text("x\"\\y".into())),
+            ("c", Item::Blob(vec![0, 0xff, 0xa0])),
+            ("d", Item::One(d)),
+            ("e", Item::Many(vec![number("k", "1"), Items::new()])),
+            ("g", Item::Blob(vec![])),
+            ("h", Item::One(Items::new())),
+        ]);
+        assert_eq!(found.items, items);
+        let [child] = found.children.as_slice() else { panic!("{} children", found.children.len()) };
+        assert_eq!((child.list.as_str(), &child.items), ("List", &number("a", "2")));
+        assert_eq!(child.children.len(), 1);
+    }
+
+    #[test]
+    fn texts_need_not_be_utf8() {
+        let mut text = b"CreateObj(\"A\",\"\",1){a=\"%\";}".to_vec();
+        let percent = text.iter().position(|byte| *byte == b'%').unwrap();
+        text[percent] = 0xb5;
+        assert_eq!(parse_text(&text).unwrap().items["a"], Item::Text("\u{fffd}".into()));
+    }
+
+    #[test]
+    fn faults() {
+        let of = |inside: &str| text_fault(&format!("CreateObj(\"A\",\"\",1){{{inside}}}"));
+        for (inside, expected) in [
+            ("", "none"),
+            ("a=1", "a `;` is missing"),
+            ("a;", "a `=` is missing"),
+            ("=1;", "a key or a `}` is missing"),
+            ("a=\"x;", "a text has no end"),
+            ("a=\"x\\", "a text has no end"),
+            ("a=N:2:00;", "a hexadecimal digit is missing"),
+            ("a=N:99999999999999999999:00;", "a count of bytes makes no sense"),
+            ("a=N:4000000000:00;", "4000000000 bytes are said to follow"),
+            ("a:{3,{},{}}", "a list of 2 is said to have 3"),
+            ("a:{1,{}", "a key or a `}` is missing"),
+            ("CreateObj(\"\",\"\"){}", "a `,` is missing"),
+        ] {
+            assert!(of(inside).starts_with(expected), "{inside}: {}", of(inside));
+        }
+        assert!(text_fault("").starts_with("it does not begin"));
+        assert!(text_fault("CreateObj").starts_with("a `(` is missing"));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        for (open, close) in [("CreateObj(\"\",\"\",1){", "}"), ("a:{", "}"), ("a:{1,{", "}}")] {
+            let nested = |depth: usize| {
+                text_fault(&format!("CreateObj(\"\",\"\",1){{{}{}}}", open.repeat(depth), close.repeat(depth)))
+            };
+            assert_eq!(nested(20), "none", "{open}");
+            assert!(nested(100_000).contains("nested too deeply"), "{open}: {}", nested(100_000));
         }
     }
 }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::super::description::MAX_DESCRIPTION_BYTES;
-use super::chunk_objects::ChunkObjects;
-use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Content, Record, StoredLayer};
-use super::description_text::{DescriptionText, Syntax};
-use super::metadata_pages::MetadataPages;
-use super::object_metadata::ObjectMetadata;
+use super::cloud_metadata::{ChunkObjects, MetadataPages, ObjectMetadata};
+use super::{
+    ChunkMetadata, ChunkTable, CompressionMethod, Content, DescriptionText, MAX_DESCRIPTION_BYTES, Record, StoredLayer,
+    Syntax,
+};
 use crate::format::FormatError;
 use crate::format::bytes::check_values;
 use crate::memory::try_zeroed;

@@ -1,17 +1,14 @@
 //! The single-file container, which begins with `HueDataStore`: named files of numbered chunks, each with a paged table
 //! of its chunks.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::Arc;
-
-use super::chunk_table::{ChunkMetadata, ChunkTable, CompressionMethod, Record, StoredLayer};
-use super::cloud::LAYOUT;
-use super::description_text::{DescriptionText, Syntax};
+use super::{ChunkMetadata, ChunkTable, CompressionMethod, DescriptionText, LAYOUT, Record, StoredLayer, Syntax};
 use crate::format::FormatError;
 use crate::format::bytes::ByteReader;
 use crate::memory::try_zeroed;
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The first bytes of a container.
 pub(crate) const MAGIC: &[u8; 12] = b"HueDataStore";

@@ -1,22 +1,19 @@
 //! A stored layer as an array: the chunk of each brick, its location, and its decoding.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::json;
 
-use super::checked_bitmap::CheckedBitmap;
+use super::chunk::{self, HEADER};
 use super::chunk_grid::ChunkGrid;
-use super::data_block::{self, HEADER};
 use super::description::{Channel, SampleFormat};
 use super::store::{ChunkTable, CompressionMethod, Content, Record};
-use super::value;
 use super::wavelet::{self, Expected, Sample};
-use crate::format::{Array, Census, FormatError, StoredBrick};
-use crate::source::{Blocking, Source, SourceError};
-use crate::volume::{
-    ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, NativeJson, ObjectName, Plain, StoredLength,
-};
+use crate::format::{Array, Census, FormatError, StoredBrick, native};
+use crate::source::{Blocking, IndexCache, Source, SourceError};
+use crate::volume::{ArrayInfo, Brick, BrickCounts, BrickSet, Coded, Dims, Element, ObjectName, Plain, StoredLength};
 
 /// The chunks of a layer are counted only if their records have at most this many bytes.
 const MAX_COUNTED_BYTES: u64 = 8 << 20;
@@ -87,7 +84,7 @@ impl VdsArray {
             return Ok(Brick::Plain(Plain { object: record.object, offset: record.offset, layout }));
         }
         let (uncompressed, decoded) = (self.grid.uncompressed_bytes(at), self.grid.decoded_bytes(at));
-        let most = data_block::most_stored_bytes(self.method, uncompressed);
+        let most = chunk::most_stored_bytes(self.method, uncompressed);
         let to_read = record.length.map(|length| self.bytes_to_read(&record, length));
         let length = match to_read {
             Some(length) if length > most => {
@@ -166,13 +163,13 @@ impl VdsArray {
         let absent = || self.damaged(chunk, format!("{} is not there", record.object));
         let (length, expected) = (length.ok_or_else(absent)?, HEADER as u64 + self.grid.uncompressed_bytes(at) as u64);
         if length != expected {
-            return Err(self.damaged(chunk, format!("it has {length} bytes, but {expected} belong here")));
+            return Err(self.damaged(chunk, format!("it has {length} bytes, expected {expected}")));
         }
         let mut header = [0; HEADER];
         if !source.read_at(&record.object, record.offset, &mut header, Blocking::Yes)? {
             return Err(absent());
         }
-        data_block::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
+        chunk::check_header(&header, &self.grid, self.channel.format, at).map_err(|why| self.damaged(chunk, why))
     }
 
     /// Returns whether the records of all chunks have at most so many bytes.
@@ -197,8 +194,7 @@ impl VdsArray {
                 Err(other) => return Err(other),
             }
         }
-        let native = NativeJson::from_iter([("damaged".to_owned(), Value::from(damaged))]);
-        Ok(Some(Census { counts, codec: self.method.codec(), native }))
+        Ok(Some(Census { counts, codec: self.method.codec(), native: native(json!({"damaged": damaged})) }))
     }
 }
 
@@ -216,13 +212,13 @@ impl Array for VdsArray {
         let record = self.record(chunk, blocking)?;
         match record.metadata.content() {
             Content::Unwritten | Content::NoValue => Ok(Brick::Constant(self.unwritten())),
-            Content::Constant(v) => Ok(Brick::Constant(value::element(&self.channel, v))),
+            Content::Constant(v) => Ok(Brick::Constant(chunk::element(&self.channel, v))),
             Content::Stored => self.stored(chunk, at, record, blocking),
         }
     }
 
     fn unwritten(&self) -> Element {
-        value::no_value(&self.channel)
+        chunk::no_value(&self.channel)
     }
 
     fn decode(&self, coded: &Coded, stored: &[u8], out: &mut [u8]) -> Result<(), FormatError> {
@@ -233,7 +229,7 @@ impl Array for VdsArray {
                 wavelet::with_scratch(|scratch| wavelet::decode(stored, &expected, self.quality, scratch, out));
             return decoded.map_err(|why| self.damaged(chunk, why));
         }
-        data_block::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
+        chunk::decode(self.method, stored, &self.grid, self.channel.format, &at, out)
             .map_err(|why| self.damaged(chunk, why))
     }
 
@@ -259,7 +255,7 @@ impl Array for VdsArray {
 
     fn stored_range(&self, at: &Dims) -> Result<Option<(ObjectName, Range<u64>)>, FormatError> {
         let Some(chunk) = self.grid.number_of(at) else { return Ok(None) };
-        let most = data_block::most_stored_bytes(self.method, self.grid.uncompressed_bytes(at));
+        let most = chunk::most_stored_bytes(self.method, self.grid.uncompressed_bytes(at));
         if let Some(object) = self.table.object_of_its_own(chunk) {
             return Ok(Some((object, 0..most)));
         }
@@ -290,5 +286,61 @@ impl Array for VdsArray {
         }
         let counted = self.count()?;
         Ok(self.census.get_or_init(|| counted).clone())
+    }
+}
+
+/// 64-bit words of a block.
+const WORDS: usize = 64;
+/// Chunks of a block.
+const CHUNKS: u64 = 64 * WORDS as u64;
+
+struct Block([AtomicU64; WORDS]);
+
+/// The checked chunks of one layer. Blocks may be evicted: their chunks are then checked again.
+pub(super) struct CheckedBitmap {
+    cache: Arc<IndexCache>,
+    id: u64,
+}
+
+impl CheckedBitmap {
+    pub(super) fn new(cache: Arc<IndexCache>) -> Self {
+        Self { cache, id: IndexCache::new_id() }
+    }
+
+    /// Returns whether a chunk has been checked.
+    pub(super) fn contains(&self, chunk: u64) -> bool {
+        let (word, bit) = bit_of(chunk);
+        let block = self.cache.get::<Block>((self.id, chunk / CHUNKS, 0));
+        block.is_some_and(|block| block.0[word].load(Ordering::Relaxed) & bit != 0)
+    }
+
+    /// Adds a chunk whose check has passed.
+    pub(super) fn insert(&self, chunk: u64) {
+        let (word, bit) = bit_of(chunk);
+        let key = (self.id, chunk / CHUNKS, 0);
+        let block = self.cache.get::<Block>(key).unwrap_or_else(|| {
+            let block = Arc::new(Block(std::array::from_fn(|_| AtomicU64::new(0))));
+            self.cache.insert(key, &block, size_of::<Block>());
+            block
+        });
+        block.0[word].fetch_or(bit, Ordering::Relaxed);
+    }
+}
+
+fn bit_of(chunk: u64) -> (usize, u64) {
+    ((chunk / 64) as usize % WORDS, 1 << (chunk % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_inserted_chunks_are_contained() {
+        let bitmap = CheckedBitmap::new(IndexCache::new(1 << 20));
+        let set = [0, 1, 63, 64, 4095, 4096, u64::MAX];
+        set.iter().for_each(|chunk| bitmap.insert(*chunk));
+        assert!(set.iter().all(|chunk| bitmap.contains(*chunk)));
+        assert!([2, 62, 65, 4094, 4097, 8192].iter().all(|chunk| !bitmap.contains(*chunk)));
     }
 }

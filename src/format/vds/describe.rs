@@ -1,7 +1,182 @@
-//! The position of the survey in world coordinates, from the metadata of category `SurveyCoordinateSystem`.
+//! The metadata of a dataset and of its layers: what all formats share, and the native JSON, with the keys of
+//! `VolumeDataLayout`.
 
-use super::super::description::{AxisDescriptor, Description, MetadataValue};
-use crate::volume::{Affine, Corner, Geometry};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::chunk::no_value_code;
+use super::chunk_grid::ChunkGrid;
+use super::description::{
+    AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
+};
+use super::segy;
+use super::store::StoredLayer;
+use crate::format;
+use crate::volume::{Affine, Arithmetic, ArrayInfo, Axis, Corner, Geometry, NativeJson, Scaling};
+
+/// Returns the properties of a stored layer; `stored` is `None` for a layer that cannot be read.
+pub(super) fn array_info(
+    description: &Description,
+    channel: &Channel,
+    grid: &ChunkGrid,
+    lod: u32,
+    stored: Option<&StoredLayer>,
+    quality: Option<u8>,
+) -> ArrayInfo {
+    let lowered = quality.filter(|_| stored.is_some_and(|stored| stored.method.is_wavelet()));
+    let bricks = grid.brick_grid();
+    let shape = bricks.shape();
+    let dimensions = description.axes.len();
+    let mut axes: Vec<Axis> = (0..dimensions)
+        .map(|axis| {
+            let (d, count) = (dimensions - 1 - axis, shape[axis]);
+            match channel.per_trace {
+                Some(_) if d == 0 => numbered("value", grid.spacing(0) as f64, count),
+                _ => described(&description.axes[d], grid.spacing(d) as f64, count),
+            }
+        })
+        .collect();
+    if grid.components() > 1 {
+        axes.push(numbered("component", 1.0, grid.components()));
+    }
+    let code = no_value_code(channel);
+    let scaled = matches!(channel.format, SampleFormat::U8 | SampleFormat::U16);
+    let scaling = scaled.then(|| Scaling {
+        scale: channel.integer_scale.into(),
+        offset: channel.integer_offset.into(),
+        arithmetic: Arithmetic::Single,
+        no_value: code.map(f64::from),
+        is_code: false,
+    });
+    let [low, high] = channel.value_range.map(f64::from);
+    ArrayInfo {
+        lod: lod as usize,
+        axes,
+        value_range: Some((low, high)),
+        no_value: code.map(f64::from).or(channel.no_value.map(f64::from)),
+        scaling,
+        codec: stored.map(|stored| stored.method.codec()),
+        warnings: lowered.map(|level| format!("decoded with --quality {level}, not at its best")).into_iter().collect(),
+        native: layer_keys(description, channel, stored),
+        ..ArrayInfo::new(channel.format.dtype(), bricks, grid.brick_shape())
+    }
+}
+
+/// Returns an axis of which the layer has every `spacing`-th sample.
+fn described(axis: &AxisDescriptor, spacing: f64, count: u64) -> Axis {
+    let (unit, first) = (axis.unit().map(str::to_owned), axis.min.into());
+    Axis { name: axis.name.clone(), unit, first, step: axis.step() * spacing, count, spatial: true }
+}
+
+/// Returns an axis of indices, without annotation.
+fn numbered(name: &str, step: f64, count: u64) -> Axis {
+    Axis { name: name.into(), unit: None, first: 0.0, step, count, spatial: false }
+}
+
+fn layer_keys(description: &Description, channel: &Channel, stored: Option<&StoredLayer>) -> NativeJson {
+    let layout = &description.layout;
+    format::native(json!({
+        "channel": channel.name,
+        "unit": channel.unit,
+        "format": channel.format.name(),
+        "components": channel.components,
+        "channelMapping": channel.mapping(),
+        "noValue": channel.no_value,
+        "integerScale": channel.integer_scale,
+        "integerOffset": channel.integer_offset,
+        "brickSize": layout.brick,
+        "margins": [layout.negative_margin, layout.positive_margin],
+        "compressionMethod": stored.map(|stored| stored.method.name()),
+        "compressionTolerance": stored.and_then(|stored| stored.tolerance),
+    }))
+}
+
+/// Returns the layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
+pub(crate) fn native(description: &Description) -> NativeJson {
+    let mut native = NativeJson::new();
+    native.insert("layout".into(), layout(&description.layout));
+    native.insert("axes".into(), description.axes.iter().map(axis).collect());
+    native.insert("channels".into(), description.channels.iter().map(channel).collect());
+    if let Some(headers) = segy::headers(description) {
+        native.insert("segy".into(), headers.into());
+    }
+    native
+}
+
+fn layout(layout: &LayoutDescriptor) -> Value {
+    json!({
+        "brickSize": layout.brick,
+        "negativeMargin": layout.negative_margin,
+        "positiveMargin": layout.positive_margin,
+        "brickSize2DMultiplier": layout.multiplier_2d,
+        "lodLevels": layout.lods,
+        "create2DLODs": layout.lods_2d,
+        "fullResolutionDimension": layout.full_resolution,
+    })
+}
+
+fn axis(axis: &AxisDescriptor) -> Value {
+    json!({
+        "name": axis.name,
+        "unit": axis.unit,
+        "numSamples": axis.samples,
+        "coordinateMin": axis.min,
+        "coordinateMax": axis.max,
+    })
+}
+
+fn channel(channel: &Channel) -> Value {
+    json!({
+        "name": channel.name,
+        "unit": channel.unit,
+        "format": channel.format.name(),
+        "components": channel.components,
+        "valueRange": channel.value_range,
+        "channelMapping": channel.mapping(),
+        "mappedValues": channel.per_trace,
+        "discrete": channel.discrete,
+        "renderable": channel.renderable,
+        "allowLossyCompression": channel.lossy_allowed,
+        "useNoValue": channel.no_value.is_some(),
+        "noValue": channel.no_value,
+        "integerScale": channel.integer_scale,
+        "integerOffset": channel.integer_offset,
+    })
+}
+
+/// Returns the list of all entries: category, name, type and value; BLOBs as base64 and with their length.
+pub(crate) fn metadata(description: &Description) -> Value {
+    description.metadata.iter().map(entry).collect()
+}
+
+fn entry(entry: &MetadataEntry) -> Value {
+    let (kind, value) = match &entry.value {
+        MetadataValue::Int(values) => (typed("Int", values.len()), one_or_all(values)),
+        MetadataValue::Float(values) => (typed("Float", values.len()), one_or_all(values)),
+        MetadataValue::Double(values) => (typed("Double", values.len()), one_or_all(values)),
+        MetadataValue::Text(text) => ("String".into(), text.as_str().into()),
+        MetadataValue::Blob(blob) => ("BLOB".into(), STANDARD.encode(blob).into()),
+        MetadataValue::Other(kind, value) => (kind.clone(), value.clone()),
+    };
+    let mut entry_json = json!({"category": entry.category, "name": entry.name, "type": kind, "value": value});
+    if let MetadataValue::Blob(blob) = &entry.value {
+        entry_json["length"] = blob.len().into();
+    }
+    entry_json
+}
+
+/// Returns the name of a type of this many elements.
+fn typed(scalar: &str, length: usize) -> String {
+    if length == 1 { scalar.to_owned() } else { format!("{scalar}Vector{length}") }
+}
+
+fn one_or_all<T: Copy + Into<Value>>(values: &[T]) -> Value {
+    match values {
+        [one] => (*one).into(),
+        all => all.iter().copied().collect(),
+    }
+}
 
 const CATEGORY: &str = "SurveyCoordinateSystem";
 
@@ -138,9 +313,70 @@ fn text(description: &Description, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::description::MetadataEntry;
-    use super::super::super::description::sound;
+    use super::super::description::tests::sound;
     use super::*;
+
+    #[test]
+    fn in_the_formats_spelling() {
+        let mut description = sound();
+        description.layout.full_resolution = Some(1);
+        description.axes[2].max = f32::NAN;
+        description.channels.push(Channel {
+            per_trace: Some(240),
+            no_value: Some(-1.5),
+            value_range: [f32::NAN, 2.0],
+            ..description.channels[0].clone()
+        });
+        let native = native(&description);
+        assert_eq!(native.keys().collect::<Vec<_>>(), ["layout", "axes", "channels"]);
+        assert_eq!(native["layout"]["brickSize"], 64);
+        assert_eq!(native["layout"]["fullResolutionDimension"], 1);
+        let inline =
+            json!({"name": "Inline", "unit": "", "numSamples": 20, "coordinateMin": 0.0, "coordinateMax": null});
+        assert_eq!(native["axes"][2], inline);
+        let [first, second] = [0, 1].map(|n| &native["channels"][n]);
+        assert_eq!(
+            (&first["channelMapping"], &first["mappedValues"], &first["noValue"]),
+            (&json!("Direct"), &json!(null), &json!(null))
+        );
+        assert_eq!((&second["channelMapping"], &second["mappedValues"]), (&json!("PerTrace"), &json!(240)));
+        assert_eq!((&second["valueRange"], &second["noValue"]), (&json!([null, 2.0]), &json!(-1.5)));
+    }
+
+    #[test]
+    fn entries_of_every_type() {
+        let entry = |value| MetadataEntry { category: "c".into(), name: "n".into(), value };
+        let description = Description {
+            metadata: vec![
+                entry(MetadataValue::Int(vec![-3])),
+                entry(MetadataValue::Int(vec![1, 2])),
+                entry(MetadataValue::Float(vec![0.5, f32::NAN, f32::INFINITY])),
+                entry(MetadataValue::Double(vec![0.1])),
+                entry(MetadataValue::Text("t".into())),
+                entry(MetadataValue::Blob(vec![0, 1, 2, 255])),
+                entry(MetadataValue::Other("Matrix".into(), json!([[1]]))),
+            ],
+            ..Description::default()
+        };
+        let expected = [
+            ("Int", json!(-3)),
+            ("IntVector2", json!([1, 2])),
+            ("FloatVector3", json!([0.5, null, null])),
+            ("Double", json!(0.1)),
+            ("String", json!("t")),
+            ("BLOB", json!("AAEC/w==")),
+            ("Matrix", json!([[1]])),
+        ];
+        let found = metadata(&description);
+        for (number, (kind, value)) in expected.into_iter().enumerate() {
+            let mut expected = json!({"category": "c", "name": "n", "type": kind, "value": value});
+            if kind == "BLOB" {
+                expected["length"] = json!(4);
+            }
+            assert_eq!(found[number], expected);
+        }
+        assert_eq!(metadata(&Description::default()), json!([]));
+    }
 
     /// Name, samples, first and last annotation.
     type Line = (&'static str, u64, f32, f32);

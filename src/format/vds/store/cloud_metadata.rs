@@ -1,0 +1,460 @@
+//! Where the metadata of chunks in a folder of objects are: in pages, or with each chunk's object. And which chunks have an
+//! object.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::ChunkMetadata;
+use crate::format::FormatError;
+use crate::format::bytes::{ByteReader, check_values};
+use crate::memory::try_zeroed;
+use crate::source::{Blocking, Folder, IndexCache, SourceError};
+use crate::sync::Mutex;
+
+/// Bytes of a page that are read at a time.
+const BLOCK: u64 = 16 << 10;
+/// Bytes of a record that begins with the size of the chunk: 4 and 24 bytes of metadata.
+const SIZED: u64 = 28;
+/// Bytes of a record without the size.
+const PLAIN: u64 = 8;
+/// The chunks of a layer with more pages are not counted, since each page takes a request.
+const MAX_COUNTED_PAGES: u64 = 64;
+
+/// The pages of one layer.
+pub(crate) struct MetadataPages {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    id: u64,
+    layer: Box<str>,
+    /// The number of chunks of the layer.
+    chunks: u64,
+    /// Records in a page.
+    size: u64,
+    /// Bytes of a record.
+    bytes: u64,
+    /// The names of the pages, `None` for one that was never written. Without a directory the name of a page is its
+    /// number.
+    directory: Option<Vec<Option<Box<str>>>>,
+}
+
+impl MetadataPages {
+    /// Creates the pages of a layer of `chunks` chunks.
+    pub(crate) fn new(
+        folder: Arc<dyn Folder>,
+        cache: Arc<IndexCache>,
+        layer: &str,
+        chunks: u64,
+        size: Option<u64>,
+        bytes: Option<u64>,
+        directory: Option<&Value>,
+    ) -> Result<Self, String> {
+        let size = size.filter(|n| (1..=1 << 31).contains(n));
+        let size = size.ok_or("chunkMetadataPageSize is missing or makes no sense")?;
+        let bytes = bytes.filter(|n| [PLAIN, SIZED].contains(n));
+        let bytes = bytes.ok_or("chunkMetadataByteSize is neither 8 nor 28")?;
+        let directory = directory.map(|value| names(value, chunks.div_ceil(size))).transpose()?;
+        Ok(Self { folder, cache, id: IndexCache::new_id(), layer: layer.into(), chunks, size, bytes, directory })
+    }
+
+    /// Reads the metadata of a chunk, and the size of its object if the record has it.
+    pub(crate) fn record(&self, chunk: u64, blocking: Blocking) -> Result<(ChunkMetadata, Option<u64>), FormatError> {
+        let page = chunk / self.size;
+        let name = match &self.directory {
+            None => page.to_string().into(),
+            Some(names) => match usize::try_from(page).ok().and_then(|page| names.get(page)) {
+                Some(Some(name)) => name.clone(),
+                _ => return Ok((ChunkMetadata::default(), Some(0))),
+            },
+        };
+        let mut record = [0; SIZED as usize];
+        let record = &mut record[..self.bytes as usize];
+        let mut at = chunk % self.size * self.bytes;
+        let mut left = &mut record[..];
+        // a record may begin in one block and end in the next
+        while !left.is_empty() {
+            let block = self.block(page, &name, at / BLOCK, blocking)?;
+            let within = (at % BLOCK) as usize;
+            let found = block.get(within..).filter(|bytes| !bytes.is_empty()).ok_or_else(|| {
+                FormatError::Damaged(format!("chunk {chunk}: {} ends before its record", self.object(&name)))
+            })?;
+            let n = found.len().min(left.len());
+            let (head, rest) = left.split_at_mut(n);
+            head.copy_from_slice(&found[..n]);
+            left = rest;
+            at += n as u64;
+        }
+        let mut fields = ByteReader::new("metadata record", &*record);
+        let length = if self.bytes == SIZED { Some(fields.u32()?.into()) } else { None };
+        Ok((ChunkMetadata::of(fields.rest()), length))
+    }
+
+    fn object(&self, name: &str) -> String {
+        format!("{}/ChunkMetadata/{name}", self.layer)
+    }
+
+    /// Returns a block of a page, from the cache or the source.
+    fn block(&self, page: u64, name: &str, number: u64, blocking: Blocking) -> Result<Arc<Vec<u8>>, FormatError> {
+        let key = (self.id, page, number);
+        if let Some(block) = self.cache.get(key) {
+            return Ok(block);
+        }
+        if blocking == Blocking::No {
+            return Err(SourceError::WouldBlock.into());
+        }
+        let object = self.object(name);
+        let missing = || FormatError::Damaged(format!("{object} is not there"));
+        let length = self.folder.len(&object)?.ok_or_else(missing)?;
+        // bytes beyond the page's last record are ignored
+        let end = length.min(self.size.min(self.chunks) * self.bytes);
+        let mut bytes = vec![0; end.saturating_sub(number * BLOCK).min(BLOCK) as usize];
+        if !self.folder.read_at(&object, number * BLOCK, &mut bytes, blocking)? {
+            return Err(missing());
+        }
+        let block = Arc::new(bytes);
+        self.cache.insert(key, &block, block.capacity());
+        Ok(block)
+    }
+
+    /// Returns the next chunks from `chunk` on, all below `total`, whose page was written.
+    pub(crate) fn written_run(&self, chunk: u64, total: u64) -> Range<u64> {
+        let Some(names) = &self.directory else { return chunk..total };
+        let first = usize::try_from(chunk / self.size).unwrap_or(usize::MAX);
+        let written = names.iter().enumerate().skip(first).find(|(_, name)| name.is_some());
+        match written {
+            None => total..total,
+            Some((page, _)) => {
+                let begin = (page as u64).saturating_mul(self.size);
+                begin.max(chunk).min(total)..begin.saturating_add(self.size).min(total)
+            }
+        }
+    }
+
+    /// Returns the bytes of all records; `None` if they are in many objects.
+    pub(crate) fn cost(&self) -> Option<u64> {
+        (self.chunks.div_ceil(self.size) <= MAX_COUNTED_PAGES).then(|| self.chunks.saturating_mul(self.bytes))
+    }
+}
+
+/// Parses a page directory, which must have an entry for each page.
+fn names(directory: &Value, pages: u64) -> Result<Vec<Option<Box<str>>>, String> {
+    let list = directory.as_array().ok_or("pageDirectory is no list")?;
+    if list.len() as u64 != pages {
+        return Err(format!("pageDirectory has {} entries for {pages} pages", list.len()));
+    }
+    let name = |value: &Value| match value {
+        Value::Number(n) if n.as_i64() == Some(-1) => Ok(None),
+        Value::Number(n) if n.is_u64() => Ok(Some(n.to_string().into())),
+        other => Err(format!("pageDirectory has {other}, which is no page")),
+    };
+    list.iter().map(name).collect()
+}
+
+/// The key of a chunk's metadata.
+const NAME: &str = "vdschunkmetadata";
+/// Its key in old datasets.
+const OLD_NAME: &str = "vds-chunk-metadata";
+/// The file in the root of a copy that has the metadata of all objects.
+const FILE: &str = "ObjectMetadata.json";
+/// The longest such file that is read.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The longest metadata of an object, in bytes.
+const MAX_METADATA: usize = 24;
+
+/// The metadata in the JSON file, in little memory: as long as the longest file that is read fits into the cache of index
+/// tables, it is read once.
+#[derive(Default)]
+struct Listed {
+    /// The names of all objects, one after the other.
+    names: String,
+    /// By name.
+    objects: Vec<ListedObject>,
+}
+
+/// The metadata of one object.
+struct ListedObject {
+    /// Where its name begins and ends.
+    name: (u32, u32),
+    /// Bytes of the metadata.
+    length: u8,
+    metadata: [u8; MAX_METADATA],
+}
+
+impl Listed {
+    /// Adds an object; metadata that is too long is cut.
+    fn push(&mut self, name: &str, metadata: &[u8]) {
+        let begin = self.names.len() as u32;
+        self.names.push_str(name);
+        let mut object =
+            ListedObject { name: (begin, self.names.len() as u32), length: 0, metadata: [0; MAX_METADATA] };
+        for (to, byte) in object.metadata.iter_mut().zip(metadata) {
+            *to = *byte;
+            object.length += 1;
+        }
+        self.objects.push(object);
+    }
+
+    /// Sorts the objects, so that they are found.
+    fn sort(&mut self) {
+        let Self { names, objects } = self;
+        objects.sort_by_key(|object| name_in(names, object));
+        names.shrink_to_fit();
+        objects.shrink_to_fit();
+    }
+
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        let found = self.objects.binary_search_by_key(&name, |object| name_in(&self.names, object));
+        let object = self.objects.get(found.ok()?)?;
+        object.metadata.get(..usize::from(object.length))
+    }
+
+    /// Returns the bytes that it takes.
+    fn bytes(&self) -> usize {
+        self.names.capacity() + self.objects.capacity() * size_of::<ListedObject>()
+    }
+}
+
+fn name_in<'a>(names: &'a str, object: &ListedObject) -> &'a str {
+    names.get(object.name.0 as usize..object.name.1 as usize).unwrap_or_default()
+}
+
+/// The metadata of the objects of one dataset.
+pub(crate) struct ObjectMetadata {
+    folder: Arc<dyn Folder>,
+    cache: Arc<IndexCache>,
+    id: u64,
+}
+
+impl ObjectMetadata {
+    pub(crate) fn new(folder: Arc<dyn Folder>, cache: Arc<IndexCache>) -> Self {
+        Self { folder, cache, id: IndexCache::new_id() }
+    }
+
+    /// Reads the metadata of an object: 8 or 24 bytes. May wait.
+    pub(crate) fn get(&self, object: &str) -> Result<Option<Vec<u8>>, FormatError> {
+        if let Some(tag) = self.folder.tag(object, NAME)? {
+            let bytes = decode(&tag).ok_or_else(|| {
+                FormatError::Damaged(format!("{object}: its attribute {NAME} is no metadata of a chunk"))
+            });
+            return bytes.map(Some);
+        }
+        Ok(self.listed()?.get(object).map(<[u8]>::to_vec))
+    }
+
+    /// Visits the names of the objects in the JSON file. May wait.
+    pub(crate) fn visit_listed(&self, visit: impl FnMut(&str)) -> Result<(), FormatError> {
+        let listed = self.listed()?;
+        listed.objects.iter().map(|object| name_in(&listed.names, object)).for_each(visit);
+        Ok(())
+    }
+
+    /// Returns the metadata in the JSON file; empty if there is none.
+    fn listed(&self) -> Result<Arc<Listed>, FormatError> {
+        let key = (self.id, 0, 0);
+        if let Some(listed) = self.cache.get(key) {
+            return Ok(listed);
+        }
+        let length = match self.folder.len(FILE) {
+            // stores deny what is not there to those who may not list, and have the metadata with each object
+            Err(SourceError::Io { kind: io::ErrorKind::PermissionDenied, .. }) if self.folder.fetches_ahead() => None,
+            length => length?,
+        };
+        let listed = Arc::new(match length {
+            Some(length) if length <= MAX_FILE_BYTES => self.read(length)?,
+            _ => Listed::default(),
+        });
+        self.cache.insert(key, &listed, listed.bytes());
+        Ok(listed)
+    }
+
+    fn read(&self, length: u64) -> Result<Listed, FormatError> {
+        let mut text = try_zeroed(length as usize)?;
+        self.folder.read_at(FILE, 0, &mut text, Blocking::Yes)?;
+        let damaged = |why: String| FormatError::Damaged(format!("{FILE}: {why}"));
+        check_values(&text, b",[{").map_err(damaged)?;
+        let json: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        let Value::Object(objects) = json else { return Err(damaged("it is no JSON object".into())) };
+        let mut listed = Listed::default();
+        for (object, entries) in objects {
+            let ours = |key: &str| {
+                let key = key.to_ascii_lowercase();
+                key.ends_with(NAME) || key.ends_with(OLD_NAME)
+            };
+            let entry = entries.as_object().and_then(|entries| entries.iter().find(|(key, _)| ours(key)));
+            let Some((_, value)) = entry else { continue };
+            let bytes = value.as_str().and_then(|text| decode(text.as_bytes()));
+            let bytes =
+                bytes.ok_or_else(|| damaged(format!("{object} has {value}, which is no metadata of a chunk")))?;
+            listed.push(&object, &bytes);
+        }
+        listed.sort();
+        Ok(listed)
+    }
+}
+
+/// Decodes metadata, which may be base64, as in object stores, or binary.
+fn decode(tag: &[u8]) -> Option<Vec<u8>> {
+    let whole = |bytes: &[u8]| matches!(bytes.len(), 8 | 24);
+    if whole(tag) {
+        return Some(tag.to_vec());
+    }
+    STANDARD.decode(tag.trim_ascii()).ok().filter(|bytes| whole(bytes))
+}
+
+/// Numbers that are kept at least, if there are so many; never more than twice as many.
+const WINDOW: usize = 1 << 18;
+
+/// The numbers of the chunks that have an object. As many as memory is meant to hold are known at a time.
+#[derive(Default)]
+pub(crate) struct ChunkObjects(Mutex<Option<Window>>);
+
+/// All numbers from `begin` to before `end`, in ascending order.
+#[derive(Debug, PartialEq, Eq)]
+struct Window {
+    begin: u64,
+    /// `None` if there are no others behind them.
+    end: Option<u64>,
+    numbers: Vec<u64>,
+}
+
+impl ChunkObjects {
+    /// Returns the next chunks from `chunk` on, all below `total`, that have an object. `visit_all` visits the numbers
+    /// of all chunks that have one, in any order and perhaps several times.
+    pub(crate) fn next_run(
+        &self,
+        chunk: u64,
+        total: u64,
+        visit_all: impl FnOnce(&mut dyn FnMut(u64)) -> Result<(), FormatError>,
+    ) -> Result<Range<u64>, FormatError> {
+        let mut window = self.0.lock();
+        let known = window.take().filter(|known| known.begin <= chunk && known.end.is_none_or(|end| chunk < end));
+        let known = match known {
+            Some(known) => known,
+            None => Window::read(chunk, WINDOW, visit_all)?,
+        };
+        let run = known.run_from(chunk, total);
+        *window = Some(known);
+        Ok(run)
+    }
+}
+
+impl Window {
+    /// Keeps the `size` least numbers from `begin` on.
+    fn read(
+        begin: u64,
+        size: usize,
+        visit_all: impl FnOnce(&mut dyn FnMut(u64)) -> Result<(), FormatError>,
+    ) -> Result<Self, FormatError> {
+        let (mut numbers, mut end) = (Vec::new(), None);
+        visit_all(&mut |number| {
+            if number < begin || end.is_some_and(|end| number >= end) {
+                return;
+            }
+            numbers.push(number);
+            if numbers.len() >= 2 * size {
+                numbers.sort_unstable();
+                numbers.dedup();
+                if numbers.len() > size {
+                    end = numbers.get(size).copied();
+                    numbers.truncate(size);
+                }
+            }
+        })?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(Self { begin, end, numbers })
+    }
+
+    /// Returns the next numbers from `chunk` on that follow one another. If there are none in the window, the result is
+    /// empty and ends where the next window begins.
+    fn run_from(&self, chunk: u64, total: u64) -> Range<u64> {
+        let at = self.numbers.partition_point(|number| *number < chunk);
+        let rest = self.numbers.get(at..).unwrap_or_default();
+        let Some(first) = rest.first() else {
+            let end = self.end.map_or(total, |end| end.min(total));
+            return end..end;
+        };
+        let length = rest.iter().zip(*first..).take_while(|(number, expected)| *number == expected).count() as u64;
+        (*first).min(total)..first.saturating_add(length).min(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_list_fits_into_the_cache() {
+        // the cache of a mount keeps so many bytes of parts of tables
+        let cache = (41 << 20) / 5;
+        // each object takes one entry, whose value is an object with one entry, and so two of the values that a
+        // description may have
+        let (objects, name) = ((1 << 17) / 2, "layer/1234567");
+        let entry = format!("\"{name}\":{{\"vdschunkmetadata\":\"AAAZQwEBAQE=\"}},").len();
+        let mut listed = Listed::default();
+        for n in 0..objects.min(MAX_FILE_BYTES as usize / entry) {
+            listed.push(&format!("layer/{n:07}"), &(n as u64).to_le_bytes());
+        }
+        listed.push("a", &[7; 24]);
+        listed.sort();
+        assert!(listed.bytes() + 4096 < cache, "{}", listed.bytes());
+        assert!(4 * objects + MAX_FILE_BYTES as usize + objects * size_of::<ListedObject>() < cache);
+        assert_eq!(listed.get("layer/0004711"), Some(&4711u64.to_le_bytes()[..]));
+        assert_eq!((listed.get("a"), listed.get("b"), listed.get("")), (Some(&[7; 24][..]), None, None));
+    }
+
+    #[test]
+    fn metadata_is_decoded_from_base64_or_used_as_it_is() {
+        assert_eq!(decode(b"AAAZQwEBAQE="), Some(vec![0, 0, 0x19, 0x43, 1, 1, 1, 1]));
+        assert_eq!(decode(&[7; 24]), Some(vec![7; 24]));
+        assert_eq!(decode(b"AAAZQwEBAQE"), None);
+        assert_eq!(decode(b"AAAA"), None);
+        assert_eq!(decode(b""), None);
+    }
+
+    #[test]
+    fn runs_are_those_of_the_objects() {
+        let (objects, mut listings) = (ChunkObjects::default(), 0);
+        let mut run = |chunk| {
+            let run = objects.next_run(chunk, 100, |visit| {
+                listings += 1;
+                [7, 200, 3, 4, 5, 99, 4].into_iter().for_each(visit);
+                Ok(())
+            });
+            run.unwrap()
+        };
+        assert_eq!([run(0), run(4), run(6), run(8), run(100)], [3..6, 4..6, 7..8, 99..100, 100..100]);
+        assert_eq!(listings, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn windows_hold_all_numbers(
+            numbers in prop::collection::vec(0u64..200, 0..100), size in 1usize..20, total in 0u64..220
+        ) {
+            let mut expected: Vec<u64> = numbers.iter().copied().filter(|number| *number < total).collect();
+            expected.sort_unstable();
+            expected.dedup();
+            let (mut found, mut chunk) = (Vec::new(), 0);
+            while chunk < total {
+                let window = Window::read(chunk, size, |visit| {
+                    numbers.iter().copied().for_each(visit);
+                    Ok(())
+                });
+                let window = window.unwrap();
+                prop_assert!(window.numbers.len() <= 2 * size);
+                let run = window.run_from(chunk, total);
+                found.extend(run.clone());
+                // as `Array::visit_stored` goes on
+                chunk = run.end.max(chunk + 1);
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
