@@ -7,7 +7,7 @@ use super::block::{
     Block, Content, Front, LEAST_EXPONENT, ORDER, Place, Planes, Read, SAMPLES, SOME, Start, Target, Window, factor,
     samples,
 };
-use super::simd::{load, store, word};
+use super::registers::{load, store, word};
 
 /// Decodes the blocks, and returns the bit after the last one.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,pclmulqdq")]

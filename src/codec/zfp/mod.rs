@@ -11,6 +11,8 @@ mod header;
 #[cfg(feature = "libzfp")]
 pub(crate) mod libzfp;
 #[cfg(target_arch = "x86_64")]
+mod registers;
+#[cfg(target_arch = "x86_64")]
 mod simd;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The instructions of newer processors: their detection, which is the only way to the code in [`cube`](super::cube) that
-//! needs them, and the reads and writes of registers.
+//! needs them.
 #![allow(unsafe_code)]
 
-use std::arch::x86_64::{__cpuid, __m128i, __m256i, _mm_storeu_si128, _mm256_loadu_si256};
+use std::arch::x86_64::__cpuid;
 
 use super::{Job, cube};
 
@@ -36,30 +36,4 @@ fn extracts_slowly() -> bool {
     let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes).concat();
     let family = (family >> 8 & 15) + (family >> 20 & 255);
     (maker == b"AuthenticAMD" || maker == b"HygonGenuine") && family < 0x19
-}
-
-/// Writes the four samples of a row to the first bytes of `to`.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn store(to: Option<&mut [u8]>, samples: __m128i) {
-    if let Some(to) = to.and_then(<[u8]>::first_chunk_mut::<16>) {
-        // SAFETY: the array has the 16 bytes that are written.
-        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), samples) }
-    }
-}
-
-/// Returns 32 bytes in a register.
-#[inline]
-#[target_feature(enable = "avx2")]
-pub(super) fn load(from: &[u8; 32]) -> __m256i {
-    // SAFETY: the array has the 32 bytes that are read.
-    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
-}
-
-/// Reads a word.
-#[inline(always)]
-pub(super) fn word(from: &u64) -> u64 {
-    // SAFETY: a reference can be read. It is volatile since the compiler would read several words at once, and such a
-    // read of words that were just written waits until they are in memory.
-    unsafe { std::ptr::read_volatile(from) }
 }

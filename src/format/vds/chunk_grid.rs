@@ -3,12 +3,60 @@
 //!
 //! The arithmetic is that of OpenVDS, so that chunk numbers and sizes agree with those of its writer.
 
-use super::description::{Channel, Description};
-use super::layers::Group;
+use std::fmt;
+
+use super::description::{Channel, Description, MAX_DIMENSIONS};
 use crate::volume::{BrickGrid, Dims, Layout, MAX_AXES, Region};
 
 /// The samples of a chunk have fewer bytes than this.
 const CHUNK_BYTES_BOUND: u64 = 1 << 31;
+
+/// A dimension group: the dimensions along which a channel is divided into chunks, two or three of up to six.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Group(u8);
+
+impl Group {
+    /// Parses a group of ascending digits: `012`.
+    pub(super) fn from_digits(digits: &str) -> Option<Self> {
+        let mut mask = 0;
+        for digit in digits.bytes() {
+            let dimension = digit.checked_sub(b'0').filter(|d| usize::from(*d) < MAX_DIMENSIONS)?;
+            if mask >> dimension != 0 {
+                return None;
+            }
+            mask |= 1 << dimension;
+        }
+        matches!(digits.len(), 2 | 3).then_some(Self(mask))
+    }
+
+    /// Returns whether dimension `d` is one of them.
+    pub(super) fn has(self, d: usize) -> bool {
+        self.0 >> d & 1 == 1
+    }
+
+    /// Returns the number of dimensions.
+    pub(super) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Returns the highest dimension.
+    pub(super) fn highest(self) -> usize {
+        self.0.checked_ilog2().unwrap_or(0) as usize
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Dimensions_")?;
+        (0..MAX_DIMENSIONS).filter(|d| self.has(*d)).try_for_each(|d| write!(f, "{d}"))
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
 
 /// One dimension of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,7 +319,7 @@ mod tests {
     }
 
     fn chunk_grid(description: &Description, channel: &Channel, digits: &str, lod: u32) -> ChunkGrid {
-        ChunkGrid::new(description, channel, Group::of_digits(digits).unwrap(), lod).unwrap()
+        ChunkGrid::new(description, channel, Group::from_digits(digits).unwrap(), lod).unwrap()
     }
 
     /// Chunks along each dimension, dimension 0 first.
@@ -383,7 +431,7 @@ mod tests {
         let description =
             described(&[70, 50, 40], LayoutDescriptor { lods_2d: false, ..layout_descriptor(32, (0, 0), 1) });
         let new = |channel: &Channel, digits: &str, lod| {
-            ChunkGrid::new(&description, channel, Group::of_digits(digits).unwrap(), lod)
+            ChunkGrid::new(&description, channel, Group::from_digits(digits).unwrap(), lod)
         };
         assert!(new(&direct(), "013", 0).unwrap_err().contains("3 axes"));
         assert!(new(&direct(), "012", 2).unwrap_err().contains("LOD 2"));
@@ -392,14 +440,18 @@ mod tests {
         let description = described(&[70, 50, 40, 30], layout_descriptor(32, (0, 0), 1));
         let header = Channel { per_trace: Some(240), ..direct() };
         assert!(
-            ChunkGrid::new(&description, &header, Group::of_digits("123").unwrap(), 0).unwrap_err().contains("no room")
+            ChunkGrid::new(&description, &header, Group::from_digits("123").unwrap(), 0)
+                .unwrap_err()
+                .contains("no room")
         );
         let huge = described(&[i32::MAX as u64; 6], layout_descriptor(32, (0, 0), 0));
         assert!(
-            ChunkGrid::new(&huge, &direct(), Group::of_digits("012").unwrap(), 0).unwrap_err().contains("counting")
+            ChunkGrid::new(&huge, &direct(), Group::from_digits("012").unwrap(), 0).unwrap_err().contains("counting")
         );
         let large = described(&[4096; 3], layout_descriptor(4096, (0, 0), 0));
-        assert!(ChunkGrid::new(&large, &direct(), Group::of_digits("012").unwrap(), 0).unwrap_err().contains("2 GiB"));
+        assert!(
+            ChunkGrid::new(&large, &direct(), Group::from_digits("012").unwrap(), 0).unwrap_err().contains("2 GiB")
+        );
     }
 
     fn any_layer() -> impl Strategy<Value = (Description, Channel, String, u32)> {

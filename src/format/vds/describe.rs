@@ -10,7 +10,6 @@ use super::chunk_grid::ChunkGrid;
 use super::description::{
     AxisDescriptor, Channel, Description, LayoutDescriptor, MetadataEntry, MetadataValue, SampleFormat,
 };
-use super::segy;
 use super::store::StoredLayer;
 use crate::format;
 use crate::volume::{Affine, Arithmetic, ArrayInfo, Axis, Corner, Geometry, NativeJson, Scaling};
@@ -92,15 +91,12 @@ fn layer_keys(description: &Description, channel: &Channel, stored: Option<&Stor
     }))
 }
 
-/// Returns the layout, the axes, the channels, and the headers of the SEG-Y file that the data were imported from.
+/// Returns the layout, the axes and the channels.
 pub(crate) fn native(description: &Description) -> NativeJson {
     let mut native = NativeJson::new();
     native.insert("layout".into(), layout(&description.layout));
     native.insert("axes".into(), description.axes.iter().map(axis).collect());
     native.insert("channels".into(), description.channels.iter().map(channel).collect());
-    if let Some(headers) = segy::headers(description) {
-        native.insert("segy".into(), headers.into());
-    }
     native
 }
 

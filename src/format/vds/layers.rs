@@ -1,16 +1,15 @@
 //! The layers of a dataset, each combined from stored layers: one channel in one partitioning, at all its LODs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
 use super::bricks::{CheckedBitmap, VdsArray};
 use super::check::Checked;
-use super::chunk_grid::ChunkGrid;
+use super::chunk_grid::{ChunkGrid, Group};
 use super::describe::array_info;
-use super::description::{Channel, Description, MAX_DIMENSIONS, MAX_LAYERS, SampleFormat};
+use super::description::{Channel, Description, MAX_LAYERS, SampleFormat};
 use super::store::StoredLayer;
 use super::wavelet;
 use crate::format::{Array, Census, Finding, FormatError, HiddenLayer, Layer, OpenWith, native};
@@ -201,53 +200,6 @@ impl Partition<'_> {
 /// Returns whether the wavelet methods can store samples of a format.
 fn can_be_wavelet(format: SampleFormat) -> bool {
     matches!(format, SampleFormat::R32 | SampleFormat::U8 | SampleFormat::U16)
-}
-
-/// A dimension group: the dimensions along which a channel is divided into chunks, two or three of up to six.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Group(u8);
-
-impl Group {
-    /// Parses a group of ascending digits: `012`.
-    pub(super) fn from_digits(digits: &str) -> Option<Self> {
-        let mut mask = 0;
-        for digit in digits.bytes() {
-            let dimension = digit.checked_sub(b'0').filter(|d| usize::from(*d) < MAX_DIMENSIONS)?;
-            if mask >> dimension != 0 {
-                return None;
-            }
-            mask |= 1 << dimension;
-        }
-        matches!(digits.len(), 2 | 3).then_some(Self(mask))
-    }
-
-    /// Returns whether dimension `d` is one of them.
-    pub(super) fn has(self, d: usize) -> bool {
-        self.0 >> d & 1 == 1
-    }
-
-    /// Returns the number of dimensions.
-    pub(super) fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Returns the highest dimension.
-    pub(super) fn highest(self) -> usize {
-        self.0.checked_ilog2().unwrap_or(0) as usize
-    }
-}
-
-impl fmt::Display for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Dimensions_")?;
-        (0..MAX_DIMENSIONS).filter(|d| self.has(*d)).try_for_each(|d| write!(f, "{d}"))
-    }
-}
-
-impl fmt::Debug for Group {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
 }
 
 /// The parsed name of a stored layer.

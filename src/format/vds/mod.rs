@@ -31,7 +31,7 @@ use store::{Cloud, Container, DescriptionText, Syntax};
 
 use super::{Dataset, Finding, Format, FormatError, HiddenLayer, Layer, OpenWith, SegyImport};
 use crate::source::{EntryKind, Folder, FolderProbe, Source};
-use crate::volume::DatasetInfo;
+use crate::volume::{DatasetInfo, NativeJson};
 
 /// The VDS format of OpenVDS.
 pub(crate) struct Vds;
@@ -136,7 +136,7 @@ impl Volume {
             version,
             geometry: describe::geometry(description),
             warnings: description.warnings.iter().cloned().chain(layers.warnings).collect(),
-            native: describe::native(description),
+            native: native(description),
             ..DatasetInfo::default()
         };
         Self { info, layers: layers.shown, hidden: layers.hidden, text, folder, checked: layers.checked, segy }
@@ -173,6 +173,15 @@ impl Dataset for Volume {
     }
 }
 
+/// Returns the format's own keys of dataset.json.
+fn native(description: &Description) -> NativeJson {
+    let mut native = describe::native(description);
+    if let Some(headers) = segy::headers(description) {
+        native.insert("segy".into(), headers.into());
+    }
+    native
+}
+
 /// The entry points of fuzz targets: both parsers of descriptions, with all JSON that is made of the result; and run lengths.
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz_entry {
@@ -196,7 +205,7 @@ pub(crate) mod fuzz_entry {
 
     fn is_valid(outcome: &Result<Description, String>) -> bool {
         let Ok(description) = outcome else { return false };
-        let json = (describe::geometry(description), describe::metadata(description), describe::native(description));
+        let json = (describe::geometry(description), describe::metadata(description), super::native(description));
         std::hint::black_box(json);
         true
     }

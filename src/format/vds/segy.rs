@@ -454,8 +454,8 @@ mod tests {
 
     #[test]
     fn letters_digits_and_punctuation() {
-        assert_eq!(text(&[0xc3, 0xf0, 0xf1, 0x40, 0x81, 0xa9, 0x4f, 0x5a, 0x4a, 0x6d, 0x7c]), "C01 az!][_@");
-        assert_eq!(text(b"\x40\x79\x15\x25"), " `\u{85}\n");
+        assert_eq!(ebcdic_text(&[0xc3, 0xf0, 0xf1, 0x40, 0x81, 0xa9, 0x4f, 0x5a, 0x4a, 0x6d, 0x7c]), "C01 az!][_@");
+        assert_eq!(ebcdic_text(b"\x40\x79\x15\x25"), " `\u{85}\n");
         let mut sorted = LATIN_1;
         sorted.sort_unstable();
         assert!(sorted.iter().enumerate().all(|(at, byte)| usize::from(*byte) == at), "a byte is there twice");
@@ -463,12 +463,12 @@ mod tests {
 
     #[test]
     fn the_code_is_found_by_content() {
-        assert!(is_likely(&[0xc3, 0x40, 0xf1, 0x40, 0x40, 0x40]));
-        assert!(!is_likely(b"C 1 CLIENT: SOMEONE@SOMEWHERE"));
-        assert!(!is_likely(&[0; 80]) && !is_likely(b""));
+        assert!(is_ebcdic(&[0xc3, 0x40, 0xf1, 0x40, 0x40, 0x40]));
+        assert!(!is_ebcdic(b"C 1 CLIENT: SOMEONE@SOMEWHERE"));
+        assert!(!is_ebcdic(&[0; 80]) && !is_ebcdic(b""));
     }
 
-    fn with(entries: Vec<(&str, &str, MetadataValue)>) -> Option<String> {
+    fn imported(entries: Vec<(&str, &str, MetadataValue)>) -> Option<String> {
         let entry = |(category, name, value): (&str, &str, _)| MetadataEntry {
             category: category.into(),
             name: name.into(),
@@ -480,7 +480,7 @@ mod tests {
     }
 
     /// Returns the metadata of an import whose binary header has these fields.
-    fn headers(fields: &[(usize, u16)]) -> Vec<(&'static str, &'static str, MetadataValue)> {
+    fn of_headers(fields: &[(usize, u16)]) -> Vec<(&'static str, &'static str, MetadataValue)> {
         let mut binary = vec![0; BINARY_BYTES];
         fields.iter().for_each(|(at, value)| binary[*at..at + 2].copy_from_slice(&value.to_be_bytes()));
         let blob = MetadataValue::Blob;
@@ -489,8 +489,8 @@ mod tests {
 
     #[test]
     fn what_is_no_import_has_no_reason() {
-        assert_eq!(with(Vec::new()), None);
-        assert_eq!(with(vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]), None);
+        assert_eq!(imported(Vec::new()), None);
+        assert_eq!(imported(vec![("SEGY", "PrimaryKey", MetadataValue::Text("Inline".into()))]), None);
     }
 
     #[test]
@@ -501,23 +501,23 @@ mod tests {
             (vec![("SEGY", "TextHeader", blob(3200))], "did not keep both headers"),
             (vec![("SEGY", "TextHeader", blob(3199)), ("SEGY", "BinaryHeader", blob(400))], "3199 and 400 bytes"),
             (vec![("SEGY", "TextHeader", blob(3200)), ("SEGY", "BinaryHeader", blob(401))], "3200 and 401 bytes"),
-            (headers(&[(REVISION, 0x100), (EXTENDED_HEADERS, 1)]), "extended textual headers"),
-            (headers(&[(REVISION, 0x200), (EXTENDED_HEADERS, 0xffff)]), "extended textual headers"),
-            (headers(&[(FORMAT, 6)]), "format code 6"),
+            (of_headers(&[(REVISION, 0x100), (EXTENDED_HEADERS, 1)]), "extended textual headers"),
+            (of_headers(&[(REVISION, 0x200), (EXTENDED_HEADERS, 0xffff)]), "extended textual headers"),
+            (of_headers(&[(FORMAT, 6)]), "format code 6"),
             // the bytes mean nothing before revision 1, and then the samples are missed
-            (headers(&[(FORMAT, 5), (EXTENDED_HEADERS, 1)]), "there are no samples"),
+            (of_headers(&[(FORMAT, 5), (EXTENDED_HEADERS, 1)]), "there are no samples"),
         ];
         for (entries, reason) in cases {
-            let found = with(entries).unwrap();
+            let found = imported(entries).unwrap();
             assert!(found.contains(reason), "{found} is not {reason}");
         }
-        let mut little = headers(&[]);
+        let mut little = of_headers(&[]);
         little.push(("SEGY", "Endianness", MetadataValue::Int(vec![1])));
         little[1].2 = MetadataValue::Blob([vec![0; FORMAT], vec![6, 0], vec![0; 400 - FORMAT - 2]].concat());
-        assert!(with(little).unwrap().contains("format code 6"));
-        let mut overridden = headers(&[(FORMAT, 6)]);
+        assert!(imported(little).unwrap().contains("format code 6"));
+        let mut overridden = of_headers(&[(FORMAT, 6)]);
         overridden.push(("SEGY", "DataSampleFormatCode", MetadataValue::Int(vec![1])));
-        assert_eq!(with(overridden).unwrap(), "there are no samples");
+        assert_eq!(imported(overridden).unwrap(), "there are no samples");
     }
 
     #[test]

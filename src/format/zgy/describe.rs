@@ -1,10 +1,8 @@
 //! The metadata of a file: the fields that all formats have, and the native keys of this one.
 
-use std::fmt;
-
 use serde_json::json;
 
-use super::header::Header;
+use super::header::{ControlPoint, Header, some_text};
 use super::table::Level;
 use crate::format::native;
 use crate::volume::{
@@ -224,82 +222,6 @@ fn limits(dtype: Dtype) -> Option<[f64; 2]> {
     })
 }
 
-/// A unit, as in the file.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Unit {
-    /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for
-    /// vertical ones; 0 unknown.
-    pub dimension: u8,
-    /// The name of the unit; may be empty.
-    pub name: String,
-    /// The factor to SI units, as in the file.
-    pub factor: f64,
-}
-
-impl Unit {
-    pub(super) fn unknown() -> Self {
-        Self { dimension: 0, name: String::new(), factor: 1.0 }
-    }
-
-    /// Returns the horizontal unit of a coordinate type of version 1. The factors of angles are those of OpenZGY's
-    /// Python library; the C++ library exchanges them, and neither are SI units.
-    pub(super) fn from_coordinate_type(code: u8) -> Self {
-        let (dimension, name, factor) = match code {
-            1 => (1, "m", 1.0),
-            2 => (1, "ft", 0.3048),
-            3 => (2, "arcsec", 1.0),
-            4 => (2, "deg", 3600.0),
-            5 => (0, "DMS", 1.0),
-            _ => return Self::unknown(),
-        };
-        Self { dimension, name: name.into(), factor }
-    }
-
-    /// Returns the factor in use: that of the file, or 1 if it is invalid.
-    pub(super) fn usable_factor(&self) -> f64 {
-        if self.has_usable_factor() { self.factor } else { 1.0 }
-    }
-
-    /// Returns what the dimension is, by the names of its codes.
-    fn kind(&self, kinds: &[&'static str]) -> &'static str {
-        kinds.get(usize::from(self.dimension)).copied().unwrap_or("unknown")
-    }
-
-    /// Returns whether the factor in the file is valid.
-    pub(super) fn has_usable_factor(&self) -> bool {
-        self.factor.is_finite() && self.factor > 0.0
-    }
-}
-
-/// Returns a copy of the text, or `None` if it is empty.
-pub(super) fn some_text(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// An identifier (UUID). In the file the first three groups of its text form are little-endian.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Uuid(pub [u8; 16]);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
-        for (position, byte) in ORDER.into_iter().enumerate() {
-            let dash = if matches!(position, 4 | 6 | 8 | 10) { "-" } else { "" };
-            write!(f, "{dash}{:02x}", self.0[byte])?;
-        }
-        Ok(())
-    }
-}
-
-/// A point with known annotation and world position.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct ControlPoint {
-    /// Inline number, crossline number.
-    pub annotation: [f64; 2],
-    /// X and Y.
-    pub world: [f64; 2],
-}
-
 /// The control points count as collinear if the determinant of their annotations is smaller than this.
 const FLAT: f64 = 1e-6;
 
@@ -406,6 +328,7 @@ fn cross(a: [f64; 2], b: [f64; 2]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::header::{Unit, Uuid};
     use super::*;
 
     fn range(dtype: Dtype, low: f32, high: f32) -> CodingRange {

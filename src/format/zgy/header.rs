@@ -1,7 +1,8 @@
 //! Finds, checks and reads the parts of the header. The order of the checks decides which error a damaged file gives.
 
-use super::describe::{ControlPoint, Unit, Uuid};
-use super::table::Levels;
+use std::fmt;
+
+use super::table::{Levels, swap_halves};
 use crate::format::FormatError;
 use crate::format::bytes::{ByteReader, truncated};
 use crate::memory::try_zeroed;
@@ -341,9 +342,80 @@ pub(super) fn dtype_of(code: u8) -> Result<Dtype, FormatError> {
     })
 }
 
-/// Returns a 64-bit number of version 1, whose halves are exchanged; the exchange is its own inverse.
-pub(super) fn swap_halves(number: u64) -> u64 {
-    number.rotate_left(32)
+/// A unit, as in the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Unit {
+    /// The dimension's code: 1 length, 2 angle for horizontal units; 1 depth, 2 two-way time, 3 one-way time for
+    /// vertical ones; 0 unknown.
+    pub dimension: u8,
+    /// The name of the unit; may be empty.
+    pub name: String,
+    /// The factor to SI units, as in the file.
+    pub factor: f64,
+}
+
+impl Unit {
+    pub(super) fn unknown() -> Self {
+        Self { dimension: 0, name: String::new(), factor: 1.0 }
+    }
+
+    /// Returns the horizontal unit of a coordinate type of version 1. The factors of angles are those of OpenZGY's
+    /// Python library; the C++ library exchanges them, and neither are SI units.
+    pub(super) fn from_coordinate_type(code: u8) -> Self {
+        let (dimension, name, factor) = match code {
+            1 => (1, "m", 1.0),
+            2 => (1, "ft", 0.3048),
+            3 => (2, "arcsec", 1.0),
+            4 => (2, "deg", 3600.0),
+            5 => (0, "DMS", 1.0),
+            _ => return Self::unknown(),
+        };
+        Self { dimension, name: name.into(), factor }
+    }
+
+    /// Returns the factor in use: that of the file, or 1 if it is invalid.
+    pub(super) fn usable_factor(&self) -> f64 {
+        if self.has_usable_factor() { self.factor } else { 1.0 }
+    }
+
+    /// Returns what the dimension is, by the names of its codes.
+    pub(super) fn kind(&self, kinds: &[&'static str]) -> &'static str {
+        kinds.get(usize::from(self.dimension)).copied().unwrap_or("unknown")
+    }
+
+    /// Returns whether the factor in the file is valid.
+    pub(super) fn has_usable_factor(&self) -> bool {
+        self.factor.is_finite() && self.factor > 0.0
+    }
+}
+
+/// Returns a copy of the text, or `None` if it is empty.
+pub(super) fn some_text(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// An identifier (UUID). In the file the first three groups of its text form are little-endian.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uuid(pub [u8; 16]);
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        for (position, byte) in ORDER.into_iter().enumerate() {
+            let dash = if matches!(position, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{:02x}", self.0[byte])?;
+        }
+        Ok(())
+    }
+}
+
+/// A point with known annotation and world position.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ControlPoint {
+    /// Inline number, crossline number.
+    pub annotation: [f64; 2],
+    /// X and Y.
+    pub world: [f64; 2],
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::header::swap_halves;
 use crate::format::FormatError;
 use crate::memory::try_with_capacity;
 use crate::source::{Blocking, Index, IndexCache, Source, SourceError, WHOLE};
@@ -262,6 +261,11 @@ impl Levels {
         entries.max(alpha_entries).checked_mul(8)?;
         Some(Self { all, entries, alpha_entries })
     }
+}
+
+/// Returns a 64-bit number of version 1, whose halves are exchanged; the exchange is its own inverse.
+pub(super) fn swap_halves(number: u64) -> u64 {
+    number.rotate_left(32)
 }
 
 #[cfg(test)]

@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_the_key() {
+    fn faults_of_fields_name_the_key() {
         let Value::Object(map) = json!({
             "a": {"b": [{"n": -1, "t": 5, "f": "yes", "w": "Size_x", "x": 1.5}, 7], "c": [{}]}
         }) else {

@@ -215,8 +215,8 @@ const MAX_TEXT: usize = 1024;
 const MAX_WARNINGS: usize = 32;
 
 impl Description {
-    /// Returns the description, if all of it is within bounds. The error names the value that is not by its key in
-    /// `VolumeDataLayout`, whatever the syntax was.
+    /// Returns the description, if all of it is within bounds. The error begins with the key in `VolumeDataLayout` of
+    /// the value that is not.
     fn checked(self) -> Result<Self, String> {
         let axes = self.axes.len();
         if !(2..=MAX_DIMENSIONS).contains(&axes) {

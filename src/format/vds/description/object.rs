@@ -34,7 +34,35 @@ pub(crate) fn parse(text: &[u8]) -> Result<Description, String> {
     let lists = ["MetadataList", "VDSMetadataList"];
     let children = object.children.iter().filter(|child| lists.contains(&child.list.as_str()));
     let metadata = children.enumerate().map(|(number, child)| entry(number, child, &mut warnings)).collect();
-    Description { layout: layout(&fields)?, axes, channels, metadata, warnings }.checked()
+    let description = Description { layout: layout(&fields)?, axes, channels, metadata, warnings };
+    description.checked().map_err(|fault| with_key_of_object(&fault))
+}
+
+/// Names the value that a fault is about as `VDSObject` does, in place of its key in `VolumeDataLayout`.
+fn with_key_of_object(fault: &str) -> String {
+    let (key, rest) = fault.split_once(' ').unwrap_or((fault, ""));
+    let numbered = |list: &str| {
+        let (number, key) = key.strip_prefix(list)?.strip_prefix('[')?.split_once("].")?;
+        Some((number.parse::<usize>().ok()?, key))
+    };
+    let key = match (key, numbered("axisDescriptors"), numbered("channelDescriptors")) {
+        (_, Some((axis, "numSamples")), _) => format!("Dimension{axis}Size"),
+        (_, Some((axis, key)), _) => format!("Dimension{axis}{}", capitalised(key)),
+        (_, _, Some((0, "components"))) => "VoxelComponents".to_owned(),
+        (_, _, Some((0, key))) => capitalised(key),
+        (_, _, Some((channel, key))) => format!("VolumeDataChannelDescriptor[{}].{}", channel - 1, capitalised(key)),
+        ("axisDescriptors", ..) => "Dimensions".to_owned(),
+        ("channelDescriptors", ..) => "VolumeDataChannelDescriptor".to_owned(),
+        ("layoutDescriptor.brickSize", ..) => "FullVCSize".to_owned(),
+        ("layoutDescriptor.lodLevels", ..) => "LODLevels".to_owned(),
+        (key, ..) => capitalised(key.rsplit('.').next().unwrap_or(key)),
+    };
+    format!("{key} {rest}")
+}
+
+fn capitalised(key: &str) -> String {
+    let mut letters = key.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
 fn layout(fields: &ObjectFields<'_>) -> Result<LayoutDescriptor, String> {
