@@ -5,12 +5,16 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::array::{ReadRequest, Reader, Selection};
 use crate::catalog::open_dataset;
 use crate::cli::Shell;
 #[cfg(feature = "libzfp")]
 use crate::codec::zfp;
+use crate::counters::Counters;
 use crate::format::vds::wavelet;
 use crate::format::{Array, FormatError, registry};
+use crate::memory::BufferPool;
+use crate::pool::{Bulkhead, Pool};
 use crate::source::Blocking;
 use crate::source::disk_cache::{CacheKey, DiskCache};
 use crate::volume::{ArrayInfo, Brick, Dims, Layout, Region, StoredLength};
@@ -73,6 +77,34 @@ impl Level {
             }
         }
         Ok(bricks)
+    }
+}
+
+/// Reads boxes of a level by the data path: cache, workers, copying.
+pub struct LevelReader {
+    array: Arc<dyn Array>,
+    reader: Arc<Reader>,
+    counters: Arc<Counters>,
+}
+
+impl LevelReader {
+    /// Reads with this many bytes of cache and decoding threads.
+    pub fn new(level: &Level, cache: usize, threads: usize) -> Self {
+        let (counters, buffers) = (Arc::<Counters>::default(), BufferPool::for_bricks(64 << 20, 64 << 20));
+        let reader = Reader::new(cache, threads, buffers, Pool::new(), Arc::clone(&counters));
+        Self { array: Arc::clone(&level.array), reader, counters }
+    }
+
+    /// Fills `out` with the samples of a box in C order. Returns the number of bricks that were decoded for it.
+    pub fn read(&self, start: &[u64], shape: &[u64], out: &mut [u8]) -> io::Result<u64> {
+        let dims = |values| Dims::from_slice(values).ok_or_else(|| io::Error::other("too many axes"));
+        let region = Region { start: dims(start)?, shape: dims(shape)? };
+        let selections = vec![Selection::new(&region, 0, self.array.info().dtype.size())];
+        let (array, bulkhead) = (Arc::clone(&self.array), Bulkhead::new(1));
+        let before = self.counters.bricks_decoded.get();
+        let request = ReadRequest { array, selections, bulkhead, counters: None, from_file: None };
+        self.reader.read_into(request, out).map_err(io::Error::other)?;
+        Ok(self.counters.bricks_decoded.get() - before)
     }
 }
 

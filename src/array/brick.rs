@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::cache::{DecodeResult, DecodedBrick, Keep, Lookup};
 use super::copy::Loops;
@@ -19,9 +18,6 @@ use crate::pool::Bulkhead;
 use crate::source::Blocking;
 use crate::volume::{ArrayInfo, AxisPermutation, Brick, Coded, Dims, Layout, ObjectName, Plain, Region, StoredLength};
 
-/// A decoder is fast if it takes no more nanoseconds than this for a byte: the kernel takes about as long to make the
-/// pages for it.
-const FAST: u128 = 1;
 /// Bricks from this size on take whole pages of memory.
 const PAGE: usize = 4096;
 /// The kernel's own read-ahead reads fewer bytes than this beyond the reader's own.
@@ -127,16 +123,10 @@ impl Access {
                     // bricks that are decoded while the scan is only beginning belong to the scan as well
                     let of_scan = scan
                         .filter(|(scan, retention)| *retention == Retention::Bricks || scan.continues_to_next_plane());
-                    let is_read_at_once = scan.is_none() && *region == self.info().grid.region(at);
-                    self.get_or_decode(at, || {
+                    let keep = if of_scan.is_some() { Keep::Scan } else { Keep::Shared };
+                    self.get_or_decode(at, keep, || {
                         of_scan.inspect(|(scan, _)| scan.count_decoded());
-                        let (loaded, was_fast) = self.load(brick)?;
-                        let keep = match of_scan {
-                            Some(_) => Keep::Scan,
-                            None if is_read_at_once && was_fast => Keep::Briefly,
-                            None => Keep::Shared,
-                        };
-                        Ok((Arc::new(loaded), keep))
+                        Ok(Arc::new(self.load(brick)?))
                     })?
                 }
             };
@@ -149,12 +139,8 @@ impl Access {
     }
 
     /// Returns a brick as [`BrickCache::get_or_decode`](super::cache::BrickCache) does, and counts the lookup.
-    fn get_or_decode(
-        &self,
-        at: &Dims,
-        decode: impl FnOnce() -> Result<(Arc<DecodedBrick>, Keep), FormatError>,
-    ) -> DecodeResult {
-        let (brick, was_cached) = self.resources.cache.get_or_decode(self.key(at), decode);
+    fn get_or_decode(&self, at: &Dims, keep: Keep, decode: impl FnOnce() -> DecodeResult) -> DecodeResult {
+        let (brick, was_cached) = self.resources.cache.get_or_decode(self.key(at), keep, decode);
         self.count(|counters| if was_cached { &counters.cache_hits } else { &counters.cache_misses }, 1);
         brick
     }
@@ -169,14 +155,14 @@ impl Access {
         region: &Region,
         purpose: Purpose,
     ) -> DecodeResult {
-        self.get_or_decode(at, || {
+        self.get_or_decode(at, Keep::Never, || {
             // another thread may have loaded it since this one looked
             if let Some(planes) = scan.planes.get(scan.bricks.number(at), region, purpose == Purpose::Read) {
-                return Ok((planes, Keep::Never));
+                return Ok(planes);
             }
-            let (brick, _) = self.load(brick)?;
+            let brick = self.load(brick)?;
             self.keep_planes(scan, plan, at, &brick, region, purpose);
-            Ok((Arc::new(brick), Keep::Never))
+            Ok(Arc::new(brick))
         })
     }
 
@@ -263,11 +249,11 @@ impl Access {
     }
 
     /// Loads a brick from its source: decodes a coded one, reads a plain one. For a scan whose planes are scattered in
-    /// the brick, the samples are transposed to the scan's order. May wait. Returns also whether it was decoded fast.
-    pub(super) fn load(&self, brick: &Brick) -> Result<(DecodedBrick, bool), FormatError> {
+    /// the brick, the samples are transposed to the scan's order. May wait.
+    pub(super) fn load(&self, brick: &Brick) -> Result<DecodedBrick, FormatError> {
         match brick {
             Brick::Coded(coded) => self.decode(coded),
-            Brick::Plain(plain) => Ok((self.read_whole(plain)?, false)),
+            Brick::Plain(plain) => self.read_whole(plain),
             Brick::Constant(_) => Err(FormatError::Internal("a constant brick was to be loaded".into())),
         }
     }
@@ -293,7 +279,7 @@ impl Access {
     }
 
     /// Reads the stored bytes of a coded brick and decodes them.
-    fn decode(&self, coded: &Coded) -> Result<(DecodedBrick, bool), FormatError> {
+    fn decode(&self, coded: &Coded) -> Result<DecodedBrick, FormatError> {
         let (resources, array) = (&*self.resources, &*self.array);
         let length = stored_length(array, coded)?;
         let mut stored = resources.buffers.take_scratch(length)?;
@@ -306,22 +292,20 @@ impl Access {
         let transposes = self.is_transposed_on_load(&layout);
         let needed = [stored.capacity(), coded.decoded, coded.scratch, coded.decoded * usize::from(transposes)];
         let needed = needed.into_iter().fold(0, usize::saturating_add);
-        let (brick, took) = resources.gate.admit(needed, || -> Result<_, FormatError> {
+        let brick = resources.gate.admit(needed, || -> Result<_, FormatError> {
             let mut bytes = resources.buffers.take_brick(coded.decoded)?;
-            let began = Instant::now();
             // decoders allocate without asking
             let _claim = if coded.scratch > 0 { Some(claim(coded.scratch)?) } else { None };
             array.decode(coded, &stored, &mut bytes)?;
             if layout.end(self.sample_size()).is_none_or(|end| end > bytes.len() as u64) {
                 return Err(FormatError::Damaged("the brick is smaller than its layout".into()));
             }
-            let took = began.elapsed();
             let brick = DecodedBrick { bytes, layout };
-            Ok((if transposes { self.transposed(brick)? } else { brick }, took))
+            if transposes { self.transposed(brick) } else { Ok(brick) }
         })?;
         self.count(|counters| &counters.bricks_decoded, 1);
         self.count(|counters| &counters.bytes_decoded, coded.decoded as u64);
-        Ok((brick, took.as_nanos() < coded.decoded as u128 * FAST))
+        Ok(brick)
     }
 
     /// Returns the brick with its samples in C order of the scan's axes.

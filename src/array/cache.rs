@@ -67,8 +67,6 @@ pub(super) enum Keep {
     Shared,
     /// As one of a scan.
     Scan,
-    /// Not long: all of it was read at once. Unless it was decoded before.
-    Briefly,
     /// Only for those who wait for it now.
     Never,
 }
@@ -136,12 +134,12 @@ impl BrickCache {
     }
 
     /// Returns a brick from the cache, from another thread that is decoding it, or from `decode`, which runs here
-    /// without any lock and also tells how long it stays; and whether it was in the cache. An error is that of `decode`,
-    /// whichever thread ran it.
+    /// without any lock; and whether it was in the cache. An error is that of `decode`, whichever thread ran it.
     pub(super) fn get_or_decode(
         &self,
         key: BrickKey,
-        decode: impl FnOnce() -> Result<(Arc<DecodedBrick>, Keep), FormatError>,
+        keep: Keep,
+        decode: impl FnOnce() -> DecodeResult,
     ) -> (DecodeResult, bool) {
         let mut state = self.lock();
         if let Some(brick) = state.get(&key) {
@@ -156,12 +154,12 @@ impl BrickCache {
         state.in_flight.insert(key, Arc::clone(&in_flight));
         drop(state);
         let panicked = |_| Err(FormatError::Internal("the decoder panicked".into()));
-        let decoded = catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(panicked);
+        let result = catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(panicked);
         let mut state = self.lock();
         state.in_flight.remove(&key);
-        let (result, evicted) = match decoded {
-            Ok((brick, keep)) => (Ok(Arc::clone(&brick)), state.insert_decoded(key, brick, keep)),
-            Err(error) => (Err(error), Evicted::new()),
+        let evicted = match &result {
+            Ok(brick) => state.insert_decoded(key, Arc::clone(brick), keep),
+            Err(_) => Evicted::new(),
         };
         drop(state);
         drop(evicted);
@@ -254,11 +252,6 @@ impl State {
             Keep::Never => vec![brick],
             Keep::Shared => values(self.shared.insert(key, brick, bytes)),
             Keep::Scan => self.insert_for_scan(key, brick),
-            Keep::Briefly => {
-                let evicted = self.shared.insert(key, brick, bytes);
-                self.ghosts.add(key, bytes);
-                self.evict_passed(values(evicted))
-            }
         }
     }
 
@@ -283,10 +276,6 @@ impl State {
                 self.shared.insert(key, brick, bytes)
             }));
         }
-        self.evict_passed(evicted)
-    }
-
-    fn evict_passed(&mut self, mut evicted: Evicted) -> Evicted {
         while let Some(key) = self.ghosts.next_to_evict() {
             evicted.extend(self.shared.remove(&key));
         }
@@ -345,11 +334,9 @@ mod tests {
     use super::*;
     use crate::volume::{ArrayId, Dims};
 
-    type Decoded = Result<(Arc<DecodedBrick>, Keep), FormatError>;
-
-    fn brick(bytes: usize, keep: Keep) -> Decoded {
+    fn brick(bytes: usize) -> DecodeResult {
         let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
-        Ok((Arc::new(DecodedBrick { bytes: BufferPool::new(0).take(bytes), layout }), keep))
+        Ok(Arc::new(DecodedBrick { bytes: BufferPool::new(0).take(bytes), layout }))
     }
 
     fn cache(capacity: usize) -> BrickCache {
@@ -365,10 +352,10 @@ mod tests {
             for _ in 0..8 {
                 scope.spawn(|| {
                     start.wait();
-                    let (got, was_cached) = cache.get_or_decode(key, || {
+                    let (got, was_cached) = cache.get_or_decode(key, Keep::Shared, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
                         thread::sleep(Duration::from_millis(50));
-                        brick(1000, Keep::Shared)
+                        brick(1000)
                     });
                     assert_eq!(got.unwrap().bytes.len(), 1000);
                     found.fetch_add(usize::from(was_cached), Ordering::Relaxed);
@@ -377,7 +364,7 @@ mod tests {
         });
         assert_eq!(decoded.into_inner(), 1);
         assert!(found.into_inner() < 8, "at least the thread that decoded it did not find it");
-        assert!(cache.get_or_decode(key, || unreachable!("it is cached")).1);
+        assert!(cache.get_or_decode(key, Keep::Shared, || unreachable!("it is cached")).1);
         let mut lookups = [(key, None), ((key.0, 6), None)];
         assert_eq!(cache.get_many(&mut lookups), 1);
         assert!(cache.peek(key).is_some() && cache.contains(key));
@@ -387,12 +374,12 @@ mod tests {
     fn a_failure_reaches_all_waiters_and_is_not_cached() {
         let cache = cache(1 << 20);
         let key = (ArrayId::next(), 0);
-        let bad = || -> Decoded { Err(FormatError::Damaged("bad".into())) };
-        assert_eq!(cache.get_or_decode(key, bad).0.err(), Some(FormatError::Damaged("bad".into())));
-        assert!(cache.get_or_decode(key, || brick(10, Keep::Shared)).0.is_ok());
-        let panicked = cache.get_or_decode((key.0, 1), || panic!("on purpose")).0.err();
+        let bad = || -> DecodeResult { Err(FormatError::Damaged("bad".into())) };
+        assert_eq!(cache.get_or_decode(key, Keep::Shared, bad).0.err(), Some(FormatError::Damaged("bad".into())));
+        assert!(cache.get_or_decode(key, Keep::Shared, || brick(10)).0.is_ok());
+        let panicked = cache.get_or_decode((key.0, 1), Keep::Shared, || panic!("on purpose")).0.err();
         assert_eq!(panicked.unwrap().to_string(), "internal error: the decoder panicked");
-        assert!(cache.get_or_decode((key.0, 1), || brick(10, Keep::Shared)).0.is_ok());
+        assert!(cache.get_or_decode((key.0, 1), Keep::Shared, || brick(10)).0.is_ok());
     }
 
     #[test]
@@ -400,15 +387,15 @@ mod tests {
         let cache = cache(10_000);
         let array = ArrayId::next();
         for n in 0..50 {
-            assert!(cache.get_or_decode((array, n), || brick(3000, Keep::Shared)).0.is_ok());
+            assert!(cache.get_or_decode((array, n), Keep::Shared, || brick(3000)).0.is_ok());
             assert!(cache.bytes() <= 10_000);
         }
-        assert!(cache.get_or_decode((array, 98), || brick(10, Keep::Never)).0.is_ok());
+        assert!(cache.get_or_decode((array, 98), Keep::Never, || brick(10)).0.is_ok());
         assert!(!cache.contains((array, 98)), "without a partition it is not cached");
         cache.set_scan_quota(ScanQuota { outside: 5000, ..ScanQuota::default() }, std::iter::empty());
         assert!(cache.bytes() <= 5000);
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
-        assert!(cache.get_or_decode((array, 99), || brick(20_000, Keep::Shared)).0.is_ok());
+        assert!(cache.get_or_decode((array, 99), Keep::Shared, || brick(20_000)).0.is_ok());
         assert!(!cache.contains((array, 99)));
         assert!(cache.contains((array, 49)));
     }
@@ -417,7 +404,7 @@ mod tests {
     fn scans_and_other_readers_do_not_evict_each_others_bricks() {
         let cache = cache(20 * 1200);
         let array = ArrayId::next();
-        let read = |n: u64, keep| assert!(cache.get_or_decode((array, n), || brick(1000, keep)).0.is_ok());
+        let read = |n: u64, keep| assert!(cache.get_or_decode((array, n), keep, || brick(1000)).0.is_ok());
         let held = |from: u64, to: u64| (from..to).filter(|n| cache.contains((array, *n))).count();
         for n in 0..20 {
             read(n, Keep::Shared);
@@ -440,17 +427,6 @@ mod tests {
         cache.set_scan_quota(ScanQuota::default(), std::iter::empty());
         assert_eq!((held(140, 150), held(240, 250)), (7, 10));
         assert!(cache.bytes() <= 20 * 1200);
-    }
-
-    #[test]
-    fn bricks_that_stay_briefly_are_evicted_until_they_are_missed() {
-        let (cache, array) = (cache(400 << 20), ArrayId::next());
-        let read = |n: u64| assert!(cache.get_or_decode((array, n), || brick(1 << 20, Keep::Briefly)).0.is_ok());
-        (0..100).for_each(read);
-        let held = cache.bytes();
-        assert!(held <= 33 << 20 && cache.contains((array, 99)) && !cache.contains((array, 0)));
-        (0..100).for_each(read);
-        assert!(cache.bytes() >= held + (32 << 20), "{} of {held}", cache.bytes());
     }
 
     #[test]

@@ -111,14 +111,15 @@ impl<'a> Copier<'a> {
             first_whole = None;
             if let Some(brick) = brick {
                 self.has_decoded = true;
-                let (layout, size) = (brick.layout, self.access.sample_size());
-                let added = self.lists.decoded.add(brick, &layout, piece, self.selection(piece), size);
-                added.map_err(|cause| ReadError::new(Some(piece), cause))?;
+                let (selection, size) = (self.selection(piece), self.access.sample_size());
+                let place = self.lists.decoded.place(&brick.layout, piece, selection, size);
+                let place = place.map_err(|cause| ReadError::new(Some(piece), cause))?;
+                self.lists.decoded.add(brick, place);
             }
         }
         self.lists.lookups = lookups;
         let batch = &mut self.lists.decoded;
-        batch.copy(batch.members(), MIN_INTERLEAVED_ROW, |piece| &piece.source.bytes[piece.from as usize..], out);
+        batch.copy(batch.members(), MIN_INTERLEAVED_ROW, |piece| &piece.source.bytes[piece.place.from as usize..], out);
         batch.clear_members();
         Ok(())
     }

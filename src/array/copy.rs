@@ -305,10 +305,15 @@ pub(super) struct Batch<S> {
     shapes: Vec<Shape>,
 }
 
-/// One piece of a batch.
+/// One piece of a batch, and where its bytes come from.
 pub(super) struct Member<S> {
-    /// Where its bytes come from.
     pub(super) source: S,
+    pub(super) place: Place,
+}
+
+/// The place of a piece in its source and in the memory of the caller.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
     /// The offset of its first sample in the source, in bytes.
     pub(super) from: u64,
     /// The offset of its first sample in the memory of the caller, in bytes.
@@ -335,18 +340,15 @@ impl<S> Default for Batch<S> {
 }
 
 impl<S> Batch<S> {
-    /// Adds a piece of a brick with this layout; samples have `size` bytes.
-    ///
-    /// # Errors
-    /// [`FormatError::Damaged`] if the brick does not hold the piece.
-    pub(super) fn add(
+    /// Finds the place of a piece in a brick with this layout; samples have `size` bytes. Fails if the brick does not
+    /// hold the piece.
+    pub(super) fn place(
         &mut self,
-        source: S,
         layout: &Layout,
         piece: &Piece,
         selection: &Selection,
         size: usize,
-    ) -> Result<(), FormatError> {
+    ) -> Result<Place, FormatError> {
         if !layout.held.contains(&piece.region) {
             return Err(FormatError::Damaged("the brick does not hold all of its samples".into()));
         }
@@ -368,9 +370,12 @@ impl<S> Batch<S> {
             let (span, useful, to_strides) = (loops.span(), loops.useful(), selection.strides);
             self.shapes.push(Shape { extent, strides, to_strides, loops, span, useful });
         }
-        let from = layout.offset_of(&piece.region.start);
-        self.members.push(Member { source, from, to: piece.to, shape: self.shapes.len() - 1 });
-        Ok(())
+        Ok(Place { from: layout.offset_of(&piece.region.start), to: piece.to, shape: self.shapes.len() - 1 })
+    }
+
+    /// Adds a piece.
+    pub(super) fn add(&mut self, source: S, place: Place) {
+        self.members.push(Member { source, place });
     }
 
     /// The pieces, in the order in which they were added.
@@ -380,7 +385,7 @@ impl<S> Batch<S> {
 
     /// The loops of a member.
     pub(super) fn shape_of(&self, member: &Member<S>) -> &Shape {
-        &self.shapes[member.shape]
+        &self.shapes[member.place.shape]
     }
 
     /// Copies `members` of this batch; `bytes_of` returns the bytes of a member's source from its first sample on.
@@ -393,15 +398,15 @@ impl<S> Batch<S> {
         out: &mut Rows<'_>,
     ) -> usize {
         let mut copied = 0;
-        for alike in members.chunk_by(|a, b| a.shape == b.shape) {
+        for alike in members.chunk_by(|a, b| a.place.shape == b.place.shape) {
             let Shape { loops, useful, .. } = self.shape_of(&alike[0]);
             copied += useful * alike.len();
             let (row, _) = loops.run();
-            for neighbours in alike.chunk_by(|a, b| row >= min_row && a.to + row == b.to) {
+            for neighbours in alike.chunk_by(|a, b| row >= min_row && a.place.to + row == b.place.to) {
                 for group in neighbours.chunks(MAX_INTERLEAVED) {
                     let mut sources = [&[][..]; MAX_INTERLEAVED];
                     sources.iter_mut().zip(group).for_each(|(source, member)| *source = bytes_of(member));
-                    loops.copy(&sources[..group.len()], out, group[0].to);
+                    loops.copy(&sources[..group.len()], out, group[0].place.to);
                 }
             }
         }

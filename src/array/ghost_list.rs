@@ -1,11 +1,10 @@
 //! The ghost list of the cache: which bricks are evicted early, and which of them stay after all.
 //!
-//! Bricks that a scan has passed are evicted long before the cache is full, since the kernel's page cache holds what the
-//! scan has read; and so are those of which a box has read everything. Their memory goes to the next bricks: a brick that
-//! is decoded into memory which nobody has touched before costs a page fault for every page, which takes longer than a
-//! fast decoder. A reader that comes back decodes such bricks again. So the keys of evicted bricks are kept as *ghosts*:
-//! every ghost that is decoded again pays for several bricks that stay, and each of those for another one when it is used
-//! again.
+//! The kernel's page cache holds what a scan has read. So the bricks behind it are evicted long before the cache is
+//! full, and their memory goes to the next bricks: a brick that is decoded into memory which nobody has touched before
+//! costs a page fault for every page. A reader that comes back, in another direction say, decodes such bricks again. So
+//! the keys of evicted bricks are kept as *ghosts*: every ghost that is decoded again pays for several bricks that stay,
+//! and each of those for another one when it is used again.
 
 use std::collections::VecDeque;
 
@@ -24,9 +23,9 @@ const SAMPLED: usize = 8;
 /// Bytes that may stay for each byte that was decoded again.
 const PAID_BY_GHOST: usize = 8;
 
-/// The bricks that are to be evicted early, and the ghosts of those that were.
+/// The bricks that scans have passed lately, and the ghosts of those that were evicted.
 pub(super) struct GhostList {
-    /// Bricks that stay a little longer, with their bytes; the oldest first.
+    /// Those that were passed last and may be evicted, with their bytes; the oldest first.
     recent: VecDeque<(BrickKey, usize)>,
     recent_bytes: usize,
     ghosts: LruByWeight<BrickKey, ()>,
@@ -42,7 +41,7 @@ impl GhostList {
         Self { recent: VecDeque::new(), recent_bytes: 0, ghosts, credit: 0, capacity }
     }
 
-    /// Adds a brick that is to be evicted early.
+    /// Adds a brick that a scan has passed.
     pub(super) fn add(&mut self, key: BrickKey, bytes: usize) {
         // so that the list is bounded however small the bricks are
         let weight = entry_weight(bytes);

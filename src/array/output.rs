@@ -54,8 +54,7 @@ impl<'a> Rows<'a> {
 
 /// The memory of a read: a buffer, or borrowed from a caller who waits until it is dropped.
 pub(super) enum Memory {
-    /// In a box: the address of its bytes must not be reached through a value that moves.
-    Owned(Box<Buffer>),
+    Owned(Buffer),
     Lent(Loan),
 }
 
@@ -99,7 +98,7 @@ impl Memory {
     /// Returns the buffer; `None` if the memory is lent.
     pub(super) fn into_buffer(self) -> Option<Buffer> {
         match self {
-            Self::Owned(buffer) => Some(*buffer),
+            Self::Owned(buffer) => Some(buffer),
             Self::Lent(_) => None,
         }
     }
@@ -131,8 +130,8 @@ pub(super) struct Work {
     unfinished: AtomicUsize,
     start: NonNull<u8>,
     len: usize,
-    /// `None` once all pieces are finished.
-    memory: Mutex<Option<Memory>>,
+    /// `None` once all pieces are finished. In a box, since `start` must not be reached through a value that moves.
+    memory: Mutex<Option<Box<Memory>>>,
 }
 
 // SAFETY: the bytes at `start` belong to `memory`, which may be sent. They are accessed only by claims, which have each
@@ -143,7 +142,8 @@ unsafe impl Sync for Work {}
 
 impl Work {
     /// Prepares to copy `pieces`, one at least, to `memory`. `is_parallel` tells whether each has bytes of its own.
-    pub(super) fn new(pieces: Vec<Piece>, mut memory: Memory, is_parallel: bool) -> Self {
+    pub(super) fn new(pieces: Vec<Piece>, memory: Memory, is_parallel: bool) -> Self {
+        let mut memory = Box::new(memory);
         let Rows { start, len, .. } = memory.rows();
         let (next, unfinished) = (AtomicUsize::new(0), AtomicUsize::new(pieces.len()));
         Self { pieces, is_parallel, next, unfinished, start, len, memory: Mutex::new(Some(memory)) }
@@ -186,6 +186,6 @@ impl Claim<'_> {
         let finished = self.range.len();
         // whoever finishes last sees what the others have written
         let is_last = self.work.unfinished.fetch_sub(finished, Ordering::AcqRel) == finished;
-        is_last.then(|| self.work.memory.lock().take()).flatten()
+        is_last.then(|| self.work.memory.lock().take().map(|memory| *memory)).flatten()
     }
 }

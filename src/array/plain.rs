@@ -74,7 +74,8 @@ impl PlainPieces {
         }
         let first = plain.layout.first.checked_add(plain.offset).ok_or_else(missing_object)?;
         let layout = Layout { first, ..plain.layout };
-        self.batch.add(self.objects.len() - 1, &layout, piece, selection, size)?;
+        let place = self.batch.place(&layout, piece, selection, size)?;
+        self.batch.add(self.objects.len() - 1, place);
         self.pieces.push(*piece);
         Ok(())
     }
@@ -138,7 +139,7 @@ impl Copying<'_, '_> {
     fn copy_from_file(&mut self, file: &OpenFile, members: &[Member<usize>]) -> Result<(), Failure> {
         let (batch, blocking, now) = (self.batch, self.blocking, self.now);
         let span = |member: &Member<usize>| batch.shape_of(member).span;
-        let place = |member: &Member<usize>| file.window_of(member.from, span(member));
+        let place = |member: &Member<usize>| file.window_of(member.place.from, span(member));
         let start = |member: &Member<usize>| place(member).map_or(0, |p| p.1);
         for members in members.chunk_by(|a, b| place(a).map(|p| p.0) == place(b).map(|p| p.0)) {
             let window = place(&members[0]).and_then(|(number, _)| file.window(number));
@@ -196,7 +197,7 @@ impl Copying<'_, '_> {
         }
         let read_all = SCRATCH.with_borrow_mut(|scratch| {
             calls.try_for_each(|part, from, to| {
-                let (from, to, span) = (member.from + from as u64, member.to + to, part.span());
+                let (from, to, span) = (member.place.from + from as u64, member.place.to + to, part.span());
                 if part.is_run() {
                     return read(from, self.out.row(to, span));
                 }

@@ -116,11 +116,10 @@ impl Reader {
                 done(read.map(|()| buffer));
             }
         };
-        self.start(request, Memory::Owned(Box::new(out)), blocking, done);
+        self.start(request, Memory::Owned(out), blocking, done);
     }
 
     /// Reads samples to `out`, little-endian, and waits for them. Not for threads that talk to the kernel.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for callers of the library"))]
     pub(crate) fn read_into(self: &Arc<Self>, request: ReadRequest, out: &mut [u8]) -> Result<(), ReadError> {
         let outcome = Arc::new(Mutex::new(None));
         lend(out, |memory| {

@@ -1,5 +1,6 @@
 //! Which samples a read selects, and the pieces of bricks that they come from. Arithmetic only.
 
+use std::iter;
 use std::ops::Range;
 use std::slice::Iter;
 
@@ -44,7 +45,7 @@ impl Selection {
             offset: offset + ((shape.linear_of(&part.start) - samples.start) * size) as usize,
             strides,
         };
-        boxes(&shape, samples.clone()).into_iter().map(select).collect()
+        boxes(shape, samples.clone()).map(select).collect()
     }
 
     /// Returns the number of samples.
@@ -97,12 +98,12 @@ pub(super) fn are_disjoint(selections: &[Selection], size: usize) -> bool {
 
 /// Splits the samples `range` of a C-ordered array of `shape` into as few boxes as possible, in order: part of a row,
 /// rows, planes, ..., rows, part of a row. Returns at most `2 * axes - 1` boxes.
-pub(crate) fn boxes(shape: &Dims, range: Range<u64>) -> Vec<Region> {
-    let axes = shape.len();
-    let strides = shape.strides(1);
-    let mut boxes = Vec::with_capacity(2 * axes - 1);
-    let (mut at, end) = (range.start, range.end);
-    while at < end {
+pub(crate) fn boxes(shape: Dims, range: Range<u64>) -> impl Iterator<Item = Region> {
+    let (axes, strides, mut at, end) = (shape.len(), shape.strides(1), range.start, range.end);
+    iter::from_fn(move || {
+        if at >= end {
+            return None;
+        }
         let start = shape.index_of(at);
         // the slowest axis along which whole slabs begin here and fit
         let fits = |axis: &usize| at % strides[*axis] == 0 && end - at >= strides[*axis];
@@ -113,10 +114,9 @@ pub(crate) fn boxes(shape: &Dims, range: Range<u64>) -> Vec<Region> {
             a if a == axis => slabs,
             a => shape[a],
         });
-        boxes.push(Region { start, shape: extent });
         at += slabs * strides[axis];
-    }
-    boxes
+        Some(Region { start, shape: extent })
+    })
 }
 
 /// The samples that a selection takes from one brick.
@@ -253,11 +253,10 @@ mod tests {
     #[test]
     fn a_range_is_rows_planes_and_rows() {
         let shape = Dims::from([10, 10, 10]);
-        let got = boxes(&shape, 95..512);
-        let shapes: Vec<Dims> = got.iter().map(|b| b.shape).collect();
+        let shapes: Vec<Dims> = boxes(shape, 95..512).map(|b| b.shape).collect();
         assert_eq!(shapes, [[1, 1, 5], [4, 10, 10], [1, 1, 10], [1, 1, 2]].map(Dims::from));
-        assert_eq!(boxes(&shape, 0..1000), [Region::whole(shape)]);
-        assert_eq!(boxes(&shape, 7..7), []);
+        assert!(boxes(shape, 0..1000).eq([Region::whole(shape)]));
+        assert_eq!(boxes(shape, 7..7).count(), 0);
     }
 
     #[test]
@@ -299,7 +298,7 @@ mod tests {
             let n = shape.product().unwrap() as f64;
             let range = ((n * from.min(to)) as u64)..((n * from.max(to)) as u64);
             let mut seen = Vec::new();
-            let all = boxes(&shape, range.clone());
+            let all: Vec<Region> = boxes(shape, range.clone()).collect();
             prop_assert!(all.len() < 2 * shape.len());
             for part in all {
                 for n in 0..part.samples() {

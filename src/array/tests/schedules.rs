@@ -11,7 +11,7 @@ use shuttle::sync::mpsc;
 use shuttle::{Config, FailurePersistence, Runner};
 
 use super::{MixedArray, reader_with};
-use crate::array::cache::{BrickCache, DecodedBrick, Keep, ScanQuota};
+use crate::array::cache::{BrickCache, DecodeResult, DecodedBrick, Keep, ScanQuota};
 use crate::array::resources::DecodeGate;
 use crate::array::{FileRange, Gauges, ReadError, ReadRequest, Reader, ScanDetector, Selection};
 use crate::format::{Array, FormatError};
@@ -52,12 +52,12 @@ fn check(test: impl Fn() + Send + Sync + 'static) {
 
 const THREADS: usize = 3;
 
-fn brick(bytes: usize, keep: Keep) -> Result<(Arc<DecodedBrick>, Keep), FormatError> {
+fn brick(bytes: usize) -> DecodeResult {
     let layout = Layout::c_order([0].into(), [bytes as u64].into(), [bytes as u64].into(), 1);
     // a decoder locks something as well: other threads may go on in the middle of it
     let bytes = BufferPool::new(0).take(bytes);
     thread::yield_now();
-    Ok((Arc::new(DecodedBrick { bytes, layout }), keep))
+    Ok(Arc::new(DecodedBrick { bytes, layout }))
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_brick_is_decoded_once_in_a_flight() {
             .map(|_| {
                 let (cache, decoded) = (Arc::clone(&cache), Arc::clone(&decoded));
                 thread::spawn(move || {
-                    let (got, _) = cache.get_or_decode(key, || {
+                    let (got, _) = cache.get_or_decode(key, Keep::Shared, || {
                         decoded.fetch_add(1, Ordering::Relaxed);
-                        brick(1000, Keep::Shared)
+                        brick(1000)
                     });
                     assert_eq!(got.unwrap().bytes.len(), 1000);
                 })
@@ -95,9 +95,9 @@ fn a_brick_that_is_not_kept_is_decoded_once_for_all_who_wait_for_it() {
             .map(|_| {
                 let (cache, running) = (Arc::clone(&cache), Arc::clone(&running));
                 thread::spawn(move || {
-                    let (got, _) = cache.get_or_decode(key, || {
+                    let (got, _) = cache.get_or_decode(key, Keep::Never, || {
                         assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0, "two decode the same brick");
-                        let brick = brick(1000, Keep::Never);
+                        let brick = brick(1000);
                         running.fetch_sub(1, Ordering::Relaxed);
                         brick
                     });
@@ -123,13 +123,9 @@ fn a_failure_reaches_all_who_wait_and_is_not_cached() {
                     let decode = || {
                         let attempt = decoded.fetch_add(1, Ordering::Relaxed);
                         thread::yield_now();
-                        if attempt == 0 {
-                            Err(FormatError::Damaged("on purpose".into()))
-                        } else {
-                            brick(10, Keep::Shared)
-                        }
+                        if attempt == 0 { Err(FormatError::Damaged("on purpose".into())) } else { brick(10) }
                     };
-                    match cache.get_or_decode(key, decode).0 {
+                    match cache.get_or_decode(key, Keep::Shared, decode).0 {
                         Ok(brick) => assert_eq!(brick.bytes.len(), 10),
                         Err(e) => assert_eq!(e, FormatError::Damaged("on purpose".into())),
                     }
@@ -139,7 +135,7 @@ fn a_failure_reaches_all_who_wait_and_is_not_cached() {
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         assert!(decoded.load(Ordering::Relaxed) <= 2, "after the failure one attempt is enough");
         assert_eq!(cache.in_flight(), 0);
-        assert!(cache.get_or_decode(key, || brick(10, Keep::Shared)).0.is_ok());
+        assert!(cache.get_or_decode(key, Keep::Shared, || brick(10)).0.is_ok());
     });
 }
 
@@ -163,7 +159,7 @@ fn what_is_held_stays_within_the_capacity_and_returns_to_nothing() {
                 thread::spawn(move || {
                     for n in 0..4 {
                         let keep = if (n + reader) % 2 == 0 { Keep::Shared } else { Keep::Scan };
-                        let (got, _) = cache.get_or_decode((array, n), || brick(1000, keep));
+                        let (got, _) = cache.get_or_decode((array, n), keep, || brick(1000));
                         assert_eq!(got.unwrap().bytes.len(), 1000);
                         assert!(cache.bytes() <= CAPACITY);
                     }

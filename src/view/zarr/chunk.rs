@@ -52,7 +52,8 @@ impl ComputedFile for ChunkFile {
         let samples = bytes.start / size..bytes.end.div_ceil(size);
         let held = Region::whole(self.held.shape);
         // from the last, since they are taken from the end
-        let parts = boxes(&self.chunk, samples).into_iter().rev().filter_map(|part| part.intersection(&held));
+        let parts: Vec<Region> = boxes(self.chunk, samples).collect();
+        let parts = parts.into_iter().rev().filter_map(|part| part.intersection(&held));
         Box::new(ChunkSteps { parts: parts.collect(), file: self, bytes, requested: None, out: None })
     }
 }
