@@ -9,6 +9,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,10 @@ def test_a_pickle_is_opened_by_its_source_where_the_mount_is_not(tmp_path: Path,
         (tmp_path / "level").write_bytes(pickle.dumps(level))
         path = dataset.path
         del level
+    # the mount is taken away beside this process
+    deadline = time.monotonic() + 30
+    while path.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
     code = f"""
 import os, pickle, sys
 assert not os.path.exists({str(path)!r})
