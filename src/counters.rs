@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that many threads add to.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `n`.
     pub(crate) fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
@@ -17,7 +15,6 @@ impl Counter {
         self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Returns the sum so far.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -30,7 +27,6 @@ pub(crate) struct Counters {
     pub reads: Counter,
     /// Bytes delivered to them.
     pub bytes_read: Counter,
-    /// Bricks decoded.
     pub bricks_decoded: Counter,
     /// Bytes that came out of decoding.
     pub bytes_decoded: Counter,
@@ -38,11 +34,9 @@ pub(crate) struct Counters {
     pub cache_hits: Counter,
     /// Bricks not found in the cache: decoded by the read, or by another one that it waited for.
     pub cache_misses: Counter,
-    /// Bytes read from the source.
     pub source_bytes: Counter,
     /// Bricks decoded by prefetching.
     pub prefetched: Counter,
-    /// Requests that ended in an I/O error.
     pub errors: Counter,
 }
 

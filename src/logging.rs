@@ -41,13 +41,11 @@ const PERIOD: Duration = Duration::from_secs(60);
 /// A message of [`warn_seldom`] is logged again after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// The socket of syslog.
 const SYSLOG: &str = "/dev/log";
 
 /// Where log lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// Standard error.
     Stderr,
     /// The end of a file, which is created if it does not exist.
     File(PathBuf),
@@ -58,29 +56,17 @@ pub(crate) enum Target {
 /// Why logging could not start.
 #[derive(Debug, Error)]
 pub(crate) enum LoggingError {
-    /// The log file cannot be written.
     #[error(
         "cannot write the log file {}: {error}; choose another with --log-file",
         one_line(&.path.to_string_lossy())
     )]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        error: OpenError,
-    },
+    File { path: PathBuf, error: OpenError },
     /// The log file may have been put there by another user, who could read the log.
     #[error(
         "the log file {} belongs to another user (id {owner}); choose another with --log-file",
         one_line(&.path.to_string_lossy())
     )]
-    OthersFile {
-        /// The file.
-        path: PathBuf,
-        /// The number of its owner.
-        owner: u32,
-    },
-    /// Logging has been started before.
+    OthersFile { path: PathBuf, owner: u32 },
     #[error("logging was started twice")]
     Twice,
 }
@@ -223,7 +209,7 @@ fn open_file(path: &Path) -> Result<File, LoggingError> {
     if !opened.was_open && !is_device && !safe_open::is_trusted(stat.st_uid) {
         return Err(LoggingError::OthersFile { path: path.to_owned(), owner: stat.st_uid });
     }
-    // whoever reads slowly gets all lines
+    // a slow reader gets all lines
     fcntl_setfl(&opened.fd, OFlags::APPEND).map_err(|error| failed(error.into()))?;
     Ok(opened.fd.into())
 }

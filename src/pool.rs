@@ -2,8 +2,8 @@
 //!
 //! The threads that talk to the kernel submit such jobs and go on. Each job belongs to a *bulkhead* (one for each
 //! dataset or folder), which limits how many of its jobs run at a time; further jobs wait in a queue of the bulkhead.
-//! So a source that hangs blocks the jobs of its own bulkhead and no others; which jobs run, on which thread and since
-//! when, and how many requests wait for them, the pool tells whoever asks. Worker threads are spawned when a job is
+//! So a source that hangs blocks the jobs of its own bulkhead and no others; the pool tells which jobs run, on which
+//! thread and since when, and how many requests wait for them. Worker threads are spawned when a job is
 //! ready and no worker is idle, and end after an idle timeout, except a few that are kept. If the system has no more
 //! threads, jobs wait for the workers that there are.
 
@@ -82,7 +82,6 @@ pub(crate) fn is_worker() -> bool {
     IS_WORKER.get()
 }
 
-/// A pool of worker threads.
 #[derive(Default)]
 pub(crate) struct Pool {
     state: Mutex<State>,
@@ -189,7 +188,6 @@ impl Pool {
         self.state.lock().bulkheads.values().map(|jobs| jobs.admitted + jobs.queue.len()).sum()
     }
 
-    /// Returns the jobs that run.
     pub(crate) fn running(&self) -> Vec<RunningJob> {
         self.state.lock().running.clone()
     }
@@ -253,7 +251,6 @@ impl Pool {
         false
     }
 
-    /// Runs jobs until the worker should end.
     fn work(&self) {
         IS_WORKER.set(true);
         let thread = gettid();

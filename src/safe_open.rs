@@ -14,10 +14,8 @@ use thiserror::Error;
 /// The most links after each other, as many as the kernel allows.
 const MAX_LINKS: usize = 40;
 
-/// What was opened.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The open file or folder.
     pub fd: OwnedFd,
     /// Whether a link in /proc led to it, such as /proc/self/fd/2 (/dev/stderr): this process had it open already.
     pub was_open: bool,

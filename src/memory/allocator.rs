@@ -26,7 +26,7 @@ const RESERVE: usize = 16 << 20;
 const MAX_FROM_RESERVE: usize = 2 << 20;
 /// How often a block is tried again.
 const TRIES: usize = 16;
-/// Bytes of the least that the system gives to whoever starts a thread: a stack for signals, and its guard page.
+/// Bytes of the least that the system gives to a new thread: a stack for signals, and its guard page.
 const LEAST: usize = 16 << 10;
 /// How a message of the standard library says that the system has no memory.
 const ENOMEM: &str = "(os error 12)";
@@ -46,7 +46,6 @@ impl From<OutOfMemory> for io::Error {
 const NONE_YET: usize = 0;
 const GIVEN_AWAY: usize = 1;
 
-/// The address of the reserve.
 static ADDRESS: AtomicUsize = AtomicUsize::new(NONE_YET);
 
 thread_local! {
@@ -123,7 +122,7 @@ pub(crate) fn is_out_of_memory(message: &str) -> bool {
 fn give_away() {
     let taken = ADDRESS.fetch_update(Ordering::AcqRel, Ordering::Acquire, |at| (at > GIVEN_AWAY).then_some(GIVEN_AWAY));
     if let Ok(at) = taken {
-        // SAFETY: the addresses are those of the reserve, which nobody uses, and whoever has taken it gives it away once
+        // SAFETY: the addresses are those of the reserve, which are unused, and the thread that has taken it gives it away once
         unsafe { libc::munmap(at as *mut libc::c_void, RESERVE) };
     }
 }
@@ -153,7 +152,6 @@ pub(crate) fn has_memory() -> bool {
     }
 }
 
-/// Returns `length` zeros.
 pub(crate) fn try_zeroed(length: usize) -> Result<Vec<u8>, OutOfMemory> {
     let mut bytes = try_with_capacity(length)?;
     bytes.resize(length, 0);
@@ -172,7 +170,6 @@ pub(crate) fn try_with_capacity<T>(count: usize) -> Result<Vec<T>, OutOfMemory> 
     Ok(elements)
 }
 
-/// Bytes of all claims.
 static CLAIMED: AtomicUsize = AtomicUsize::new(0);
 
 /// Memory that is about to be allocated by something that ends the process if it gets none. A claim takes no memory.

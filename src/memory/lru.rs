@@ -22,14 +22,12 @@ pub(crate) fn entry_weight(bytes: usize) -> usize {
 /// Methods return evicted entries instead of dropping them, so that a caller can drop them after it has released its
 /// lock.
 pub(crate) struct LruByWeight<K, V> {
-    /// Values and their weights.
     entries: LruCache<K, (V, usize)>,
     weight: usize,
     capacity: usize,
 }
 
 impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
-    /// Creates an empty map with a capacity of `capacity` bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { entries: LruCache::unbounded(), weight: 0, capacity }
     }
@@ -92,12 +90,10 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         evicted
     }
 
-    /// Makes `key` the least recently used, which is evicted first.
     pub(crate) fn demote(&mut self, key: &K) {
         self.entries.demote(key);
     }
 
-    /// Removes the entry of `key` and returns its value.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let (value, weight) = self.entries.pop(key)?;
         self.weight -= weight;
@@ -121,12 +117,10 @@ impl<K: Hash + Eq, V: Clone> LruByWeight<K, V> {
         }
     }
 
-    /// Returns the capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Returns the sum of the weights of all entries, in bytes.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }

@@ -36,7 +36,6 @@ const LARGE_KEPT_BYTES: usize = 24 << 20;
 /// and room for a file's header before its samples.
 const REPLY_CLASSES: [(usize, usize); 2] = [(1, 34 * PAGE), (2, 341 * PAGE)];
 
-/// A block of memory of a fixed size.
 enum Block {
     Heap(Box<[u8]>),
     Map(MmapMut),

@@ -59,7 +59,6 @@ impl IndexCache {
         NEXT.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns a part of a table if it is cached.
     pub(crate) fn get<T: Any + Send + Sync>(&self, key: PartKey) -> Option<Arc<T>> {
         // the parts of a thread are never stale: a key belongs to one table of the process, and a part never changes
         let part = LAST_USED.with_borrow_mut(|last_used| {
@@ -102,7 +101,6 @@ impl Index {
         Self { id: IndexCache::new_id(), source, object: object.into(), start, length, cache }
     }
 
-    /// Returns the bytes of the table.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -114,7 +112,6 @@ impl Index {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Fills `out` with the table's bytes from `at` on.
     pub(crate) fn read(&self, at: u64, out: &mut [u8], blocking: Blocking) -> Result<(), SourceError> {
         let length = out.len() as u64;
         if at.checked_add(length).is_none_or(|end| end > self.length) {

@@ -166,7 +166,7 @@ pub(crate) struct About {
     pub(crate) version: ObjectVersion,
     /// The time of the last change of content or attributes (ctime).
     pub(crate) changed: SystemTime,
-    /// Whether there was a link on the way to it, or nobody knows.
+    /// Whether there was a link on the way to it, or that is unknown.
     pub(crate) by_links: bool,
     /// Who may read it, as far as that is [asked for](Origin::permissions) and its source knows users.
     pub(crate) permissions: Option<Permissions>,
@@ -208,8 +208,8 @@ pub(crate) trait Tree: Send + Sync {
     /// Returns SOURCE itself: the absolute path of a folder or of one dataset.
     fn source(&self) -> &Path;
 
-    /// Returns what a path leads to; `None` if that is outside of the tree, and nobody may learn what there is. It is an
-    /// error if nothing is there.
+    /// Returns what a path leads to; `None` if that is outside of the tree: whether anything is there stays unsaid. It
+    /// is an error if nothing is there.
     fn look(&self, path: &Path) -> io::Result<Option<Box<dyn Place>>>;
 
     /// Looks at SOURCE, or at the folder that it lies in, following every link: these were chosen by the user.
@@ -283,12 +283,10 @@ pub(crate) struct FolderProbe {
 }
 
 impl FolderProbe {
-    /// Looks into a folder that was just found.
     pub(crate) fn new(place: Box<dyn Place>) -> Self {
         Self { place, failure: RefCell::default() }
     }
 
-    /// Returns what the folder itself is.
     pub(crate) fn about(&self) -> &About {
         self.place.about()
     }
@@ -308,7 +306,6 @@ impl FolderProbe {
         self.failure.take()
     }
 
-    /// Returns whether there is a [`FolderProbe::failure`].
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.borrow().is_some()
     }

@@ -1,9 +1,9 @@
 //! Who may read a file or folder of this machine: its owner, its group and its mode, and what several of them leave
 //! together.
 //!
-//! A mount can show each of its files with one owner, one group and one mode, while what is behind a file may be several
-//! files and folders with owners of their own, and with access control lists. What is shown never lets anybody read who
-//! may not read all of them, and may let fewer.
+//! A mount can show each of its files with one owner, one group and one mode, while a file may show several files and
+//! folders, each with its owner and access control list. What is shown lets only those read who may read all of them, or
+//! fewer.
 
 use std::ffi::CString;
 use std::fs::Metadata;
@@ -29,9 +29,7 @@ const READ_AND_SEARCH: u32 = 0o555;
 /// The owner, group, and rights of a file or folder. Nobody may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permissions {
-    /// The owner.
     pub(crate) uid: u32,
-    /// The group.
     pub(crate) gid: u32,
     /// The bits to read, and for folders to search, as in a mode.
     pub(crate) mode: u32,
@@ -64,7 +62,7 @@ impl Permissions {
         Self { mode: search | search << 2, ..self }
     }
 
-    /// Returns rights that nobody has who has not both. The owner and group are those of one of the two, or the owner is
+    /// Returns rights that only those have who have both. The owner and group are those of one of the two, or the owner is
     /// root, who may read whatever the mode says: where these differ, the ones that leave the most, and rather its own.
     pub(crate) fn restrict(self, other: Self) -> Self {
         if (self.uid, self.gid) == (other.uid, other.gid) {
@@ -101,7 +99,7 @@ impl Permissions {
         missing == 0 || missing & 0o077 == 0 && as_member(missing) && is_member()
     }
 
-    /// Returns whether the owner is in the group, as far as this machine knows its users. May wait for whoever knows them.
+    /// Returns whether the owner is in the group, as far as this machine knows its users. May block (NSS).
     pub(crate) fn owner_is_member(self) -> bool {
         let Ok(Some(owner)) = User::from_uid(Uid::from_raw(self.uid)) else { return false };
         let Ok(name) = CString::new(owner.name) else { return false };
@@ -132,7 +130,7 @@ fn with_acl(file: BorrowedFd<'_>, mode: u32) -> u32 {
     match getxattr(format!("/proc/self/fd/{}", file.as_raw_fd()), "system.posix_acl_access", &mut list[..]) {
         Ok(length) => list.get(..length).and_then(|list| less_acl(mode, list)).unwrap_or(mode & 0o500),
         Err(Errno::NODATA | Errno::NOTSUP) => mode,
-        // there is a list, and nobody can tell what is in it
+        // there is a list that cannot be read
         Err(_) => mode & 0o500,
     }
 }
@@ -191,7 +189,6 @@ mod tests {
         to.mode >> shift & 0o7
     }
 
-    /// An access control list in the kernel's form.
     fn acl(entries: &[(u8, u8, u32)]) -> Vec<u8> {
         let mut list = vec![2, 0, 0, 0];
         for (tag, rights, id) in entries {

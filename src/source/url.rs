@@ -10,20 +10,15 @@ use thiserror::Error;
 /// What kind of store a URL names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreKind {
-    /// Amazon S3, or another store with its interface.
     S3,
-    /// Azure Blob Storage.
     Azure,
-    /// Google Cloud Storage.
     Gcs,
     /// A web server, whose files are read by their names.
     Http,
 }
 
-/// A URL, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreUrl {
-    /// What it names.
     pub(crate) kind: StoreKind,
     /// The scheme, and the bucket, container or host with its port: `s3://surveys`.
     pub(crate) base: String,
@@ -36,21 +31,17 @@ pub(crate) struct StoreUrl {
 /// Why a URL is not accepted. The texts have nothing of the URL but its scheme, since it may hold a secret.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) enum UrlError {
-    /// The scheme is of no store.
     #[error(
         "{0}:// is no scheme that volfs knows; give s3://BUCKET/KEY, az://CONTAINER/KEY, gs://BUCKET/KEY or https://HOST/PATH"
     )]
     Scheme(String),
-    /// There is no bucket, container or host.
     #[error("{0}:// needs a name behind it, as in {0}://NAME/KEY")]
     NoBucket(String),
-    /// There is a user name or a password in it.
     #[error(
         "a URL must not have a user name or password in it, where other users see it; give them in the environment \
          (docs/object-stores.md names the variables)"
     )]
     UserInfo,
-    /// There is a query or a fragment in it.
     #[error(
         "a URL must have no part behind ? or #, where other users see it; give a signature (SAS) in the environment \
          as AZURE_STORAGE_SAS_TOKEN"

@@ -51,7 +51,6 @@ impl LastUsed {
     }
 }
 
-/// Bytes and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) bytes: u64,

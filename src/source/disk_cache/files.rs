@@ -52,7 +52,6 @@ const SETTLED: i64 = 2;
 /// Why a folder cannot be a disk cache.
 #[derive(Debug, Error)]
 pub(crate) enum DiskCacheError {
-    /// The operating system reported an error.
     #[error("cannot {doing} the disk cache {}: {error}", dir.display())]
     Io { doing: &'static str, dir: PathBuf, error: io::Error },
     /// There is nothing that could be shown or cleared.
@@ -61,7 +60,6 @@ pub(crate) enum DiskCacheError {
     /// The folder is not empty, and volfs did not make it. `name` is one of the files.
     #[error("{} holds files that are not of a disk cache, such as {name}; give an empty folder, or one that does not exist", dir.display())]
     ForeignFiles { dir: PathBuf, name: String },
-    /// The folder belongs to another user.
     #[error("the disk cache {} belongs to another user (id {owner}); give a folder of your own", dir.display())]
     OtherOwner { dir: PathBuf, owner: u32 },
     /// The path is another user's link, which may lead to any folder.
@@ -256,7 +254,7 @@ impl WriterFolder {
             let name = format!("{}-{:x}", process::id(), random());
             mkdirat(&parent, &name, Mode::RWXU)?;
             let Ok(fd) = openat(&parent, &name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) else { continue };
-            // where the file system has no locks, nobody can take this one for dead either
+            // where the file system has no locks, no other process can take this one for dead either
             let locked = flock(&fd, FlockOperation::NonBlockingLockExclusive);
             if locked != Err(Errno::WOULDBLOCK) && is_same(parent.as_fd(), &name, fd.as_fd()) {
                 return Ok(Self { parent, fd, name, files: AtomicU64::new(0) });

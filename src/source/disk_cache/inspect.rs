@@ -17,7 +17,6 @@ const OPENING: u64 = 4096;
 /// Bad files that are named.
 const NAMED: usize = 100;
 
-/// What is in a disk cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inspection {
     /// What it has of each dataset, by store and key of the dataset.

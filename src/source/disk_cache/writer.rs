@@ -24,7 +24,6 @@ const OFF: Duration = Duration::from_secs(60);
 /// Bytes that are queued at most; one range may be in any case.
 const MAX_QUEUED: usize = 16 << 20;
 
-/// Bytes to write.
 pub(super) struct Put {
     pub(super) key: CacheKey,
     pub(super) range: StoredRange,
@@ -141,7 +140,6 @@ impl WriteQueue {
     }
 }
 
-/// The thread that writes.
 pub(super) struct Writer {
     files: Arc<Files>,
     queue: Arc<WriteQueue>,

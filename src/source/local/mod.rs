@@ -174,7 +174,6 @@ fn cannot_open(path: &Path, error: &io::Error) -> SourceError {
     SourceError::io(format!("cannot open {}", path.display()), error)
 }
 
-/// Opens the file at a path below `root`.
 fn open(root: &SourceRoot, path: &Path) -> Result<(File, Metadata), SourceError> {
     let file = root.open_file(path).and_then(|file| file.ok_or(Errno::NOENT.into()));
     file.and_then(|file| file.metadata().map(|metadata| (file, metadata))).map_err(|e| cannot_open(path, &e))
@@ -202,7 +201,6 @@ impl LocalFile {
         this
     }
 
-    /// Keeps a file open until it is evicted.
     fn keep(&self, file: File, metadata: &Metadata) -> Arc<OpenFile> {
         let (name, marks) = ((WHOLE, self.path.clone()), (&self.changed, &self.recent));
         let file = OpenFile::new(name, (file, metadata), marks, &self.root.counters);

@@ -219,7 +219,6 @@ impl OpenFile {
         }
     }
 
-    /// Returns whether the file was used since the last call.
     fn was_used(&self) -> bool {
         self.used.swap(false, Ordering::Relaxed)
     }
@@ -254,7 +253,6 @@ pub(super) fn new_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The caches of all datasets.
 pub(crate) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
     /// The negative cache.
@@ -273,13 +271,11 @@ impl OpenFiles {
         Self { files, missing, digests: Mutex::default(), on_first: OnceLock::new() }
     }
 
-    /// Returns the file if it is open.
     pub(super) fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
         let file = self.files.lock().get(&key).filter(|file| &*file.name == name).cloned();
         file.inspect(|file| file.mark_used())
     }
 
-    /// Keeps a file open until it is evicted.
     pub(super) fn insert(&self, key: Key, file: &Arc<OpenFile>) {
         let mut files = self.files.lock();
         // files that are read without being looked up here get a second chance
@@ -311,14 +307,13 @@ impl OpenFiles {
         !found.is_empty()
     }
 
-    /// Closes the files that nobody reads at this moment, and that were not used since the last call; they are opened
-    /// again when they are read. To be called every now and then, so that a source that nobody reads is not looked at for
-    /// ever.
+    /// Closes the files that are not being read, and were not used since the last call; they are opened again when they
+    /// are read. To be called every now and then, so that an unused source is not looked at for ever.
     pub(crate) fn close_unused(&self) {
         self.close_some(|n| n, |_, file| Arc::strong_count(file) == 1 && !file.was_used());
     }
 
-    /// Closes the files that were not used lately: a half of those that nobody reads at this moment. Returns `false`
+    /// Closes the files that were not used lately: a half of those that are not being read. Returns `false`
     /// if there are none.
     pub(super) fn close_idle(&self) -> bool {
         self.close_some(|n| n.div_ceil(2), |_, file| Arc::strong_count(file) == 1)
@@ -357,13 +352,11 @@ impl OpenFiles {
         gone.into_iter().map(|(_, file)| file).collect()
     }
 
-    /// Returns whether the negative cache has the name.
     pub(super) fn is_missing(&self, key: Key, name: &str) -> bool {
         let mut names = self.missing.lock();
         names.get(&key).is_some_and(|(missing, at)| &**missing == name && at.elapsed() < MISSING_TTL)
     }
 
-    /// Adds a name to the negative cache.
     pub(super) fn insert_missing(&self, key: Key, name: &str) {
         self.missing.lock().put(key, (name.into(), Instant::now()));
     }

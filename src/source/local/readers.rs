@@ -1,15 +1,15 @@
 //! Who may read the folders of a dataset, and the files in them.
 //!
 //! A folder may be read by those who may search it, and the folders between it and the dataset's own, and may read the
-//! files in it that were opened until the dataset was open: the descriptions and headers. Which files are opened later
-//! nobody knows then, so that one that fewer may read is an error for all.
+//! files in it that were opened until the dataset was open: the descriptions and headers. Which files are opened later is
+//! unknown then, so one of them that fewer users may read is an error for all.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use super::root::{Found, SourceRoot};
-use crate::source::{ObjectVersion, Permissions, tells_what_is_there};
+use crate::source::{Permissions, tells_what_is_there};
 use crate::sync::Mutex;
 
 /// Files that were read before the permissions are settled, of which changes are noticed.
@@ -51,7 +51,7 @@ impl Readers {
         Some(Arc::new(Self {
             dataset: dataset.cloned(),
             path: place.path.clone(),
-            inode: ObjectVersion::from_metadata(&place.metadata).inode,
+            inode: place.inode(),
             way,
             state: Mutex::new(state),
             owner_is_member: OnceLock::new(),

@@ -10,6 +10,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -22,7 +23,7 @@ use rustix::io::Errno;
 
 use super::open_files::OpenFiles;
 use crate::counters::Counters;
-use crate::source::{EntryKind, ObjectVersion, Permissions};
+use crate::source::{EntryKind, Permissions};
 
 /// To open a place without access to its content.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -56,7 +57,7 @@ pub(super) struct Found {
     pub(super) metadata: Metadata,
     /// Its path, without links as far as the kernel tells.
     pub(super) path: PathBuf,
-    /// Whether there was a link on the way to it, or nobody knows.
+    /// Whether there was a link on the way to it, or that is unknown.
     pub(super) by_links: bool,
 }
 
@@ -69,7 +70,7 @@ impl SourceRoot {
     }
 
     /// Returns the place that a path leads to. `None` if it is outside of the source; also if nothing is there and the
-    /// way would have led out of the source, since nobody may learn what there is outside.
+    /// way would have led out of the source, so that nothing tells what there is outside.
     pub(super) fn locate(&self, path: &Path) -> io::Result<Option<Found>> {
         match self.open_plainly(path, PLACE) {
             Some(handle) => Found::new(handle?, path.to_owned(), false).map(Some),
@@ -79,7 +80,7 @@ impl SourceRoot {
 
     /// Returns the place that a path of the user's choice leads to, wherever that is.
     pub(super) fn base(&self, path: &Path) -> io::Result<Found> {
-        Found::new(self.retrying(|| openat(CWD, path, PLACE, Mode::empty()))?, path.to_owned(), false)
+        Found::new(self.openat(CWD, path, PLACE)?, path.to_owned(), false)
     }
 
     /// Returns the place that `name`, a path without `..`, leads to in a folder, as [`SourceRoot::locate`] does.
@@ -87,16 +88,16 @@ impl SourceRoot {
         let path = folder.path.join(name);
         let mut parts = name.components();
         if let (Some(Component::Normal(_)), None) = (parts.next(), parts.next()) {
-            let handle = self.retrying(|| openat(&folder.handle, name, PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+            let handle = self.openat(folder.handle(), name, PLACE | OFlags::NOFOLLOW)?;
             let place = Found::new(handle, path, folder.by_links)?;
             if !place.metadata.is_symlink() {
                 return Ok(Some(place));
             }
-            return self.locate_by_links(folder.handle.as_fd(), name, &place.path);
+            return self.locate_by_links(folder.handle(), name, &place.path);
         }
-        match self.open_without_links(folder.handle.as_fd(), name, PLACE, ResolveFlags::BENEATH) {
+        match self.open_without_links(folder.handle(), name, PLACE, ResolveFlags::BENEATH) {
             Some(handle) => Found::new(handle?, path, folder.by_links).map(Some),
-            None => self.locate_by_links(folder.handle.as_fd(), name, &path),
+            None => self.locate_by_links(folder.handle(), name, &path),
         }
     }
 
@@ -118,14 +119,14 @@ impl SourceRoot {
     }
 
     /// Returns who may go from a folder, at which they are, to a place: search all folders between the two. One after the
-    /// other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Nobody may if
+    /// other is opened, so that what is judged is what lies between them, whatever is renamed meanwhile. Returns no rights if
     /// the place is not there, or the folder at the path `top` has not the device and inode number of `is`.
     pub(super) fn way(&self, (top, is): (&Path, Option<(u64, u64)>), place: &Found) -> Permissions {
         let nobody = Permissions { uid: 0, gid: 0, mode: 0 };
         let walk = || -> io::Result<Permissions> {
             let mut way = Permissions { mode: 0o555, ..nobody };
             let below = place.path.strip_prefix(top).map_err(io::Error::other)?;
-            let mut folder = self.retrying(|| openat(CWD, top, PLACE, Mode::empty()))?;
+            let mut folder = self.openat(CWD, top, PLACE)?;
             if let Some(is) = is {
                 let found = fstat(&folder)?;
                 if (found.st_dev, found.st_ino) != is {
@@ -134,14 +135,11 @@ impl SourceRoot {
             }
             let mut parts = below.components().peekable();
             while let Some(part) = parts.next() {
-                let flags = PLACE | OFlags::NOFOLLOW;
-                let next = self.retrying(|| openat(&folder, part.as_os_str(), flags, Mode::empty()))?;
+                let next = self.openat(folder.as_fd(), part.as_ref(), PLACE | OFlags::NOFOLLOW)?;
                 let next = Found::new(next, PathBuf::new(), false)?;
                 if parts.peek().is_some() {
                     way = Permissions::from_file(next.handle(), &next.metadata).beyond().restrict(way);
-                } else if ObjectVersion::from_metadata(&next.metadata).inode
-                    != ObjectVersion::from_metadata(&place.metadata).inode
-                {
+                } else if next.inode() != place.inode() {
                     return Err(Errno::NOENT.into());
                 }
                 folder = next.handle.into();
@@ -159,19 +157,14 @@ impl SourceRoot {
     /// Like [`SourceRoot::locate_in`], but `None` for whatever is on another file system, which may hang.
     pub(super) fn locate_beside(&self, folder: &Found, name: &Path) -> io::Result<Option<Found>> {
         let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
-        let open = || match self.has_openat2 {
-            true => openat2(&folder.handle, name, PLACE, Mode::empty(), resolve),
-            false => Err(Errno::NOSYS),
-        };
-        let handle = match self.retrying(open) {
+        let handle = match self.openat2(folder.handle(), name, PLACE, resolve) {
             Err(Errno::NOSYS | Errno::PERM) => self.open_beside(folder, name),
             handle => handle,
         };
-        let handle = match handle {
-            Err(Errno::XDEV) => return Ok(None),
-            handle => handle?,
-        };
-        self.judge(handle, &folder.path.join(name))
+        match handle {
+            Err(Errno::XDEV) => Ok(None),
+            handle => self.judge(handle?, &folder.path.join(name)),
+        }
     }
 
     /// Opens a path in a folder on kernels or in sandboxes without `openat2`: follows no link.
@@ -180,7 +173,7 @@ impl SourceRoot {
         let mut opened: Option<OwnedFd> = None;
         for part in name.components() {
             let at = opened.as_ref().map_or(folder.handle(), |folder| folder.as_fd());
-            let next = self.retrying(|| openat(at, part.as_os_str(), PLACE | OFlags::NOFOLLOW, Mode::empty()))?;
+            let next = self.openat(at, part.as_ref(), PLACE | OFlags::NOFOLLOW)?;
             if mount_of(next.as_fd()) != mount || !matches!(part, Component::Normal(_)) {
                 return Err(Errno::XDEV);
             }
@@ -189,13 +182,12 @@ impl SourceRoot {
         opened.ok_or(Errno::NOENT)
     }
 
-    /// Opens the content of a file.
     pub(super) fn open(&self, place: &Found) -> io::Result<File> {
         if !place.metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
         let path = format!("/proc/self/fd/{}", place.handle.as_raw_fd());
-        match self.retrying(|| openat(CWD, &path, CONTENT, Mode::empty())) {
+        match self.openat(CWD, path.as_ref(), CONTENT) {
             // there is no /proc
             Err(Errno::NOENT) if !place.by_links => self.open_file(&place.path)?.ok_or(Errno::NOENT.into()),
             file => without_nonblock(file?),
@@ -232,7 +224,7 @@ impl SourceRoot {
     /// Visits the entries of a folder, in no order, until `visit` returns `false`.
     pub(super) fn visit(&self, folder: &Found, mut visit: impl FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = self.retrying(|| openat(&folder.handle, ".", flags, Mode::empty()))?;
+        let folder = self.openat(folder.handle(), ".".as_ref(), flags)?;
         let mut buffer = Vec::with_capacity(ENTRIES);
         let mut entries = RawDir::new(&folder, buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
@@ -269,7 +261,7 @@ impl SourceRoot {
         self.open_without_links(CWD, path, flags, ResolveFlags::empty())
     }
 
-    /// Opens a path if it has no links in it, and `None` if it has or nobody can tell.
+    /// Opens a path if it has no links in it, and `None` if it has or that is unknown.
     fn open_without_links(
         &self,
         at: BorrowedFd,
@@ -277,11 +269,7 @@ impl SourceRoot {
         flags: OFlags,
         resolve: ResolveFlags,
     ) -> Option<io::Result<OwnedFd>> {
-        if !self.has_openat2 {
-            return None;
-        }
-        let resolve = resolve | ResolveFlags::NO_SYMLINKS;
-        match self.retrying(|| openat2(at, path, flags, Mode::empty(), resolve)) {
+        match self.openat2(at, path, flags, resolve | ResolveFlags::NO_SYMLINKS) {
             Err(Errno::LOOP | Errno::XDEV | Errno::NOSYS | Errno::PERM) => None,
             opened => Some(opened.map_err(io::Error::from)),
         }
@@ -289,7 +277,7 @@ impl SourceRoot {
 
     /// Follows the links of a path, relative to `at`, and judges where they lead. `name` is the path with all folders.
     fn locate_by_links(&self, at: BorrowedFd, path: &Path, name: &Path) -> io::Result<Option<Found>> {
-        match self.retrying(|| openat(at, path, PLACE, Mode::empty())) {
+        match self.openat(at, path, PLACE) {
             Ok(handle) => self.judge(handle, name),
             Err(e) if self.anywhere || is_out_of_descriptors(e) || self.stays_below(name) => Err(e.into()),
             Err(_) => Ok(None),
@@ -317,11 +305,8 @@ impl SourceRoot {
             return false;
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let open = || match self.has_openat2 {
-            true => openat2(openat(CWD, &self.root, PLACE, Mode::empty())?, below, PLACE, Mode::empty(), resolve),
-            false => Err(Errno::NOSYS),
-        };
-        match self.retrying(open) {
+        let root = self.openat(CWD, &self.root, PLACE);
+        match root.and_then(|root| self.openat2(root.as_fd(), below, PLACE, resolve)) {
             Err(Errno::NOSYS | Errno::PERM) => self.has_no_link_at(path),
             Err(Errno::XDEV | Errno::AGAIN) => false,
             _ => true,
@@ -332,18 +317,33 @@ impl SourceRoot {
     fn has_no_link_at(&self, path: &Path) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         match self.locate(parent) {
-            Ok(Some(folder)) => {
-                let found = statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW);
-                !found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink())
-            }
+            Ok(Some(folder)) => !statat(&folder.handle, name, AtFlags::SYMLINK_NOFOLLOW)
+                .is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_symlink()),
             Ok(None) => false,
             Err(_) => true,
         }
     }
 
+    fn openat(&self, at: BorrowedFd, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        self.retrying(|| openat(at, path, flags, Mode::empty()))
+    }
+
+    fn openat2(
+        &self,
+        at: BorrowedFd,
+        path: &Path,
+        flags: OFlags,
+        resolve: ResolveFlags,
+    ) -> rustix::io::Result<OwnedFd> {
+        if !self.has_openat2 {
+            return Err(Errno::NOSYS);
+        }
+        self.retrying(|| openat2(at, path, flags, Mode::empty(), resolve))
+    }
+
     /// Calls `open`, again if there was no descriptor left: files that nothing reads are closed then. Also again if
     /// another program has a lease on the file, which it is asked to give up.
-    fn retrying<T>(&self, open: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    fn retrying(&self, open: impl Fn() -> rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
         for _ in 1..ATTEMPTS {
             match open() {
                 Err(Errno::INTR) => {}
@@ -371,6 +371,10 @@ impl Found {
         let handle = File::from(handle);
         let metadata = handle.metadata()?;
         Ok(Self { handle, metadata, path, by_links })
+    }
+
+    pub(super) fn inode(&self) -> (u64, u64) {
+        (self.metadata.dev(), self.metadata.ino())
     }
 
     /// Returns the descriptor, which gives no access to the content.

@@ -48,7 +48,6 @@ struct CachedWindow {
     mapped: Option<Arc<MappedWindow>>,
 }
 
-/// The windows of one file.
 pub(super) struct FileWindows {
     id: u64,
     size: u64,
@@ -69,7 +68,6 @@ impl FileWindows {
         Self { id, size, is_mapped, is_local, mincore_is_reliable: OnceLock::new() }
     }
 
-    /// Returns whether the file is on a local file system.
     pub(super) fn is_local(&self) -> bool {
         self.is_local
     }
@@ -83,7 +81,6 @@ impl FileWindows {
         is_in_one.then_some((number, (offset % WINDOW_BYTES) as usize))
     }
 
-    /// Returns a window if it is mapped, or is now requested often enough to be mapped.
     pub(super) fn window(&self, file: &File, number: u64) -> Option<Arc<MappedWindow>> {
         self.window_or(number, || self.map(file, number))
     }
@@ -205,7 +202,6 @@ impl MappedWindow {
 pub(crate) struct CoarseInstant(u32);
 
 impl CoarseInstant {
-    /// Returns the current time.
     pub(crate) fn now() -> Self {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         Self((START.elapsed().as_millis() as u32).wrapping_add(RESIDENCY_TTL) | 1)

@@ -195,7 +195,6 @@ impl FolderVersions {
         state.versions.as_ref()?.get(name)
     }
 
-    /// Begins to list a folder.
     fn list(&self, parent: &str, folder: &Arc<Folder>) -> std::io::Result<()> {
         let (client, names, changed) = (Arc::clone(&self.client), Arc::clone(&self.names), Arc::clone(&self.changed));
         let (prefix, folder) = (prefix_of(parent), Arc::downgrade(folder));
@@ -274,7 +273,6 @@ impl CachedObjects {
         Some(Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::File(version) })
     }
 
-    /// The objects in a folder.
     pub(super) fn folder(cache: &Arc<StoreCache>, key: &str, versions: FolderVersions) -> Self {
         Self { cache: Arc::clone(cache), dataset: key.into(), versions: Source::Folder(versions) }
     }

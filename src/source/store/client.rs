@@ -233,7 +233,6 @@ impl Page {
     }
 }
 
-/// One store.
 pub(super) struct Client {
     backend: Backend,
     /// The URL of its bucket, for messages.
@@ -255,7 +254,6 @@ impl Client {
         Self { backend, base, metrics, counters, buffers, connections, most_connections }
     }
 
-    /// Returns whether names can be listed.
     pub(super) fn can_list(&self) -> bool {
         self.backend.pages.is_some()
     }

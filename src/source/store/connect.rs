@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::list::PaginatedListStore;
 use object_store::{BackoffConfig, ClientConfigKey, Error, ObjectStore, RetryConfig};
@@ -137,35 +137,27 @@ fn not_configured(error: &Error) -> StoreError {
     StoreError::new(io::ErrorKind::InvalidInput, explained.text)
 }
 
-fn unknown(option: &str) -> StoreError {
-    let text = format!("there is no option {option} for this kind of store; docs/object-stores.md lists them");
-    StoreError::new(io::ErrorKind::InvalidInput, text)
-}
-
-/// Returns the name of an option as the library has it.
-fn known_name(name: &str) -> &str {
-    match name {
-        "anonymous" => "skip_signature",
-        other => other,
-    }
-}
-
-/// Applies options to a builder: `set` gets each with its key. Defaults count only where `is_set` says that there is no
-/// other value.
+/// Applies options to a builder by `set`. Defaults count only where `get` has no other value.
 fn apply<B, K: FromStr>(
     mut builder: B,
     options: &[StoreOption],
-    is_set: impl Fn(&B, &K) -> bool,
+    get: impl Fn(&B, &K) -> Option<String>,
     set: impl Fn(B, K, &str) -> B,
 ) -> Result<B, StoreError> {
+    let key = |name: &str| {
+        // the name that the library has for it
+        let known = if name == "anonymous" { "skip_signature" } else { name };
+        let unknown = format!("there is no option {name} for this kind of store; docs/object-stores.md lists them");
+        known.parse::<K>().map_err(|_| StoreError::new(io::ErrorKind::InvalidInput, unknown))
+    };
     for (name, value) in DEFAULTS {
-        let key: K = name.parse().map_err(|_| unknown(name))?;
-        if !is_set(&builder, &key) {
+        let key = key(name)?;
+        if get(&builder, &key).is_none_or(|value| value.is_empty()) {
             builder = set(builder, key, value);
         }
     }
     for StoreOption { name, value, .. } in options {
-        builder = set(builder, known_name(name).parse().map_err(|_| unknown(name))?, value);
+        builder = set(builder, key(name)?, value);
     }
     Ok(builder)
 }
@@ -181,12 +173,8 @@ fn s3(url: &StoreUrl, options: &[StoreOption]) -> Result<AmazonS3Builder, StoreE
     if let Ok(endpoint) = env::var("AWS_EC2_METADATA_SERVICE_ENDPOINT") {
         builder = builder.with_metadata_endpoint(endpoint.trim_end_matches('/'));
     }
-    let builder = apply(
-        builder,
-        options,
-        |builder, key| builder.get_config_value(key).is_some_and(|value| !value.is_empty()),
-        |builder, key, value| builder.with_config(key, value),
-    )?;
+    let builder =
+        apply(builder, options, AmazonS3Builder::get_config_value, |b, key, value| b.with_config(key, value))?;
     let is_disabled = |value: String| value.eq_ignore_ascii_case("true");
     if env::var("AWS_EC2_METADATA_DISABLED").is_ok_and(is_disabled) && !has_credentials(&builder) {
         return Err(StoreError::new(io::ErrorKind::PermissionDenied, NO_CREDENTIALS));
@@ -204,7 +192,7 @@ fn has_credentials(builder: &AmazonS3Builder) -> bool {
         || is_set(AmazonS3ConfigKey::ContainerCredentialsFullUri)
 }
 
-/// Returns the addresses at which keys are asked for, as far as they are set.
+/// Returns the addresses at which keys are asked for.
 fn credential_services(builder: &AmazonS3Builder) -> Vec<String> {
     let get = |key| builder.get_config_value(&key).filter(|value| !value.is_empty());
     let of_machine = get(AmazonS3ConfigKey::MetadataEndpoint).into_iter();
@@ -216,16 +204,15 @@ fn credential_services(builder: &AmazonS3Builder) -> Vec<String> {
 fn with_profile(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
     let profile = Profile::read();
     let is_set = |builder: &AmazonS3Builder, key| builder.get_config_value(&key).is_some();
+    let has_keys = is_set(&builder, AmazonS3ConfigKey::AccessKeyId);
     if let (Some(id), Some(secret)) = (profile.get("aws_access_key_id"), profile.get("aws_secret_access_key"))
-        && !is_set(&builder, AmazonS3ConfigKey::AccessKeyId)
+        && !has_keys
     {
         builder = builder.with_access_key_id(id).with_secret_access_key(secret);
         if let Some(token) = profile.get("aws_session_token") {
             builder = builder.with_token(token);
         }
-    } else if let (Some(way), Some(name)) = (profile.unknown_way(), chosen_profile())
-        && !is_set(&builder, AmazonS3ConfigKey::AccessKeyId)
-    {
+    } else if let (false, Some(way), Some(name)) = (has_keys, profile.unknown_way(), chosen_profile()) {
         let text = format!(
             "the profile {name} has {way}, which volfs does not know; type: eval \"$(aws configure export-credentials \
              --profile {name} --format env)\""
@@ -252,12 +239,7 @@ fn azure(url: &StoreUrl, options: &[StoreOption]) -> Result<MicrosoftAzureBuilde
             }
         }
     }
-    apply(
-        builder,
-        options,
-        |builder, key| builder.get_config_value(key).is_some_and(|value| !value.is_empty()),
-        |builder, key, value| builder.with_config(key, value),
-    )
+    apply(builder, options, MicrosoftAzureBuilder::get_config_value, |b, key, value| b.with_config(key, value))
 }
 
 /// Returns what a connection string of Azure says.
@@ -285,19 +267,15 @@ fn connection_string(text: &str) -> Vec<(AzureConfigKey, String)> {
 }
 
 fn gcs(url: &StoreUrl, options: &[StoreOption]) -> Result<GoogleCloudStorageBuilder, StoreError> {
-    apply(
-        GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket),
-        options,
-        |builder, key: &GoogleConfigKey| builder.get_config_value(key).is_some_and(|value| !value.is_empty()),
-        |builder, key, value| builder.with_config(key, value),
-    )
+    let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&url.bucket);
+    apply(builder, options, GoogleCloudStorageBuilder::get_config_value, |b, key, value| b.with_config(key, value))
 }
 
 fn http(url: &StoreUrl, options: &[StoreOption]) -> Result<HttpBuilder, StoreError> {
     // who types http:// means it
     let plain = if url.base.starts_with("http://") { "true" } else { "false" };
     let builder = HttpBuilder::new().with_url(&url.base).with_config(ClientConfigKey::AllowHttp, plain);
-    apply(builder, options, |_, _| false, |builder, key: ClientConfigKey, value| builder.with_config(key, value))
+    apply(builder, options, |_, _| None, |builder, key: ClientConfigKey, value| builder.with_config(key, value))
 }
 
 /// The keys of one profile in the files in which programs of AWS keep credentials: `~/.aws/credentials` and

@@ -42,7 +42,6 @@ const MAX_DRAINED: usize = 256 << 10;
 const CREDENTIAL_SERVICES: [&str; 3] =
     ["http://169.254.169.254", "http://169.254.170.2", "http://metadata.google.internal"];
 
-/// What this program calls itself.
 const USER_AGENT: &str = concat!("volfs/", env!("CARGO_PKG_VERSION"));
 
 /// The most redirects of one request that are followed.
@@ -94,7 +93,6 @@ const CLASSES: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UserHeaders(pub(super) Vec<(Box<str>, Box<[u8]>)>);
 
-/// Makes the HTTP clients of one store.
 #[derive(Clone, Debug)]
 pub(super) struct StoreConnector {
     pub(super) metrics: Arc<Metrics>,
@@ -158,7 +156,6 @@ fn client(options: &ClientOptions, allows_http: bool) -> object_store::Result<re
     builder.build().map_err(invalid)
 }
 
-/// Applies an option if it has a value.
 fn with<T>(
     builder: ClientBuilder,
     value: Option<T>,
@@ -174,7 +171,6 @@ fn text(options: &ClientOptions, key: ClientConfigKey) -> Option<String> {
     options.get_config_value(&key).filter(|value| !value.is_empty())
 }
 
-/// Returns what an option says, by `parse`.
 fn parsed<T>(
     options: &ClientOptions,
     key: ClientConfigKey,
@@ -383,7 +379,6 @@ fn is_amazon(url: &Url) -> bool {
     url.host_str().is_some_and(is_of)
 }
 
-/// Counters of one store.
 #[derive(Debug)]
 pub(super) struct Metrics {
     requests: Counter,
@@ -412,7 +407,6 @@ impl Drop for Sent<'_> {
 }
 
 impl Metrics {
-    /// Counts a request that is being sent.
     fn begin(&self) -> Sent<'_> {
         self.requests.add(1);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -450,7 +444,6 @@ fn class_of(took: Duration) -> usize {
     (4 * (log as usize - 2) + fraction as usize).min(CLASSES - 1)
 }
 
-/// Returns the middle of a class.
 fn middle_of(class: usize) -> Duration {
     let (log, fraction) = (class / 4 + 2, class as u64 % 4);
     let least = (4 + fraction) << (log - 2).min(56);

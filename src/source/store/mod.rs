@@ -15,19 +15,15 @@ mod staging;
 
 use std::ffi::OsStr;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lru::LruCache;
-
 use super::disk_cache::DiskCache;
 use super::{
-    About, EntryKind, FileSource, Folder, NoFolder, ObjectVersion, Place, RecentWrites, SourceError, StoreOption,
-    StoreStatus, StoreUrl, Tree,
+    About, EntryKind, FileSource, Folder, NoFolder, Place, RecentWrites, SourceError, StoreOption, StoreStatus,
+    StoreUrl, Tree,
 };
 use crate::counters::Counters;
-use crate::sync::Mutex;
 use cache::StoreCache;
 use client::{Client, ObjectMeta, about, runtime, wait_for};
 use connect::connect;
@@ -36,8 +32,6 @@ use object_reader::{ObjectReader, Store};
 
 pub(crate) use connect::RetryPolicy;
 
-/// First bytes of files that are remembered, by the versions of the files.
-const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// Longer beginnings are not remembered.
 const MAX_HEAD: u64 = 64;
 /// In folders with more objects only those are looked into whose names say that they are datasets.
@@ -45,13 +39,8 @@ const MAX_LOOKS: usize = 256;
 
 /// A bucket, or what is below a key in it.
 pub(crate) struct StoreTree {
-    shared: Arc<Shared>,
-    source: PathBuf,
-}
-
-struct Shared {
     store: Arc<Store>,
-    heads: Mutex<LruCache<ObjectVersion, Arc<[u8]>>>,
+    source: PathBuf,
 }
 
 impl StoreTree {
@@ -67,29 +56,25 @@ impl StoreTree {
         runtime()?;
         let metrics = Arc::default();
         let backend = connect(&url, options, policy, &metrics)?;
-        let place =
-            if backend.endpoint.is_empty() { url.base.clone() } else { format!("{}@{}", url.base, backend.endpoint) };
-        let cache = disk.map(|cache| StoreCache { cache, place });
+        let at = if backend.endpoint.is_empty() { String::new() } else { format!("@{}", backend.endpoint) };
+        let cache = disk.map(|cache| StoreCache { cache, place: url.base.clone() + &at });
         let client = Client::new(backend, url.base.clone(), metrics, counters);
         Ok(Self::with_client(url, client, cache))
     }
 
     fn with_client(url: StoreUrl, client: Client, cache: Option<StoreCache>) -> Arc<Self> {
-        let (source, heads) = (url.path(), Mutex::new(LruCache::new(HEADS)));
-        Arc::new(Self { shared: Arc::new(Shared { store: Store::new(url, client, cache), heads }), source })
+        Arc::new(Self { source: url.path(), store: Store::new(url, client, cache) })
     }
 }
 
-impl Shared {
-    fn place(self: &Arc<Self>, key: &str) -> io::Result<Box<dyn Place>> {
-        let meta = match self.store.names.look(key)? {
-            At::Nothing => return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such object or folder")),
-            At::Folder => None,
-            At::File(meta) => Some(meta),
-        };
-        let about = about(key, meta.as_ref());
-        Ok(Box::new(StorePlace { shared: Arc::clone(self), key: key.into(), about, meta }))
-    }
+fn place(store: &Arc<Store>, key: &str) -> io::Result<Box<dyn Place>> {
+    let meta = match store.names.look(key)? {
+        At::Nothing => return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such object or folder")),
+        At::Folder => None,
+        At::File(meta) => Some(meta),
+    };
+    let about = about(key, meta.as_ref());
+    Ok(Box::new(StorePlace { store: Arc::clone(store), key: key.into(), about, meta }))
 }
 
 impl Tree for StoreTree {
@@ -98,15 +83,15 @@ impl Tree for StoreTree {
     }
 
     fn look(&self, path: &Path) -> io::Result<Option<Box<dyn Place>>> {
-        self.shared.store.url.key_of(path).map(|key| self.shared.place(&key)).transpose()
+        self.store.url.key_of(path).map(|key| place(&self.store, &key)).transpose()
     }
 
     fn about_base(&self, path: &Path) -> io::Result<About> {
         // the folder around the only dataset, for which list permission may be missing
         if path != self.source {
-            return Ok(about(&self.shared.store.url.key_of(path).unwrap_or_default(), None));
+            return Ok(about(&self.store.url.key_of(path).unwrap_or_default(), None));
         }
-        Ok(*self.shared.place(&self.shared.store.url.key)?.about())
+        Ok(*place(&self.store, &self.store.url.key)?.about())
     }
 
     fn is_gone(&self) -> bool {
@@ -115,7 +100,7 @@ impl Tree for StoreTree {
     }
 
     fn store_status(&self) -> Option<StoreStatus> {
-        let store = &self.shared.store;
+        let store = &self.store;
         let disk = store.cache.as_ref().map(|cache| cache.cache.statistics());
         Some(StoreStatus { disk, ..store.client.metrics.status(store.staging.bytes()) })
     }
@@ -123,7 +108,7 @@ impl Tree for StoreTree {
 
 /// What was found at a key.
 struct StorePlace {
-    shared: Arc<Shared>,
+    store: Arc<Store>,
     key: Box<str>,
     about: About,
     /// `None` for a folder.
@@ -147,18 +132,18 @@ impl Place for StorePlace {
 
     fn is_in_crowd(&self) -> bool {
         let (parent, _) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
-        self.shared.store.names.count_known(parent) > MAX_LOOKS
+        self.store.names.count_known(parent) > MAX_LOOKS
     }
 
     fn is_crowd(&self) -> bool {
-        self.shared.store.names.count_known(&self.key) == usize::MAX
+        self.store.names.count_known(&self.key) == usize::MAX
     }
 
     fn find(&self, name: &Path) -> io::Result<Option<Box<dyn Place>>> {
         let names: Option<Vec<&str>> = name.iter().map(OsStr::to_str).collect();
         // keys are text
         let names = names.ok_or(io::ErrorKind::NotFound)?;
-        self.shared.place(&(prefix_of(&self.key) + &names.join("/"))).map(Some)
+        place(&self.store, &(prefix_of(&self.key) + &names.join("/"))).map(Some)
     }
 
     fn find_beside(&self, name: &OsStr) -> io::Result<Option<Box<dyn Place>>> {
@@ -170,7 +155,7 @@ impl Place for StorePlace {
     }
 
     fn visit(&self, visit: &mut dyn FnMut(&OsStr, EntryKind) -> bool) -> io::Result<()> {
-        Ok(self.shared.store.names.visit(&self.key, &mut |name, kind| visit(name.as_ref(), kind))?)
+        Ok(self.store.names.visit(&self.key, &mut |name, kind| visit(name.as_ref(), kind))?)
     }
 
     fn read_head(&self, most: u64) -> io::Result<Vec<u8>> {
@@ -179,14 +164,14 @@ impl Place for StorePlace {
         if most == 0 {
             return Ok(Vec::new());
         }
-        let known = self.shared.heads.lock().get(&self.about.version).cloned();
+        let known = self.store.heads.lock().get(&self.about.version).cloned();
         if let Some(head) = known.filter(|head| head.len() as u64 == most) {
             return Ok(head.to_vec());
         }
-        let fetched = wait_for(self.shared.store.client.get(&self.key, 0..most, Some(meta)))??;
+        let fetched = wait_for(self.store.client.get(&self.key, 0..most, Some(meta)))??;
         let fetched = fetched.ok_or(io::ErrorKind::NotFound)?;
         if most <= MAX_HEAD {
-            self.shared.heads.lock().put(self.about.version, Arc::from(&*fetched.bytes));
+            self.store.heads.lock().put(self.about.version, Arc::from(&*fetched.bytes));
         }
         Ok(fetched.bytes.to_vec())
     }
@@ -194,13 +179,13 @@ impl Place for StorePlace {
     fn open_file(&self, _path: &Path, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn FileSource>, SourceError> {
         // an etag tells versions apart however fast they follow each other, so nothing has to be read again
         let meta = self.meta().map_err(|error| SourceError::io("cannot open it", &error))?;
-        Ok(Arc::new(ObjectReader::file(&self.shared.store, &self.key, meta.clone())))
+        Ok(Arc::new(ObjectReader::file(&self.store, &self.key, meta.clone())))
     }
 
     fn open_folder(self: Box<Self>, _recent: &Arc<RecentWrites>) -> Result<Arc<dyn Folder>, NoFolder> {
         match self.meta {
             Some(_) => Err(NoFolder::NotAFolder),
-            None => Ok(Arc::new(ObjectReader::folder(&self.shared.store, &self.key))),
+            None => Ok(Arc::new(ObjectReader::folder(&self.store, &self.key))),
         }
     }
 }

@@ -35,9 +35,7 @@ const DESCRIPTIONS: [&str; 3] = ["LayerStatus", "datasource-properties.json", "L
 pub(super) enum At {
     /// A folder: there are keys that begin with this one and `/`.
     Folder,
-    /// An object.
     File(ObjectMeta),
-    /// Nothing.
     Nothing,
 }
 
@@ -67,7 +65,6 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Asks `client`.
     pub(super) fn new(client: Arc<Client>) -> Self {
         Self {
             client,
@@ -101,7 +98,6 @@ impl Names {
         self.fresh(key).map_or(0, |listing| if listing.is_complete() { listing.entries.len() } else { usize::MAX })
     }
 
-    /// Returns what is at a key.
     pub(super) fn look(&self, key: &str) -> Result<At, StoreError> {
         if let Some(known) = self.known(key) {
             return Ok(known);
@@ -115,7 +111,6 @@ impl Names {
         Ok(at)
     }
 
-    /// Asks for the object alone.
     fn head(&self, key: &str) -> Result<At, StoreError> {
         Ok(wait_for(self.client.head(key))??.map_or(At::Nothing, At::File))
     }

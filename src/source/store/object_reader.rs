@@ -23,6 +23,8 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// Objects whose versions are remembered, all sources together.
 const VERSIONS: NonZeroUsize = NonZeroUsize::new(16 << 10).unwrap();
+/// First bytes of files that are remembered, by the versions of the files.
+const HEADS: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 /// How long an object that was not there counts as absent.
 const ABSENT_TTL: Duration = Duration::from_secs(1);
 /// Reads up to this length get the whole block of this length around them, which is kept: headers and tables are read in
@@ -36,7 +38,6 @@ const MAX_MERGED: u64 = 2 << 20;
 
 /// One store, as its sources share it.
 pub(super) struct Store {
-    /// SOURCE.
     pub(super) url: StoreUrl,
     pub(super) client: Arc<Client>,
     pub(super) staging: Staging,
@@ -45,6 +46,8 @@ pub(super) struct Store {
     pub(super) cache: Option<Arc<StoreCache>>,
     /// Names whose versions are remembered.
     listed_names: Arc<AtomicUsize>,
+    /// First bytes of files.
+    pub(super) heads: Mutex<LruCache<ObjectVersion, Arc<[u8]>>>,
     /// What the store said of each object first: a later answer must say the same.
     versions: Mutex<LruCache<ObjectId, (Option<ObjectMeta>, Instant)>>,
 }
@@ -60,6 +63,7 @@ impl Store {
             client,
             cache: cache.map(Arc::new),
             listed_names: Arc::default(),
+            heads: Mutex::new(LruCache::new(HEADS)),
             versions: Mutex::new(LruCache::new(VERSIONS)),
         })
     }
@@ -255,7 +259,6 @@ impl ObjectReader {
         self.store.staging.get(&object, range, is_small, widen, |range| self.request(&object, range))
     }
 
-    /// Starts to fetch a range.
     fn request(&self, object: &ObjectId, range: Range<u64>) -> Result<(), StoreError> {
         let expected = self.store.versions.lock().peek(object).and_then(|(meta, _)| meta.clone());
         let (store, object, cached) = (Arc::clone(&self.store), object.clone(), self.cached.clone());

@@ -5,7 +5,7 @@
 //! headers and tables are read in, stay until they are evicted. The bytes in flight or waiting are bounded: what does
 //! not fit is not fetched ahead. Only what a reader waits for is fetched in any case.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::sync::{Condvar, Mutex};
 /// Bytes in flight and waiting that ranges fetched ahead may take.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What was fetched ahead is not dropped for other ranges for this time: whoever asked for it is about to read it.
+/// What was fetched ahead is not dropped for other ranges for this time: its reader is about to come.
 const UNREAD_TTL: Duration = Duration::from_secs(3);
 
 /// The beginning of an object stays when the rest was read: a header may be checked by several readers, each before it
@@ -69,21 +69,28 @@ pub(super) struct Staging {
     arrived: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     objects: HashMap<ObjectId, Vec<Span>>,
-    /// The object of each span that has arrived, by the time of its last use.
-    by_age: BTreeMap<u64, ObjectId>,
-    /// The next number for an age.
-    clock: u64,
+    /// The object of each span that has arrived, by the span's number.
+    arrived: LruCache<u64, ObjectId>,
+    /// The number of the next span.
+    next: u64,
     /// Bytes in flight and waiting.
     bytes: u64,
     /// The beginnings of ranges that were read a moment ago: those who have read them may not have decoded them yet.
-    read: Option<LruCache<(ObjectId, u64), Instant>>,
+    read: LruCache<(ObjectId, u64), Instant>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let (arrived, read) = (LruCache::unbounded(), LruCache::new(READ));
+        Self { objects: HashMap::new(), arrived, next: 0, bytes: 0, read }
+    }
 }
 
 /// A range that was requested.
 struct Span {
+    number: u64,
     range: Range<u64>,
     /// Whether it stays after it was read.
     kept: bool,
@@ -91,8 +98,6 @@ struct Span {
     read: u64,
     /// Readers that wait for it.
     waiting: u32,
-    /// The number in [`State::by_age`]; meaningful once it has arrived.
-    age: u64,
     outcome: Option<(Outcome, Instant)>,
 }
 
@@ -174,7 +179,7 @@ impl Staging {
     /// Returns whether a range is in flight or in memory, or somebody has read it a moment ago and need not get it again.
     pub(super) fn has_or_had(&self, object: &ObjectId, range: &Range<u64>) -> bool {
         let mut state = self.state.lock();
-        let at = state.read.as_ref().and_then(|read| read.peek(&(object.clone(), range.start)).copied());
+        let at = state.read.peek(&(object.clone(), range.start));
         at.is_some_and(|at| at.elapsed() < READ_TTL) || state.find(object, range).is_some()
     }
 
@@ -198,17 +203,7 @@ impl Staging {
     /// Takes what a request has brought, and wakes those who wait for it.
     pub(super) fn arrive(&self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
         let mut state = self.state.lock();
-        let State { objects, by_age, clock, bytes, .. } = &mut *state;
-        let spans = objects.get_mut(object).into_iter().flatten();
-        // there is none if the source was closed meanwhile
-        if let Some(span) = spans.into_iter().find(|span| span.range == *range && span.outcome.is_none()) {
-            *bytes = bytes.saturating_sub(span.weight());
-            span.outcome = Some((outcome, Instant::now()));
-            *bytes = bytes.saturating_add(span.weight());
-            *clock += 1;
-            span.age = *clock;
-            by_age.insert(*clock, object.clone());
-        }
+        state.arrive(object, range, outcome);
         drop(state);
         self.arrived.notify_all();
     }
@@ -227,27 +222,15 @@ impl Staging {
         }
     }
 
-    /// Drops all of a source that was closed.
     pub(super) fn forget(&self, source: u64) {
         let mut state = self.state.lock();
-        let State { objects, by_age, bytes, .. } = &mut *state;
-        let mut dropped = Vec::new();
-        objects.retain(|(number, _), spans| {
-            if *number != source {
-                return true;
-            }
-            for span in spans.drain(..) {
-                *bytes = bytes.saturating_sub(span.weight());
-                by_age.remove(&span.age);
-                dropped.push(span);
-            }
-            false
-        });
+        let closed: Vec<ObjectId> = state.objects.keys().filter(|(number, _)| *number == source).cloned().collect();
+        let remove_all = |object: &ObjectId| std::iter::from_fn(|| state.remove(object, 0)).collect::<Vec<_>>();
+        let dropped: Vec<_> = closed.iter().map(remove_all).collect();
         drop(state);
         drop(dropped);
     }
 
-    /// Returns the bytes in flight and waiting.
     pub(super) fn bytes(&self) -> usize {
         usize::try_from(self.state.lock().bytes).unwrap_or(usize::MAX)
     }
@@ -260,8 +243,20 @@ impl State {
 
     fn insert(&mut self, object: &ObjectId, range: Range<u64>, kept: bool) {
         self.bytes = self.bytes.saturating_add(range.end.saturating_sub(range.start));
-        let span = Span { range, kept, read: 0, waiting: 0, age: 0, outcome: None };
+        self.next += 1;
+        let span = Span { number: self.next, range, kept, read: 0, waiting: 0, outcome: None };
         self.objects.entry(object.clone()).or_default().push(span);
+    }
+
+    fn arrive(&mut self, object: &ObjectId, range: &Range<u64>, outcome: Outcome) {
+        let spans = self.objects.get_mut(object).into_iter().flatten();
+        // there is none if the source was closed meanwhile
+        if let Some(span) = spans.into_iter().find(|span| span.range == *range && span.outcome.is_none()) {
+            self.bytes = self.bytes.saturating_sub(span.weight());
+            span.outcome = Some((outcome, Instant::now()));
+            self.bytes = self.bytes.saturating_add(span.weight());
+            self.arrived.put(span.number, object.clone());
+        }
     }
 
     /// Returns what has arrived of a range. Takes the span out if all of it was read and nobody waits for it.
@@ -270,26 +265,17 @@ impl State {
         let Some(at) = spans.iter().position(|span| span.covers(range)) else { return (Ok(None), None) };
         let Some(span) = spans.get_mut(at) else { return (Ok(None), None) };
         if !span.kept {
-            let read = self.read.get_or_insert_with(|| LruCache::new(READ));
-            read.put((object.clone(), range.start), Instant::now());
+            self.read.put((object.clone(), range.start), Instant::now());
         }
         let (outcome, begin) =
             (span.outcome.as_ref().map_or(Ok(None), |(outcome, _)| outcome.clone()), span.range.start);
         span.read = span.read.saturating_add(range.end - range.start);
         let is_read = !span.kept && outcome.is_ok() && span.read >= span.weight() && span.waiting == 0;
-        self.by_age.remove(&span.age);
-        let dropped = if is_read {
-            let dropped = self.remove(object, at);
-            if let (0, Ok(Some(fetched))) = (begin, &outcome) {
-                self.keep_header(object, fetched);
-            }
-            dropped
-        } else {
-            self.clock += 1;
-            span.age = self.clock;
-            self.by_age.insert(self.clock, object.clone());
-            None
-        };
+        self.arrived.promote(&span.number);
+        let dropped = is_read.then(|| self.remove(object, at)).flatten();
+        if let (true, 0, Ok(Some(fetched))) = (is_read, begin, &outcome) {
+            self.keep_header(object, fetched);
+        }
         let part = outcome.map(|fetched| {
             let Fetched { bytes, meta } = fetched?;
             let has = bytes.len() as u64;
@@ -299,19 +285,14 @@ impl State {
         (part, dropped)
     }
 
-    /// Keeps a copy of the first bytes of an object.
     fn keep_header(&mut self, object: &ObjectId, fetched: &Fetched) {
         let header = fetched.bytes.get(..HEADER as usize).unwrap_or(&fetched.bytes);
         let (range, meta) = (0..header.len() as u64, fetched.meta.clone());
         if header.is_empty() || self.find(object, &range).is_some() {
             return;
         }
-        let outcome = Some((Ok(Some(Fetched { bytes: Bytes::copy_from_slice(header), meta })), Instant::now()));
-        self.clock += 1;
-        self.bytes = self.bytes.saturating_add(range.end);
-        self.by_age.insert(self.clock, object.clone());
-        let span = Span { range, kept: true, read: 0, waiting: 0, age: self.clock, outcome };
-        self.objects.entry(object.clone()).or_default().push(span);
+        self.insert(object, range.clone(), true);
+        self.arrive(object, &range, Ok(Some(Fetched { bytes: Bytes::copy_from_slice(header), meta })));
     }
 
     fn remove(&mut self, object: &ObjectId, at: usize) -> Option<Span> {
@@ -321,44 +302,39 @@ impl State {
             self.objects.remove(object);
         }
         self.bytes = self.bytes.saturating_sub(span.weight());
+        self.arrived.pop(&span.number);
         Some(span)
     }
 
     /// Drops the errors of an object that do not count any more, and that it was absent.
     fn drop_expired(&mut self, object: &ObjectId) {
         while let Some(at) = self.objects.get(object).and_then(|spans| spans.iter().position(Span::is_expired)) {
-            if let Some(span) = self.remove(object, at) {
-                self.by_age.remove(&span.age);
-            }
+            self.remove(object, at);
         }
     }
 
     /// Takes the spans out that were not used for the longest time, until `added` bytes fit; but none that somebody is
-    /// about to read. Takes nothing out in vain: unless it is a `must`, all has to fit afterwards.
+    /// about to read. Takes nothing out if that is not enough, unless it is a `must`.
     fn evict(&mut self, added: u64, must: bool) -> Vec<Span> {
         let (mut chosen, mut bytes) = (Vec::new(), self.bytes.saturating_add(added));
-        for (&age, object) in &self.by_age {
+        for (number, object) in self.arrived.iter().rev() {
             if bytes <= MAX_BYTES {
                 break;
             }
-            let spans = self.objects.get(object).map_or(&[][..], Vec::as_slice);
-            let span = spans.iter().find(|span| span.age == age && span.outcome.is_some());
+            let span = self.objects.get(object).into_iter().flatten().find(|span| span.number == *number);
             if let Some(span) = span.filter(|span| !span.is_awaited()) {
                 bytes = bytes.saturating_sub(span.weight());
-                chosen.push((age, object.clone()));
+                chosen.push((*number, object.clone()));
             }
         }
         if bytes > MAX_BYTES && !must {
             return Vec::new();
         }
-        let mut evicted = Vec::new();
-        for (age, object) in chosen {
-            self.by_age.remove(&age);
-            let spans = self.objects.get(&object).map_or(&[][..], Vec::as_slice);
-            let at = spans.iter().position(|span| span.age == age && span.outcome.is_some());
-            evicted.extend(at.and_then(|at| self.remove(&object, at)));
-        }
-        evicted
+        let remove = |(number, object): (u64, ObjectId)| {
+            let at = self.objects.get(&object)?.iter().position(|span| span.number == number)?;
+            self.remove(&object, at)
+        };
+        chosen.into_iter().filter_map(remove).collect()
     }
 }
 
@@ -461,7 +437,7 @@ mod tests {
         assert_eq!(get(&staging, 120..150, false).1, vec![120..150]);
         staging.forget(1);
         let state = staging.state.lock();
-        assert_eq!((state.bytes, state.by_age.len(), state.objects.len()), (0, 0, 0));
+        assert_eq!((state.bytes, state.arrived.len(), state.objects.len()), (0, 0, 0));
     }
 
     #[test]
