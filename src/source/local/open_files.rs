@@ -4,7 +4,6 @@
 //! A file that is evicted is opened again when it is read again, so that the number of open files is bounded although
 //! the number of readers is not.
 
-use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroUsize;
@@ -44,8 +43,8 @@ const RECENT_MISSING: usize = 512;
 const MISSING_TTL: Duration = Duration::from_secs(1);
 /// Bytes of the stack of a thread that closes files.
 const CLOSING_STACK: usize = 64 << 10;
-/// Digests in one generation.
-const GENERATION: usize = 1 << 16;
+/// Digests that are remembered.
+const MAX_DIGESTS: usize = 1 << 16;
 /// The digest of a file that is not there.
 const MISSING: u64 = 0;
 
@@ -257,7 +256,8 @@ pub(crate) struct OpenFiles {
     files: Mutex<LruCache<Key, Arc<OpenFile>>>,
     /// The negative cache.
     missing: Mutex<LruCache<Key, (Box<str>, Instant)>>,
-    digests: Mutex<Digests>,
+    /// Of the versions of files that were opened before.
+    digests: Mutex<LruCache<Key, u64>>,
     /// Called when a file is opened and no other is open.
     on_first: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -268,7 +268,7 @@ impl OpenFiles {
         let most = NonZeroUsize::new(share(getrlimit(Resource::Nofile).current, 2, MAX_FILES));
         let files = Mutex::new(LruCache::new(most.unwrap_or(NonZeroUsize::MIN)));
         let missing = Mutex::new(LruCache::new(MAX_MISSING));
-        Self { files, missing, digests: Mutex::default(), on_first: OnceLock::new() }
+        Self { files, missing, digests: Mutex::new(LruCache::unbounded()), on_first: OnceLock::new() }
     }
 
     pub(super) fn get(&self, key: Key, name: &str) -> Option<Arc<OpenFile>> {
@@ -364,7 +364,12 @@ impl OpenFiles {
     /// Remembers the version of a file, `None` if it is missing. Returns `false` if another version was known.
     pub(super) fn is_as_before(&self, key: Key, version: Option<&ObjectVersion>) -> bool {
         let digest = version.map_or(MISSING, ObjectVersion::digest);
-        self.digests.lock().get_or_insert(key, digest) == digest
+        let mut digests = self.digests.lock();
+        let is_same = *digests.get_or_insert(key, || digest) == digest;
+        if digests.len() > MAX_DIGESTS {
+            digests.pop_lru();
+        }
+        is_same
     }
 
     /// Returns up to `most` open files of a folder with their versions, and up to `most` missing ones with `None`: the
@@ -393,29 +398,6 @@ fn close_aside(files: impl IntoIterator<Item = Arc<OpenFile>>) {
     }
 }
 
-/// Digests of the versions of files in two generations. A digest that is not used while a generation fills up is
-/// forgotten.
-#[derive(Default)]
-struct Digests {
-    young: HashMap<Key, u64>,
-    old: HashMap<Key, u64>,
-}
-
-impl Digests {
-    /// Returns the digest of a file if one is known; else stores and returns `digest`.
-    fn get_or_insert(&mut self, key: Key, digest: u64) -> u64 {
-        if let Some(known) = self.young.get(&key) {
-            return *known;
-        }
-        let digest = self.old.get(&key).copied().unwrap_or(digest);
-        if self.young.len() >= GENERATION {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, digest);
-        digest
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,17 +411,18 @@ mod tests {
 
     #[test]
     fn digests_in_use_are_not_forgotten() {
-        let mut known = Digests::default();
-        known.get_or_insert((0, 7), 7);
-        for round in 0..5 {
-            for n in 0..GENERATION as u64 {
-                known.get_or_insert((round, n), n);
+        let files = OpenFiles::new();
+        let version = |size| ObjectVersion { size, mtime: (0, 0), inode: (0, 0), etag: None };
+        assert!(files.is_as_before((0, 7), Some(&version(7))));
+        for round in 1..3 {
+            for n in 0..MAX_DIGESTS as u64 {
+                assert!(files.is_as_before((round, n), Some(&version(n))));
                 if n % 10_000 == 0 {
-                    assert_eq!(known.get_or_insert((0, 7), 99), 7);
+                    assert!(!files.is_as_before((0, 7), Some(&version(99))) && !files.is_as_before((0, 7), None));
                 }
             }
         }
-        assert!(known.young.len() + known.old.len() <= 2 * GENERATION);
-        assert_eq!(known.get_or_insert((1, 8), 99), 99);
+        assert_eq!(files.digests.lock().len(), MAX_DIGESTS);
+        assert!(files.is_as_before((1, 8), Some(&version(99))), "forgotten");
     }
 }

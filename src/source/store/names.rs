@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::{Either, join3, select};
+use futures_util::future::{Either, join_all, select};
 use lru::LruCache;
 
 use super::client::{Client, ObjectMeta, Page, wait_for};
@@ -187,12 +187,7 @@ impl Names {
 
     fn ask_for_descriptions(&self, key: &str) -> Result<At, StoreError> {
         let keys = DESCRIPTIONS.map(|name| format!("{}{name}", prefix_of(key)));
-        let [one, other, third] = &keys;
-        let heads = async {
-            let heads = (self.client.head(one), self.client.head(other), self.client.head(third));
-            join3(heads.0, heads.1, heads.2).await
-        };
-        let heads: [_; 3] = wait_for(heads)?.into();
+        let heads = wait_for(join_all(keys.iter().map(|key| self.client.head(key))))?;
         let mut failure = None;
         for (key, head) in keys.iter().zip(heads) {
             match head {
